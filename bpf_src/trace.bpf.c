@@ -4,6 +4,7 @@
 // What that is depends on the call. These programs do what is the same for all; before and after,
 // they jump to a program that purebpf/trace/code.py wrote for the signature of the call, which
 // copies strings and structs behind the record, straight on. A call without pointers has none.
+// A tracepoint has a program of purebpf/trace/tracepoint_programs.py, which jumps here.
 #include "trace/records.h"
 
 CONFIG u32 command_tgid = 0; // who is going to execute the command: its execve counts
@@ -20,8 +21,8 @@ struct losses {
 };
 
 struct losses losses = {};
-u64 lost[2 * SLOTS] = {}; // dropped calls, by slot; the last of each half: all others
-u64 lost_calls = 0;
+u64 lost[3 * SLOTS] = {}; // dropped calls, by slot, then tracepoints; the last of each third: others
+u64 lost_calls = 0;	  // and tracepoints
 
 #define COUNT(field) __sync_fetch_and_add(&losses.field, 1)
 
@@ -41,6 +42,27 @@ struct {
 	__uint(key_size, sizeof(u32));
 	__array(values, int(u64 *));
 } then SEC(".maps") = {.values = {[0] = (void *)&send_call}};
+
+// Where the programs of tracepoints go on: send_point().
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} then_point SEC(".maps");
+
+struct point_state {
+	struct point point;
+	u8 record[POINT_ROOM];
+};
+
+// The kernel runs one program of a tracepoint at a time on a CPU.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct point_state);
+} points SEC(".maps");
 
 struct pt_regs___arguments {
 	unsigned long di, si, dx, r10, r8, r9; // x86-64
@@ -255,6 +277,36 @@ int deliver_signal(u64 *ctx)
 	record.error = BPF_CORE_READ(info, si_errno);
 	bpf_probe_read_kernel(record.fields, sizeof(record.fields), (void *)info + SIGINFO_FIELDS);
 	send_event(&record, sizeof(record));
+	return 0;
+}
+
+// A tracepoint is passed; the program before has put its number and the size of its record.
+SEC("?tracepoint")
+int send_point(void *ctx)
+{
+	struct point_state *state;
+	u32 zero = 0, tgid, tid;
+	u64 size, slot;
+
+	state = bpf_map_lookup_elem(&points, &zero);
+	if (!state || !own_task_wanted(&tgid, &tid))
+		return 0;
+	size = state->point.size;
+	if (size > POINT_ROOM)
+		size = POINT_ROOM;
+	begin_event(&state->point.event, POINT, tgid, tid);
+	state->point.size = size;
+	state->point.lost = lost_calls;
+	if (bpf_probe_read_kernel(state->record, size, ctx))
+		return 0; // not so
+	if (!bpf_ringbuf_output(&events, state, sizeof(state->point) + size, 0))
+		return 0;
+	slot = state->point.number;
+	if (slot > SLOTS - 1)
+		slot = SLOTS - 1;
+	__sync_fetch_and_add(&lost[2 * SLOTS + slot], 1);
+	__sync_fetch_and_add(&lost_calls, 1);
+	__sync_fetch_and_add(&events_full, 1);
 	return 0;
 }
 

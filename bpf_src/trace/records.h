@@ -15,6 +15,7 @@ enum kind {
 	CALL = 0,   // struct call, and what was captured
 	EXITED = 1, // struct exited: a thread ended
 	SIGNAL = 2, // struct signal: one is delivered
+	POINT = 3,  // struct point, and the record of a tracepoint
 };
 
 enum ending {
@@ -60,9 +61,20 @@ struct signal {
 	s32 fields[6]; // of the union in siginfo_t
 };
 
+#define POINT_ROOM 2048 // bytes of the record of a tracepoint
+
+// Behind it: `size` bytes, as the tracepoint's file `format` describes them.
+struct point {
+	struct event event;
+	u64 lost;   // as in struct call, but with tracepoints
+	u32 number; // among those that are asked for
+	u32 size;
+};
+
 struct call *anchor_call; // keep the types in BTF
 struct exited *anchor_exited;
 struct signal *anchor_signal;
+struct point *anchor_point;
 
 struct task_state {
 	struct call call;

@@ -1,10 +1,12 @@
-"""What a trace has: calls, signals, ends of threads, and calls that are missing. Pure."""
+"""What a trace has: calls, tracepoints, signals, ends of threads, and what is missing. Pure."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Call", "Ended", "Event", "Lost", "Signalled", "Task"]
+from purebpf.trace.tracepoint_format import Value
+
+__all__ = ["Call", "Ended", "Event", "Lost", "Passed", "Signalled", "Task"]
 
 
 class Task(NamedTuple):
@@ -68,11 +70,29 @@ class Ended(NamedTuple):
     dumped: bool
 
 
+class Passed(NamedTuple):
+    """A tracepoint that a thread passed.
+
+    Attributes:
+        time_ns: when, since 1970.
+        task: who.
+        name: `sched:sched_switch`.
+        arguments: its fields as text, by name.
+        values: as numbers and strings, by name.
+    """
+
+    time_ns: int
+    task: Task
+    name: str
+    arguments: dict[str, str]
+    values: dict[str, Value]
+
+
 class Lost(NamedTuple):
-    """Calls that were dropped before the next event: the ring was full."""
+    """Calls and tracepoints that were dropped before the next event: the ring was full."""
 
     calls: int
     by_name: dict[str, int]
 
 
-Event = Call | Signalled | Ended | Lost
+Event = Call | Passed | Signalled | Ended | Lost

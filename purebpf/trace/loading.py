@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
     from purebpf.kernel.load.object import Object
 
-__all__ = ["SLOTS", "load_programs", "numbers_of"]
+__all__ = ["SLOTS", "load_programs", "map_spec", "member_offsets", "numbers_of"]
 
 SLOTS = 512
 """Numbers of each ABI that have slots in the kernel half."""
@@ -58,7 +58,7 @@ def load_programs(
     starts = {number: programs.start(capture) for number, capture in captures.items()}
     ends = {number: programs.end(capture) for number, capture in captures.items()}
     maps = {name: tracer.maps[name] for name in _MAPS}
-    specs = [_spec(tracer, name) for name in programs.used(_MAPS)]
+    specs = [map_spec(tracer, name) for name in programs.used(_MAPS)]
     made = load(
         asm.build("trace_calls", programs.functions, specs),
         maps={spec.name: maps[spec.name] for spec in specs},
@@ -104,7 +104,7 @@ class _Programs:
         return self._made[key].name
 
 
-def _spec(tracer: Object, name: str) -> asm.MapSpec:
+def map_spec(tracer: Object, name: str) -> asm.MapSpec:
     """A map of the tracer's, as the object that shares it declares it."""
     info = tracer.maps[name].info
     return asm.MapSpec(
@@ -112,14 +112,19 @@ def _spec(tracer: Object, name: str) -> asm.MapSpec:
     )
 
 
-def _layout(tracer: Object) -> Layout:
+def member_offsets(tracer: Object, *structs: str) -> dict[str, int]:
+    """Where members of structs of the tracer's are, in bytes."""
     btf: Btf | None = tracer.maps["events"].btf
     assert btf is not None
     offsets: dict[str, int] = {}
-    for name in ("call", "task_state"):
+    for name in structs:
         (type_id,) = btf.find(name, Kind.STRUCT)
         declared = btf.type(type_id)
         assert isinstance(declared, Struct)
         offsets |= {member.name: member.bit_offset // 8 for member in declared.members}
+    return offsets
+
+
+def _layout(tracer: Object) -> Layout:
     storage = "task_storage" in tracer.globals and bool(tracer.globals["task_storage"])
-    return Layout.of(offsets, task_storage=storage)
+    return Layout.of(member_offsets(tracer, "call", "task_state"), task_storage=storage)

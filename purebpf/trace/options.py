@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
@@ -22,6 +23,7 @@ examples:
   purebpf trace -p 185 -e %file          calls of process 185 that take a path
   purebpf trace -e 'open*,!openat2' 10   names and patterns, of the machine
   purebpf trace --failure -e %net        calls of sockets that fail
+  purebpf trace -e 'sched:*,openat' 10   tracepoints by group:name, and calls
   purebpf trace --least 100ms -p 185      calls that take 100 ms or longer
   purebpf trace --format strace -o out -- make
   purebpf trace --tree -p 185 --max-events 1000
@@ -62,13 +64,25 @@ def _check_events(made: argparse.ArgumentParser, events: tuple[str, ...]) -> Non
     import os
 
     from purebpf.abi import syscalls
-    from purebpf.trace.selection import UnknownCallError, select
+    from purebpf.trace.selection import UnknownCallError, select, split
 
+    names, points = split(events)
     abis = syscalls.machine(os.uname().machine).abis
     try:
-        select(events, {name for abi in abis for name in syscalls.table(abi).values()})
+        select(names, {name for abi in abis for name in syscalls.table(abi).values()})
+        if points:
+            _check_tracepoints(points)
     except UnknownCallError as error:
         made.error(f"argument -e: {error}")
+
+
+def _check_tracepoints(words: tuple[str, ...]) -> None:
+    from purebpf.errors import KernelError, NotSupportedError
+    from purebpf.syscall import tracefs
+    from purebpf.trace.tracepoint_programs import find
+
+    with suppress(KernelError, NotSupportedError):  # the session says it, with what helps
+        find(words, [name.replace("/", ":") for name in tracefs.tracepoints()])
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -79,7 +93,8 @@ def build_parser() -> argparse.ArgumentParser:
     which = made.add_argument_group("which calls")
     which.add_argument(
         *("-e", "--event"), dest="events", metavar="CALLS", action="append",
-        help="names, patterns, %%file %%net %%process %%desc %%memory %%signal; ! for all but",
+        help="names, patterns, %%file %%net %%process %%desc %%memory %%signal; GROUP:TRACEPOINT; "
+        "! for all but",
     )  # fmt: skip
     which.add_argument(
         *("-x", "--failed", "--failure"), dest="failed", action="store_true",

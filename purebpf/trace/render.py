@@ -9,7 +9,7 @@ from purebpf.errors import errno_name
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
-from purebpf.trace.events import Call, Ended, Event, Lost, Signalled
+from purebpf.trace.events import Call, Ended, Event, Lost, Passed, Signalled
 
 __all__ = ["JsonPrinter", "StracePrinter", "TextPrinter", "describe"]
 
@@ -23,7 +23,10 @@ def describe(event: Event, prefix: str = "") -> str:
     return prefix + _describe_other(event)
 
 
-def _describe_other(event: Signalled | Ended | Lost) -> str:
+def _describe_other(event: Passed | Signalled | Ended | Lost) -> str:
+    if isinstance(event, Passed):
+        shown = ", ".join(f"{name}={text}" for name, text in event.arguments.items())
+        return f"{event.name}({shown})"
     if isinstance(event, Signalled):
         return f"--- {event.name} {event.info} ---"
     if isinstance(event, Ended):
@@ -93,7 +96,7 @@ class JsonPrinter(JsonLines[Event]):
             return {"event": "lost", "calls": event.calls, "by_name": event.by_name}
         fields = event._asdict()
         time_ns, task = fields.pop("time_ns"), fields.pop("task")
-        what = {Call: "call", Signalled: "signal", Ended: "exit"}[type(event)]
+        what = {Call: "call", Passed: "tracepoint", Signalled: "signal", Ended: "exit"}[type(event)]
         if isinstance(event, Call):
             fields["errno"] = errno_name(event.errno) if event.errno else None
         return event_document(what, time_ns, {**task._asdict(), **fields})

@@ -10,7 +10,8 @@ __all__ = ["Options"]
 class Options(NamedTuple):
     """Of which tasks, and which calls. Empty tuples and None mean: no restriction.
 
-    `events`: names, patterns and groups of calls, as `-e` takes them. `tree`: the children of
+    `events`: names, patterns and groups of calls, and tracepoints
+    (`sched:*`), as `-e` takes them. `tree`: the children of
     `pids` as well. `failed`: only calls that failed. `least_ms`: only calls that took as long.
     `most_events`: end after so many. `string_size`: bytes that are shown of strings and buffers.
     `paths`: show what descriptors are open on.

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from purebpf.trace.kinds import signature
 
-__all__ = ["GROUPS", "UnknownCallError", "select"]
+__all__ = ["GROUPS", "UnknownCallError", "select", "split"]
 
 _PROCESS = ("clone", "clone3", "execve", "execveat", "exit", "exit_group", "fork", "kill",
             "pidfd_open", "pidfd_send_signal", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "tgkill",
@@ -41,6 +41,13 @@ _ALIASES = {"%network": "%net"}
 
 class UnknownCallError(ValueError):
     """A word of `-e` that fits no call."""
+
+
+def split(words: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words that ask for system calls, and those for tracepoints: `sched:*`."""
+    parts = [part for word in words for part in word.split(",") if part]
+    points = tuple(part for part in parts if ":" in part)
+    return tuple(part for part in parts if ":" not in part), points
 
 
 def select(words: Iterable[str], names: Iterable[str]) -> set[str]:

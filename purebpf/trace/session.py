@@ -1,11 +1,12 @@
-"""The live part: traces system calls, and turns records into events."""
+"""The live part: traces system calls and tracepoints, and turns records into events."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from purebpf.abi import syscalls
 from purebpf.kernel.instruments.event_stream import Record, StreamRequest
@@ -17,13 +18,17 @@ from purebpf.trace import loading
 from purebpf.trace.arguments import show_arguments
 from purebpf.trace.constants import signal_name
 from purebpf.trace.descriptors import Descriptors
-from purebpf.trace.events import Call, Ended, Event, Lost, Signalled, Task
+from purebpf.trace.events import Call, Ended, Event, Lost, Passed, Signalled, Task
 from purebpf.trace.kinds import compat_signature, signature
 from purebpf.trace.request import Options
 from purebpf.trace.results import show_result
-from purebpf.trace.selection import select
+from purebpf.trace.selection import select, split
 from purebpf.trace.structs import show_siginfo
+from purebpf.trace.tracepoint_programs import Tracepoint, attach_tracepoints, read
 from purebpf.trace.view import View, pieces
+
+if TYPE_CHECKING:
+    from purebpf.kernel.load.object import Object
 
 __all__ = ["Traces"]
 
@@ -31,8 +36,9 @@ _LOSSES = {
     "states_full": "calls were not traced: tasks found no place for them",
     "outside_namespace": "note: calls are of tasks without an ID in this PID namespace",
 }
-_CALL, _EXITED = 0, 1
+_CALL, _EXITED, _SIGNAL = 0, 1, 2
 _ENDINGS = ("returned", "unfinished", "in flight")
+_POINTS = 2  # the third of the counters of what is dropped that tracepoints have
 _CALL_WORDS = 9  # CALL_BITS / 64
 _RING = 1 << 25
 """Bytes: some 200,000 calls without pieces."""
@@ -49,7 +55,7 @@ class Traces(EventSession[Event]):
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
-        UnknownCallError: `options.events` has a word that fits no call.
+        UnknownCallError: `options.events` has a word that fits no call and no tracepoint.
         KernelError: the kernel refused something; says what, and what would help.
         NotSupportedError: the kernel does not have what is needed: its types (BTF), and programs
             at its tracepoints (tp_btf, Linux 5.5, commit f1b9509c2fb0).
@@ -67,13 +73,17 @@ class Traces(EventSession[Event]):
         self._lost_by_slot: list[int] = []
         self._left = options.most_events
         self._before: list[Event] = []
+        self._tracepoints: tuple[Tracepoint, ...] = ()
 
     def request(self) -> StreamRequest:
-        """The programs of bpf_src/trace.bpf.c, and those of the calls that are asked for."""
+        """The programs of bpf_src/trace.bpf.c, and those of what is asked for."""
         options, machine = self._options, self._machine
+        names, points = split(options.events)
+        self._tracepoints = read(points)
+        has_calls = bool(names) or not points
         tables = [syscalls.table(abi) for abi in (machine.native, machine.compat, machine.x32)]
         known = {name for table in tables for name in table.values()}
-        wanted = select(options.events, known)
+        wanted = select(names, known) if has_calls else set()
         calls = [
             bit_words((nr for nr, name in table.items() if name in wanted), _CALL_WORDS)
             for table in tables
@@ -82,9 +92,13 @@ class Traces(EventSession[Event]):
         whole = options.events == ()
         return StreamRequest(
             "trace",
-            ("call", "exited", "signal"),
-            ("enter_call", "leave_call", "end_task", *(("deliver_signal",) if whole else ())),
-            others=("send_call", "list_calls"),
+            ("call", "exited", "signal", "point"),
+            (
+                *(("enter_call", "leave_call") if has_calls else ()),
+                "end_task",
+                *(("deliver_signal",) if whole else ()),
+            ),
+            others=("send_call", "list_calls", *(("send_point",) if points else ())),
             settings={
                 "command_tgid": self._command_pid,
                 "exec_numbers": execs,
@@ -95,8 +109,16 @@ class Traces(EventSession[Event]):
                 "calls": calls,
             },
             sizes={"events": _RING},
-            prepare=lambda tracer: loading.load_programs(tracer, wanted, options.string_size),
+            prepare=lambda tracer: self._load(tracer, wanted),
         )
+
+    def _load(self, tracer: Object, calls: set[str]) -> AbstractContextManager[Any]:
+        with ExitStack() as stack:
+            if calls:
+                size = self._options.string_size
+                stack.enter_context(loading.load_programs(tracer, calls, size))
+            stack.enter_context(attach_tracepoints(tracer, self._tracepoints))
+            return stack.pop_all()
 
     def wait(self, *ends: HasFileno) -> bool:
         """Sleep until the run is over: True. False: there are events to `drain()`."""
@@ -108,7 +130,7 @@ class Traces(EventSession[Event]):
             for shown in (*self._before, event):
                 if self._left == 0:
                     return
-                if self._left is not None and isinstance(shown, Call):
+                if self._left is not None and isinstance(shown, Call | Passed):
                     self._left -= 1
                 yield shown
             self._before.clear()
@@ -142,12 +164,21 @@ class Traces(EventSession[Event]):
             signal, status = fields.code & 0x7F, fields.code >> 8 & 0xFF
             name = signal_name(signal) if signal else ""
             return Ended(time_ns, task, status, name, bool(fields.code & 0x80))
+        if record.kind != _SIGNAL:
+            self._before += self._lost_until(fields.lost)
+            return self._passed(time_ns, task, self._tracepoints[fields.number], record.tail)
         info = show_siginfo(fields.number, fields.code, fields.error, tuple(fields.fields))
         return Signalled(time_ns, task, signal_name(fields.number), info)
 
     def _task(self, event: Any) -> Task:
         cgroup = self._cgroups.label(event.cgroup)
         return Task(event.tgid, event.tid, event.uid, event.comm, cgroup)
+
+    @staticmethod
+    def _passed(time_ns: int, task: Task, tracepoint: Tracepoint, record: bytes) -> Passed:
+        values = {field.name: field.value(record) for field in tracepoint.fields}
+        shown = {field.name: field.show(values[field.name]) for field in tracepoint.fields}
+        return Passed(time_ns, task, tracepoint.name, shown, values)
 
     def _call(self, fields: Any, tail: bytes) -> Call:
         abi, number = self._abi(fields)
@@ -201,8 +232,14 @@ class Traces(EventSession[Event]):
             count = min(left, now[slot] - said[slot])
             if count <= 0:
                 break
-            abi = self._machine.compat if slot >= loading.SLOTS else self._machine.native
-            by_name[syscalls.name(abi, slot % loading.SLOTS)] = count
+            by_name[self._name_of_slot(slot)] = count
             said[slot] += count
             left -= count
         return [Lost(missing, by_name)]
+
+    def _name_of_slot(self, slot: int) -> str:
+        third, number = divmod(slot, loading.SLOTS)
+        if third == _POINTS:
+            is_last = number == loading.SLOTS - 1
+            return "other tracepoints" if is_last else self._tracepoints[number].name
+        return syscalls.name(self._machine.compat if third else self._machine.native, number)
