@@ -26,6 +26,7 @@ examples:
   purebpf stat 5                 the whole machine, for 5 seconds
   purebpf stat -p 185 -i 1       process 185, every second
   purebpf stat -A 5              each CPU; --per-thread: each thread
+  purebpf stat --for-each-cgroup 'system.slice/*' 5
   purebpf stat -e page-faults,sched:sched_switch -- make
   purebpf stat -e '{cycles,instructions}:u' -- make    a group: counted together
   purebpf stat --format csv -I 100 -o counts.csv -p 185 60
@@ -59,6 +60,10 @@ def parse(argv: Sequence[str]) -> tuple[Options, EventView, Repeats]:
         (
             parsed.by == "thread" and not (parsed.pids or parsed.tids),
             "--per-thread needs -p, -t or --comm",
+        ),
+        (
+            parsed.for_each_cgroup and (parsed.pids or parsed.tids or parsed.cgroup),
+            "--for-each-cgroup excludes -p, -t, --comm, -G and --container",
         ),
         (parsed.all_cpus and not parsed.command, "-a needs a command; without one it is the rule"),
     ):
@@ -112,6 +117,10 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         help="every task, as long as the command behind -- runs",
     )  # fmt: skip
     group.add_argument(
+        *("--for-each-cgroup",), metavar="PATH,...", type=_patterns, default=(),
+        help="each cgroup v2 alone that fits a pattern, with those below it; of all tasks",
+    )  # fmt: skip
+    group.add_argument(
         *("--no-inherit",), dest="inherit", action="store_false",
         help="without threads and children that start during the run",
     )  # fmt: skip
@@ -122,6 +131,12 @@ def _groups(text: str) -> Groups:
         return parse_groups(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
+
+
+def _patterns(text: str) -> tuple[str, ...]:
+    if not all(patterns := tuple(text.split(","))):
+        raise ArgumentTypeError(f"a pattern of {text!r} is empty")
+    return patterns
 
 
 def _interval_ms(text: str) -> float:

@@ -22,8 +22,9 @@ class Options(NamedTuple):
     count, too. `by` is one of GROUPINGS: a count for each CPU, or for each thread of the target,
     instead of their sum. `inherit`: threads that processes start from now on count, too, and
     children of a command. `all_cpus`: all tasks count for as long as the command runs.
-    `interval_s` None: one result, at the end. `duration_s` None: until a signal, or until
-    `command` or all of `pids` end.
+    `for_each_cgroup`: each cgroup v2 counts alone, with those below it, that has a path below the
+    mount that fits one of these patterns. `interval_s` None: one result, at the end. `duration_s`
+    None: until a signal, or until `command` or all of `pids` end.
     """
 
     groups: Groups = ()
@@ -33,6 +34,7 @@ class Options(NamedTuple):
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     all_cpus: bool = False
+    for_each_cgroup: tuple[str, ...] = ()
     by: str = ""
     inherit: bool = True
     duration_s: float | None = None
@@ -42,7 +44,12 @@ class Options(NamedTuple):
     @property
     def is_of_tasks(self) -> bool:
         """Whether events follow threads from CPU to CPU; else they stay on their CPU."""
-        return bool(self.pids or self.tids or (self.command and not self.all_cpus))
+        return bool(self.pids or self.tids or (self.command and not self.is_of_all))
+
+    @property
+    def is_of_all(self) -> bool:
+        """Whether tasks count that the command did not start."""
+        return self.all_cpus or bool(self.for_each_cgroup)
 
 
 def default_groups(*, of_tasks: bool) -> Groups:

@@ -6,12 +6,14 @@ from contextlib import ExitStack
 from typing import Self
 
 from purebpf.closable import Closing
+from purebpf.kernel.host import cpus
 from purebpf.kernel.perf.inheritance import CHILDREN_COUNT, inherited_by_threads
 from purebpf.measure.limits import raise_open_files
 from purebpf.measure.perf_targets import EventPlace, places
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds
 from purebpf.measure.wait import RunClock
+from purebpf.stat.cgroups import cgroup_name, cgroup_places
 from purebpf.stat.counts import Part, Result, add_up, losses
 from purebpf.stat.opening import open_counters
 from purebpf.stat.request import Options
@@ -40,7 +42,7 @@ class Counter(Closing):
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         self._options = options
-        self._command_pid = 0 if options.all_cpus else command_pid
+        self._command_pid = 0 if options.is_of_all else command_pid
         self._has_begun = False
         self._clock = RunClock(options.duration_s, options.interval_s)
         self._owned = ExitStack()
@@ -88,17 +90,20 @@ class Counter(Closing):
 
     def _places(self) -> list[EventPlace]:
         options = self._options
+        if options.for_each_cgroup:
+            return cgroup_places(options.for_each_cgroup, options.cpus or cpus.online())
         where = places(options, self._command_pid)
         if where[0].pid < 0 or options.cpus or options.by == "cpu":
             return where
         return [EventPlace(pid, -1) for pid in dict.fromkeys(place.pid for place in where)]
 
     def _key(self, place: EventPlace) -> str:
+        cgroup = cgroup_name(place.cgroup) if place.cgroup and self._options.for_each_cgroup else ""
         if self._options.by == "cpu":
-            return f"CPU {place.cpu}"
+            return f"{cgroup}  CPU {place.cpu}".lstrip()
         if self._options.by == "thread":
             return f"{proc.comm(place.pid) or '?'}-{place.pid}"
-        return ""
+        return cgroup
 
     def wait(self, *ends: HasFileno) -> bool:
         """Sleep until it is over: True. False: an interval is, and `interval()` is due."""

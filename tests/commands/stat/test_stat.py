@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from purebpf.stat import Counter, Options, Result
 from tests.support.environment import run, start
+from tests.support.host import cgroups
 from tests.support.host.users import as_user
 
 pytestmark = pytest.mark.needs("perf_event")
@@ -109,6 +111,37 @@ def test_page_faults_are_those_of_the_kernels_account():
         result = counter.stop()
     assert minor <= value(result, "page-faults") <= minor + 3  # the accounts themselves
     assert PAGES <= minor <= PAGES + 20
+
+
+@pytest.mark.needs("cgroup2")
+def test_each_cgroup_is_counted_alone_at_any_depth():
+    """Of a program that is 12 levels down, the cgroup there and those above count the same."""
+    with ExitStack() as stack:
+        first = stack.enter_context(cgroups.made())
+        deep, names = first, [first.name]
+        for _ in range(11):
+            deep = stack.enter_context(cgroups.made(deep))
+            names.append(f"{names[-1]}/{deep.name}")
+        idle = first / "idle"
+        idle.mkdir()
+        stack.callback(idle.rmdir)
+        one = stack.enter_context(worker(touch))
+        (deep / "cgroup.procs").write_text(str(one.pid))
+        options = Options((("page-faults",),), for_each_cgroup=(f"{first.name}*",))
+        with Counter(options) as counter:
+            minor, _, _ = one.do()
+            result = counter.stop()
+    counts = {count.key: count.counted for count in result.counts}
+    assert [count.key for count in result.counts] == sorted([*names, f"{first.name}/idle"])
+    assert counts.pop(f"{first.name}/idle") == 0
+    assert {*counts.values()} == {counts[first.name]}
+    assert minor <= counts[first.name] <= minor + 3
+
+
+def test_a_pattern_that_fits_no_cgroup_is_an_error():
+    done = run("stat", "--for-each-cgroup", "no/such*", "--", "true")
+    assert done.returncode == 1
+    assert "no cgroup fits 'no/such*'" in done.stderr
 
 
 def test_context_switches_are_those_of_the_kernels_account():
@@ -237,6 +270,7 @@ def test_the_status_is_that_of_the_command(status):
 def test_ctrl_c_prints_what_was_counted():
     process = start("stat")
     assert process.stderr is not None
+    assert select.select([process.stderr], [], [], 60)[0], "nothing was said in a minute"
     assert "Hit Ctrl-C" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     printed, messages = process.communicate(timeout=60)

@@ -38,6 +38,7 @@ def test_every_option_becomes_its_field() -> None:
     assert parse(["-r", "3", "-a", "--", "true"]) == asking(
         DEFAULTS, runs=3, all_cpus=True, command=("true",)
     )
+    assert parse(["--for-each-cgroup", "a,b/*"]) == asking(DEFAULTS, for_each_cgroup=("a", "b/*"))
     assert parse(["-I", "250", "-t", "5", "--per-thread"]) == asking(
         DEFAULTS, interval_s=0.25, tids=(5,), by="thread"
     )
@@ -56,6 +57,8 @@ def test_every_option_becomes_its_field() -> None:
         ("-r 2 -i 1 -- true", "exclude each other"),
         ("-i 1 -I 100", "not allowed with argument"),
         ("--per-thread", "needs -p"),
+        ("--for-each-cgroup a -p 1", "excludes -p"),
+        ("--for-each-cgroup a,,b", "a pattern of 'a,,b' is empty"),
         ("-a", "-a needs a command"),
         ("-p 1 -- true", "exclude a command"),
     ],
