@@ -288,7 +288,11 @@ def test_a_user_counts_its_own_code_and_reads_what_is_missing():
             result = counter.stop()
         return result.counts[0].event.spaces, result.notes
 
-    spaces, (note,) = as_user(65534, count)
+    answer = as_user(65534, count)
+    if paranoid > 2 and answer[0] == "KernelError":  # a patch of Debian's; others go on like 2
+        assert "kernel.perf_event_paranoid" in answer[1]
+        return
+    spaces, (note,) = answer
     assert spaces == "u"
     assert note.startswith("counted in user space only: page-faults.")
 
