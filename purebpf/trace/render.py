@@ -36,7 +36,8 @@ def _describe_other(event: Passed | Signalled | Ended | Lost) -> str:
         return f"+++ exited with {event.status} +++"
     most = sorted(event.by_name.items(), key=lambda item: -item[1])
     names = ", ".join(f"{count} {name}" for name, count in most)
-    return f"... {event.calls} calls lost here{': ' if names else ''}{names}"
+    what = "events" if any(":" in name for name, _ in most) else "calls"
+    return f"... {event.calls} {what} lost here{': ' if names else ''}{names}"
 
 
 def _call(call: Call, prefix: str) -> str:

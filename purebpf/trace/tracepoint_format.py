@@ -104,7 +104,7 @@ class Field(NamedTuple):
             size = place >> 16
         data = record[offset : offset + size]
         if self._is_text:
-            return data.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+            return data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
         if not self.element:
             return self._number(data) if size in _SIZES else data.hex()
         if self.element not in _SIZES:
@@ -124,7 +124,7 @@ class Field(NamedTuple):
         if isinstance(value, tuple):
             return f"[{', '.join(map(str, value))}]"
         if isinstance(value, str):
-            return quote(value.encode()) if self._is_text else value
+            return quote(value.encode("utf-8", "surrogateescape")) if self._is_text else value
         if self.names is not None:
             return self.names.show(value)
         return f"{value & _U64:#x}" if "*" in self.type else str(value)

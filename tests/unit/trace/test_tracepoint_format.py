@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import struct
 
 import pytest
 
+from purebpf.trace.events import Lost, Passed, Task
+from purebpf.trace.render import JsonPrinter, StracePrinter, TextPrinter, describe
 from purebpf.trace.selection import UnknownCallError, split
 from purebpf.trace.tracepoint_format import Names, fields_of
 from purebpf.trace.tracepoint_programs import find
@@ -76,6 +79,13 @@ def test_symbols_have_names(vec: int, text: str) -> None:
     assert field.show(field.value(record(vec=vec))) == text
 
 
+def test_text_is_quoted_as_strace_does() -> None:
+    field = fields_of(DEMO)[0]
+    value = field.value(bytes(8) + b'a"\xff\n'.ljust(16, b"\0"))
+    assert value == 'a"\udcff\n'
+    assert field.show(value) == r'"a\"\377\n"'
+
+
 def test_flags_without_a_name_for_none_are_0() -> None:
     assert Names(((1, "A"),), flags=True).show(0) == "0"
 
@@ -90,6 +100,17 @@ def test_short_and_hostile_records_and_formats_are_answered() -> None:
     assert [field.name for field in fields_of(deep)] == [field.name for field in fields_of(DEMO)]
     unclosed = DEMO[: DEMO.index('"S"')]
     assert len(fields_of(unclosed)) == len(fields_of(DEMO))
+
+
+def test_a_tracepoint_is_a_line_and_an_object() -> None:
+    task = Task(5488, 5489, 0, "cat", "")
+    passed = Passed(1_795_359_601_531_000_000, task, "irq:x", {"vec": "HI"}, {"vec": 0})
+    assert "".join(TextPrinter().show([passed])) == f"   5489 cat{' ' * 21}irq:x(vec=HI)\n"
+    assert "".join(StracePrinter().show([passed])) == "5489  irq:x(vec=HI)\n"
+    shown = json.loads("".join(JsonPrinter().show([passed])))
+    assert (shown["event"], shown["name"], shown["values"]) == ("tracepoint", "irq:x", {"vec": 0})
+    lost = Lost(2, {"irq:x": 2})
+    assert describe(lost) == "... 2 events lost here: 2 irq:x"
 
 
 def test_words_with_a_colon_are_tracepoints() -> None:
