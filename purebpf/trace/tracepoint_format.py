@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from purebpf.trace.quoting import quote
 
-__all__ = ["Field", "Names", "Value", "fields_of"]
+__all__ = ["Field", "Value", "ValueNames", "fields_of"]
 
 Value = int | str | tuple[int, ...]
 """Of a field: a number, a text (bytes that are neither: in hex), or an array of numbers."""
@@ -52,7 +52,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., int]] = {
 _LONGEST_SHIFT = 64
 
 
-class Names(NamedTuple):
+class ValueNames(NamedTuple):
     """What the values of a field are called; `zero`: what no flag is called."""
 
     values: tuple[tuple[int, str], ...]
@@ -93,7 +93,7 @@ class Field(NamedTuple):
     signed: bool
     element: int = 0
     dynamic: str = ""
-    names: Names | None = None
+    names: ValueNames | None = None
 
     def value(self, record: bytes) -> Value:
         """What the record says; what lies behind the end of the record is 0, or missing."""
@@ -145,14 +145,16 @@ def fields_of(text: str) -> tuple[Field, ...]:
     return tuple(field for field in fields if not field.name.startswith("common_"))
 
 
-def _field(what: str, at: int, size: int, names: Mapping[str, Names], *, signed: bool) -> Field:
+def _field(
+    what: str, at: int, size: int, names: Mapping[str, ValueNames], *, signed: bool
+) -> Field:
     dynamic = ""
     for word, kind in (("__data_loc ", "abs"), ("__rel_data_loc ", "rel")):
         if what.startswith(word):
             # `__data_loc char[] filename`
             dynamic, what = kind, what.removeprefix(word).replace("[]", "", 1)
-    found = _DECLARED.fullmatch(what)
-    kind, name, array = found.groups() if found else (what, what, None)
+    match = _DECLARED.fullmatch(what)
+    kind, name, array = match.groups() if match else (what, what, None)
     element = 0
     if dynamic:
         element = _ELEMENTS.get(kind, 16)
@@ -163,27 +165,27 @@ def _field(what: str, at: int, size: int, names: Mapping[str, Names], *, signed:
     return Field(name, kind, at, size, signed, element, dynamic, names.get(name))
 
 
-def _names(printed: str) -> Iterator[tuple[str, Names]]:
-    for found in _NAMES.finditer(printed):
-        kind, name, _ = found.groups()
-        end = _end_of_call(printed, printed.index("(", found.start()))
+def _names(printed: str) -> Iterator[tuple[str, ValueNames]]:
+    for match in _NAMES.finditer(printed):
+        kind, name, _ = match.groups()
+        end = _end_of_call(printed, printed.index("(", match.start()))
         pairs = [
             (value, text)
-            for number, text in _PAIR.findall(printed[found.end() : end])
+            for number, text in _PAIR.findall(printed[match.end() : end])
             if (value := _evaluate(number)) is not None
         ]
         otherwise = _OTHERWISE.match(printed, end) if kind == "flags" else None
         if pairs:
-            yield name, Names(tuple(pairs), kind == "flags", otherwise[1] if otherwise else "")
+            yield name, ValueNames(tuple(pairs), kind == "flags", otherwise[1] if otherwise else "")
 
 
 def _end_of_call(text: str, begin: int) -> int:
     """Behind the parenthesis that closes the one at `begin`."""
     depth = 0
-    for found in _TOKEN.finditer(text, begin):
-        depth += {"(": 1, ")": -1}.get(found[0], 0)
+    for match in _TOKEN.finditer(text, begin):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
         if depth == 0:
-            return found.end()
+            return match.end()
     return len(text)
 
 

@@ -10,7 +10,7 @@ import pytest
 from purebpf.trace.events import Lost, Passed, Task
 from purebpf.trace.render import JsonPrinter, StracePrinter, TextPrinter, describe
 from purebpf.trace.selection import UnknownCallError, split
-from purebpf.trace.tracepoint_format import Names, fields_of
+from purebpf.trace.tracepoint_format import ValueNames, fields_of
 from purebpf.trace.tracepoint_programs import find
 
 COMMON = """\
@@ -87,7 +87,7 @@ def test_text_is_quoted_as_strace_does() -> None:
 
 
 def test_flags_without_a_name_for_none_are_0() -> None:
-    assert Names(((1, "A"),), flags=True).show(0) == "0"
+    assert ValueNames(((1, "A"),), flags=True).show(0) == "0"
 
 
 def test_short_and_hostile_records_and_formats_are_answered() -> None:
