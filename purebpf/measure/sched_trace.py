@@ -247,7 +247,7 @@ class ThreadTime(Closing):
         python = self._switches.python
         rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
         if python is not None and not (self.request.pids or self._command_pid):
-            python.interpreters.publish_running(pause=self._drain)
+            python.interpreters.publish_running(pause=self._collect)
         return wait.until(
             None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,
             ends,

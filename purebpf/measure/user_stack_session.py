@@ -133,7 +133,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         pause = None if at_most_s is None else time.monotonic() + at_most_s
         rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
         if python is not None and not (self._target.pids or self._command_pid):
-            python.interpreters.publish_running(pause=self._drain)
+            python.interpreters.publish_running(pause=self._collect)
         while True:
             is_over = wait.until(
                 over,

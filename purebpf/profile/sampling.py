@@ -151,7 +151,7 @@ class Sampling(Closing):
         if self.by_tree or not self._command_pid:  # else execve enables
             self.events.enable()
         command = (self._command_pid,) if self._command_pid else ()
-        self.followed.snapshot(options.pids or command, self._collect)
+        self.followed.snapshot(options.pids or command, self.collect)
         if command:  # it may be over before anything else is imported
             self.prepare()
 
@@ -263,7 +263,8 @@ class Sampling(Closing):
         """Take in what happened to processes by now."""
         self.followed.drain(self._feed)
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
+        """Empty the rings of copies, in the middle of long work."""
         if self.walking is not None:
             self.walking.collect()
 

@@ -100,7 +100,7 @@ class Profiler(Closing):
         duration_s, sampling = self._options.duration_s, self._sampling
         python, targets = sampling.prepare(), sampling.targets
         if python is not None and not (self._options.pids or self._command_pid):
-            python.interpreters.publish_running(pause=sampling.drain)
+            python.interpreters.publish_running(pause=sampling.collect)
         over = None if duration_s is None else sampling.started + duration_s
         pause = None if at_most_s is None else time.monotonic() + at_most_s
         every_s = self._take_every_s if pause is None else None  # who says when to pause also takes
