@@ -79,6 +79,20 @@ def capture(driver: Any, target: Path, width: float, height: float) -> None:
     target.write_bytes(base64.b64decode(picture["data"]))
 
 
+def on_a_telephone(driver: Any, target: Path, address: str) -> None:
+    """The page on 390 by 844 pixels, in the dark."""
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+    try:
+        Page(driver, address)
+        capture(driver, target, 390, 844)
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
 def terminal(driver: Any, scratch: Path, target: Path, command: str, text: str) -> None:
     """Text as a terminal shows it."""
     page = scratch / "terminal.html"
@@ -94,6 +108,7 @@ def profile(driver: Any, scratch: Path, target: Path) -> None:
     page = Page(driver, path.as_uri())
     page.search("discount")
     capture(driver, target, 1400, 712)
+    on_a_telephone(driver, target.with_name("telephone.webp"), path.as_uri())
 
 
 ORDERS = """
@@ -129,6 +144,15 @@ def diff(driver: Any, scratch: Path, target: Path) -> None:
     run("diff", "before.json", "after.json", "-o", str(scratch / "diff.html"))
     Page(driver, (scratch / "diff.html").as_uri())
     capture(driver, target, 1400, 712)
+
+
+def mem(driver: Any, scratch: Path, target: Path) -> None:
+    path = scratch / "mem.html"
+    program = SHOP.with_name("allocations")
+    source = ROOT / "tests/data/allocations.c"
+    subprocess.run(["gcc", "-g", "-O0", "-o", str(program), str(source)], check=True)
+    run("mem", "-o", str(path), "--", "sh", "-c", "./allocations; true")  # it ends with 7
+    on_a_telephone(driver, target, path.as_uri())
 
 
 def offcpu(driver: Any, scratch: Path, target: Path) -> None:
@@ -174,6 +198,7 @@ PICTURES: dict[str, Callable[[Any, Path, Path], None]] = {
     "profile": profile,
     "python": python,
     "diff": diff,
+    "mem": mem,
     "offcpu": offcpu,
     "service": service,
     "summary": summary,
