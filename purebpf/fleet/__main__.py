@@ -115,6 +115,8 @@ def _ask(parsed: Parsed) -> int:
     options = parsed.options
     if options.action == "diff":
         return _compare(parsed)
+    if options.action == "regressions":
+        return _regress(parsed)
     with session.ask(options) as question:
         if options.action == "sql":
             _print(session.statement_lines(question, options))
@@ -158,6 +160,23 @@ def _compare(parsed: Parsed) -> int:
             output.write(lines)
     if options.fail_over is not None and difference.worst > options.fail_over:
         command.note(f"{NAME}: a function grew by {difference.worst:.2f} percentage points")
+        return command.LOSS
+    return 0
+
+
+def _regress(parsed: Parsed) -> int:
+    from purebpf.fleet import render, session
+    from purebpf.fleet.regressions import compare
+
+    options = parsed.options
+    a, b = options.sides
+    with session.ask(options, a) as before, session.ask(options, b) as after:
+        comparison = compare(before, after)
+        _print(render.render_changes(comparison, options.rows))
+        for side in (before, after):
+            command.say(side.coverage().text())
+    if options.fail_over is not None and 100 * comparison.worst > options.fail_over:
+        command.note(f"{NAME}: a function grew by {100 * comparison.worst:.2f} points at least")
         return command.LOSS
     return 0
 

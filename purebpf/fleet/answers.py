@@ -6,7 +6,7 @@ that of different stacks, not of samples.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf.fleet import duck
 from purebpf.fleet.catalog import Catalog, find_files, make_views
@@ -16,8 +16,19 @@ from purebpf.fleet.store import Directory
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
-__all__ = ["FramePlace", "Function", "Functions", "Host", "Moment", "Question", "Weighted"]
+__all__ = [
+    "PLACE",
+    "FramePlace",
+    "Function",
+    "Functions",
+    "Host",
+    "Moment",
+    "Question",
+    "Weighted",
+    "named",
+]
 
 
 class FramePlace(NamedTuple):
@@ -141,7 +152,7 @@ class Question:
             "select coalesce(function, '[not stored]'), coalesce(module, ''), "
             "coalesce(kind, ''), coalesce(build_id, ''), coalesce(file_offset, -1), best.own, "
             "best.total, everything.n, everything.own from best "
-            f"left join ({_NAMED.format('best')}) using (frame), everything "
+            f"left join ({named('best')}) using (frame), everything "
             "order by 6 desc, 7 desc, 1, 2",
         )
         rows = [Function(FramePlace(*row[:5]), *row[5:7]) for row in answer]
@@ -153,12 +164,12 @@ class Question:
             f"create or replace temp table stacked as {self._stacked(by_service=True)}"
         )
         answer = duck.rows(self._connection, "select * from stacked")
-        named = duck.rows(
+        known = duck.rows(
             self._connection,
             "with wanted as (select distinct unnest(frames) as frame from stacked) "
-            f"select frame, {_PLACE} from ({_NAMED.format('wanted')})",
+            f"select frame, {PLACE} from ({named('wanted')})",
         )
-        places = {frame: FramePlace(*place) for frame, *place in named}
+        places = {frame: FramePlace(*place) for frame, *place in known}
         lost = FramePlace("[not stored]", "", "", "", -1)
         return [
             Weighted(service, tuple(places.get(frame, lost) for frame in frames), value)
@@ -191,6 +202,47 @@ class Question:
         )
         return [Host(*row) for row in answer]
 
+    def number_of(self, column: str) -> int:
+        """How many values a column of the samples has."""
+        condition = self.selection.condition()
+        return int(
+            self.ask(f"select count(distinct {column}) from samples where {condition}")[0][0]
+        )
+
+    def values_of(self, column: str, most: int) -> list[str]:
+        """What a column of the samples and the roll-up has, "" aside, the most time first."""
+        return [
+            row[0]
+            for row in self.ask(
+                f"select {column} from ({self.picked(column)}) where {column} != '' "
+                f"group by 1 order by sum(value) desc, 1 limit {most}"
+            )
+        ]
+
+    def period(self) -> float:
+        """Seconds that a sample stands for, the most of any; 0: this was not sampled."""
+        condition = self.selection.condition()
+        return float(
+            self.ask(f"select coalesce(max(period), 0) / 1e9 from samples where {condition}")[0][0]
+        )
+
+    def leaf_sums(self, cluster: str) -> pa.Table:
+        """Seconds by `cluster`, which is SQL about a sample, and by the frame that they were in."""
+        return duck.arrow(
+            self._connection,
+            f"select {cluster} as cluster, coalesce(frames[1], {_NOT_STORED}) as leaf, "
+            "sum(value) / 1e9 as x from samples left join unique_stacks using (stack) "
+            f"where {self.selection.condition()} group by all",
+        )
+
+    def take(self, name: str, rows: pa.Table) -> None:
+        """Make rows known to `ask` as a table."""
+        self._connection.register(name, rows)
+
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement about the views, and about what was taken."""
+        return duck.rows(self._connection, statement)
+
     def picked(self, columns: str) -> str:
         """SQL for the sums by some columns of the samples and the roll-up."""
         value = f"{duck.total('value')} as value"
@@ -204,21 +256,25 @@ class Question:
     def _stacked(self, *, by_service: bool = False) -> str:
         """SQL for frames and sums of each stack."""
         columns = "service, stack" if by_service else "stack"
-        named = "service, " if by_service else ""
+        service = "service, " if by_service else ""
         return (
             f"with picked as materialized (select {columns}, {duck.total('value')} as value from "
             f"({self.picked(columns)}) group by {columns}) "
             # what the store lacks keeps its weight
-            f"select {named}coalesce(frames, [{_NOT_STORED}]) as frames, value "
+            f"select {service}coalesce(frames, [{_NOT_STORED}]) as frames, value "
             "from picked left join unique_stacks using (stack)"
         )
 
 
 _NOT_STORED = 0
 """The frame of a stack that the store lacks."""
-_PLACE = "function, module, kind, build_id, file_offset"
-_NAMED = (
-    "select distinct on (frame) * from frames where frame in (select frame from {}) "
-    # a place that was named later has the same number
-    "order by frame, function = ''"
-)
+PLACE = "function, module, kind, build_id, file_offset"
+
+
+def named(frames: str) -> str:
+    """SQL for the rows of frames, once each; `frames` has their numbers as `frame`."""
+    return (
+        f"select distinct on (frame) * from frames where frame in (select frame from {frames}) "
+        # a place that was named later has the same number
+        "order by frame, function = ''"
+    )

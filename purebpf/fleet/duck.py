@@ -11,8 +11,19 @@ from purebpf.errors import PurebpfError
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
-__all__ = ["BATCH", "QueryError", "connect", "quote", "relation", "rows", "table", "total"]
+__all__ = [
+    "BATCH",
+    "QueryError",
+    "arrow",
+    "connect",
+    "quote",
+    "relation",
+    "rows",
+    "table",
+    "total",
+]
 
 _MEMORY = "700MB"
 
@@ -71,6 +82,20 @@ def rows(connection: duckdb.DuckDBPyConnection, statement: str) -> list[tuple[An
 
     try:
         return connection.sql(statement).fetchall()
+    except duckdb.Error as error:
+        raise QueryError(str(error).strip().splitlines()[0]) from error
+
+
+def arrow(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
+    """An answer as a table of Arrow, which another connection can read.
+
+    Raises:
+        QueryError: DuckDB refused.
+    """
+    import duckdb
+
+    try:
+        return connection.sql(statement).to_arrow_table()
     except duckdb.Error as error:
         raise QueryError(str(error).strip().splitlines()[0]) from error
 

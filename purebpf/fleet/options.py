@@ -27,6 +27,7 @@ files in a directory; then ask about any range of time, service, build and host.
   top        functions, by their own time
   flamegraph stacks, in any format
   diff       what changed between two builds, hosts, or ranges
+  regressions  what changed more than chance explains, with how sure that is
   timeline   what each service used, over time
   hosts      hosts, their last window, their clocks
   coverage   which part of the samples a range has
@@ -37,7 +38,7 @@ examples:
   purebpf fleet hub --store /srv/profiles
   purebpf fleet top --store /srv/profiles --since 24h --service shop
   purebpf fleet flamegraph --store /srv/profiles --host web-3 -o web-3.html
-  purebpf fleet diff --store /srv/profiles --a version=ab12 --b version=cd34
+  purebpf fleet diff --store /srv/profiles --a build=ab12 --b build=cd34
   purebpf fleet sql --store /srv/profiles 'select count(*) from samples'
 
 Every answer ends with its coverage: how many hosts, which part of the windows
@@ -48,7 +49,7 @@ exit status: 0; 1 an error; 2 a wrong option; 3 with --fail-over or --strict.
 Needs no privileges, and purebpf[fleet]: DuckDB, pyarrow, starlette, uvicorn.
 docs/fleet.md"""
 
-_ASKING = ("top", "flamegraph", "diff", "timeline", "hosts", "coverage", "sql")
+_ASKING = ("top", "flamegraph", "diff", "regressions", "timeline", "hosts", "coverage", "sql")
 _KEEPING = ("hub", "import", "compact", "prune", "check")
 _PRINTED = {"flamegraph": "folded"}
 
@@ -70,8 +71,8 @@ def parse(argv: Sequence[str]) -> Parsed:
         made.error(f"{action} takes no {parsed.words[0]!r}")
     if not parsed.words and action in ("import", "sql"):
         made.error("import FILE ..." if action == "import" else "sql STATEMENT")
-    if action == "diff" and not (parsed.a and parsed.b):
-        made.error("diff compares --a with --b, such as --a version=ab12 --b version=cd34")
+    if action in ("diff", "regressions") and not (parsed.a and parsed.b):
+        made.error(f"{action} compares --a with --b, such as --a build=ab12 --b build=cd34")
     if action == "prune" and parsed.keep is None:
         made.error("prune --keep DAYS")
     if parsed.outputs and action not in ("flamegraph", "diff"):
@@ -142,14 +143,14 @@ def _add_question(group: argparse._ArgumentGroup) -> None:
 def _add_answers(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--a", metavar="NAME=VALUE,...", type=_pairs, default=(),
-        help="diff: the one side, by any of the above: version=ab12, host=web-3,since=2h",
+        help="diff, regressions: one side, by any of the above: build=ab12, host=web-3,since=2h",
     )  # fmt: skip
     group.add_argument(
-        "--b", metavar="NAME=VALUE,...", type=_pairs, default=(), help="diff: the other side"
+        "--b", metavar="NAME=VALUE,...", type=_pairs, default=(), help="the other side"
     )
     group.add_argument(
         "--fail-over", metavar="PCT", type=_points,
-        help="diff: status 3 if a function's own time grew by more points",
+        help="status 3 if a function's own time grew by more points (regressions: at least)",
     )  # fmt: skip
     group.add_argument(
         "--rows", metavar="N", type=positive_int, default=20,

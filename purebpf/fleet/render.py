@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from purebpf.fleet.answers import Functions, Host, Moment
+from purebpf.fleet.regressions import Comparison
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.symbols.short_names import shorten
 
-__all__ = ["render_functions", "render_hosts", "render_rows", "render_timeline"]
+__all__ = ["render_changes", "render_functions", "render_hosts", "render_rows", "render_timeline"]
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _WIDTH = 80
@@ -34,6 +35,31 @@ def render_functions(functions: Functions, range_us: int) -> Iterator[str]:
     if others:
         rest = total - sum(own for _, own, _ in functions.rows)
         yield f"{100 * rest / total:6.2f}% {'':16}  in {others} more functions\n"
+
+
+def render_changes(comparison: Comparison, rows: int) -> Iterator[str]:
+    """What grew, then what shrank: percent of each side, and points with their 95 % interval."""
+    for verb, changes in (("grew", comparison.grew), ("shrank", comparison.shrank)):
+        if changes:
+            yield f"{'before':>7} {'after':>7} {'points':>7} {'95 %':>7} {verb:>7}  function\n"
+        for change in changes[:rows]:
+            place, before, after, _ = change
+            module = f" [{place.module}]" if place.module and place.function else ""
+            size, margin = 100 * change.size, 100 * change.margin
+            part = f"{100 * (after / before - 1):+6.1f}%" if before else "    new"
+            name = printable(shorten(place.name)) + printable(module)
+            shares = f"{100 * before:6.2f}% {100 * after:6.2f}%"
+            line = f"{shares} {size:+7.2f} +-{margin:5.2f} {part}  {name}"
+            yield line[:_WIDTH] + "\n"
+        if len(changes) > rows:
+            yield f"{'':41}and {len(changes) - rows} more\n"
+        if changes:
+            yield "\n"
+    unchanged = comparison.functions - len(comparison.grew) - len(comparison.shrank)
+    each = "windows" if comparison.by_window else "hosts"
+    before_n, after_n = comparison.clusters
+    yield f"{unchanged} functions did not change more than chance explains,\n"
+    yield f"judged by how {before_n} and {after_n} {each} differ\n"
 
 
 def render_hosts(hosts: Sequence[Host], range_us: int, rows: int) -> Iterator[str]:

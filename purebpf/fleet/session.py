@@ -10,16 +10,16 @@ from purebpf.fleet import duck, render
 from purebpf.fleet.answers import Question
 from purebpf.fleet.coverage import Coverage
 from purebpf.fleet.profiles import describe
-from purebpf.fleet.request import Options
+from purebpf.fleet.request import Options, Query
 from purebpf.fleet.rows import COLUMNS
 from purebpf.fleet.selection import Selection, check_kind, parse_range
 from purebpf.fleet.store import open_store
 
-__all__ = ["answer_lines", "ask", "statement_lines"]
+__all__ = ["answer_lines", "ask", "select", "statement_lines"]
 
 _STEPS = 40
 _MINUTE_US = 60_000_000
-_BY_HOST = ("timeline", "hosts", "sql")
+_BY_HOST = ("timeline", "hosts", "sql", "regressions")
 
 
 @contextmanager
@@ -35,15 +35,23 @@ def ask(options: Options, side: tuple[tuple[str, str], ...] = ()) -> Iterator[Qu
         StoreError: there is no such store, or a manifest is damaged.
         QueryError: a file cannot be read.
     """
-    query = options.query
+    selection = select(options.query, side)
+    by_host = options.action in _BY_HOST
+    with duck.connect() as connection:
+        yield Question(open_store(options.store), selection, connection, by_host=by_host)
+
+
+def select(query: Query, side: tuple[tuple[str, str], ...] = ()) -> Selection:
+    """The samples that a query means; `side` as in `ask`.
+
+    Raises:
+        SelectionError: there is no such range or kind.
+    """
     own = dict(side)
     since, until = own.pop("since", query.since), own.pop("until", query.until)
     kind = check_kind(own.pop("kind", query.kind))
     where = {_COLUMN.get(name, name): value for name, value in (*query.where, *own.items())}
-    selection = Selection(*parse_range(since, until, time.time()), kind, tuple(where.items()))
-    with duck.connect() as connection:
-        by_host = options.action in _BY_HOST
-        yield Question(open_store(options.store), selection, connection, by_host=by_host)
+    return Selection(*parse_range(since, until, time.time()), kind, tuple(where.items()))
 
 
 _COLUMN = {"build": "version", **COLUMNS}

@@ -246,6 +246,9 @@ def test_two_builds_compared(tmp_path: Path) -> None:
     said = fleet(tmp_path / "store", "diff", *sides, *RANGE).stdout
     assert re.search(r"10\.00 +25\.00 +\+15\.00  slow", said)
     fleet(tmp_path / "store", "diff", *sides, *RANGE, "--fail-over", "14", status=3)
+    # ten samples a side are not enough to be sure of anything
+    said = fleet(tmp_path / "store", "regressions", *sides, *RANGE, "--fail-over", "0").stdout
+    assert "judged by how 1 and 1 windows differ" in said
     page = tmp_path / "diff.html"
     fleet(tmp_path / "store", "diff", *sides, *RANGE, "-o", str(page))
     assert "version=ab12" in page.read_text()
