@@ -27,6 +27,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(parsed: Parsed) -> int:
     actions: Mapping[str, Callable[[Parsed], int]] = {
         "hub": _hub,
+        "serve": _serve,
         "import": _import,
         "compact": _compact,
         "prune": _prune,
@@ -51,6 +52,16 @@ def _hub(parsed: Parsed) -> int:
 
     gc.enable()  # it runs for days
     serve_hub(parsed.options, command.say)
+    return 0
+
+
+def _serve(parsed: Parsed) -> int:
+    import gc
+
+    from purebpf.fleet.serving import serve_pages
+
+    gc.enable()  # it runs for days
+    serve_pages(parsed.options, command.say)
     return 0
 
 

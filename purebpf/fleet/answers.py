@@ -177,14 +177,14 @@ class Question:
         ]
 
     def timeline(self, step_us: int) -> list[Moment]:
-        """What each service used, by steps of time."""
-        answer = duck.rows(
-            self._connection,
-            f"select (epoch_us(ts) // {step_us} * {step_us})::bigint, service, "
-            f"{duck.total('value')} from samples where {self.selection.condition()} "
-            "group by 1, 2 order by 1, 2",
+        """What each service used, by steps of time: whole hours, unless it was opened `by_host`."""
+        column = f"(epoch_us({{}}) // {step_us} * {step_us})::bigint as step, service"
+        statement = (
+            f"select step, service, {duck.total('value')} from "
+            f"({self._picked(column.format('ts'), column.format('hour'))}) "
+            "group by 1, 2 order by 1, 2"
         )
-        return [Moment(*row) for row in answer]
+        return [Moment(*row) for row in self.ask(statement)]
 
     def hosts(self) -> list[Host]:
         """Every host that sent windows."""
@@ -245,12 +245,14 @@ class Question:
 
     def picked(self, columns: str) -> str:
         """SQL for the sums by some columns of the samples and the roll-up."""
-        value = f"{duck.total('value')} as value"
-        sums = f"select {columns}, {value} from {{}} where {{}} group by {columns}"
-        parts = [sums.format("samples", self.selection.condition())]
+        return self._picked(columns, columns)
+
+    def _picked(self, of_samples: str, of_rollup: str) -> str:
+        sums = f"select {{}}, {duck.total('value')} as value from {{}} where {{}} group by all"
+        parts = [sums.format(of_samples, "samples", self.selection.condition())]
         if self.catalog.rolled:
             conditions = [f"{name} = {duck.quote(value)}" for name, value in self.selection.where]
-            parts.append(sums.format("rollup", " and ".join(conditions) or "true"))
+            parts.append(sums.format(of_rollup, "rollup", " and ".join(conditions) or "true"))
         return " union all ".join(parts)
 
     def _stacked(self, *, by_service: bool = False) -> str:

@@ -31,6 +31,7 @@ files in a directory; then ask about any range of time, service, build and host.
   timeline   what each service used, over time
   hosts      hosts, their last window, their clocks
   coverage   which part of the samples a range has
+  serve      all of these as pages, for a browser
   sql        any statement about samples, windows, series, stacks, frames"""
 
 _EPILOG = """\
@@ -39,6 +40,7 @@ examples:
   purebpf fleet top --store /srv/profiles --since 24h --service shop
   purebpf fleet flamegraph --store /srv/profiles --host web-3 -o web-3.html
   purebpf fleet diff --store /srv/profiles --a build=ab12 --b build=cd34
+  purebpf fleet serve --store /srv/profiles
   purebpf fleet sql --store /srv/profiles 'select count(*) from samples'
 
 Every answer ends with its coverage: how many hosts, which part of the windows
@@ -50,7 +52,8 @@ Needs no privileges, and purebpf[fleet]: DuckDB, pyarrow, starlette, uvicorn.
 docs/fleet.md"""
 
 _ASKING = ("top", "flamegraph", "diff", "regressions", "timeline", "hosts", "coverage", "sql")
-_KEEPING = ("hub", "import", "compact", "prune", "check")
+_KEEPING = ("hub", "serve", "import", "compact", "prune", "check")
+_PORTS = {"hub": 4318, "serve": 4319}
 _PRINTED = {"flamegraph": "folded"}
 
 
@@ -93,7 +96,7 @@ def parse(argv: Sequence[str]) -> Parsed:
         parsed.fail_over,
         parsed.rows,
         parsed.print,
-        parsed.listen,
+        parsed.listen or ("127.0.0.1", _PORTS.get(action, 0)),
         parsed.tokens,
         parsed.certificate,
         parsed.key,
@@ -175,12 +178,12 @@ def _add_answers(group: argparse._ArgumentGroup) -> None:
 
 def _add_keeping(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--listen", metavar="ADDR:PORT", type=address, default=("127.0.0.1", 4318),
-        help="where the hub listens (default 127.0.0.1:4318)",
+        "--listen", metavar="ADDR:PORT", type=address,
+        help="where hub or serve listens (default 127.0.0.1, port 4318 or 4319)",
     )  # fmt: skip
     group.add_argument(
         "--tokens", metavar="FILE", default="",
-        help="lines TOKEN [HOST]: who may send, and as which host",
+        help="lines TOKEN [HOST]: who may send, and as which host; those without one read, too",
     )  # fmt: skip
     group.add_argument("--certificate", metavar="FILE", default="", help="TLS: PEM, with its chain")
     group.add_argument("--key", metavar="FILE", default="", help="TLS: the private key")

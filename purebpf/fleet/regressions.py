@@ -81,7 +81,10 @@ def compare(before: Question, after: Question) -> Comparison:
     # the two connections know different files
     after.take("before_sums", before.leaf_sums(cluster))
     after.take("after_sums", after.leaf_sums(cluster))
-    whole = Wholes(*after.ask(_WHOLES)[0], max(side.period() for side in sides))
+    *sums, clusters_a, clusters_b = after.ask(_WHOLES)[0]
+    t_a, t_b, tt_a, tt_b, tt_ab = sums
+    period = max(side.period() for side in sides)
+    whole = Wholes(t_a, t_b, tt_a, tt_b, tt_ab, clusters_a, clusters_b, period)
     rows = [row for row in after.ask(_MOMENTS) if _is_enough(row[1] + row[2], whole.period)]
     limit, clusters = least_z(len(rows)), min(whole.clusters_a, whole.clusters_b)
     sure = []

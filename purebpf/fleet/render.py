@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from purebpf.fleet.answers import Functions, Host, Moment
 from purebpf.fleet.regressions import Comparison
+from purebpf.fleet.steps import Steps
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.symbols.short_names import shorten
@@ -77,19 +78,18 @@ def render_hosts(hosts: Sequence[Host], range_us: int, rows: int) -> Iterator[st
         yield f"{'':8} and {len(hosts) - rows} more hosts\n"
 
 
-def render_timeline(
-    moments: Sequence[Moment], start_us: int, step_us: int, steps: int, rows: int
-) -> Iterator[str]:
+def render_timeline(moments: Sequence[Moment], steps: Steps, rows: int) -> Iterator[str]:
     """A row of bars for each service, the busiest first; the highest of each is a full block."""
-    by_service: dict[str, list[int]] = defaultdict(lambda: [0] * steps)
+    by_service: dict[str, list[int]] = defaultdict(lambda: [0] * steps.number)
     for at_us, service, value in moments:
-        by_service[service][min(steps - 1, (at_us - start_us) // step_us)] += value
-    yield f"{'CPUs':>8} {'most':>8}  service, {in_unit(step_us * 1000)} a column\n"
+        by_service[service][steps.column(at_us)] += value
+    length_us = steps.length_us
+    yield f"{'CPUs':>8} {'most':>8}  service, {in_unit(length_us * 1000)} a column\n"
     ordered = sorted(by_service.items(), key=lambda item: -sum(item[1]))
     for service, values in ordered[:rows]:
         most = max(values)
         bars = "".join(_BARS[-(-8 * value // most) if most else 0] for value in values)
-        mean, peak = sum(values) / steps / 1000 / step_us, most / 1000 / step_us
+        mean, peak = sum(values) / steps.number / 1000 / length_us, most / 1000 / length_us
         yield (
             f"{mean:8.3f} {peak:8.3f}  {bars} {printable(service or '[no service]')}"[:_WIDTH]
             + "\n"

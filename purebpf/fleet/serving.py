@@ -1,57 +1,109 @@
-"""Runs the hub until a signal stops it."""
+"""Runs the hub, or the pages, until a signal stops it."""
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import stat
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.fleet.request import Options
 from purebpf.fleet.store import open_store
 
-__all__ = ["HubError", "serve_hub"]
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+__all__ = ["ServingError", "serve_hub", "serve_pages"]
 
 _MOST_CONNECTIONS = 1024
 _BACKLOG = 128
 """As many are taken before one of them is looked at: fewer than descriptors are left."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _MOST_TOKENS = 1 << 20
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
-class HubError(PurebpfError):
-    """The hub cannot be started as it was asked for; says why."""
+class ServingError(PurebpfError):
+    """A server cannot be started as it was asked for; says why."""
 
 
 def serve_hub(options: Options, say: Callable[[str], object]) -> None:
     """Take windows until SIGTERM or Ctrl-C; what came by then is stored.
 
     Raises:
-        HubError: the address is open to others without TLS, or a file cannot be read.
+        ServingError: the address is open to others without TLS, or a file cannot be read.
         KernelError: the address cannot be bound.
     """
-    import uvicorn
-
-    from purebpf.fleet.connections import PatientProtocol
     from purebpf.fleet.hub import Tokens, hub_app
     from purebpf.fleet.intake import Intake
 
-    host, port = options.listen
-    has_tls = bool(options.certificate)
-    if host not in _LOOPBACK and not has_tls and not options.insecure:
-        raise HubError(
-            f"{host} is not this machine, and tokens and stacks would go in the clear. "
-            "Use --certificate and --key, or --insecure behind a proxy that has TLS"
-        )
-    if has_tls != bool(options.key):
-        raise HubError("TLS needs both --certificate and --key")
+    _check_address(options)
     tokens = Tokens(read_tokens(options.tokens) if options.tokens else None)
     store = open_store(options.store)
     os.makedirs(store.root, mode=0o700, exist_ok=True)
     intake = Intake(store, pause_s=options.pause_s, say=say)
+    with _listen(*options.listen) as listener:
+        say(f"store {store.root}, taking windows at {_address(listener, options)}")
+        _run(hub_app(intake, tokens, say), listener, options)
+    done = intake.tally
+    say(
+        f"{done.deliveries} windows stored, {done.rows} rows, {done.nbytes} bytes; "
+        f"{done.repeated} came twice"
+    )
+
+
+def serve_pages(options: Options, say: Callable[[str], object]) -> None:
+    """Show pages until SIGTERM or Ctrl-C.
+
+    Raises:
+        ServingError, KernelError: as `serve_hub`.
+        StoreError: there is no such store.
+    """
+    from purebpf.fleet.web.access import Access
+    from purebpf.fleet.web.app import fleet_app
+
+    _check_address(options)
+    hosts = read_tokens(options.tokens) if options.tokens else {}
+    readers = [token for token, host in hosts.items() if not host]
+    if hosts and not readers:
+        raise ServingError(f"every token of {options.tokens} is a host's, for sending: none reads")
+    store = open_store(options.store)
+    store.require()
+    with _listen(*options.listen) as listener:
+        port = listener.getsockname()[1]
+        access = Access(readers, port=port, is_secure=bool(options.certificate))
+        token = f"/?token={access.made_up}" if access.made_up else "/"
+        say(f"store {store.root}, pages at {_address(listener, options)}{token}")
+        _run(fleet_app(store, access), listener, options)
+
+
+def _check_address(options: Options) -> None:
+    host, has_tls = options.listen[0], bool(options.certificate)
+    if host not in _LOOPBACK and not has_tls and not options.insecure:
+        raise ServingError(
+            f"{host} is not this machine, and tokens and stacks would go in the clear. "
+            "Use --certificate and --key, or --insecure behind a proxy that has TLS"
+        )
+    if has_tls != bool(options.key):
+        raise ServingError("TLS needs both --certificate and --key")
+
+
+def _address(listener: socket.socket, options: Options) -> str:
+    host = options.listen[0]
+    name = f"[{host}]" if ":" in host else host
+    return f"http{'s' if options.certificate else ''}://{name}:{listener.getsockname()[1]}"
+
+
+def _run(app: Starlette, listener: socket.socket, options: Options) -> None:
+    import uvicorn
+
+    from purebpf.fleet.connections import PatientProtocol
+
     config = uvicorn.Config(
-        hub_app(intake, tokens, say),
+        app,
         http=PatientProtocol,
         log_level="warning",
         access_log=False,
@@ -64,35 +116,32 @@ def serve_hub(options: Options, say: Callable[[str], object]) -> None:
         ssl_certfile=options.certificate or None,
         ssl_keyfile=options.key or None,
     )
-    with _listen(host, port) as listener:
-        scheme = "https" if has_tls else "http"
-        name = f"[{host}]" if ":" in host else host
-        say(f"store {store.root}, taking windows at {scheme}://{name}:{listener.getsockname()[1]}")
+    # uvicorn raises the signal that ended it once more, for those who were there before
+    before = {each: signal.signal(each, lambda *_: None) for each in _ENDING}
+    try:
         uvicorn.Server(config).run(sockets=[listener])
-    done = intake.tally
-    say(
-        f"{done.deliveries} windows stored, {done.rows} rows, {done.nbytes} bytes; "
-        f"{done.repeated} came twice"
-    )
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def read_tokens(path: str) -> dict[str, str]:
     """The host of each token of a file: lines `TOKEN [HOST]`, `#` begins a remark.
 
     Raises:
-        HubError: it cannot be read, others may read it, or it has no token.
+        ServingError: it cannot be read, others may read it, or it has no token.
     """
     try:
         with open(path, encoding="utf-8") as file:
             mode = os.fstat(file.fileno()).st_mode
             lines = file.read(_MOST_TOKENS).splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise HubError(f"the tokens of {path}: {error}") from error
+        raise ServingError(f"the tokens of {path}: {error}") from error
     if stat.S_IMODE(mode) & 0o007:
-        raise HubError(f"everybody may read the tokens of {path}: chmod o= {path}")
+        raise ServingError(f"everybody may read the tokens of {path}: chmod o= {path}")
     words = [line.partition("#")[0].split() for line in lines]
     if not any(words) or any(len(line) > 2 for line in words):
-        raise HubError(f"{path} has no lines TOKEN [HOST], or others")
+        raise ServingError(f"{path} has no lines TOKEN [HOST], or others")
     return {line[0]: line[1] if line[1:] else "" for line in words if line}
 
 

@@ -13,13 +13,13 @@ from purebpf.fleet.profiles import describe
 from purebpf.fleet.request import Options, Query
 from purebpf.fleet.rows import COLUMNS
 from purebpf.fleet.selection import Selection, check_kind, parse_range
+from purebpf.fleet.steps import steps_of
 from purebpf.fleet.store import open_store
 
 __all__ = ["answer_lines", "ask", "select", "statement_lines"]
 
 _STEPS = 40
-_MINUTE_US = 60_000_000
-_BY_HOST = ("timeline", "hosts", "sql", "regressions")
+_BY_HOST = ("hosts", "sql", "regressions")
 
 
 @contextmanager
@@ -36,7 +36,9 @@ def ask(options: Options, side: tuple[tuple[str, str], ...] = ()) -> Iterator[Qu
         QueryError: a file cannot be read.
     """
     selection = select(options.query, side)
-    by_host = options.action in _BY_HOST
+    by_host = options.action in _BY_HOST or (
+        options.action == "timeline" and not steps_of(selection, _STEPS).are_hours
+    )
     with duck.connect() as connection:
         yield Question(open_store(options.store), selection, connection, by_host=by_host)
 
@@ -68,12 +70,9 @@ def answer_lines(question: Question, options: Options, coverage: Coverage) -> It
     elif options.action == "hosts":
         yield from render.render_hosts(question.hosts(), range_us, options.rows)
     elif options.action == "timeline":
-        # whole minutes: windows are a minute
-        step_us = -(-range_us // _STEPS // _MINUTE_US) * _MINUTE_US or _MINUTE_US
-        start_us = selection.since_us // step_us * step_us
-        steps = -(-(selection.until_us - start_us) // step_us)
-        moments = question.timeline(step_us)
-        yield from render.render_timeline(moments, start_us, step_us, steps, options.rows)
+        steps = steps_of(selection, _STEPS)
+        moments = question.timeline(steps.length_us)
+        yield from render.render_timeline(moments, steps, options.rows)
     elif options.action == "coverage":
         yield from (
             f"{name.replace('_', ' '):18} {value}\n"

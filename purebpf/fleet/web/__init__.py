@@ -1,0 +1,1 @@
+"""`purebpf fleet serve`: a store's questions and answers as pages."""

@@ -1,0 +1,105 @@
+"""Answers one question at a time, in a thread, and for as long as a reader waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, TypeVar
+
+from purebpf.closable import Closing
+from purebpf.errors import PurebpfError
+from purebpf.fleet import duck
+from purebpf.fleet.answers import Question
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from purebpf.fleet.selection import Selection
+    from purebpf.fleet.store import Directory
+
+__all__ = ["BusyError", "Desk", "Hand"]
+
+T = TypeVar("T")
+_PATIENCE_S = 120.0
+_MOST_WAITING = 16
+
+
+class BusyError(PurebpfError):
+    """Too many wait already, or an answer takes too long; says which."""
+
+
+class Hand(Closing):
+    """Opens questions, which end with it. `give_up` may be called from another thread."""
+
+    def __init__(self, store: Directory) -> None:
+        self._store = store
+        self._open: list[duckdb.DuckDBPyConnection] = []
+        self._closing = ExitStack()
+        self.gave_up = False
+
+    def close(self) -> None:
+        """Close the questions; again is harmless."""
+        self._open.clear()
+        self._closing.close()
+
+    def ask(self, selection: Selection, *, by_host: bool = False) -> Question:
+        """A question of the store; `by_host` as in `Question`."""
+        connection = self._closing.enter_context(duck.connect())
+        self._open.append(connection)
+        if self.gave_up:
+            raise BusyError("the reader went away")
+        return Question(self._store, selection, connection, by_host=by_host)
+
+    def give_up(self) -> None:
+        """End the statement that runs."""
+        self.gave_up = True
+        for connection in list(self._open):
+            connection.interrupt()
+
+
+class Desk:
+    """Where questions wait for their turn: each may take the memory that one may have."""
+
+    def __init__(self, store: Directory) -> None:
+        self._store = store
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+
+    async def answer(self, work: Callable[[Hand], T]) -> T:
+        """What `work` makes, in a thread.
+
+        Raises:
+            BusyError: sixteen wait already, or two minutes are over.
+            PurebpfError: as `work`.
+        """
+        if self._waiting >= _MOST_WAITING:
+            raise BusyError(f"{_MOST_WAITING} questions wait already: try again in a while")
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await self._run(work)
+        finally:
+            self._waiting -= 1
+
+    async def _run(self, work: Callable[[Hand], T]) -> T:
+        hand = Hand(self._store)
+
+        def run() -> T:
+            with hand:
+                return work(hand)
+
+        timer = asyncio.get_running_loop().call_later(_PATIENCE_S, hand.give_up)
+        try:
+            return await asyncio.to_thread(run)
+        except asyncio.CancelledError:  # the reader went away
+            hand.give_up()
+            raise
+        except PurebpfError:
+            if hand.gave_up:
+                raise BusyError(
+                    f"no answer in {_PATIENCE_S:g} s: ask for a shorter range, or for one service"
+                ) from None
+            raise
+        finally:
+            timer.cancel()
