@@ -138,13 +138,18 @@ class Agent(Closing):
     # Windows
 
     def wait(self, *ends: HasFileno) -> bool:
-        """Sleep until the window is over, or one of `ends` is readable; whether one of them is."""
+        """Sleep until the window is over, or one of `ends` is readable; whether one of them is.
+
+        They are looked at even where the next window is over before the last one is written.
+        """
+        from purebpf.measure import wait
+
+        if wait.until(None, ends, pause=time.monotonic()):
+            return True
         while (left_s := self._clock.left_s()) > 0:
             notify("WATCHDOG=1")
             at_most_s = min(left_s, _LOOK_S)
             if self._profiler is None:
-                from purebpf.measure import wait
-
                 if wait.until(None, ends, pause=time.monotonic() + at_most_s):
                     return True
             elif self._profiler.wait(*ends, at_most_s=at_most_s):

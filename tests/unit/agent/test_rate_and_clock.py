@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from types import SimpleNamespace
+
 from purebpf.agent.budget import Rate
 from purebpf.agent.sender import Backoff
+from purebpf.agent.session import Agent
 from purebpf.agent.window_clock import Span, WindowClock
 
 SECOND = 10**9
@@ -90,3 +95,16 @@ def test_tries_wait_longer_and_longer_up_to_five_minutes_with_full_jitter() -> N
     assert backoff.delay_s(30) == 330, "after what the server asked for"
     backoff.failures = 0
     assert backoff.delay_s() == 1
+
+
+def test_signals_are_seen_where_windows_are_late() -> None:
+    read, write = os.pipe()
+    late = SimpleNamespace(_clock=SimpleNamespace(left_s=lambda: -3.0), _profiler=None)
+    try:
+        signals = SimpleNamespace(fileno=lambda: read)
+        assert Agent.wait(late, signals) is False  # type: ignore[arg-type]
+        os.write(write, bytes([signal.SIGTERM]))
+        assert Agent.wait(late, signals) is True  # type: ignore[arg-type]
+    finally:
+        os.close(read)
+        os.close(write)
