@@ -61,7 +61,7 @@ class Access:
         async for piece in request.stream():
             body += piece
             if len(body) > _MOST_BYTES:
-                return message_page("<p>That is no token.</p>", HTTPStatus.BAD_REQUEST)
+                return message_page("<p>The form has more than 4 kB.</p>", HTTPStatus.BAD_REQUEST)
         token = dict(parse_qsl(body.decode("utf-8", "replace"))).get("token", "")
         if self._knows(token):
             return self._let_in(token, "/")
