@@ -220,7 +220,7 @@ class Question:
         ]
 
     def period(self) -> float:
-        """Seconds that a sample stands for, the most of any; 0: this was not sampled."""
+        """Seconds of one sample, the most of any; 0: this was not sampled."""
         condition = self.selection.condition()
         return float(
             self.ask(f"select coalesce(max(period), 0) / 1e9 from samples where {condition}")[0][0]

@@ -1,4 +1,4 @@
-"""Functions whose share changed by more than chance explains, with how sure it is."""
+"""Functions with a share that changed by more than chance explains, and how sure that is."""
 
 from __future__ import annotations
 

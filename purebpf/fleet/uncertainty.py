@@ -34,7 +34,7 @@ class Moments(NamedTuple):
 class Wholes(NamedTuple):
     """Sums over clusters of the whole t, and how many clusters each side has.
 
-    `period` is what one sample stands for, in the unit of x; 0: x was not sampled.
+    `period` is the weight of one sample, in the unit of x; 0: x was not sampled.
     """
 
     t_a: float

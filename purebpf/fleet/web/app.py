@@ -72,7 +72,7 @@ def fleet_app(store: Directory, access: Access) -> Starlette:
 
 
 class _Guard:
-    """Lets nobody in who has no token."""
+    """Lets in only who has a token."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
