@@ -23,13 +23,13 @@ def cut(*sides: Sequence[Weighted]) -> list[Sequence[Weighted]]:
         return list(sides)
     nodes: dict[tuple[int, str | FramePlace], int] = {}
     shares: list[float] = []
-    paths = [[_path(nodes, shares, each) for each in side] for side in sides]
+    paths = [[_path(nodes, shares, weighted) for weighted in side] for side in sides]
     for side, its_paths in zip(sides, paths, strict=True):
         own = [0] * len(nodes)
-        for each, path in zip(side, its_paths, strict=True):
+        for weighted, path in zip(side, its_paths, strict=True):
             for node in path:
-                own[node] += each.value
-        whole = sum(each.value for each in side) or 1
+                own[node] += weighted.value
+        whole = sum(weighted.value for weighted in side) or 1
         shares = [max(share, value / whole) for share, value in zip(shares, own, strict=True)]
     return [
         _shortened(side, its_paths, shares) for side, its_paths in zip(sides, paths, strict=True)
@@ -37,12 +37,12 @@ def cut(*sides: Sequence[Weighted]) -> list[Sequence[Weighted]]:
 
 
 def _path(
-    nodes: dict[tuple[int, str | FramePlace], int], shares: list[float], each: Weighted
+    nodes: dict[tuple[int, str | FramePlace], int], shares: list[float], weighted: Weighted
 ) -> list[int]:
     """The numbers of a stack's nodes, its service first, then root to leaf."""
     path = []
     node = -1
-    steps: tuple[str | FramePlace, ...] = (each.service, *reversed(each.frames))
+    steps: tuple[str | FramePlace, ...] = (weighted.service, *reversed(weighted.frames))
     for step in steps:
         node = nodes.setdefault((node, step), len(nodes))
         if node == len(shares):

@@ -117,8 +117,8 @@ def _places(sides: tuple[Question, Question], leaves: list[int]) -> dict[int, Fr
     if leaves:
         wanted = f"(select unnest([{', '.join(map(str, leaves))}]) as frame)"
         for side in sides:
-            found = side.ask(f"select frame, {PLACE} from ({named(wanted)})")
-            places.update((frame, FramePlace(*place)) for frame, *place in found)
+            rows = side.ask(f"select frame, {PLACE} from ({named(wanted)})")
+            places.update((frame, FramePlace(*place)) for frame, *place in rows)
     return places
 
 

@@ -57,10 +57,10 @@ def render_changes(comparison: Comparison, rows: int) -> Iterator[str]:
         if changes:
             yield "\n"
     unchanged = comparison.functions - len(comparison.grew) - len(comparison.shrank)
-    each = "windows" if comparison.by_window else "hosts"
+    cluster = "windows" if comparison.by_window else "hosts"
     before_n, after_n = comparison.clusters
     yield f"{unchanged} functions did not change more than chance explains,\n"
-    yield f"judged by how {before_n} and {after_n} {each} differ\n"
+    yield f"judged by how {before_n} and {after_n} {cluster} differ\n"
 
 
 def render_hosts(hosts: Sequence[Host], range_us: int, rows: int) -> Iterator[str]:

@@ -117,7 +117,7 @@ def _run(app: Starlette, listener: socket.socket, options: Options) -> None:
         ssl_keyfile=options.key or None,
     )
     # uvicorn raises the signal that ended it once more, for those who were there before
-    before = {each: signal.signal(each, lambda *_: None) for each in _ENDING}
+    before = {number: signal.signal(number, lambda *_: None) for number in _ENDING}
     try:
         uvicorn.Server(config).run(sockets=[listener])
     finally:

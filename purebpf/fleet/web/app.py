@@ -190,7 +190,7 @@ def _links(asked: Asked) -> str:
 
 async def _regressions(desk: Desk, asked: Asked, selection: Selection) -> AsyncIterator[str]:
     def changed(hand: Hand) -> str:
-        sides = [hand.ask(each, by_host=True) for each in (earlier(selection, asked), selection)]
+        sides = [hand.ask(side, by_host=True) for side in (earlier(selection, asked), selection)]
         coverages = [side.coverage() for side in sides]
         titles = [
             describe(side.selection, coverage)
@@ -215,7 +215,7 @@ def _profile(hand: Hand, selection: Selection, _asked: Asked) -> Profile:
 
 
 def _comparison(hand: Hand, selection: Selection, asked: Asked) -> str:
-    questions = [hand.ask(each) for each in (earlier(selection, asked), selection)]
+    questions = [hand.ask(side) for side in (earlier(selection, asked), selection)]
     sides = cut(*(question.stacks() for question in questions))
     for name, side in zip(("before", "after"), sides, strict=True):
         if not side:

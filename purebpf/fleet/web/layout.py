@@ -89,8 +89,8 @@ def _form(asked: Asked, path: str) -> str:
     against = _options(AGAINST, asked.against)
     than = escape(asked.than)
     ranges = "".join(
-        f'<a href="{escape(asked.address(path, since=each, until="now"))}">{each}</a>'
-        for each in _RANGES
+        f'<a href="{escape(asked.address(path, since=length, until="now"))}">{length}</a>'
+        for length in _RANGES
     )
     return f"""<form><label>what<select name="kind">{kinds}</select></label>{fields}
 <button type="submit">Show</button><hr>

@@ -55,11 +55,11 @@ def changes_tables(comparison: Comparison, most: int) -> str:
         count = f"{len(changes)} function{'s' if len(changes) != 1 else ''} {verb}"
         parts.append(_table(count, heads, rows) if rows else f"<h2>{count}</h2>")
     unchanged = comparison.functions - len(comparison.grew) - len(comparison.shrank)
-    each = "windows" if comparison.by_window else "hosts"
+    cluster = "windows" if comparison.by_window else "hosts"
     before, after = comparison.clusters
     parts.append(
         f'<p class="soft">{unchanged:,} functions did not change more than chance explains, judged '
-        f"by how {before} and {after} {each} differ; the interval holds the change 95 times of "
+        f"by how {before} and {after} {cluster} differ; the interval holds the change 95 times of "
         "100.</p>"
     )
     return "".join(parts)

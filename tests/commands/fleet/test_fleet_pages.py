@@ -130,7 +130,7 @@ def test_keyboards_and_screen_readers_have_what_they_need(
     assert [(rule["id"], rule["nodes"][0]["html"]) for rule in violations] == []
 
 
-def test_it_serves_nobody_else(tmp_path: Path) -> None:
+def test_others_are_not_served(tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     done = fleet(tmp_path, "serve", "--listen", "0.0.0.0:0", status=1)
     assert "would go in the clear" in " ".join(done.stderr.split())

@@ -51,7 +51,7 @@ def test_an_address_brings_back_the_question() -> None:
         ({"label": "unit"}, "not NAME=VALUE"),
     ],
 )
-def test_what_is_no_question_is_refused(given: dict[str, str], words: str) -> None:
+def test_a_wrong_address_is_refused(given: dict[str, str], words: str) -> None:
     with pytest.raises(SelectionError, match=words):
         Asked.of(given).query()
 
