@@ -16,6 +16,7 @@ _WIDTH, _HEIGHT = 1000, 90
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 14px/1.5 system-ui, sans-serif; margin: 16px; max-width: 1200px; }
+html { background: light-dark(#fff, #16181d); }
 h1 { font-size: 18px; } table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: 3px 10px; border-bottom: 1px solid #8886; white-space: nowrap; }
 td.text { white-space: normal; overflow-wrap: anywhere; }
@@ -23,6 +24,11 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 svg { width: 100%; height: auto; background: #8881; border-radius: 4px; }
 svg a:hover rect, svg a:focus rect { fill: #0b57d0; } rect { fill: #d94f30; }
 text { font-size: 11px; fill: currentColor; }
+a { color: light-dark(#0b57d0, #8ab4ff); }
+@media (max-width: 640px) {
+  th, td { padding: 3px 4px; } td { white-space: normal; }
+  tr > :nth-child(n + 5) { display: none; }
+}
 .problem, .lost { color: light-dark(#a32a12, #ff9d85); }
 """
 
