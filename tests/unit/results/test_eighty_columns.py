@@ -10,6 +10,7 @@ from purebpf.cli import command
 from purebpf.cli.loss import say_each, words_of_profile
 from purebpf.doctor.model import Answer, Command, Fact, Report
 from purebpf.doctor.render import lines as doctor_lines
+from purebpf.measure.latency import Interval
 from purebpf.results import Cause, Labels, Loss, Marks, Profile
 from purebpf.results.formats import answer
 from purebpf.results.model.width import display_width
@@ -59,7 +60,8 @@ def test_profile() -> None:
 def test_triage() -> None:
     queue = [Distribution(Group(), [*(BUCKETS - 1) * [0], GREAT], GREAT)]
     table = Table("total", 0, 0, 0, (), (), Loss(), Cost())
-    assert widest(pieces(find(hostile(), hostile("ns"), queue, table), 50)) <= 80
+    interval = Interval(queue, 2.0, Loss())
+    assert widest(pieces(find(hostile(), hostile("ns"), interval, table), 50)) <= 80
 
 
 @pytest.mark.parametrize("bucket", [0, 30, 150, BUCKETS - 1])
