@@ -14,9 +14,9 @@ import pytest
 
 from tests.commands.conftest import ROOT
 from tests.commands.fleet.test_fleet import fleet
-from tests.commands.formats.test_page import AXE
 from tests.support.host.deliveries import Truth, messages
 from tests.support.oracles.browser import chromium, until
+from tests.support.probe_machine import AXE
 
 pytestmark = [pytest.mark.any_kernel, pytest.mark.needs("browser")]
 

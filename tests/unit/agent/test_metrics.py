@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -115,12 +117,41 @@ def test_mistakes_of_the_section_are_named(text: str, problem: str) -> None:
         parse_config(f"[metrics]\n{text}\n")
 
 
-@pytest.mark.needs("promtool")
-def test_what_is_exposed_and_the_rules_please_promtool() -> None:
+def everything() -> str:
+    """What an agent exposes that counts all there is."""
     counts = Counts()
     counts.add_window("cpu", PERIOD_NS, services({"shop": 7}), {"purebpf.lost.map_full": 1})
+    counts.add_window("offcpu", 0, services({"shop": 7}), {})
     counts.add_calls({"read": 3}, {("read", "EAGAIN"): 1})
-    text = exposed(counts, {name: (0, [0] * BUCKETS) for name in ("run_queue", "on_cpu")})
+    return exposed(counts, {name: (0, [0] * BUCKETS) for name in ("run_queue", "on_cpu")})
+
+
+def dashboard_expressions() -> list[str]:
+    board = json.loads((RULES / "dashboard.json").read_text())
+    return [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+
+
+def test_the_dashboard_asks_for_what_is_exposed() -> None:
+    asked = {name for text in dashboard_expressions() for name in re.findall(r"purebpf_\w+", text)}
+    known = {name for name, *_ in samples(everything())}
+    assert asked
+    assert asked - known == set()
+
+
+@pytest.mark.needs("promtool")
+def test_the_dashboard_pleases_promtool(tmp_path: Path) -> None:
+    rules = [
+        {"record": f"panel:{number}", "expr": text.replace("$__rate_interval", "5m")}
+        for number, text in enumerate(dashboard_expressions())
+    ]
+    path = tmp_path / "rules.json"  # YAML is a superset
+    path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    subprocess.run(["promtool", "check", "rules", str(path)], check=True, capture_output=True)
+
+
+@pytest.mark.needs("promtool")
+def test_what_is_exposed_and_the_rules_please_promtool() -> None:
+    text = everything()
     checked = subprocess.run(
         ["promtool", "check", "metrics"], input=text, text=True, capture_output=True, check=False
     )
