@@ -295,7 +295,10 @@ def _measure(options: argparse.Namespace, folder: Path) -> Iterator[Figure]:
         ("top functions of one host, 1 h", 1, ("top", *of_one, *hour)),
         ("top functions of all, 1 h", 6, ("top", *hour)),
         ("time line by service, 1 h", 6, ("timeline", *hour)),
+        (f"time line by service, {options.hours} h", 6, ("timeline", *day_range)),
         ("two builds of a service, 1 h", 2, ("diff", "--a", builds[0], "--b", builds[1], *hour)),
+        ("what changed in them, with errors", 2,
+         ("regressions", "--a", builds[0], "--b", builds[1], *hour)),
     )  # fmt: skip
     for what, limit, words in questions:
         taken = [ask(store, *words) for _ in range(options.rounds)]
