@@ -262,7 +262,7 @@ def test_the_command_prints_a_table_and_a_histogram(program):
 
 
 def test_the_command_writes_json_and_csv(program, tmp_path):
-    list(shown(program, "--format", "json", "-o", str(tmp_path / "json"), "--slower", "1900"))
+    list(shown(program, "--format", "json", "-o", str(tmp_path / "json"), "--slower", "1900us"))
     *calls, summary, loss = map(json.loads, (tmp_path / "json").read_text().splitlines())
     assert {call["event"] for call in calls} == {"call"}
     assert summary["rows"][0]["calls"] == CALLS["leaf"]

