@@ -61,7 +61,7 @@ class Run(NamedTuple):
         """The interpreter's arguments."""
         options = ["-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=300"]
         if self.reruns:
-            options += ["--reruns", str(self.reruns), "-rR"]
+            options += ["--reruns", str(self.reruns), "-rfER"]
         tests = self.tests or list(DEFAULT_TESTS)
         return ["-m", "pytest", *options, f"--junitxml={out}/report.xml", *tests]
 
@@ -80,6 +80,7 @@ def run_host(run: Run, out: Path) -> Result:
         check=False,
     )
     (out / "output").write_text(done.stdout)
+    (out / "failed").write_text("".join(f"{test}\n" for test in results.failing(done.stdout)))
     seconds = time.monotonic() - start
     return results.read(out, seconds, failed=done.returncode != 0, output=done.stdout)
 

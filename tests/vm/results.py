@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-__all__ = ["File", "Result", "missing", "read", "table"]
+__all__ = ["File", "Result", "failing", "missing", "read", "table"]
 
 
 class File(NamedTuple):
@@ -89,6 +89,13 @@ def read(folder: Path, seconds: float = 0, *, failed: bool = False, output: str 
     release, features, used = asked["release"], asked["features"], frozenset(asked["used"])
     again = tuple(re.findall(r"^RERUN (\S.*)$", output, re.MULTILINE))
     return Result(release, seconds, features, used, files, failed, output, again)
+
+
+def failing(output: str) -> list[str]:
+    """The tests that pytest's summary (-rfE) names, as its command line takes them."""
+    name = r"tests/\S+?\.py::\w+(?:::\w+)*(?:\[.*?\](?= - |$))?"
+    found = re.findall(rf"^(?:FAILED|ERROR) ({name})", output, re.MULTILINE)
+    return list(dict.fromkeys(found))
 
 
 def missing(reason: str) -> str:

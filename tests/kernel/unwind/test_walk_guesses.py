@@ -160,7 +160,8 @@ def test_stacks_of_go_end_where_they_are_changed(tmp_path: Path) -> None:
         if each.walked.reason.is_whole:
             assert not _CHANGE_STACKS & {*names}
         else:
-            ends[names[-1], each.walked.reason is Reason.NO_UNWIND_INFO] += 1
+            # interrupted in the vDSO, it may not have come to a function of the program
+            ends[names[-1] if names else "", each.walked.reason is Reason.NO_UNWIND_INFO] += 1
     assert ends["runtime.systemstack.abi0", True] > 0
     assert not ends["runtime.systemstack.abi0", False]
 
