@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["build_parser", "main"]
 
 NAME = "purebpf.fleet"
+_DOWNLOAD_S = 3600
 _EXTRA = ("duckdb", "pyarrow", "starlette", "uvicorn", "google.protobuf", "opentelemetry")
 
 
@@ -32,6 +33,7 @@ def _run(parsed: Parsed) -> int:
         "compact": _compact,
         "prune": _prune,
         "check": _check,
+        "symbolize": _symbolize,
     }
     try:
         return actions.get(parsed.options.action, _ask)(parsed)
@@ -115,6 +117,32 @@ def _check(parsed: Parsed) -> int:
         problems += 1
     _print([f"{problems} problems\n" if problems else "every file is there, and the sums agree\n"])
     return command.FAILED if problems else 0
+
+
+def _symbolize(parsed: Parsed) -> int:
+    from purebpf.cli.source_info import NoServersError
+    from purebpf.fleet import session
+    from purebpf.fleet.store import open_store
+    from purebpf.fleet.symbolize import symbolize
+    from purebpf.kernel.symbolize.debuginfod import Debuginfod, servers
+
+    urls = servers()
+    if not urls:
+        raise NoServersError(
+            "DEBUGINFOD_URLS does not name an http server. Set it, for example to "
+            "https://debuginfod.debian.net"
+        )
+    files = Debuginfod(urls, _DOWNLOAD_S)
+    selection = session.select(parsed.options.query)
+    store = open_store(parsed.options.store)
+    done = symbolize(store, selection.since_us, selection.until_us, files)
+    for problem in files.problems:
+        command.note(f"{NAME}: {problem}")
+    command.say(
+        f"{done.named} of {done.places} places without a name have one now; "
+        f"of {done.builds} builds {done.unknown} are not known to the servers"
+    )
+    return command.FAILED if files.problems else 0
 
 
 # Questions

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.fleet.duck import BATCH, relation, rows
 from purebpf.fleet.landing import FOLDER, landed_in
+from purebpf.fleet.renamed import find_renamed
 from purebpf.fleet.rows import hours_between
 from purebpf.fleet.selection import Selection
 from purebpf.fleet.store import Directory
@@ -133,6 +134,8 @@ def make_views(
     for table, sources in parts.items():
         text = " union all by name ".join(f"select * from {source}" for source in sources)
         run(f"create temp view {table} as {text}")
+    for statement in find_renamed(connection):
+        run(statement)
     return statements
 
 

@@ -250,19 +250,26 @@ class _Message:
 
     def _functions(self, location: Any) -> Iterable[Frame]:
         module = build_id = ""
+        mapping = None
         if location.mapping_index:
             mapping = _entry(self._tables.mapping_table, location.mapping_index)
             module = self._string(mapping.filename_strindex).rpartition("/")[2]
             build_id = self._build_id(location.mapping_index, mapping)
         kind = self._text(location.attribute_indices, "profile.frame.type")
         kind = _FRAME_KINDS.get(kind, kind)
+        nameless = not location.lines
         for line in location.lines:
             function = _entry(self._tables.function_table, line.function_index)
             name = self._string(function.name_strindex)
-            if name:
+            if build_id and name.startswith(f"{module}!0x"):  # so agents call what has no symbol
+                nameless = True
+            elif name:
                 yield Frame(frame_id(name, module, "", -1), name, module, "", -1, kind)
-        if not location.lines:
-            offset = min(location.address, _MOST)
+        if nameless:
+            offset = location.address
+            if mapping is not None and mapping.memory_start <= offset:
+                offset += mapping.file_offset - mapping.memory_start
+            offset = min(offset, _MOST)
             number = frame_id("", module, build_id, offset)
             yield Frame(number, "", module, build_id, offset, kind)
 

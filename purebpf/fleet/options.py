@@ -23,6 +23,7 @@ files in a directory; then ask about any range of time, service, build and host.
   compact    sort the hours that are over (once an hour)
   prune      remove old days
   check      see whether all files are there and agree
+  symbolize  ask debuginfod for the functions that hosts had no name for
 
   top        functions, by their own time
   flamegraph stacks, in any format
@@ -52,7 +53,7 @@ Needs no privileges, and purebpf[fleet]: DuckDB, pyarrow, starlette, uvicorn.
 docs/fleet.md"""
 
 _ASKING = ("top", "flamegraph", "diff", "regressions", "timeline", "hosts", "coverage", "sql")
-_KEEPING = ("hub", "serve", "import", "compact", "prune", "check")
+_KEEPING = ("hub", "serve", "import", "compact", "prune", "check", "symbolize")
 _PORTS = {"hub": 4318, "serve": 4319}
 _PRINTED = {"flamegraph": "folded"}
 

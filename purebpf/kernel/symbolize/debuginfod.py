@@ -1,10 +1,10 @@
 """Debug files from debuginfod servers, by build id (debuginfod(8), "WEBAPI").
 
-The cache is that of elfutils' own client (debuginfod_find_debuginfo(3)): BUILDID/debuginfo in
-$DEBUGINFOD_CACHE_PATH, or debuginfod_client in $XDG_CACHE_HOME or ~/.cache. An empty file there
-remembers that no server has it. Its variables count here too: DEBUGINFOD_TIMEOUT, a server's
-silence in seconds; DEBUGINFOD_MAXTIME and DEBUGINFOD_MAXSIZE, seconds and bytes, which can only
-lower our own bounds.
+The cache is that of elfutils' own client (debuginfod_find_debuginfo(3)): BUILDID/debuginfo and
+BUILDID/executable in $DEBUGINFOD_CACHE_PATH, or debuginfod_client in $XDG_CACHE_HOME or ~/.cache.
+An empty file there remembers that no server has it. Its variables count here too:
+DEBUGINFOD_TIMEOUT, a server's silence in seconds; DEBUGINFOD_MAXTIME and DEBUGINFOD_MAXSIZE,
+seconds and bytes, which can only lower our own bounds.
 """
 
 from __future__ import annotations
@@ -46,25 +46,33 @@ class Debuginfod:
 
     Args:
         urls: which servers, in this order.
+        total_s: for everything together, if DEBUGINFOD_MAXTIME does not say less.
 
     Attributes:
         problems: what went wrong, in a sentence each.
     """
 
-    def __init__(self, urls: Sequence[str]) -> None:
+    def __init__(self, urls: Sequence[str], total_s: int = _MAX_TIME_S) -> None:
         self.problems: list[str] = []
         self._urls = list(urls)
         self._directory = os.environ.get("DEBUGINFOD_CACHE_PATH") or os.path.join(
             cache_home(), "debuginfod_client"
         )
         self._silence_s = _at_most("DEBUGINFOD_TIMEOUT", _TIMEOUT_S)
-        self._left_s: float = _at_most("DEBUGINFOD_MAXTIME", _MAX_TIME_S)
+        self._left_s: float = _at_most("DEBUGINFOD_MAXTIME", total_s)
         self._max_size = _at_most("DEBUGINFOD_MAXSIZE", _MAX_SIZE)
 
     def __call__(self, build_id: str) -> str | None:
         """The path of the debug file with that build id, or None."""
+        return self._get(build_id, "debuginfo")
+
+    def executable(self, build_id: str) -> str | None:
+        """The path of the program or library itself, or None."""
+        return self._get(build_id, "executable")
+
+    def _get(self, build_id: str, what: str) -> str | None:
         folder = os.path.join(self._directory, build_id)
-        path = os.path.join(folder, "debuginfo")
+        path = os.path.join(folder, what)
         try:
             if not own_directory(folder):
                 self._say(f"other users can write to {self._directory}: nothing is downloaded")
@@ -72,20 +80,20 @@ class Debuginfod:
             known = _known(path)
             if known is not None:
                 return path if known else None
-            return path if self._download(build_id, folder, path) else None
+            return path if self._download(build_id, path) else None
         except OSError as error:
             self._say(f"{self._directory}: {error.strerror}")
             return None
 
-    def _download(self, build_id: str, folder: str, path: str) -> bool:
+    def _download(self, build_id: str, path: str) -> bool:
         """Ask each server; remember that none has it, if all said so."""
-        answers = [self._from(url, build_id, folder, path) for url in tuple(self._urls)]
+        answers = [self._from(url, build_id, path) for url in tuple(self._urls)]
         if answers and all(answer is False for answer in answers):
             with suppress(FileExistsError):
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         return True in answers
 
-    def _from(self, url: str, build_id: str, folder: str, path: str) -> bool | None:
+    def _from(self, url: str, build_id: str, path: str) -> bool | None:
         """Whether the file came; None: the server cannot be asked."""
         import urllib.error
 
@@ -97,12 +105,12 @@ class Debuginfod:
             self._say("the time limit for downloads is reached")
             return None
         begun = time.monotonic()
-        where = f"{url.rstrip('/')}/buildid/{build_id}/debuginfo"
+        where = f"{url.rstrip('/')}/buildid/{build_id}/{os.path.basename(path)}"
         try:
             left_s = self._left_s
             wait_s = min(self._silence_s, left_s)
             with requested(where, silence_s=wait_s, total_s=left_s) as response:
-                self._save(response, begun + left_s, build_id, folder, path)
+                self._save(response, begun + left_s, build_id, path)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == _NOT_FOUND:
@@ -118,10 +126,10 @@ class Debuginfod:
             self._left_s -= time.monotonic() - begun
         return None
 
-    def _save(self, response: Any, end: float, build_id: str, folder: str, path: str) -> None:
+    def _save(self, response: Any, end: float, build_id: str, path: str) -> None:
         """Write the file under another name, and rename it when it is the right one."""
         said = int(response.headers.get("Content-Length") or -1)
-        temporary = os.path.join(folder, f"debuginfo.{secrets.token_hex(4)}")
+        temporary = f"{path}.{secrets.token_hex(4)}"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             with open(os.open(temporary, flags, 0o600), "w+b") as file:

@@ -26,7 +26,8 @@ class Entry(NamedTuple):
     """A frame.
 
     `kind` is one of `Frame.kind`, `module` the file's path or name. `name` is "" where there is
-    none; then `build_id` and `file_offset` say where it is in the file.
+    none; then `build_id` and `file_offset` say where it is in the file, and where a function starts
+    that has a name for want of a symbol.
     """
 
     name: str

@@ -7,7 +7,7 @@ from functools import cache
 
 from purebpf.results.formats.otlp import Attribute, Entry, Sample, Series
 from purebpf.results.model.profile import Labels, Row, Stack
-from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
 
 __all__ = ["Weighted", "series_of"]
 
@@ -51,6 +51,10 @@ def _entry(frame: Frame | Unknown) -> Entry:
     """A function; a place in a file where there is no name; else the reason."""
     module = frame.module.rpartition("/")[2]
     if isinstance(frame, Frame):
+        start = frame.file_offset - frame.offset
+        if frame.build_id and start >= 0 and is_unnamed_function(frame):
+            # another build has another function there, and who has symbols can name it
+            return Entry(frame.name, module, frame.kind, frame.build_id, start)
         return Entry(frame.name, module, frame.kind)
     if frame.build_id and frame.file_offset >= 0:
         return Entry("", module, frame.kind, frame.build_id, frame.file_offset)

@@ -308,3 +308,13 @@ def test_from_an_agent_to_a_flame_graph(tmp_path: Path) -> None:
     statement = "select sum(value // period)::bigint from samples"
     stored = fleet(store, "sql", statement, "--since", "5m").stdout.split()[-1]
     assert stored == counted[1]
+
+
+def test_names_are_asked_of_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.joinpath("store").mkdir()
+    monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
+    done = fleet(tmp_path / "store", "symbolize", status=2)
+    assert "DEBUGINFOD_URLS does not name an http server" in done.stderr
+    monkeypatch.setenv("DEBUGINFOD_URLS", "http://127.0.0.1:9")
+    done = fleet(tmp_path / "store", "symbolize")
+    assert done.stderr.startswith("0 of 0 places without a name")

@@ -111,6 +111,16 @@ def test_names_come_from_a_server_once_and_then_from_the_cache(stripped, serve, 
 
 
 @pytest.mark.needs("gcc", "objcopy")
+def test_the_program_itself_is_kept_beside_its_debug_file(stripped, serve, cache):
+    fetch = Debuginfod([serve(_file(stripped.program.read_bytes()))])
+    path = fetch.executable(stripped.build_id)
+    assert path == str(cache / stripped.build_id / "executable")
+    assert fetch.executable(stripped.build_id) == path
+    assert serve.asked == [f"/buildid/{stripped.build_id}/executable"]
+    assert not fetch.problems
+
+
+@pytest.mark.needs("gcc", "objcopy")
 def test_nothing_is_asked_unless_the_user_wants_it(stripped, serve, monkeypatch):
     monkeypatch.setenv("DEBUGINFOD_URLS", serve(_file(b"")))
     assert debuginfod(wanted=False) is None

@@ -8,6 +8,7 @@ import fcntl
 import os
 import random
 import re
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
@@ -26,7 +27,10 @@ from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch, Ids
 from purebpf.fleet.selection import Selection, SelectionError, parse_range
 from purebpf.fleet.store import Directory, StoreError
+from purebpf.fleet.symbolize import Symbolized, symbolize
 from purebpf.results.formats.otlp import Entry, Sample
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.elf_names import functions_named
 from tests.support.host.deliveries import HOUR, HOUR_S, Sent, Truth, messages, window_message
 
 HOUR_US = HOUR_S * 10**6
@@ -255,6 +259,75 @@ def test_a_frame_that_is_named_later(store: Directory, compacted: bool) -> None:
             assert function.place.name == "compress"
             assert question.stacks()[0].frames[0].name == "compress"
         compact(store, now_s=LATER_S, say=quiet)
+
+
+class DebugFiles:
+    """A server that has everything: programs by build id, and their debug files."""
+
+    def __init__(self) -> None:
+        self.programs: dict[str, str] = {}
+        self.debug: dict[str, str] = {}
+        self.asked: list[str] = []
+
+    def __call__(self, build_id: str) -> str | None:
+        self.asked.append(build_id)
+        return self.debug.get(build_id)
+
+    def executable(self, build_id: str) -> str | None:
+        self.asked.append(build_id)
+        return self.programs.get(build_id)
+
+
+_TWO = """
+__attribute__((noinline)) int encode(int x) { volatile int y = x; return y * 3; }
+__attribute__((noinline)) int decode(int x) { volatile int y = x; return y / 3; }
+int main(int argc, char **argv) { return encode(argc) + decode(argc); }
+"""
+
+
+@pytest.mark.needs("gcc", "objcopy", "nm")
+@pytest.mark.parametrize("flags", ["-pie", "-no-pie"])
+def test_debug_files_name_what_hosts_could_not(
+    store: Directory, tmp_path: Path, flags: str
+) -> None:
+    """A function with and without symbols is one; what servers lack or cannot be a build stays."""
+    program, debug = tmp_path / "x.so", tmp_path / "x.debug"
+    (tmp_path / "x.c").write_text(_TWO)
+    build = ["gcc", "-O2", flags, "-Wl,--build-id=sha1", "-o", program, tmp_path / "x.c"]
+    subprocess.run(build, check=True)
+    image = ElfImage.of_bytes(program.read_bytes())
+    starts = functions_named(image, {"encode", "decode"}.__contains__)
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", program], check=True)
+    files = DebugFiles()
+    files.programs[image.build_id], files.debug[image.build_id] = str(program), str(debug)
+
+    def place(offset: int, build_id: str = image.build_id) -> Entry:
+        return Entry("", "x.so", "user", build_id, offset)
+
+    unknown, hostile = place(64, "ab" * 20), place(64, "../../etc/passwd")
+    stacks: dict[tuple[Entry, ...], int] = {
+        (place(starts["encode"]), unknown): 1,
+        (Entry("encode", "x.so", "user"), unknown): 2,  # of a host that has the symbols
+        (place(starts["decode"] + 2), hostile): 4,
+        # named after where it starts, as agents name it
+        (Entry("x.so!0x99", "x.so", "user", image.build_id, starts["decode"]), hostile): 8,
+    }
+    samples = {Sample("a", stack): n for stack, n in stacks.items()}
+    put(store, [Sent("h", 0, window_message("h", 0, {"s": samples}))])
+    for number in range(3):
+        done = symbolize(store, ALL.since_us, ALL.until_us, files)
+        assert done == (Symbolized(4, 3, 2, 1) if number == 0 else Symbolized(1, 0, 1, 1))
+        for question in ask(store):
+            rows = question.functions(10).rows
+            own = {row.place.name: row.own // 52_631_579 for row in rows if row.own}
+            assert own == {"decode": 12, "encode": 3}
+            leaves = {stack.frames[0].name for stack in question.stacks()}
+            assert leaves == {"encode", "decode"}
+        if number == 1:
+            compact(store, now_s=LATER_S, say=quiet)
+    assert {*files.asked} == {image.build_id, unknown.build_id}
+    assert list(check(store, LATER_S)) == []
 
 
 def test_numbers_that_collide_merge_and_lose_nothing(
