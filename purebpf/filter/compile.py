@@ -2,7 +2,8 @@
 
 The program of type PERF_EVENT returns 1 for a sample to keep and 0 for one to drop. Before it
 returns it adds one to a counter of its CPU: the first for kept samples, then one for each term,
-for the samples that this term was the first to reject. Nothing else runs on the CPU then
+for the samples that this term was the first to reject, and with `members` one for the samples of
+other processes. Nothing else runs on the CPU then
 that could add to the same counter (the kernel's bpf_prog_active), so a plain addition will do.
 
 Registers: R6 the prepared sample, or the context where there is none, and, when all is decided,
@@ -39,6 +40,9 @@ from purebpf.filter.sample_layout import Helper, SampleAccess, Word
 __all__ = ["Counters", "FilterCode", "compile_terms", "missing", "stride"]
 
 _COMM_SIZE = 16
+_KEY_SIZE = 8
+"""Of the stack, for a process ID to look up: aligned like the rest."""
+
 _STACK = 512
 _CACHE_LINE = 64
 _LINEAR = 3
@@ -73,9 +77,9 @@ class FilterCode(NamedTuple):
         return "\n".join(listing(self.instructions, self.comments, self.functions))
 
 
-def stride(terms: Sequence[Term]) -> int:
-    """The bytes of counters that a CPU needs: a power of two, and cache lines of its own."""
-    return max(_CACHE_LINE, 1 << (8 * (1 + len(terms)) - 1).bit_length())
+def stride(counters: int) -> int:
+    """The bytes of so many counters of a CPU: a power of two, and cache lines of its own."""
+    return max(_CACHE_LINE, 1 << (8 * counters - 1).bit_length())
 
 
 def missing(terms: Sequence[Term], access: SampleAccess) -> tuple[str, ...]:
@@ -87,8 +91,17 @@ def missing(terms: Sequence[Term], access: SampleAccess) -> tuple[str, ...]:
     return tuple(dict.fromkeys(absent))
 
 
-def compile_terms(terms: Sequence[Term], access: SampleAccess, counters: Counters) -> FilterCode:
+def compile_terms(
+    terms: Sequence[Term], access: SampleAccess, counters: Counters, members_fd: int | None = None
+) -> FilterCode:
     """The program of a filter.
+
+    Args:
+        terms: what must be true.
+        access: how the program gets at the fields of a sample.
+        counters: one for samples that are kept, and one for each term.
+        members_fd: a hash by the IDs of processes in the first PID namespace: samples of others
+            are dropped before any term is tried. They have the last counter then.
 
     Raises:
         NotSupportedError: a field that cannot be had on this kernel; more code than a jump spans.
@@ -96,7 +109,7 @@ def compile_terms(terms: Sequence[Term], access: SampleAccess, counters: Counter
     if absent := missing(terms, access):
         reason = "BPF programs cannot read it on this kernel"
         raise NotSupportedError(f"a filter on {', '.join(absent)}", reason)
-    return _Compiler(access, counters).compile(terms)
+    return _Compiler(access, counters).compile(terms, members_fd)
 
 
 def _is_known(field: Field, words: Mapping[str, Word | Helper]) -> bool:
@@ -123,16 +136,19 @@ class _Compiler:
         self._comm = 0
         self._registers = Registers()
 
-    def compile(self, terms: Sequence[Term]) -> FilterCode:
+    def compile(self, terms: Sequence[Term], members_fd: int | None) -> FilterCode:
         code = self._code
         self._prologue([term.condition for term in terms])
         rejected = [code.label() for _ in terms]
+        outside = code.label()
+        if members_fd is not None:
+            self._look_up_process(members_fd, outside)
         for number, term in enumerate(terms):
             passed = code.label()
             code.comment(f"{number + 1}: {term.text}")
             self._test(term.condition, passed, rejected[number], following=passed)
             code.place(passed)
-        self._verdicts(rejected)
+        self._verdicts(rejected if members_fd is None else [*rejected, outside])
         try:
             instructions = tuple(code.finish())
         except TooLongError:
@@ -167,7 +183,7 @@ class _Compiler:
         if (helper, argument) in self._slots:
             return
         slot = self._slots[helper, argument] = -8 * (len(self._slots) + 1)
-        if -slot + _COMM_SIZE > _STACK:
+        if -slot + _COMM_SIZE + _KEY_SIZE > _STACK:
             raise NotSupportedError("a filter with so many cgroup levels", "the stack is 512 bytes")
         if helper == bpf_func_id.BPF_FUNC_get_current_ancestor_cgroup_id:
             self._code.move(R1, argument)
@@ -189,6 +205,20 @@ class _Compiler:
         code.alu("+=", R1, self._comm)
         code.move(R2, _COMM_SIZE)
         code.call(bpf_func_id.BPF_FUNC_get_current_comm)
+
+    def _look_up_process(self, members_fd: int, outside: Label) -> None:
+        """Go to `outside` unless the process is in the map."""
+        code = self._code
+        key = -8 * len(self._slots) - _COMM_SIZE - _KEY_SIZE
+        code.comment("the process is one of those to sample")
+        code.call(bpf_func_id.BPF_FUNC_get_current_pid_tgid)
+        code.alu(">>=", R0, 32)
+        code.store(R10, key, R0, 4)
+        code.map(R1, members_fd)
+        code.copy(R2, R10)
+        code.alu("+=", R2, key)
+        code.call(bpf_func_id.BPF_FUNC_map_lookup_elem)
+        code.jump("==", R0, 0, outside)
 
     def _where(self, field: Field) -> Word | Helper:
         if field.name in _IDENTITY:

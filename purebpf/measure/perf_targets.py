@@ -12,7 +12,7 @@ from purebpf.measure.target_ends import with_descendants
 from purebpf.measure.targets import NoSuchTargetError, Target
 from purebpf.syscall import proc
 
-__all__ = ["EventPlace", "existing_processes", "places", "side_band_places"]
+__all__ = ["EventPlace", "every_task", "existing_processes", "places", "side_band_places"]
 
 
 class EventPlace(NamedTuple):
@@ -35,6 +35,11 @@ def places(target: Target, command_pid: int = 0) -> list[EventPlace]:
         targets.open_cgroup(target.cgroup).close()
         return [EventPlace(-1, cpu, target.cgroup) for cpu in where]
     return [EventPlace(pid, cpu) for pid in _tasks(target, command_pid) for cpu in where]
+
+
+def every_task(target: Target) -> list[EventPlace]:
+    """All tasks, on each CPU of the target."""
+    return [EventPlace(-1, cpu) for cpu in target.cpus or cpus.online()]
 
 
 def side_band_places(event_places: list[EventPlace]) -> list[EventPlace]:

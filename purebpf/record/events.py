@@ -56,13 +56,15 @@ _GONE = (errno.ESRCH, errno.ENODEV)
 class Sampled(NamedTuple):
     """One event of the file: its option, and the events opened for it, one for each place.
 
-    `user_only`: the kernel was left out, since it was not allowed to look there.
+    `user_only`: the kernel was left out, since it was not allowed to look there. `by_tree`: every
+    task on a CPU is sampled, and a program has to drop those outside the tree.
     """
 
     choice: Choice
     option: EventOption
     opened: tuple[PerfEvent, ...]
     user_only: bool
+    by_tree: bool = False
 
     def describe_recorded(self, more_ids: Iterable[int] = ()) -> RecordedEvent:
         """What the file says of it; `more_ids`: of events with records that count as its own."""
@@ -111,13 +113,13 @@ def _rate(options: Options, choice: Choice) -> dict[str, int]:
     return {"sample_freq": options.frequency or FREQUENCY, "freq": 1}
 
 
-def _attr(options: Options, choice: Choice) -> dict[str, Any]:
-    follows = options.follows_command
+def _attr(options: Options, choice: Choice, *, by_tree: bool = False) -> dict[str, Any]:
+    follows = options.follows_command and not by_tree
     return {
         "sample_type": sample_type(options, choice),
         "sample_id_all": 1,
         "disabled": 1,
-        **_who_inherits(options),
+        **({} if by_tree else _who_inherits(options)),
         "enable_on_exec": int(follows),
         "watermark": 1,
         "wakeup_watermark": _watermark(options.pages),
@@ -153,28 +155,42 @@ def _copies(options: Options) -> dict[str, int]:
 
 
 def open_events(
-    options: Options, places: Iterable[EventPlace], stack: ExitStack
+    options: Options,
+    places: Iterable[EventPlace],
+    stack: ExitStack,
+    of_tree: Iterable[EventPlace] = (),
 ) -> tuple[Sampled, ...]:
     """Open every event in every place, disabled; `stack` closes them.
+
+    Where there is a tree, timers and counters of the CPU are opened in the places `of_tree`
+    instead. Inherited by a child, they have a whole period to go, which a short life misses; what
+    the kernel counts, each fault or switch, is complete in either way.
 
     Raises:
         EventError: no such event.
         KernelError: the kernel refused one.
     """
     wanted = options.events or (EventOption(DEFAULT_EVENT),)
-    everywhere = tuple(places)
-    return tuple(
-        [_Opening(options, event_option).open(everywhere, stack) for event_option in wanted]
-    )
+    everywhere, tree_places = tuple(places), tuple(of_tree)
+    sampled = []
+    for event_option in wanted:
+        choice = choose_event(event_option.name)
+        by_tree = bool(tree_places) and not _is_counted(choice)
+        opening = _Opening(options, event_option, choice, by_tree=by_tree)
+        sampled.append(opening.open(tree_places if by_tree else everywhere, stack))
+    return tuple(sampled)
 
 
 class _Opening:
     """Finds out at the first place what holds for the others."""
 
-    def __init__(self, options: Options, option: EventOption) -> None:
+    def __init__(
+        self, options: Options, option: EventOption, choice: Choice, *, by_tree: bool
+    ) -> None:
         self._option = option
-        self._choice = choose_event(option.name)
-        self._attr = _attr(options, self._choice)
+        self._choice = choice
+        self._by_tree = by_tree
+        self._attr = _attr(options, choice, by_tree=by_tree)
         self._event = self._choice.event
         self._user_only = False
 
@@ -190,7 +206,7 @@ class _Opening:
                 gone = error  # a thread that ended, a CPU that went offline
         if not opened and gone is not None:
             raise gone
-        return Sampled(self._choice, self._option, tuple(opened), self._user_only)
+        return Sampled(self._choice, self._option, tuple(opened), self._user_only, self._by_tree)
 
     def _open(self, place: EventPlace) -> PerfEvent:
         while True:

@@ -22,6 +22,8 @@ from purebpf.wire.perf_ring import frames
 if TYPE_CHECKING:
     from purebpf.kernel.filters.filter_names import MachineNames
     from purebpf.kernel.filters.sample_filter import SampleFilter
+    from purebpf.kernel.maps.map import Map
+    from purebpf.record.tree import Tree
 
 __all__ = ["Filters", "explain_filters", "processes_to_search"]
 
@@ -31,7 +33,8 @@ _HEADER = 8
 class Filters:
     """The filters of the events that have one, attached; `stack` detaches them.
 
-    Functions are looked up in the kernel and in the processes `pids`. A tracepoint's filter is
+    Functions are looked up in the kernel and in the processes `pids`. With a `tree`, the events
+    that are sampled for it lose the samples of other processes, too. A tracepoint's filter is
     the kernel's own (Documentation/trace/events.rst, "Event filtering").
 
     Raises:
@@ -41,22 +44,33 @@ class Filters:
     """
 
     def __init__(
-        self, sampled: Sequence[Sampled], stack: ExitStack, pids: Sequence[int] = ()
+        self,
+        sampled: Sequence[Sampled],
+        stack: ExitStack,
+        pids: Sequence[int] = (),
+        tree: Tree | None = None,
     ) -> None:
+        self._tree = tree
         names: MachineNames | None = None
         self._of: dict[int, SampleFilter] = {}  # by the event's place among `sampled`
         self._sampled = sampled
         self._in_user_space: dict[int, SampleFilter] = {}  # by the ids of the events' records
         for number, sampled_event in enumerate(sampled):
+            own_tree = tree if sampled_event.by_tree else None
             if not sampled_event.option.filters:
+                _keep_tree(own_tree, sampled_event)
                 continue
             if sampled_event.choice.is_tracepoint:
                 _filter_tracepoint(sampled_event)
                 continue
             bits = RecordedEvent("", sampled_event.opened[0].attr).sample_type
             names = names or _names(pids)
-            made = _make(sampled_event.option.filters, bits, sampled_event.name, names)
+            members = None if own_tree is None else own_tree.members
+            filters = sampled_event.option.filters
+            made = _make(filters, bits, sampled_event.name, names, members)
             self._of[number] = stack.enter_context(made)
+            if not made.in_kernel:
+                _keep_tree(own_tree, sampled_event)
             for event in sampled_event.opened:
                 made.attach(event)
                 if not made.in_kernel:
@@ -92,6 +106,12 @@ class Filters:
             (self._sampled[number].name, sample_filter.counts().rejected)
             for number, sample_filter in self._of.items()
         )
+
+    def count_outside(self) -> int:
+        """Samples of processes that are not in the tree."""
+        if self._tree is None:
+            return 0
+        return self._tree.outside + sum(made.outside for made in self._of.values())
 
     @property
     def undecided(self) -> int:
@@ -150,11 +170,19 @@ def _names(pids: Sequence[int]) -> MachineNames:
     return MachineNames(pids)
 
 
-def _make(texts: Sequence[str], bits: int, event: str, names: MachineNames) -> SampleFilter:
+def _make(
+    texts: Sequence[str], bits: int, event: str, names: MachineNames, members: Map | None = None
+) -> SampleFilter:
     from purebpf.filter import parse
     from purebpf.kernel.filters.sample_filter import SampleFilter
 
-    return SampleFilter(parse(*texts), bits, event=event, names=names)
+    return SampleFilter(parse(*texts), bits, event=event, names=names, members=members)
+
+
+def _keep_tree(tree: Tree | None, sampled: Sampled) -> None:
+    if tree is not None:
+        for event in sampled.opened:
+            tree.attach(event)
 
 
 def _join(filters: Sequence[str]) -> str:

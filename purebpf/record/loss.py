@@ -24,6 +24,8 @@ class Recorded(NamedTuple):
         throttled: how often the kernel stopped sampling because it took too long.
         rejected: by event: each term of the filter, and the samples it rejected first.
         undecided: samples that pinned filter programs dropped without a verdict.
+        outside: samples of processes that are not in the tree that is recorded: no loss.
+        children_missed: processes of the tree that were not followed.
         notes: what else the user should know: an event that replaces another.
     """
 
@@ -37,6 +39,8 @@ class Recorded(NamedTuple):
     throttled: int
     rejected: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     undecided: int = 0
+    outside: int = 0
+    children_missed: int = 0
     notes: tuple[str, ...] = ()
 
     @property
@@ -74,8 +78,14 @@ def losses(recorded: Recorded) -> Loss:
             f"{recorded.undecided} samples were dropped by a pinned filter program without a "
             "decision of this filter: another process of this user wrote to its table",
         ),
+        Cause(
+            "children_missed",
+            recorded.children_missed,
+            f"{recorded.children_missed} new processes were not followed: too many lived at once",
+        ),
     )
-    return Loss(recorded.due, recorded.samples + recorded.dropped, recorded.tolerance, causes)
+    seen = recorded.samples + recorded.dropped + recorded.outside
+    return Loss(recorded.due, seen, recorded.tolerance, causes)
 
 
 def remarks(recorded: Recorded) -> Iterator[str]:

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_type as kind
@@ -18,7 +18,7 @@ from purebpf.kernel.host import cgroups
 from purebpf.kernel.perf.expected_samples import samples_due
 from purebpf.kernel.perf.inheritance import CHILDREN_COUNT
 from purebpf.kernel.processes import perf_data_headers, synthesized_records
-from purebpf.measure import perf_targets
+from purebpf.measure import perf_targets, targets
 from purebpf.measure.binary_file import DataFile
 from purebpf.measure.limits import raise_open_files
 from purebpf.measure.privileges import needing
@@ -35,6 +35,9 @@ from purebpf.wire.perf_data_features import pack_numbers
 from purebpf.wire.perf_data_writer import PerfDataWriter
 from purebpf.wire.perf_encode import RecordEncoder
 from purebpf.wire.perf_records import Fork, LostSamples, Mmap, Mmap2
+
+if TYPE_CHECKING:
+    from purebpf.record.tree import Tree
 
 __all__ = ["Recorder"]
 
@@ -76,20 +79,26 @@ class Recorder(Closing):
     def _open(self, stack: ExitStack) -> None:
         options = self._options
         self._file = stack.enter_context(DataFile(options.output))
+        self._tree = self._follow_tree(stack)
         event_places = perf_targets.places(options, self._followed_pid)
+        of_tree = perf_targets.every_task(options) if self._tree else ()
         raise_open_files()
-        self._sampled = events.open_events(options, event_places, stack)
+        self._sampled = events.open_events(options, event_places, stack, of_tree)
         first = self._sampled[0]
         around = perf_targets.side_band_places(event_places)
         self._side_band = events.open_side_band(options, around, first, stack)
         opened = [event for sampled in self._sampled for event in sampled.opened]
-        self._filters = Filters(self._sampled, stack, processes_to_search(options))
+        to_search = processes_to_search(options)
+        self._filters = Filters(self._sampled, stack, to_search, self._tree)
         self._rings = events.rings(opened, options.pages)
         self._bands = events.rings(self._side_band, events.side_band_pages(options))
         self._epoll = stack.enter_context(select.epoll())
-        self._watched = {event.fileno() for event in (*opened, *self._side_band)}
-        for fd in self._watched:
-            self._epoll.register(fd, select.EPOLLIN)
+        for event in (*opened, *self._side_band):
+            self._epoll.register(event.fileno(), select.EPOLLIN)
+        self._watched = {event.fileno() for event in self._side_band}
+        for sampled in self._sampled:
+            if not sampled.by_tree:  # else they go on when the last process has ended
+                self._watched.update(event.fileno() for event in sampled.opened)
         ids = [perf.event_id(event.fileno()) for event in self._side_band]
         recorded = [sampled.describe_recorded() for sampled in self._sampled]
         recorded[0] = first.describe_recorded(ids)
@@ -97,11 +106,25 @@ class Recorder(Closing):
         self._writer = PerfDataWriter(self._file, recorded, self._features())
         self._write_existing()
         self._writer.end_round()  # from here on, the file can be read
-        if not options.follows_command:  # else execve enables
-            for event in opened:
-                event.enable()
+        for sampled in self._sampled:
+            if sampled.by_tree or not options.follows_command:  # else execve enables
+                for event in sampled.opened:
+                    event.enable()
         self._file.is_worth_keeping = True
         self._started = time.monotonic()
+
+    def _follow_tree(self, stack: ExitStack) -> Tree | None:
+        """The processes of the command, or of `--tree`; None: their events are inherited."""
+        options = self._options
+        pids = options.pids if options.tree else ()
+        if not (self._followed_pid or pids):
+            return None
+        from purebpf.record.tree import follow
+
+        if pids:
+            targets.check_processes(pids, thread_option="-t")
+        tree = follow(self._followed_pid, pids)
+        return tree and stack.enter_context(tree)
 
     def _write_existing(self) -> None:
         """The kernel's mappings, and what the processes had before anybody looked."""
@@ -216,6 +239,8 @@ class Recorder(Closing):
             throttled=self._types[kind.PERF_RECORD_THROTTLE],
             rejected=self._filters.count_rejected(),
             undecided=self._filters.undecided,
+            outside=self._filters.count_outside(),
+            children_missed=self._tree.missed if self._tree else 0,
             notes=(*self._notes(), *self._filters.notes()),
         )
 
@@ -225,10 +250,11 @@ class Recorder(Closing):
                 f"{self._options.output} holds copies of the stacks of what was recorded: "
                 "there may be passwords and keys in them. Only its owner can read it"
             )
-        if self._options.follows_command and self._tasks > self._types[kind.PERF_RECORD_SAMPLE]:
+        inherited = self._options.follows_command and self._tree is None
+        if inherited and self._tasks > self._types[kind.PERF_RECORD_SAMPLE]:
             yield (
                 f"{self._tasks} processes and threads, and fewer samples: what ended before its "
-                "first sampling period is missing. Raise -F, or use: purebpf profile -- COMMAND"
+                "first sampling period is missing. Raise -F, or use root and a kernel with BTF"
             )
         inherits = PERF_EVENT_ATTR.unpack(self._sampled[0].opened[0].attr)
         if self._options.pids and not self._options.tree and not inherits["inherit_thread"]:

@@ -205,7 +205,7 @@ def _compiled(terms: tuple[Term, ...]) -> None:
 
 def _program(terms: tuple[Term, ...], access: SampleAccess) -> None:
     """Every jump goes forward, to an instruction of the program, and none falls off its end."""
-    code = compile_terms(terms, access, Counters(3, 1, stride(terms)))
+    code = compile_terms(terms, access, Counters(3, 1, stride(1 + len(terms))))
     assert code.listing()
     last = len(code.instructions) - 1
     for place, each in enumerate(code.instructions):

@@ -30,6 +30,11 @@ _NAME = "sample_filter"
 class CompiledFilter(Closing):
     """The program of a filter, loaded.
 
+    Args:
+        terms: what must be true of a sample.
+        access: how the program gets at its fields.
+        members: by process ID in the first PID namespace: samples of others are dropped first.
+
     Attributes:
         code: what it consists of.
         program: the same in the kernel.
@@ -40,15 +45,20 @@ class CompiledFilter(Closing):
         KernelError: EPERM, this process may load none; or no memory or descriptors left.
     """
 
-    def __init__(self, terms: Sequence[Term], access: SampleAccess) -> None:
-        self._count = len(terms) + 1
-        self._stride = stride(terms)
+    def __init__(
+        self, terms: Sequence[Term], access: SampleAccess, members: Map | None = None
+    ) -> None:
+        self._has_members = members is not None
+        self._count = 1 + len(terms) + self._has_members
+        self._stride = stride(self._count)
         numbers = cpus.possible()[-1] + 1
         spec = MapSpec(_NAME, bpf_map_type.BPF_MAP_TYPE_ARRAY, 4, numbers * self._stride, 1)
         with ExitStack() as stack:
             self._counters = stack.enter_context(Map.create(spec))
             counters = Counters(self._counters.fileno(), numbers, self._stride)
-            self.code: FilterCode = compile_terms(terms, access, counters)
+            self.code: FilterCode = compile_terms(
+                terms, access, counters, None if members is None else members.fileno()
+            )
             self.program: Program = stack.enter_context(_load_program(self.code))
             self._owned = stack.pop_all()
 
@@ -62,6 +72,15 @@ class CompiledFilter(Closing):
 
     def counts(self) -> tuple[int, ...]:
         """Samples kept, and those that each term rejected first."""
+        counts = self._counts()
+        return counts[:-1] if self._has_members else counts
+
+    @property
+    def outside(self) -> int:
+        """Samples of processes that are not members."""
+        return self._counts()[-1] if self._has_members else 0
+
+    def _counts(self) -> tuple[int, ...]:
         value = self._counters[0]
         row = struct.Struct(f"={self._count}Q")
         rows = (row.unpack_from(value, at) for at in range(0, len(value), self._stride))

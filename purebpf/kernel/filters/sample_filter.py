@@ -31,6 +31,7 @@ from purebpf.kernel.filters.filter_names import MachineNames
 from purebpf.kernel.filters.pinned_filter import PinnedFilter
 from purebpf.kernel.filters.pinned_setup import tells_ancestors
 from purebpf.kernel.filters.pinned_slots import BPFFS
+from purebpf.kernel.maps.map import Map
 from purebpf.kernel.programs.link import EventDescriptor
 from purebpf.kernel.programs.program import Program
 from purebpf.kernel.types.kernel_btf import kernel_btf
@@ -93,6 +94,8 @@ class SampleFilter(Closing):
         names: who knows users, cgroups and functions; by default this machine.
         in_kernel: False keeps the filter in user space whatever the kernel could do.
         bpffs: where root may have pinned programs.
+        members: processes of the first PID namespace, by ID: where a program of this process's
+            own filters, it drops the samples of all others.
 
     Attributes:
         parsed: the filter.
@@ -116,6 +119,7 @@ class SampleFilter(Closing):
         names: NameLookup | None = None,
         in_kernel: bool = True,
         bpffs: str = BPFFS,
+        members: Map | None = None,
     ) -> None:
         check(parsed, sample_type, event)
         self.parsed = parsed
@@ -127,19 +131,19 @@ class SampleFilter(Closing):
         self._counts = [0] * (len(self.terms) + 1)
         with ExitStack() as stack:
             if in_kernel:
-                self._load(stack, bpffs)
+                self._load(stack, bpffs, members)
             if not self.in_kernel:
                 self._rejecting = self._in_user_space()
             self._owned = stack.pop_all()
 
-    def _load(self, stack: ExitStack, bpffs: str) -> None:
+    def _load(self, stack: ExitStack, bpffs: str, members: Map | None) -> None:
         """A program that filters; or why there is none in `why_user_space`."""
         access = kernel_access()
         if absent := missing(self.terms, access):
             self.why_user_space = f"BPF programs cannot read {', '.join(absent)} on this kernel"
             return
         try:
-            self._compiled = stack.enter_context(CompiledFilter(self.terms, access))
+            self._compiled = stack.enter_context(CompiledFilter(self.terms, access, members))
         except KernelError as error:
             if error.errno not in (errno.EPERM, errno.EACCES) or isinstance(error, VerifierError):
                 raise
@@ -196,6 +200,11 @@ class SampleFilter(Closing):
             self._compiled.attach(event)
         elif self._pinned is not None:
             self._pinned.attach(event)
+
+    @property
+    def outside(self) -> int:
+        """Samples that were dropped as their processes are not `members`."""
+        return 0 if self._compiled is None else self._compiled.outside
 
     def accepts(self, sample: Sample) -> bool:
         """Whether to keep a sample; counts it. Always True when the kernel filters."""

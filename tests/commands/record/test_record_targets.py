@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.record import tree
+from purebpf.record.__main__ import main
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Fork, Sample
 from tests.commands.conftest import ROOT, Workloads, thread_ids
@@ -142,10 +145,60 @@ def test_without_a_target_every_process_is_recorded(workloads: Workloads, tmp_pa
         assert recorded(tmp_path, of=pair)  # the default without a command
 
 
-def test_a_command_of_short_processes_lacks_samples_and_says_so(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "purebpf.record", "-F", "1", "-o", str(tmp_path / "data")]
+REAPED = 0xFFFFFFFF
+"""The process of a sample that was taken when it had no number any more (perf_event_pid())."""
+
+SHORT = "i=0; while [ $i -lt 211 ]; do expr $i + 1 >/dev/null; i=$((i+1)); done; times >&2"
+"""A shell with children of a millisecond, which says what CPU time it and they used."""
+
+
+def seconds_of(times: str) -> float:
+    """The sum of what the shell's `times` prints: 0m0.350000s, four times."""
+    found = re.findall(r"(\d+)m([\d.]+)s", times)
+    assert len(found) == 4, times
+    return sum(60 * int(minutes) + float(seconds) for minutes, seconds in found)
+
+
+@pytest.mark.needs("bpf")
+@pytest.mark.parametrize("filters", [(), ("--filter", "ip > 0")])
+def test_short_children_of_a_command_have_their_samples(
+    tmp_path: Path, filters: tuple[str, ...]
+) -> None:
+    path = tmp_path / "perf.data"
+    command = [sys.executable, "-m", "purebpf.record", "-F", "997", "-o", str(path)]
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as other:
+        try:
+            ended = subprocess.run(
+                [*command, "-e", "cpu-clock", *filters, "--", "sh", "-c", SHORT],
+                capture_output=True, text=True, check=True, cwd=ROOT,
+            )  # fmt: skip
+        finally:
+            other.kill()
+    found = samples(path)
+    forked = parents(path)
+    pids = {sample.pid for sample in found}
+    assert other.pid not in pids
+    assert pids - {REAPED} <= {*forked, *forked.values()}
+    # inherited events find half; a hypervisor's pauses count as CPU time, but take no samples
+    assert len(found) > 0.7 * 997 * seconds_of(ended.stderr)
+    assert "fewer samples" not in " ".join(ended.stderr.split())
+
+
+@pytest.mark.needs("bpf")
+def test_a_child_of_before_the_run_belongs_to_a_tree(tmp_path: Path) -> None:
+    with forking() as shell:
+        found = recorded(tmp_path, "-p", str(shell), "--tree")
+        forked = parents(tmp_path / "perf.data")
+    pids = {sample.pid for sample in found}
+    assert pids - {shell}
+    assert {forked.get(pid, shell) for pid in pids} <= {shell}
+
+
+def test_without_a_program_short_children_lack_samples_and_the_recorder_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tree, "follow", lambda *_: None)
     work = "for i in 1 2 3 4 5 6 7; do /bin/true; done"
-    ended = subprocess.run(
-        [*command, "--", "sh", "-c", work], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert "8 processes and threads, and fewer samples" in " ".join(ended.stderr.split())
+    assert main(["-F", "1", "-o", str(tmp_path / "data"), "--", "sh", "-c", work]) == 0
+    said = " ".join(capfd.readouterr().err.split())
+    assert "8 processes and threads, and fewer samples" in said

@@ -27,7 +27,7 @@ def terms_of(text: str, names: NameLookup | None = None):
 
 
 def compiled(terms, access: SampleAccess = ACCESS):
-    return compile_terms(terms, access, Counters(3, 1, stride(terms)))
+    return compile_terms(terms, access, Counters(3, 1, stride(1 + len(terms))))
 
 
 @given(numeric_expressions, st.lists(samples, min_size=1, max_size=4))
@@ -36,7 +36,7 @@ def test_the_code_decides_and_counts_as_the_function_does(tree, words):
     rejecting = predicate(terms)
     code = compiled(terms)
     for each in words:
-        machine = Machine(each, stride(terms))
+        machine = Machine(each, stride(1 + len(terms)))
         kept = machine.run(code.instructions)
         index = rejecting(as_sample(each))
         assert kept == (index < 0)
@@ -75,7 +75,7 @@ BLANK = dict.fromkeys(ACCESS.words, 0)
 def test_both_sides_of_a_test(text, words, kept):
     terms = terms_of(text)
     every = BLANK | words
-    machine = Machine(every, stride(terms))
+    machine = Machine(every, stride(1 + len(terms)))
     assert machine.run(compiled(terms).instructions) == kept
     assert (predicate(terms)(as_sample(every)) < 0) == kept
 
@@ -84,14 +84,14 @@ def test_both_sides_of_a_test(text, words, kept):
 def test_only_the_name_counts_and_not_what_the_stack_held_behind_it(name):
     for text, kept in ((f"comm == {name}", True), (f"comm != {name}", False), ("comm == b", False)):
         terms = terms_of(text)
-        machine = Machine(BLANK, stride(terms), name.encode())
+        machine = Machine(BLANK, stride(1 + len(terms)), name.encode())
         assert machine.run(compiled(terms).instructions) == kept
 
 
 def test_weight_is_its_first_part_where_the_sample_has_parts():
     terms = resolve(parse("weight == 5"), bit.PERF_SAMPLE_WEIGHT_STRUCT, NoNames())
     every = BLANK | {"weight.full": 7 << 32 | 5}
-    assert Machine(every, stride(terms)).run(compiled(terms).instructions) == 1
+    assert Machine(every, stride(1 + len(terms))).run(compiled(terms).instructions) == 1
 
 
 def test_a_set_of_many_numbers_is_searched_and_not_walked():
@@ -99,7 +99,7 @@ def test_a_set_of_many_numbers_is_searched_and_not_walked():
     terms = terms_of(f"pid in {{{', '.join(map(str, wanted))}}}")
     code = compiled(terms)
     for pid in (0, 1, 2, 3, 1500, 1501, 2997, 2998, 3000):
-        machine = Machine(BLANK | {"tid_entry.pid": pid}, stride(terms))
+        machine = Machine(BLANK | {"tid_entry.pid": pid}, stride(1 + len(terms)))
         assert machine.run(code.instructions) == (pid in wanted)
 
 
@@ -107,7 +107,7 @@ def test_a_thousand_terms():
     terms = terms_of(", ".join(f"pid != {number}" for number in range(1000)))
     code = compiled(terms)
     for pid, kept in ((999, False), (1000, True)):
-        machine = Machine(BLANK | {"tid_entry.pid": pid}, stride(terms))
+        machine = Machine(BLANK | {"tid_entry.pid": pid}, stride(1 + len(terms)))
         assert machine.run(code.instructions) == kept
 
 
@@ -130,7 +130,7 @@ class _Places(NoNames):
 def test_a_function_of_a_process_counts_only_there(pid, ip, kept):
     terms = terms_of("symbol == f", _Places())
     every = BLANK | {"tid_entry.pid": pid, "ip": ip}
-    assert Machine(every, stride(terms)).run(compiled(terms).instructions) == kept
+    assert Machine(every, stride(1 + len(terms))).run(compiled(terms).instructions) == kept
     assert (predicate(terms)(as_sample(every)) < 0) == kept
 
 

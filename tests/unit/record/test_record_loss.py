@@ -11,7 +11,10 @@ WHOLE = Recorded("perf.data", 1024, 98, 100, 3, 0, 0, 0)
 def test_without_loss_every_count_is_there() -> None:
     assert [*remarks(WHOLE), *paragraphs(WHOLE)] == [
         "perf.data: 98 samples, 1024 bytes",
-        "loss: expected=100 seen=98 ring_lost=0 throttled=0 sideband_lost=0 undecided=0 rejected=0",
+        (
+            "loss: expected=100 seen=98 ring_lost=0 throttled=0 sideband_lost=0 undecided=0 "
+            "children_missed=0 rejected=0"
+        ),
     ]
     assert not losses(WHOLE).any
 
