@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
-from purebpf.errors import KernelError, PurebpfError
+from purebpf.errors import FormatError, KernelError, PurebpfError
 from purebpf.kernel.processes.perf_data_headers import kernel_build_id
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
@@ -32,7 +33,7 @@ from purebpf.unwind.reason import Reason
 from purebpf.wire.callchain import Stacks
 from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
-from purebpf.wire.perf_data_reader import PerfData
+from purebpf.wire.perf_data_reader import PerfData, ReadAt
 
 __all__ = ["LoadOptions", "Read", "build_ids_of", "of_bytes", "read"]
 
@@ -54,7 +55,7 @@ class LoadOptions(NamedTuple):
     `event` None: the first that has samples. `weight` "samples" counts them, "period" adds up
     their periods; None does the latter for events that programs wrote, with a weight as period.
     `timed`: when each sample was taken, in slots. `fetch` gets debug files that are not here.
-    `budget` pays for the names.
+    `budget` pays for the names. `seconds` of CPU time may go by until the last record is read.
     """
 
     event: str | None = None
@@ -62,6 +63,7 @@ class LoadOptions(NamedTuple):
     timed: bool = False
     fetch: Fetch | None = None
     budget: Budget | None = None
+    seconds: float | None = None
 
 
 _ANYTHING = LoadOptions()
@@ -91,7 +93,8 @@ def read(path: str, wanted: LoadOptions = _ANYTHING) -> Read:
         raise KernelError("open(2)", error.errno or 0, f"input {name}") from None
     try:
         size = os.fstat(fd).st_size
-        return _read(PerfData(lambda at, length: os.pread(fd, length, at), size, name), wanted)
+        read_at = _within(lambda at, length: os.pread(fd, length, at), wanted.seconds, name)
+        return _read(PerfData(read_at, size, name), wanted)
     except OSError as error:
         if isinstance(error, KernelError):
             raise
@@ -116,7 +119,23 @@ def _copy_input() -> int:
 
 def of_bytes(data: bytes, source: str, wanted: LoadOptions = _ANYTHING) -> Read:
     """The same of a file that is in memory; `source` is what to call it."""
-    return _read(PerfData(lambda at, length: data[at : at + length], len(data), source), wanted)
+    read_at = _within(lambda at, length: data[at : at + length], wanted.seconds, source)
+    return _read(PerfData(read_at, len(data), source), wanted)
+
+
+def _within(read_at: ReadAt, seconds: float | None, source: str) -> ReadAt:
+    """The same until this thread has used so many seconds of CPU time; then it is a FormatError."""
+    if seconds is None:
+        return read_at
+    until = time.thread_time() + seconds
+
+    def read_in_time(at: int, length: int) -> bytes:
+        if time.thread_time() > until:
+            problem = f"reading it takes longer than {seconds:.0f} seconds"
+            raise FormatError(source, f"byte {at}", problem)
+        return read_at(at, length)
+
+    return read_in_time
 
 
 def _read(file: PerfData, wanted: LoadOptions) -> Read:

@@ -23,6 +23,10 @@ _DEPTH = 4
 _MOST = 5000
 _MOST_ENTRIES = 100_000
 """Names that a look into the folder and those below goes through: others may make any number."""
+_BOUNDS = profile_loader.Bounds(
+    size=32 << 20, lines=200_000, frames=4_000_000, lists=500_000, seconds=10.0
+)
+"""What reading one file may cost: others wait until it is read."""
 
 
 class Saved(NamedTuple):
@@ -86,13 +90,14 @@ class Folder:
         place = f"/dev/fd/{fd}"
         try:
             with self._reading:  # each takes memory for all of its stacks
-                profile = profile_loader.read(place, timed=True)
+                profile = profile_loader.read(place, timed=True, bounds=_BOUNDS)
         except PurebpfError as error:
             raise PurebpfError(str(error).replace(place, path)) from None
         except MemoryError:
             raise PurebpfError(f"{path}: there is not enough memory to read it") from None
         finally:
             os.close(fd)
+        profile.title = profile.title.replace(place, path)
         self._known[saved] = _summarize(saved, profile)
         return profile
 

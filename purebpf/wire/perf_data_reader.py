@@ -26,7 +26,7 @@ from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Record
 from purebpf.wire.perf_ring import HEADER as RECORD_HEADER
 
-__all__ = ["PerfData", "Placed"]
+__all__ = ["PerfData", "Placed", "ReadAt"]
 
 _CHUNK = 1 << 20
 _MAX_FEATURE = 1 << 30

@@ -186,3 +186,18 @@ def test_numbers_that_no_clock_has_are_refused(tmp_path: Path) -> None:
         folder = Folder(str(tmp_path))
         assert folder.summarize(folder.files()[0]).problem
     assert stat.S_ISREG((tmp_path / "own.json").stat().st_mode)
+
+
+def test_a_file_of_millions_of_lines_is_shown_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the list says that it is not all."""
+    monkeypatch.setattr(view_folder, "_BOUNDS", view_folder._BOUNDS._replace(lines=100))
+    (tmp_path / "many.folded").write_text("sh;main 1\n" * 3_000)
+    with FolderServer(Folder(str(tmp_path)), ("127.0.0.1", 0)) as server:
+        text = whole_list(server)
+        assert "(incomplete)" in text
+        assert f"Folded stacks of {tmp_path}/many.folded" in text
+        status, page = get(server, "/profile", "name=many.folded")
+    assert status == 200
+    assert "2900 lines of the file were left out" in page

@@ -11,7 +11,9 @@ import pytest
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.measure import profile_loader
-from purebpf.results.formats import folded, json
+from purebpf.results import Profile
+from purebpf.results.formats import folded, json, pprof
+from tests.fuzz import perf_data_seeds
 from tests.support.builders import profiles
 
 TEXT = json.document(profiles.example()).encode()
@@ -146,3 +148,85 @@ def test_a_file_that_is_too_large_is_not_read(
     monkeypatch.setattr(profile_loader, "_content", None)
     with pytest.raises(FormatError, match="size: more than 1024 MB"):
         profile_loader.read(str(path))
+
+
+BOUNDS = profile_loader.Bounds(size=4_000, lines=100, frames=1_000, lists=100, seconds=60.0)
+
+
+def lines_left_out(profile: Profile) -> int:
+    return next((cause.lost for cause in profile.loss.causes if cause.name == "lines_left_out"), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds", "read"),
+    [
+        (b"sh;main 1\n" * 100, BOUNDS, 100),
+        (b"sh;main 1\n" * 101, BOUNDS, 100),
+        (b"sh;main 1\n" * 150 + b"sh;main 1", BOUNDS, 100),
+        (b"sh;a;b;c 1\n" * 399, BOUNDS._replace(lines=1_000), 333),  # frames
+        (b"sh;main 1\n" * 1_000, BOUNDS._replace(lines=10_000, frames=10_000), 400),  # bytes
+    ],
+)
+def test_lines_beyond_the_bounds_are_left_out_and_counted(
+    text: bytes, bounds: profile_loader.Bounds, read: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "saved.folded"
+    written = len(text.splitlines())
+    for content in (text, gzip.compress(text)):
+        path.write_bytes(content)
+        profile = profile_loader.read(str(path), bounds=bounds)
+        assert profile.total == read
+        assert lines_left_out(profile) == written - read
+        assert profile.loss.any == (written > read)
+        assert profile_loader.read(str(path)).total == written
+
+
+def test_lines_are_read_for_so_many_seconds(tmp_path: Path) -> None:
+    path = tmp_path / "saved.folded"
+    path.write_bytes(b"".join(b"sh;main;%d 1\n" % number for number in range(50_000)))
+    bounds = profile_loader.Bounds(1 << 30, 1 << 30, 1 << 30, 1 << 30, 0.01)
+    profile = profile_loader.read(str(path), bounds=bounds)
+    assert 0 < profile.total < 50_000
+    assert profile.total + lines_left_out(profile) == 50_000
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (TEXT + b" " * 4_000, "size: more than 4 kB"),
+        (b'{"schema":[' + b"[]," * 101 + b"0]}", "size: more than 100 lists or objects"),
+        (b'{"schema":[' + b"{}," * 101 + b"0]}", "size: more than 100 lists or objects"),
+        (gzip.decompress(pprof.document(profiles.example())), "size: more than 0 kB"),
+        (b"a;" * 4_000 + b"b 1\n", "line 1: more than 4 kB"),
+    ],
+)
+def test_what_cannot_be_read_in_part_is_refused(data: bytes, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "saved"
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match=problem):
+        profile_loader.read(str(path), bounds=BOUNDS)
+
+
+def test_perf_data_is_read_for_so_many_seconds(tmp_path: Path) -> None:
+    path = tmp_path / "perf.data"
+    data = next(perf_data_seeds.files())
+    for content in (data, gzip.compress(data)):
+        path.write_bytes(content)
+        with pytest.raises(FormatError, match="takes longer than 0 seconds"):
+            profile_loader.read(str(path), bounds=BOUNDS._replace(seconds=0.0))
+        profile_loader.read(str(path), bounds=BOUNDS._replace(size=1 << 20))
+
+
+def test_a_line_of_names_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profile_loader, "_MOST_FRAMES", 4 << 20)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b";" * (5 << 20) + b" 1\n"))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError, match="more than 4194304 frames"):
+            profile_loader.read(str(path))
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
