@@ -142,10 +142,13 @@ class Question:
         """The functions with the most time of their own; `most`: how many."""
         answer = duck.rows(
             self._connection,
-            "with sums as materialized (select coalesce(same, frame) as frame, "
+            "with of_frames as (select frame, "
             f"{duck.total('case when frame = leaf then value end')} as own, "
             f"{duck.total('value')} as total from (select value, frames[1] as leaf, "
-            f"unnest(list_distinct(frames)) as frame from ({self._stacked()})) {SAME} group by 1), "
+            f"unnest(list_distinct(frames)) as frame from ({self._stacked()})) group by frame), "
+            f"sums as materialized (select coalesce(same, frame) as frame, "
+            f"{duck.total('own')} as own, {duck.total('total')} as total "
+            f"from of_frames {SAME} group by 1), "
             f"everything as (select count(*) as n, coalesce({duck.total('own')}, 0) as own "
             "from sums), "
             "best as (select frame, coalesce(own, 0) as own, total from sums "
@@ -231,10 +234,11 @@ class Question:
         """Seconds by `cluster`, which is SQL about a sample, and by the frame that they were in."""
         return duck.arrow(
             self._connection,
-            f"with leaves as (select *, coalesce(frames[1], {_NOT_STORED}) as frame from samples "
-            f"left join unique_stacks using (stack) where {self.selection.condition()}) "
-            f"select {cluster} as cluster, coalesce(same, frame) as leaf, sum(value) / 1e9 as x "
-            f"from leaves {SAME} group by all",
+            f"with leaves as (select {cluster} as cluster, coalesce(frames[1], {_NOT_STORED}) "
+            "as frame, sum(value) / 1e9 as x from samples left join unique_stacks using (stack) "
+            f"where {self.selection.condition()} group by all) "
+            f"select cluster, coalesce(same, frame) as leaf, sum(x) as x from leaves {SAME} "
+            "group by all",
         )
 
     def take(self, name: str, rows: pa.Table) -> None:
