@@ -11,13 +11,16 @@ from purebpf.cli import command
 from purebpf.fleet.options import Parsed, build_parser, parse
 
 if TYPE_CHECKING:
+    from purebpf.fleet.answers import Question
     from purebpf.fleet.coverage import Coverage
 
 __all__ = ["build_parser", "main"]
 
 NAME = "purebpf.fleet"
 _DOWNLOAD_S = 3600
-_EXTRA = ("duckdb", "pyarrow", "starlette", "uvicorn", "google.protobuf", "opentelemetry")
+_EXTRAS = dict.fromkeys(
+    ("duckdb", "pyarrow", "starlette", "uvicorn", "google.protobuf", "opentelemetry"), "fleet"
+) | {"chdb": "clickhouse", "pyspark": "spark", "sqlglot": "clickhouse,spark"}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -38,9 +41,10 @@ def _run(parsed: Parsed) -> int:
     try:
         return actions.get(parsed.options.action, _ask)(parsed)
     except ModuleNotFoundError as error:
-        if not (error.name or "").startswith(_EXTRA):
+        extra = next((x for name, x in _EXTRAS.items() if (error.name or "").startswith(name)), "")
+        if not extra:
             raise
-        command.note(f"{NAME}: {error.name} is not installed: pip install 'purebpf[fleet]'")
+        command.note(f"{NAME}: {error.name} is not installed: pip install 'purebpf[{extra}]'")
         return command.FAILED
 
 
@@ -157,6 +161,7 @@ def _ask(parsed: Parsed) -> int:
     if options.action == "regressions":
         return _regress(parsed)
     with session.ask(options) as question:
+        _say_left_out(question)
         if options.action == "sql":
             _print(session.statement_lines(question, options))
             return 0
@@ -183,6 +188,7 @@ def _compare(parsed: Parsed) -> int:
     sides = []
     for side in options.sides:
         with session.ask(options, side) as question:
+            _say_left_out(question)
             coverage = question.coverage()
             sides.append(profile_of(question.selection, question.stacks(), coverage))
             command.say(coverage.text())
@@ -218,6 +224,15 @@ def _regress(parsed: Parsed) -> int:
         command.note(f"{NAME}: a function grew by {100 * comparison.worst:.2f} points at least")
         return command.LOSS
     return 0
+
+
+def _say_left_out(question: Question) -> None:
+    hours = question.left_out
+    if hours:
+        command.note(
+            f"{NAME}: of {len(hours)} hours, {hours[0]} to {hours[-1]}, what was not compacted yet "
+            "is left out: `purebpf fleet compact`"
+        )
 
 
 def _end(parsed: Parsed, coverage: Coverage) -> int:

@@ -98,9 +98,11 @@ class Question:
         selection: which samples.
         connection: a database of its own.
         by_host: whether hosts or minutes matter, which roll-ups do not have.
+        all_files: with what landed since the last compaction.
 
     Attributes:
         views: the statements that make the views, in any connection.
+        left_out: the hours of which what landed is not in the answers.
 
     Raises:
         StoreError: there is no such store, or a manifest is damaged.
@@ -114,12 +116,16 @@ class Question:
         connection: duckdb.DuckDBPyConnection,
         *,
         by_host: bool = False,
+        all_files: bool = True,
     ) -> None:
         self.selection = selection
         self._connection = connection
         self._folder = store.root
         rolled = not by_host and not selection.needs_hosts
-        self.catalog: Catalog = find_files(store, selection, rolled=rolled)
+        catalog = find_files(store, selection, rolled=rolled)
+        self.catalog: Catalog = catalog if all_files else catalog._replace(landed={})
+        landed = () if all_files else catalog.landed.get("samples", ())
+        self.left_out = tuple(sorted({name.split("/")[1] for name in landed}))
         self.views = make_views(connection, store, self.catalog)
 
     def table(self, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
@@ -132,16 +138,12 @@ class Question:
 
     def total(self) -> int:
         """Nanoseconds."""
-        answer = duck.rows(
-            self._connection,
-            f"select coalesce(sum(value), 0)::hugeint from ({self.picked('stack')})",
-        )
-        return int(answer[0][0])
+        statement = f"select coalesce({duck.total('value')}, 0) from ({self.picked('stack')})"
+        return int(self.ask(statement)[0][0])
 
     def functions(self, most: int) -> Functions:
         """The functions with the most time of their own; `most`: how many."""
-        answer = duck.rows(
-            self._connection,
+        answer = self.ask(
             "with of_frames as (select frame, "
             f"{duck.total('case when frame = leaf then value end')} as own, "
             f"{duck.total('value')} as total from (select value, frames[1] as leaf, "
@@ -164,12 +166,9 @@ class Question:
 
     def stacks(self) -> list[Weighted]:
         """Every stack of each service."""
-        self._connection.execute(
-            f"create or replace temp table stacked as {self._stacked(by_service=True)}"
-        )
-        answer = duck.rows(self._connection, "select * from stacked")
-        known = duck.rows(
-            self._connection,
+        self.keep("stacked", self._stacked(by_service=True))
+        answer = self.ask("select service, frames, value from stacked")
+        known = self.ask(
             "with wanted as (select distinct unnest(frames) as frame from stacked) "
             f"select frame, {PLACE} from ({named('wanted')})",
         )
@@ -193,8 +192,7 @@ class Question:
     def hosts(self) -> list[Host]:
         """Every host that sent windows."""
         condition = self.selection.condition()
-        answer = duck.rows(
-            self._connection,
+        answer = self.ask(
             "select host, count(*), max(epoch_us(ts) + duration_ns // 1000)::bigint, "
             "least(coalesce(any_value(used.value), 0), 9223372036854775807)::bigint, "
             "arg_max(clock_offset_ns, abs(clock_offset_ns)), avg(agent_cpu_ns)::bigint "
@@ -245,6 +243,10 @@ class Question:
         """Make rows known to `ask` as a table."""
         self._connection.register(name, rows)
 
+    def keep(self, name: str, statement: str) -> None:
+        """Make the rows of a statement known to `ask` as a table."""
+        self._connection.execute(f"create or replace temp table {name} as {statement}")
+
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """The rows of a statement about the views, and about what was taken."""
         return duck.rows(self._connection, statement)
@@ -269,7 +271,8 @@ class Question:
             f"with picked as materialized (select {columns}, {duck.total('value')} as value from "
             f"({self.picked(columns)}) group by {columns}) "
             # what the store lacks keeps its weight
-            f"select {service}coalesce(frames, [{_NOT_STORED}]) as frames, value "
+            f"select {service}case when array_length(frames) > 0 then frames else [{_NOT_STORED}] "
+            "end as frames, value "
             "from picked left join unique_stacks using (stack)"
         )
 

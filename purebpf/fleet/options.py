@@ -53,6 +53,7 @@ Needs no privileges, and purebpf[fleet]: DuckDB, pyarrow, starlette, uvicorn.
 docs/fleet.md"""
 
 _ASKING = ("top", "flamegraph", "diff", "regressions", "timeline", "hosts", "coverage", "sql")
+_TRANSLATED = ("top", "flamegraph", "diff", "timeline", "hosts", "sql")
 _KEEPING = ("hub", "serve", "import", "compact", "prune", "check", "symbolize")
 _PORTS = {"hub": 4318, "serve": 4319}
 _PRINTED = {"flamegraph": "folded"}
@@ -81,6 +82,8 @@ def parse(argv: Sequence[str]) -> Parsed:
         made.error("prune --keep DAYS")
     if parsed.outputs and action not in ("flamegraph", "diff"):
         made.error(f"-o is for flamegraph and diff; {action} prints a text")
+    if parsed.engine != "duckdb" and action not in _TRANSLATED:
+        made.error(f"{action} is answered by DuckDB only, not by {parsed.engine}")
     where = [*parsed.labels]
     for name, value in (
         ("service", parsed.service), ("version", parsed.build), ("host", parsed.host)
@@ -104,6 +107,7 @@ def parse(argv: Sequence[str]) -> Parsed:
         parsed.insecure,
         parsed.pause,
         parsed.keep,
+        parsed.engine,
     )
     return Parsed(options, to, parsed.strict)
 
@@ -175,6 +179,10 @@ def _add_answers(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--strict", action="store_true", help="exit with status 3 if anything was lost"
     )
+    group.add_argument(
+        "--engine", metavar="NAME", default="duckdb",
+        help="who reads the tables: duckdb (default), clickhouse, spark, spark://HOST:PORT",
+    )  # fmt: skip
 
 
 def _add_keeping(group: argparse._ArgumentGroup) -> None:

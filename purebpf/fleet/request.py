@@ -22,7 +22,7 @@ class Options(NamedTuple):
     `words` are files to import, or a statement; `sides` the conditions that a diff compares, each
     as (name, value) pairs, "since" and "until" among them. `fail_over` is in percentage points;
     None never fails. `listen` is (host, port), `pause_s` how long windows wait to be stored
-    together, `keep_days` what pruning leaves.
+    together, `keep_days` what pruning leaves, `engine` what answers in DuckDB's place.
     """
 
     action: str
@@ -40,3 +40,4 @@ class Options(NamedTuple):
     insecure: bool = False
     pause_s: float = 5.0
     keep_days: float | None = None
+    engine: str = "duckdb"

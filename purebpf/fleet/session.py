@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from purebpf.fleet import duck, render
 from purebpf.fleet.answers import Question
@@ -39,8 +39,16 @@ def ask(options: Options, side: tuple[tuple[str, str], ...] = ()) -> Iterator[Qu
     by_host = options.action in _BY_HOST or (
         options.action == "timeline" and not steps_of(selection, _STEPS).are_hours
     )
+    store = open_store(options.store)
     with duck.connect() as connection:
-        yield Question(open_store(options.store), selection, connection, by_host=by_host)
+        if options.engine == "duckdb" or options.shown:
+            yield Question(store, selection, connection, by_host=by_host)
+            return
+        from purebpf.fleet.engines.engine import open_engine
+        from purebpf.fleet.engines.question import EngineQuestion
+
+        with closing(open_engine(options.engine)) as engine:
+            yield EngineQuestion(store, selection, connection, engine, by_host=by_host)
 
 
 def select(query: Query, side: tuple[tuple[str, str], ...] = ()) -> Selection:
@@ -84,6 +92,11 @@ def answer_lines(question: Question, options: Options, coverage: Coverage) -> It
 def statement_lines(question: Question, options: Options) -> Iterable[str]:
     """The rows of a statement about the views; or, to be printed, the statement with the views."""
     statement = " ".join(options.words).rstrip().rstrip(";")
+    if options.shown and options.engine != "duckdb":
+        from purebpf.fleet.engines.translate import translate
+
+        yield f"{translate(statement, options.engine.partition(':')[0])};\n"
+        return
     if options.shown:
         yield from (f"{view};\n" for view in question.views)
         yield f"{statement};\n"

@@ -17,6 +17,7 @@ from purebpf.fleet.rows import Delivery, Frame, Series, Window
 
 __all__ = [
     "SCHEMAS",
+    "column_types",
     "empty_rows",
     "frames_table",
     "parquet",
@@ -106,9 +107,14 @@ def _table(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
     return pa.table([list(column) for column in columns], schema=schema)
 
 
+def column_types(table: str) -> dict[str, str]:
+    """What SQL calls the types of its columns."""
+    return {name: _SQL[kind] for name, kind in _columns(table)}
+
+
 def empty_rows(table: str) -> str:
     """SQL for no rows of a table."""
-    columns = ", ".join(f"null::{_SQL[kind]} as {name}" for name, kind in _columns(table))
+    columns = ", ".join(f"null::{kind} as {name}" for name, kind in column_types(table).items())
     return f"(select {columns} where false)"
 
 

@@ -1,0 +1,1 @@
+"""Engines that answer in DuckDB's place, with the same statements."""

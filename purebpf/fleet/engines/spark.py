@@ -1,0 +1,86 @@
+"""Spark: on this machine, or a cluster that sees the store at the same path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from purebpf.fleet.duck import QueryError
+from purebpf.fleet.engines.translate import translate
+
+__all__ = ["Spark"]
+
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "16",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    "spark.task.maxFailures": "4",
+}
+
+
+class Spark:
+    """See `Engine`.
+
+    Args:
+        master: `local[*]`, `spark://HOST:PORT`, `yarn`.
+
+    Raises:
+        QueryError: it does not start: no Java, no such cluster.
+    """
+
+    def __init__(self, master: str) -> None:
+        builder = SparkSession.builder.master(master).appName("purebpf fleet")
+        for name, value in _SETTINGS.items():
+            builder = builder.config(name, value)
+        try:
+            self._session = builder.getOrCreate()
+        except (PySparkException, OSError, RuntimeError) as error:
+            raise QueryError(f"Spark does not start: {_first_line(error)}") from None
+
+    def view_files(self, name: str, paths: Sequence[str], columns: Mapping[str, str]) -> None:
+        """See `Engine`."""
+        if not paths:
+            self.view(name, _none(columns))
+            return
+        frame = self._session.read.parquet(*paths).select(*columns)
+        frame.createOrReplaceTempView(name)
+
+    def view(self, name: str, statement: str) -> None:
+        """See `Engine`."""
+        self._ask(statement).createOrReplaceTempView(name)
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """See `Engine`."""
+        return self.table(statement)[1]
+
+    def table(self, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """See `Engine`."""
+        try:
+            frame = self._ask(statement)
+            return frame.columns, [tuple(row) for row in frame.collect()]
+        except PySparkException as error:
+            raise QueryError(_first_line(error)) from None
+
+    def close(self) -> None:
+        """See `Engine`."""
+        self._session.stop()
+
+    def _ask(self, statement: str) -> Any:
+        try:
+            return self._session.sql(translate(statement, "spark"))
+        except PySparkException as error:
+            raise QueryError(_first_line(error)) from None
+
+
+def _none(columns: Mapping[str, str]) -> str:
+    nulls = ", ".join(f"null::{kind} as {name}" for name, kind in columns.items())
+    return f"select {nulls} where false"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,108 @@
+"""Other engines give DuckDB's answers, from the same files and statements."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from purebpf.fleet import duck
+from purebpf.fleet.answers import Question
+from purebpf.fleet.compaction import compact
+from purebpf.fleet.decode import decode
+from purebpf.fleet.engines.engine import open_engine
+from purebpf.fleet.engines.question import EngineQuestion
+from purebpf.fleet.engines.translate import translate
+from purebpf.fleet.landing import land, new_batch_id
+from purebpf.fleet.rows import Batch
+from purebpf.fleet.selection import Selection
+from purebpf.fleet.store import Directory
+from tests.support.host.deliveries import HOUR, HOUR_S, Truth, messages
+
+HOUR_US = HOUR_S * 10**6
+ALL = Selection(HOUR_US, HOUR_US + 3_600_000_000)
+PACKAGES = {"clickhouse": "chdb", "spark": "pyspark"}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sum_of", "micros", "first"),
+    [
+        ("clickhouse", "SUM(CAST(value AS Nullable(Decimal(38, 0))))",
+         "intDiv(toUnixTimestamp64Micro(ts), 5)", "frames[1]"),
+        ("spark", "SUM(CAST(value AS DECIMAL(38, 0)))", "UNIX_MICROS(ts) DIV 5", "frames[0]"),
+    ],
+)  # fmt: skip
+def test_a_statement_in_another_dialect(dialect: str, sum_of: str, micros: str, first: str) -> None:
+    text = translate(
+        "with a as materialized (select * from samples) select sum(value), epoch_us(ts) // 5, "
+        "frames[1] from (select * from a) join stacks using (stack) group by all",
+        dialect,
+    )
+    assert sum_of in text
+    assert micros in text
+    assert first in text
+    assert "AS part0" in text
+    assert "MATERIALIZED" not in text.upper()
+
+
+@pytest.mark.parametrize("statement", ["drop table samples", "select (", "copy x to 'y'"])
+def test_only_what_reads_is_translated(statement: str) -> None:
+    with pytest.raises(duck.QueryError):
+        translate(statement, "spark")
+
+
+def test_an_engine_that_there_is_not() -> None:
+    with pytest.raises(duck.QueryError, match="no engine 'mysql': duckdb, clickhouse, spark"):
+        open_engine("mysql")
+
+
+@pytest.fixture(params=PACKAGES)
+def engine(request: pytest.FixtureRequest) -> Iterator[Any]:
+    package = PACKAGES[request.param]
+    pytest.importorskip(package, reason=f"{package} is not installed")
+    opened = open_engine(request.param)
+    yield opened
+    opened.close()
+
+
+def put(store: Directory, hosts: int, seed: int) -> None:
+    batch = Batch({})
+    for sent in messages(Truth(), hosts=hosts, seed=seed):
+        for delivery in decode(sent.data, now_ns=time.time_ns()):
+            window = delivery.window._replace(delivery=delivery.window.delivery ^ seed)
+            batch.add(delivery._replace(window=window))
+    land(store, batch, new_batch_id())
+
+
+def test_answers_are_those_of_duckdb(engine: Any, tmp_path: Path) -> None:
+    store = Directory(str(tmp_path))
+    for seed in (1, 2):  # two files of each table
+        put(store, 3, seed)
+        compact(store, now_s=HOUR_S + 5000, say=lambda _made: None)
+    asked: list[Callable[[Question], object]] = [
+        lambda question: question.functions(5),
+        lambda question: sorted(question.stacks()),
+        lambda question: question.total(),
+        lambda question: question.values_of("service", 9),
+    ]
+    by_host: list[Callable[[Question], object]] = [
+        lambda question: question.hosts(),
+        lambda question: question.timeline(60_000_000),
+        lambda question: question.table("select count(*) from samples")[1],
+    ]  # fmt: skip
+    for where in ((), (("host", "host1"),), (("comm", "a"), ("service", "web"))):
+        selection = ALL._replace(where=where)
+        for is_by_host, questions in ((False, asked), (True, by_host)):
+            with duck.connect() as mine, duck.connect() as other:
+                ours = Question(store, selection, mine, by_host=is_by_host)
+                theirs = EngineQuestion(store, selection, other, engine, by_host=is_by_host)
+                for number, question in enumerate(questions):
+                    assert question(theirs) == question(ours), number
+                assert theirs.coverage() == ours.coverage()
+                assert theirs.left_out == ()
+    put(store, 1, 3)
+    with duck.connect() as other:
+        assert EngineQuestion(store, ALL, other, engine).left_out == (HOUR,)
