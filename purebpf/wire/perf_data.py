@@ -90,9 +90,13 @@ class UserRecord(IntEnum):
     """PERF_RECORD_*: records of the tool, not of the kernel. They have no trailer."""
 
     FIRST = 64
+    HEADER_ATTR = 64
+    HEADER_TRACING_DATA = 66
     HEADER_BUILD_ID = 67
     FINISHED_ROUND = 68
     AUXTRACE = 71
+    EVENT_UPDATE = 78
+    HEADER_FEATURE = 80
     COMPRESSED = 81
     COMPRESSED2 = 83
 

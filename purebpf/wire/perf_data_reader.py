@@ -12,6 +12,7 @@ from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import FormatError, NotSupportedError
+from purebpf.wire import perf_data_pipe
 from purebpf.wire.perf_data import (
     HEADER,
     MAGIC,
@@ -58,23 +59,25 @@ class PerfData:
 
     Raises:
         FormatError: it is not a perf.data file, or not a whole one.
-        NotSupportedError: it is one that perf wrote to a pipe.
     """
 
     def __init__(self, read: ReadAt, size: int, source: str = "perf.data") -> None:
         self._read = read
         self._size = size
         self.source = source
-        attrs, self.data, words = self._header()
-        bitmap = sum(word << 64 * n for n, word in enumerate(words))
-        self._features = self._sections(bitmap)
-        self.events = self._name_events(self._attributes(*attrs))
+        self._of_pipe: dict[int, bytes] = {}
+        self._skipped: dict[int, int] = {}
+        self._features: dict[int, Section] = {}
+        events = self._describe_file() if self._has_table() else self._describe_pipe()
+        self.events = self._name_events(events)
         self._formats = [RecordFormat.of_attr(event.attr) for event in self.events]
         self._numbers = {id_: n for n, event in enumerate(self.events) for id_ in event.ids}
         self._sample_id, self._trailer_id = _id_places(self.events)
 
     def feature(self, feature: Feature) -> bytes | None:
         """The bytes of a feature, None when the file has not got it."""
+        if feature in self._of_pipe:
+            return self._of_pipe[feature]
         section = self._features.get(feature)
         if section is None:
             return None
@@ -150,7 +153,7 @@ class PerfData:
             while at + header <= len(chunk):
                 type_, misc, size = unpack(chunk, at)
                 following = at + size
-                if size < header or following - at > end_of_data - offset:
+                if size < header or size > end_of_data - offset:
                     raise self._error(
                         f"offset {offset}", f"a record of type {type_} claims {size} bytes"
                     )
@@ -159,6 +162,9 @@ class PerfData:
                 yield chunk, type_, misc, at + header, following
                 offset += size
                 at = following
+                if offset in self._skipped:
+                    offset += self._skipped[offset]
+                    chunk, at = b"", 0
             left = end_of_data - offset
             if not left:
                 return
@@ -167,17 +173,32 @@ class PerfData:
             if len(chunk) < header:
                 raise self._error(f"offset {offset}", f"{left} bytes are not a record")
 
-    def _header(self) -> tuple[tuple[Section, int], Section, tuple[int, ...]]:
-        raw = self._read(0, HEADER.size)
+    def _describe_file(self) -> list[RecordedEvent]:
+        attrs, self.data, words = self._header()
+        bitmap = sum(word << 64 * n for n, word in enumerate(words))
+        self._features = self._sections(bitmap)
+        return self._attributes(*attrs)
+
+    def _describe_pipe(self) -> list[RecordedEvent]:
+        described = perf_data_pipe.describe(self._read, self._size, self.source)
+        if not described.events:
+            raise self._error("header", "no event: the recording did not begin")
+        self.data = described.data
+        self._of_pipe = described.features
+        self._skipped = described.skipped
+        return described.events
+
+    def _has_table(self) -> bool:
+        """Whether it has the header of a file, and not of a pipe."""
+        raw = self._read(0, perf_data_pipe.HEADER_SIZE)
         if raw[:8] == MAGIC[::-1]:
             raise self._error("header", "written on a machine with the other byte order")
         if raw[:8] != MAGIC:
             raise self._error("header", f"not a perf.data file: it begins with {raw[:8]!r}")
-        if raw[8:16] == _U64.pack(16):
-            raise NotSupportedError(
-                f"reading {self.source}",
-                "perf wrote it to a pipe; convert it with: perf inject -i IN -o OUT",
-            )
+        return raw[8:] != _U64.pack(perf_data_pipe.HEADER_SIZE)
+
+    def _header(self) -> tuple[tuple[Section, int], Section, tuple[int, ...]]:
+        raw = self._read(0, HEADER.size)
         if len(raw) < HEADER.size:
             raise self._error("header", f"the file ends after {len(raw)} bytes")
         _, size, entry, *rest = HEADER.unpack(raw)
@@ -219,6 +240,8 @@ class PerfData:
         """The events with the names that EVENT_DESC gives them, in the same order."""
         description = self.feature(Feature.EVENT_DESC)
         names = [event.name for event in unpack_events(description)] if description else []
+        if not names and all(event.name for event in events):
+            return tuple(events)
         names += [_type_and_config(event.attr) for event in events[len(names) :]]
         return tuple(event._replace(name=name) for event, name in zip(events, names, strict=False))
 

@@ -36,6 +36,26 @@ def test_a_pipe_and_a_file_are_read_alike(tmp_path: Path) -> None:
         assert folded("-", stdin=file).stdout == named.stdout
 
 
+@pytest.mark.needs("perf", "perf_event", "tracefs")
+def test_what_perf_writes_to_a_pipe_has_the_samples_that_perf_sees(tmp_path: Path) -> None:
+    piped = tmp_path / "piped.data"
+    events = ("-c", "1000003", "-e", "task-clock:u", "-c", "1", "-e", "sched:sched_process_exec")
+    spin = ("sh", "-c", "i=0; while [ $i -lt 99999 ]; do i=$((i+1)); done")
+    with piped.open("wb") as file:
+        subprocess.run(
+            ["perf", "record", "-g", "-o", "-", *events, *spin],
+            stdout=file, stderr=subprocess.PIPE, check=True,
+        )  # fmt: skip
+    with piped.open("rb") as stream:
+        ours = folded("-", stdin=stream)
+    assert ours.returncode == 0, ours.stderr
+    assert b"also in the file: 1 samples of sched:sched_process_exec" in ours.stderr
+    script = ["perf", "script", "-i", str(piped), "-F", "comm,event"]
+    listed = subprocess.run(script, capture_output=True, text=True, check=True).stdout
+    counts = [int(line.rsplit(maxsplit=1)[1]) for line in ours.stdout.decode().splitlines()]
+    assert sum(counts) == listed.count("task-clock:u:") > 0
+
+
 def test_what_is_not_perf_data_is_named_standard_input() -> None:
     failed = folded("-", input=b"no perf.data")
     assert failed.returncode == 1

@@ -206,7 +206,6 @@ def broken(at: int, new: bytes) -> bytes:
         (b"\x7fELF" + bytes(200), FormatError, "not a perf.data file"),
         (b"", FormatError, "not a perf.data file"),
         (broken(0, b"2ELIFREP"), FormatError, "other byte order"),
-        (broken(8, bytes([16, 0, 0, 0, 0, 0, 0, 0])), NotSupportedError, "to a pipe"),
         (broken(8, bytes([99])), FormatError, "99 bytes long"),
         (broken(48, bytes(8)), FormatError, "the recording did not finish"),
     ],
