@@ -35,7 +35,15 @@ from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
 from purebpf.wire.perf_data_reader import PerfData, ReadAt
 
-__all__ = ["LoadOptions", "Read", "build_ids_of", "of_bytes", "read"]
+__all__ = [
+    "FileNames",
+    "LoadOptions",
+    "Read",
+    "build_ids_of",
+    "name_counted",
+    "of_bytes",
+    "read",
+]
 
 Answers = Sequence[Frame | Unknown]
 
@@ -146,8 +154,8 @@ def _read(file: PerfData, wanted: LoadOptions) -> Read:
         methods |= copies.methods
         counted = count(file, build_ids, periods=periods, slots=wanted.timed, unwind=methods)
     number = _number(file, counted, wanted.event)
-    names = _FileNames(counted, build_ids.get(KERNEL, b""), wanted)
-    read_file = _name_read(file, counted, number, names, periods=periods[number])
+    names = FileNames(counted, build_ids.get(KERNEL, b""), wanted)
+    read_file = name_counted(file, counted, number, names, periods=periods[number])
     if number in copies.methods:
         _add_ends(read_file.profile, copies, number)
     elif way := _way_of_walking(counted, number):
@@ -205,9 +213,10 @@ def build_ids_of(file: PerfData) -> dict[str, bytes]:
     return {entry.filename: entry.build_id for entry in unpack_build_ids(packed)}
 
 
-def _name_read(
-    file: PerfData, counted: Counted, number: int, names: _FileNames, *, periods: bool
+def name_counted(
+    file: PerfData, counted: Counted, number: int, names: FileNames, *, periods: bool
 ) -> Read:
+    """Name what was counted of one event; `periods`: what its weights are."""
     event = file.events[number]
     others = tuple(
         (recorded.name, counted.samples[n])
@@ -306,7 +315,7 @@ def _loss(counted: Counted, number: int) -> Loss:
     return Loss(None, counted.samples[number], 0, (Cause("ring_lost", lost, what),))
 
 
-class _FileNames:
+class FileNames:
     """Names of the addresses of a file.
 
     The kernel's are those of the kernel that runs, if it is the one of the file: the same build,

@@ -12,7 +12,9 @@ from purebpf.record.options import build_parser, parse
 from purebpf.record.request import Options, title
 
 if TYPE_CHECKING:
+    from purebpf.measure.run import Ends
     from purebpf.record.loss import Recorded
+    from purebpf.record.session import Recorder
 
 __all__ = ["build_parser", "main", "paragraphs"]
 
@@ -54,14 +56,40 @@ def _run(options: Options) -> int:
     from purebpf.record.session import Recorder
 
     with prepare(partial(Recorder, options), options.command) as (recorder, ends):
-        if options.duration_s is None and not options.command:
-            command.say(f"{title(options)}... Hit Ctrl-C to end.")
-        recorded = run(recorder, ends)
+        if options.serve is None:
+            _announce(options)
+            recorded = run(recorder, ends)
+        else:
+            recorded = _run_live(options.serve, options, recorder, ends)
         status = ends.status()
         _explain(recorded, verbose=options.verbose)
     if options.strict and losses(recorded).any:
         return command.LOSS
     return status
+
+
+def _announce(options: Options) -> None:
+    if options.duration_s is None and not options.command:
+        command.say(f"{title(options)}... Hit Ctrl-C to end.")
+
+
+def _run_live(where: tuple[str, int], options: Options, recorder: Recorder, ends: Ends) -> Recorded:
+    from purebpf.cli.live import LivePage
+    from purebpf.measure.naming import naming_until
+    from purebpf.measure.run import run
+
+    with LivePage(where, title(options)) as page:
+        command.say(f"live flame graph: {page.url}")
+        _announce(options)
+        live = recorder.live()
+
+        def show() -> None:
+            with naming_until(ends.stop, live.budget):
+                live.take()
+                page.send(live.last)
+                page.answer(live.so_far)
+
+        return run(recorder, ends, show, wait=partial(recorder.wait, at_most_s=1), watching=page)
 
 
 def _explain(recorded: Recorded, *, verbose: bool) -> None:

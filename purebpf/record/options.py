@@ -77,6 +77,10 @@ def parse(argv: Sequence[str]) -> Options:
     parsed.copy_bytes = parsed.call_graph or 0
     parsed.callchains = parsed.callchains or parsed.call_graph is not None
     del parsed.call_graph
+    if parsed.serve is not None:
+        if parsed.copy_bytes:
+            made.error("--serve cannot unwind copied stacks in time: use purebpf profile --serve")
+        parsed.callchains = True
     return Options(**vars(parsed))
 
 
@@ -92,6 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("-o", "--output"), metavar="FILE", default="perf.data",
         help="write to FILE when it is complete (default: perf.data)",
     )  # fmt: skip
+    parser.add_serve(group)
     parser.add_strict(group)
     group.add_argument(
         *("--explain",), action="store_true",

@@ -68,6 +68,7 @@ class Options(NamedTuple):
     explain: bool = False
     ring_pages: int = 0
     output: str = "perf.data"
+    serve: tuple[str, int] | None = None
     strict: bool = False
     verbose: bool = False
     duration_s: float | None = None

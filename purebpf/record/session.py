@@ -37,6 +37,7 @@ from purebpf.wire.perf_encode import RecordEncoder
 from purebpf.wire.perf_records import Fork, LostSamples, Mmap, Mmap2
 
 if TYPE_CHECKING:
+    from purebpf.record.live import LiveFile
     from purebpf.record.tree import Tree
 
 __all__ = ["Recorder"]
@@ -68,6 +69,7 @@ class Recorder(Closing):
         self._types: Counter[int] = Counter()
         self._build_ids = perf_data_headers.BuildIds()
         self._tasks = 1
+        self._ends: set[int] = set()
         self._owned = ExitStack()
 
     def __enter__(self) -> Self:
@@ -145,24 +147,30 @@ class Recorder(Closing):
                 self._build_ids.add(about)
             write(encode(about))
 
-    def wait(self, *ends: HasFileno) -> bool:
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
         """Record until the duration is over, one of `ends` is readable, or all targets ended.
 
         Returns:
-            True: it is over.
+            True: it is over. False: `at_most_s` have passed.
         """
         finished = {end.fileno() for end in ends}
-        for fd in finished:
+        for fd in finished - self._ends:
             self._epoll.register(fd, select.EPOLLIN)
+        self._ends |= finished
         duration_s = self._options.duration_s
         deadline = None if duration_s is None else self._started + duration_s
+        tick = None if at_most_s is None else time.monotonic() + at_most_s
         while self._watched:
             left_s = _ROUND_S
             if deadline is not None:
                 left_s = min(left_s, deadline - time.monotonic())
                 if left_s <= 0:
                     return True
-            ready = self._epoll.poll(left_s)
+            if tick is not None:
+                if tick <= time.monotonic():
+                    return False
+                left_s = min(left_s, tick - time.monotonic())
+            ready = self._epoll.poll(max(left_s, 0))
             if any(fd in finished for fd, _ in ready):
                 return True
             for fd, happened in ready:
@@ -199,6 +207,12 @@ class Recorder(Closing):
                 self._build_ids.add(record)
             elif isinstance(record, Fork):
                 self._tasks += 1
+
+    def live(self) -> LiveFile:
+        """What shows the stacks of the recording while it runs."""
+        from purebpf.record.live import LiveFile
+
+        return LiveFile(self._file.fileno(), self._options.output)
 
     def stop(self) -> Recorded:
         """End the recording, complete the file and close everything else.

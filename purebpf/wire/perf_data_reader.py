@@ -27,7 +27,7 @@ from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Record
 from purebpf.wire.perf_ring import HEADER as RECORD_HEADER
 
-__all__ = ["PerfData", "Placed", "ReadAt"]
+__all__ = ["Order", "PerfData", "Placed", "ReadAt"]
 
 _CHUNK = 1 << 20
 _MAX_FEATURE = 1 << 30
@@ -43,6 +43,14 @@ class Placed(NamedTuple):
 
     event: int
     record: Record
+
+
+class Order:
+    """What a reader of a growing file holds back: records, and the times of two rounds."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[int, Placed]] = []
+        self.limit = self.newest = 0
 
 
 class PerfData:
@@ -85,18 +93,22 @@ class PerfData:
             raise self._error(f"feature {feature.name}", f"{section.size} bytes are implausible")
         return self._exactly(section, f"feature {feature.name}")
 
-    def records(self) -> Iterator[Placed]:
+    def records(self, order: Order | None = None) -> Iterator[Placed]:
         """The kernel's records in the order of time; those without a time as they come.
 
         Within what was read from the rings in two rounds the order is made, as perf does; a file
         without rounds is held in memory as a whole.
 
+        Args:
+            order: of a file that grows: keeps what older records may still come before, for the
+                next call. Set `data` to what was added before that.
+
         Raises:
             FormatError: a record breaks its format; the offset is the file's.
             NotSupportedError: records that are compressed, or those of a hardware trace.
         """
-        held: list[tuple[int, Placed]] = []
-        limit = newest = 0
+        own = order or Order()
+        held, limit, newest = own.held, own.limit, own.newest
         for placed in self._read_placed():
             if placed is None:
                 held.sort(key=_BY_TIME)
@@ -111,6 +123,9 @@ class PerfData:
             else:
                 newest = max(newest, time)
                 held.append((time, placed))
+        if order is not None:
+            order.limit, order.newest = limit, newest
+            return
         held.sort(key=_BY_TIME)
         yield from (record for _, record in held)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from purebpf.abi.perf import perf_event_type
@@ -12,7 +12,7 @@ from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.wire.callchain import Stacks, stacks
 from purebpf.wire.perf_data import KERNEL
-from purebpf.wire.perf_data_reader import PerfData
+from purebpf.wire.perf_data_reader import PerfData, Placed
 from purebpf.wire.perf_encode import HOST_KERNEL
 from purebpf.wire.perf_records import (
     Comm,
@@ -26,7 +26,7 @@ from purebpf.wire.perf_records import (
     Sample,
 )
 
-__all__ = ["DEEP", "SLOT_NS", "Counted", "Owner", "Unwind", "count"]
+__all__ = ["DEEP", "SLOT_NS", "Counted", "Counting", "Owner", "Unwind", "count"]
 
 Unwind = Callable[[Sample, AddressSpaces], Stacks]
 """From a sample with a copy of its stack, and what is mapped then, to its stacks."""
@@ -106,46 +106,81 @@ def count(
     Raises:
         FormatError, NotSupportedError: as `PerfData.records`; times that lie years apart.
     """
-    methods = [unwind.get(event) for event in range(len(file.events))]
-    counted = Counted(len(file.events))
-    comms: dict[int, str] = {0: "swapper"}
-    owners: dict[tuple[int, int], Owner] = {}
-    fixed = [recorded.period for recorded in file.events]
-    for event, record in file.records():
-        if isinstance(record, Sample):
-            owner = owners.get(record[2:4])
-            if owner is None:
-                comm = comms.get(record.tid) or comms.get(record.pid) or f":{record.tid}"
-                owner = owners[record.pid, record.tid] = Owner(comm, record.pid)
-            counted.samples[event] += 1
-            weight = (record.period or fixed[event]) if periods[event] else 1
-            if record.cgroup:
-                owner = owner._replace(cgroup=counted.cgroups.get(record.cgroup, ""))
-            method = methods[event]
-            key = owner, method(record, counted.spaces) if method else stacks(record)
-            counted.found[event][key] += weight
-            if len(key[1].user) + len(key[1].kernel) >= DEEP:
-                counted.deep[event][key] += 1
-            counted.last_ns = max(counted.last_ns, record.time)
-            if slots and record.time:
-                counted.first_ns = counted.first_ns or record.time
-                slot = max(record.time - counted.first_ns, 0) // SLOT_NS
-                if slot > LAST_SLOT:
-                    raise FormatError(
-                        file.source, "records", f"a sample at {record.time} ns, years after others"
-                    )
-                counted.slots[event].setdefault(key, Counter())[slot] += weight
-        elif isinstance(record, Comm):
-            comms[record.tid] = record.comm
-            owners.pop((record.pid, record.tid), None)
-            counted.spaces.feed(record)
-        elif isinstance(record, Fork):
-            comms[record.tid] = comms.get(record.ptid) or comms.get(record.ppid, f":{record.tid}")
-            owners.pop((record.pid, record.tid), None)
-            counted.spaces.feed(record)
-        else:
-            _other(counted, record, build_ids)
-    return counted
+    counting = Counting(file, build_ids, periods=periods, slots=slots, unwind=unwind)
+    counting.take(file.records())
+    return counting.counted
+
+
+class Counting:
+    """Counts the records of a file as they come; arguments and errors are those of `count`.
+
+    Attributes:
+        counted: what came so far.
+    """
+
+    def __init__(
+        self,
+        file: PerfData,
+        build_ids: Mapping[str, bytes],
+        *,
+        periods: Sequence[bool],
+        slots: bool,
+        unwind: Mapping[int, Unwind],
+    ) -> None:
+        self.counted = Counted(len(file.events))
+        self._source = file.source
+        self._build_ids = build_ids
+        self._periods = periods
+        self._wants_slots = slots
+        self._methods = [unwind.get(event) for event in range(len(file.events))]
+        self._fixed = [recorded.period for recorded in file.events]
+        self._comms: dict[int, str] = {0: "swapper"}
+        self._owners: dict[tuple[int, int], Owner] = {}
+
+    def take(self, records: Iterable[Placed]) -> None:
+        """Count more records."""
+        counted, comms, owners = self.counted, self._comms, self._owners
+        methods, periods, fixed = self._methods, self._periods, self._fixed
+        slots = self._wants_slots
+        for event, record in records:
+            if isinstance(record, Sample):
+                owner = owners.get(record[2:4])
+                if owner is None:
+                    comm = comms.get(record.tid) or comms.get(record.pid) or f":{record.tid}"
+                    owner = owners[record.pid, record.tid] = Owner(comm, record.pid)
+                counted.samples[event] += 1
+                weight = (record.period or fixed[event]) if periods[event] else 1
+                if record.cgroup:
+                    owner = owner._replace(cgroup=counted.cgroups.get(record.cgroup, ""))
+                method = methods[event]
+                key = owner, method(record, counted.spaces) if method else stacks(record)
+                counted.found[event][key] += weight
+                if len(key[1].user) + len(key[1].kernel) >= DEEP:
+                    counted.deep[event][key] += 1
+                counted.last_ns = max(counted.last_ns, record.time)
+                if slots and record.time:
+                    self._place(event, key, record.time, weight)
+            elif isinstance(record, Comm):
+                comms[record.tid] = record.comm
+                owners.pop((record.pid, record.tid), None)
+                counted.spaces.feed(record)
+            elif isinstance(record, Fork):
+                comms[record.tid] = comms.get(record.ptid) or comms.get(
+                    record.ppid, f":{record.tid}"
+                )
+                owners.pop((record.pid, record.tid), None)
+                counted.spaces.feed(record)
+            else:
+                _other(counted, record, self._build_ids)
+
+    def _place(self, event: int, key: tuple[Owner, Stacks], time: int, weight: int) -> None:
+        """Note in which slot of time a sample was."""
+        counted = self.counted
+        counted.first_ns = counted.first_ns or time
+        slot = max(time - counted.first_ns, 0) // SLOT_NS
+        if slot > LAST_SLOT:
+            raise FormatError(self._source, "records", f"a sample at {time} ns, years after others")
+        counted.slots[event].setdefault(key, Counter())[slot] += weight
 
 
 def _other(counted: Counted, record: object, build_ids: Mapping[str, bytes]) -> None:
