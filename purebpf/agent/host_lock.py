@@ -9,12 +9,12 @@ from contextlib import suppress
 from purebpf.closable import Closing
 from purebpf.errors import PurebpfError
 from purebpf.syscall import proc
+from purebpf.syscall.process_memory import read_arguments
 
 __all__ = ["HostLock", "SecondAgentError"]
 
 _CAPABILITIES = (21, 38, 39)
 """CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF."""
-_LONGEST = 4096
 
 
 class SecondAgentError(PurebpfError):
@@ -77,10 +77,8 @@ def _describe(pid: int) -> str:
     """A process with what it executes."""
     if not pid:
         return "its process is not to be seen from here"
-    with suppress(OSError), open(f"{proc.PROC}/{pid}/cmdline", errors="replace") as cmdline:
-        command = " ".join(cmdline.read(_LONGEST).split("\0")).strip()
-        return f"process {pid} ({command[:100]})"
-    return f"process {pid}"
+    command = read_arguments(pid)
+    return f"process {pid}" if command is None else f"process {pid} ({command[:100]})"
 
 
 def _may_measure(pid: int) -> bool:

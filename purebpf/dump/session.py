@@ -24,7 +24,7 @@ from purebpf.kernel.cpython.python_process import PythonProcess, find_python
 from purebpf.kernel.instruments.thread_registers import ThreadNow, ThreadRegisters
 from purebpf.measure.targets import PidNamespace, check_processes
 from purebpf.syscall import proc
-from purebpf.syscall.process_memory import open_process_memory
+from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
 
 __all__ = ["dump"]
 
@@ -106,7 +106,7 @@ def dump(
         if python is not None:
             open_now.enter_context(python)
         threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
-        copies, state = _read(pid, python, threads)
+        copies, state = _read(pid, python, threads, notes)
         names = open_now.enter_context(FrameNames(pid, python, native=native))
         dumped = [
             _describe(pid, tid, copies, state, names, kernel=kernel) for tid in sorted(copies)
@@ -137,7 +137,7 @@ def _find_python(pid: int, notes: list[str]) -> PythonProcess | None:
 
 
 def _read(
-    pid: int, python: PythonProcess | None, threads: ThreadRegisters
+    pid: int, python: PythonProcess | None, threads: ThreadRegisters, notes: list[str]
 ) -> tuple[dict[int, _Copy], _State]:
     """All threads, each as it was at one moment if it kept still for long enough."""
     copies: dict[int, _Copy] = {}
@@ -147,13 +147,15 @@ def _read(
         if number:
             time.sleep(_PAUSE_S)
             before = threads.list()
-        state = _copy(pid, python, before, copies)
+        state, is_stuck = _copy(pid, python, before, copies)
         after = threads.list()
         for tid, copy in copies.items():
             copy.is_still = copy.is_still or _is_still(copy.now, after.get(tid))
         for tid in [tid for tid in copies if tid not in after]:
             del copies[tid]  # it has ended
-        if all(copy.is_still for copy in copies.values()):
+        if is_stuck:
+            notes.append(f"not all of it was read: {STUCK}")
+        if is_stuck or all(copy.is_still for copy in copies.values()):
             break
     return copies, state
 
@@ -163,11 +165,11 @@ def _copy(
     python: PythonProcess | None,
     threads: Mapping[int, ThreadNow],
     copies: dict[int, _Copy],
-) -> _State:
-    """Read those that have not been read while they kept still."""
+) -> tuple[_State, bool]:
+    """Read those that have not been read while they kept still; whether a read did not end."""
     memory = open_process_memory(pid)
     if memory is None:
-        return _State()
+        return _State(), False
     with memory:
         sizes = StackSizes(_ends(pid), sum(len(copy.stack) for copy in copies.values()))
         reading = python.look(_MOST_READS) if python else None
@@ -188,7 +190,8 @@ def _copy(
             if known is not None and frames is not None and not thread.is_asleep:
                 copy.is_still = known.python == frames  # twice the same: it was read whole
             copies[tid] = copy
-    return state
+        is_stuck = memory.is_stuck or (python is not None and python.is_stuck)
+    return state, is_stuck
 
 
 def _ends(pid: int) -> list[tuple[int, int]]:
@@ -271,6 +274,6 @@ def _state(thread: ThreadNow) -> str:
 
 def _command(pid: int) -> str:
     try:
-        return proc.command_line(pid) or proc.comm(pid) or ""
+        return read_arguments(pid) or proc.comm(pid) or ""
     except KernelError:
         return ""

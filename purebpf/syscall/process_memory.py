@@ -10,32 +10,59 @@ import os
 
 from purebpf.closable import Closing
 from purebpf.syscall import proc
+from purebpf.syscall.left_reader import LeftReader
 
-__all__ = ["ProcessMemory", "open_process_memory"]
+__all__ = ["STUCK", "ProcessMemory", "open_process_memory", "read_arguments"]
+
+STUCK = "its memory is in a file system that does not answer (FUSE?)"
+_READER = LeftReader()
+_MOST_ARGUMENTS = 1 << 17
 
 
 class ProcessMemory(Closing):
     """Reads addresses of a process. Needs the same user as the process, or CAP_SYS_PTRACE.
 
+    Pages of another user's process may lie in a file system that never answers; a child reads
+    those (`purebpf.syscall.left_reader`).
+
     Args:
         fd: of /proc/PID/mem; closed with this.
+        user: the process's; None: root, or our own.
+
+    Attributes:
+        is_stuck: whether a read did not end. After it there are no others.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, user: int | None = None) -> None:
         self._fd = fd
+        self._user = user
+        self.is_stuck = False
+        if user is not None:
+            _READER.enter()
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes; fewer, or none, where nothing is mapped, or when the process has ended."""
+        if self._user is not None:
+            return self._read_for_user(address, size, self._user)
         try:
             return os.pread(self._fd, size, address)
         except (OSError, OverflowError):
             return b""
+
+    def _read_for_user(self, address: int, size: int, user: int) -> bytes:
+        if self.is_stuck or self._fd < 0:
+            return b""
+        content = _READER.read(self._fd, size, address, user)
+        self.is_stuck = content is None
+        return content or b""
 
     def close(self) -> None:
         """Close the descriptor; again is harmless."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+            if self._user is not None:
+                _READER.leave()
 
 
 def open_process_memory(pid: int) -> ProcessMemory | None:
@@ -44,5 +71,42 @@ def open_process_memory(pid: int) -> ProcessMemory | None:
     Raises:
         KernelError: EACCES, the process is another user's.
     """
+    user = _other_user(pid)
     fd = proc.open_memory(pid)
-    return None if fd is None else ProcessMemory(fd)
+    if fd is None:
+        return None
+    # again: the number may have become that of another process
+    return ProcessMemory(fd, _other_user(pid) if user is None else user)
+
+
+def read_arguments(pid: int) -> str | None:
+    """The arguments of a process, with blanks between them; "" for a kernel thread.
+
+    None: it has ended, or they cannot be read.
+    """
+    user = _other_user(pid)
+    if user is None:
+        return proc.command_line(pid)
+    try:
+        fd = os.open(f"{proc.PROC}/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    _READER.enter()
+    try:
+        content = _READER.read(fd, _MOST_ARGUMENTS, 0, user)
+    finally:
+        _READER.leave()
+        os.close(fd)
+    if content is None:
+        return None
+    return content.decode(errors="surrogateescape").replace("\0", " ").strip()
+
+
+def _other_user(pid: int) -> int | None:
+    """The user of a process who is not root or ourselves; those do not wait for themselves.
+
+    By its status: what is in /proc/PID belongs to root if the process is not dumpable.
+    """
+    status = proc.status(pid)
+    users = {int(word) for word in status.get("Uid", "").split()} if status else set()
+    return next(iter(sorted(users - {0, os.geteuid()})), None)

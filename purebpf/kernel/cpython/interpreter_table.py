@@ -23,6 +23,7 @@ from purebpf.kernel.cpython.python_process import (
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.syscall import bpf, proc
+from purebpf.syscall.process_memory import STUCK
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.identity import is_older
 from purebpf.wire.perf_records import Comm, Exit, Fork
@@ -143,6 +144,12 @@ class InterpreterTable(Closing):
                 self._later.drop(tgid)
             return
         slot = _slot(python)
+        if python.is_stuck:
+            self.skipped[tgid] = STUCK
+            self._known.setdefault(tgid, None)
+            self._later.drop(tgid)
+            python.close()
+            return
         if slot is None:  # it has just started: others that run this file had it there
             self._look_later(tgid, process, identity)
             slot = self._slots.get(python.file)

@@ -26,7 +26,7 @@ from purebpf.symbols.elf_image import ElfImage, Segment
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.symbols.runtimes import is_interpreter, runtime_of
 from purebpf.syscall import proc
-from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
+from purebpf.syscall.process_memory import STUCK, ProcessMemory, open_process_memory
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.elf_frames import load_bias
@@ -103,6 +103,11 @@ class PythonProcess(Closing):
         self.loop = mapped.loop
         self.path = mapped.path
         self.file = mapped.key
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether its memory cannot be read any more: see `ProcessMemory`."""
+        return self._memory.is_stuck
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
@@ -233,6 +238,8 @@ def _open(
     memory: ProcessMemory, mapped: _MappedFile, at: Mapping, mappings: list[Mapping]
 ) -> PythonProcess:
     said = read_debug_offsets(memory.read(mapped.runtime, HEADER_SIZE))
+    if memory.is_stuck:
+        raise NotSupportedError(f"Python frames of {at.file.path}", STUCK)
     if said is not None:
         if said.layout is None:
             raise _unknown(at, said.version)

@@ -19,6 +19,7 @@ from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBu
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.start_functions import is_start
 from purebpf.syscall import proc
+from purebpf.syscall.process_memory import STUCK
 
 __all__ = ["PythonTables"]
 
@@ -97,6 +98,8 @@ class PythonTables(Closing):
         try:
             with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
                 reading = known.process.look()
+                if known.process.is_stuck:
+                    self.interpreters.skipped[tgid] = STUCK
                 for interpreter in reading.interpreters:
                     for thread in interpreter.threads:
                         if thread.pthread in pthreads and thread.pthread not in words:

@@ -19,6 +19,7 @@ from contextlib import suppress
 from purebpf.errors import KernelError, errno_name
 from purebpf.symbols.runtimes import runtime_of
 from purebpf.syscall import proc
+from purebpf.syscall.left_reader import reap
 
 __all__ = ["is_java", "write_java_perf_map"]
 
@@ -88,7 +89,7 @@ def _in_child(pid: int, process: int, status: dict[str, str]) -> str:
     finally:
         os.close(reader)
         os.kill(child, signal.SIGKILL)  # it has answered, or a signal ends the wait
-        os.waitpid(child, 0)
+        reap(child)
 
 
 def _printable(text: str) -> str:

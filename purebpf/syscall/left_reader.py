@@ -1,0 +1,151 @@
+"""Reads that may never end, in a child process that can be left behind.
+
+A read of /proc/PID/mem or /proc/PID/cmdline faults in pages of the process. One that lies in a file
+of a FUSE is there when the user who runs that file system answers, and once he has been asked, not
+even SIGKILL ends the wait: request_wait_answer() of fs/fuse/dev.c. So another process has to wait.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+
+__all__ = ["PATIENCE_S", "LeftReader", "reap"]
+
+PATIENCE_S = 2.0
+"""How long a read may take. Pages that are swapped out come back in a fraction of it."""
+_MOST_OF_USER = 2
+_MOST = 8
+"""Children that are left behind for the processes of one user, and in all: each keeps a little
+memory until the file system ends.
+"""
+_REQUEST = struct.Struct("=QQ")
+_HEAD = struct.Struct("=Q")
+_PIECE = 1 << 20
+_REAPING_S = 0.2
+
+
+class LeftReader:
+    """Reads descriptors in a child: started when it is first needed, and again after a fork.
+
+    Any thread may read; one reads at a time.
+
+    Attributes:
+        unanswered: reads that did not end, by the user whom they were for.
+    """
+
+    def __init__(self) -> None:
+        self.unanswered: Counter[int] = Counter()
+        self._lock = threading.Lock()
+        self._users = 0
+        self._child = self._parent = 0
+        self._socket: socket.socket | None = None
+
+    def enter(self) -> None:
+        """Keep the child until `leave()` is called as often as this."""
+        with self._lock:
+            self._users += 1
+
+    def leave(self) -> None:
+        """End the child with the last that needs it."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._end()
+
+    def read(self, fd: int, size: int, offset: int, user: int) -> bytes | None:
+        """What pread(2) gives of a descriptor, b"" where it fails; None: it did not end in time.
+
+        After two reads that waited, nothing more is read for that user; after eight, for no user.
+        """
+        if not (0 <= offset < 1 << 64 and 0 <= size < 1 << 63):
+            return b""
+        with self._lock:
+            if self.unanswered[user] >= _MOST_OF_USER or self.unanswered.total() >= _MOST:
+                return None
+            if self._socket is None or self._parent != os.getpid():
+                self._start()
+            assert self._socket is not None
+            try:
+                socket.send_fds(self._socket, [_REQUEST.pack(size, offset)], [fd])
+                (length,) = _HEAD.unpack(self._receive(_HEAD.size))
+                return self._receive(length)
+            except TimeoutError:
+                self.unanswered[user] += 1
+                self._end()
+                return None
+            except OSError:  # it was killed
+                self._end()
+                return b""
+            except BaseException:  # Ctrl-C: what the child says now belongs to no request
+                self._end()
+                raise
+
+    def _start(self) -> None:
+        if self._socket is not None:
+            self._socket.close()  # the parent's, which goes on with it
+        ours, theirs = socket.socketpair()
+        child = os.fork()
+        if not child:
+            try:
+                _serve(theirs)
+            finally:
+                os._exit(1)
+        theirs.close()
+        ours.settimeout(PATIENCE_S)
+        self._socket, self._child, self._parent = ours, child, os.getpid()
+
+    def _receive(self, size: int) -> bytes:
+        assert self._socket is not None
+        content = bytearray()
+        while len(content) < size:
+            piece = self._socket.recv(min(size - len(content), _PIECE))
+            if not piece:
+                raise ConnectionResetError
+            content += piece
+        return bytes(content)
+
+    def _end(self) -> None:
+        """End the child; one that waits for a file system is left behind."""
+        if self._socket is None:
+            return
+        self._socket.close()
+        self._socket = None
+        if self._parent != os.getpid():
+            return
+        with suppress(OSError):
+            os.kill(self._child, signal.SIGKILL)
+        reap(self._child)
+
+
+def reap(child: int) -> None:
+    """Wait for the end of a child that was killed, unless it waits for a file system."""
+    until = time.monotonic() + _REAPING_S
+    with suppress(ChildProcessError):
+        while not os.waitpid(child, os.WNOHANG)[0] and time.monotonic() < until:
+            time.sleep(0.001)
+
+
+def _serve(theirs: socket.socket) -> None:
+    """In the child: answer until there are no more requests. It keeps no other descriptor."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    os.dup2(theirs.fileno(), 0)
+    os.closerange(1, 1 << 20)
+    with socket.socket(fileno=0) as requests:
+        while True:
+            request, fds, _, _ = socket.recv_fds(requests, _REQUEST.size, 1)
+            if not request:
+                os._exit(0)
+            size, offset = _REQUEST.unpack(request)
+            try:
+                content = os.pread(fds[0], size, offset)
+            except (OSError, OverflowError, MemoryError):
+                content = b""
+            os.close(fds[0])
+            requests.sendall(_HEAD.pack(len(content)) + content)

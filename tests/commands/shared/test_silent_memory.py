@@ -1,0 +1,43 @@
+"""Memory in a file system that never answers: no read of it may hold root, who could not end it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.environment import run
+from tests.support.host.silent_fuse import silent
+
+pytestmark = [
+    pytest.mark.needs("bpf", "perf_event", "vmlinux_btf", "x86_64", "mount_namespace"),
+    pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="this kernel has no FUSE"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _is_quick() -> object:
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < 60
+
+
+def test_dump_says_that_it_could_not_read_all() -> None:
+    with silent("stack") as pid:
+        result = run("dump", str(pid))
+        assert Path(f"/proc/{pid}").exists()
+    assert result.returncode == 0, result.stderr
+    assert "pause()" in result.stdout
+    assert "not all of it was read: its memory is in a file system" in result.stdout
+
+
+def test_a_profile_of_the_machine_ends() -> None:
+    with silent("python") as pid:
+        result = run("profile", "-F", "199", "-a", "1")
+        assert Path(f"/proc/{pid}").exists()
+    assert result.returncode == 0, result.stderr
+    said = " ".join((result.stdout + result.stderr).split())
+    assert f"process {pid} has native frames only" in said
+    assert "a file system that does not answer" in said
