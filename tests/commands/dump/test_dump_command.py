@@ -102,7 +102,9 @@ def test_one_thread_holds_the_gil_and_others_wait_for_it(
     with started(python.path, SPIN, tmp_path) as process:
         assert process.stdout
         process.stdout.readline()
-        for _ in range(5):
+        for number in range(50):
+            if number >= 5 and holders and waits:  # on a busy machine, all may wait for a CPU
+                break
             threads = dump(process.pid)["threads"]
             holding = [thread["tid"] for thread in threads if thread["holds_gil"]]
             assert len(holding) <= 1
