@@ -154,6 +154,7 @@ int enter_call(u64 *ctx)
 	call->is_awaited = is_awaited;
 	call->missed = 0;
 	call->used = 0;
+	call->stack = 0;
 	call->open = 1;
 	read_arguments(call->arguments, (void *)regs, abi);
 	call->event.time_ns = bpf_ktime_get_ns();

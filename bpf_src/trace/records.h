@@ -39,6 +39,8 @@ struct call {
 	u16 pad;
 	u32 used;
 	u64 lost; // calls that were dropped until now, in the whole run
+	u64 stack; // of user space when it began: bpf_src/call_stacks.bpf.c; 0: not asked for
+	char caller[TASK_COMM_LEN]; // the comm of that time, where there is a stack
 };
 
 struct piece {

@@ -163,8 +163,8 @@ class CallLatency(EventSession[Call | Interval]):
         if self._options.duration_s is not None:
             over = self._started_s + self._options.duration_s
         until = due if over is None else min(due, over)
-        ring = self.stream.fileno() if self._options.slower_ms is not None else -1
-        if self._poll(ends, until, ring):
+        rings = () if self._options.slower_ms is None else (self.stream.fileno(),)
+        if self._poll(ends, until, rings):
             return True
         return over is not None and time.monotonic() >= over
 

@@ -117,7 +117,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         with self._owned:
             tracer = self._tracer
             tracer.stop()
-            self._catch_up()
+            self._feed.catch_up()
             sums = list(tracer.sums())
             numbers = {of.stack for of in sums} | {of.waker_stack for of in sums}
             resolved = tracer.resolve(numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
@@ -104,9 +104,21 @@ class EventSession(Closing, ABC, Generic[Event]):
             if target.tree and target.pids:
                 follow_descendants(target.pids, stream.follow)
             self._ends = stack.enter_context(TargetEnds(target.pids))
+            self.begin(stack)
             self._started_s = time.monotonic()
             self._owned = stack.pop_all()
         return self
+
+    def begin(self, owned: ExitStack) -> None:
+        """Start what else the run needs, now that the programs are attached; `owned` closes it."""
+
+    def sources(self) -> Collection[int]:
+        """Descriptors that are readable when `drain()` is due, besides that of the ring."""
+        return ()
+
+    def pause_s(self) -> float:
+        """After how long `drain()` is due at the latest."""
+        return _LONGEST_S
 
     def wall_ns(self, time_ns: int) -> int:
         """The time of a record as nanoseconds since 1970."""
@@ -118,29 +130,36 @@ class EventSession(Closing, ABC, Generic[Event]):
         if self._target.duration_s is not None:
             over = self._started_s + self._target.duration_s
         quiet = self._drained_at + _QUIET_S
+        due = max(quiet, self._drained_at + self.pause_s())
         if self._poll(ends, quiet if over is None else min(quiet, over)):
             return True
+        rings = {self.stream.fileno(), *self.sources()}
         while True:
-            if over is not None and time.monotonic() >= over:
+            now = time.monotonic()
+            if over is not None and now >= over:
                 return True
-            if self._poll(ends, over, self.stream.fileno()):
+            if now >= due:
+                return False
+            if self._poll(ends, due if over is None else min(due, over), rings):
                 return True
             if self._has_events:
                 return False
 
-    def _poll(self, ends: Iterable[HasFileno], until: float | None, ring: int = -1) -> bool:
-        """Sleep until then, or until there are events in `ring`; whether the run is over."""
+    def _poll(
+        self, ends: Iterable[HasFileno], until: float | None, rings: Collection[int] = ()
+    ) -> bool:
+        """Sleep until then, or until there is something in `rings`; whether the run is over."""
         poll = select.poll()
         for end in ends:
             poll.register(end.fileno(), select.POLLIN)
         if self._ends:
             poll.register(self._ends.fileno(), select.POLLIN)
-        if ring >= 0:
+        for ring in rings:
             poll.register(ring, select.POLLIN)
         left_s = _LONGEST_S if until is None else max(0.0, until - time.monotonic())
         ready = {fd for fd, _ in poll.poll(1000 * min(left_s, _LONGEST_S))}
-        self._has_events = ring in ready
-        ready.discard(ring)
+        self._has_events = not ready.isdisjoint(rings)
+        ready.difference_update(rings)
         if self._ends and self._ends.fileno() in ready:
             ready.discard(self._ends.fileno())
             self._ends.drop_ended()
@@ -163,9 +182,13 @@ class EventSession(Closing, ABC, Generic[Event]):
             KernelError: the kernel refused to say what was lost.
         """
         with self._owned:
-            self.stream.stop()
-            events = (*self.drain(), *self.finish())
-            return Ending(events, loss_of(self.stream.losses(), self.explained))
+            return self.end()
+
+    def end(self) -> Ending[Event]:
+        """End it; what it holds stays open. Raises as `stop` does."""
+        self.stream.stop()
+        events = (*self.drain(), *self.finish())
+        return Ending(events, loss_of(self.stream.losses(), self.explained))
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""

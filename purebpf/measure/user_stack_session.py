@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.unwind.user_stacks import Trace
     from purebpf.symbols.address_spaces import Earlier
 
-__all__ = ["UserStackSession", "UserStackTarget"]
+__all__ = ["StackFeed", "UserStackSession", "UserStackTarget"]
 
 
 class UserStackTarget(targets.Target, Protocol):
@@ -48,6 +48,56 @@ class UserStackTarget(targets.Target, Protocol):
 
 
 Tracer = TypeVar("Tracer", bound=StackTracer)
+
+
+class StackFeed:
+    """Tells a tracer what processes do, which it needs to finish their stacks.
+
+    Args:
+        tracer: attached, and not started.
+        followed: what processes do from now on.
+    """
+
+    def __init__(self, tracer: StackTracer, followed: Followed) -> None:
+        self._tracer = tracer
+        self._followed = followed
+        if tracer.walking is not None:
+            tracer.walking.catch_up = self.catch_up
+
+    def start(self, pids: Collection[int]) -> None:
+        """Start the tracer, and read what processes have mapped: these, or all of them."""
+        self._tracer.start()
+        self.drain()
+        self._followed.snapshot(pids, self.collect)
+        self.drain()
+
+    @property
+    def fds(self) -> set[int]:
+        """Readable when `drain()` is due."""
+        walking, python = self._tracer.walking, self._tracer.python
+        rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
+        return {*self._followed.fds, *rings}
+
+    def drain(self) -> None:
+        """Take in what happened, and finish the stacks that have come."""
+        self.catch_up()
+        self._tracer.drain()
+
+    def catch_up(self) -> None:
+        """Take in what happened to processes by now."""
+        self._followed.drain(None if self._tracer.walking is None else self._feed)
+
+    def collect(self) -> None:
+        """Empty the rings of copies, in the middle of long work."""
+        if self._tracer.walking is not None:
+            self._tracer.walking.collect()
+
+    def _feed(self, record: object) -> None:
+        tracer = self._tracer
+        if tracer.walking is not None:
+            tracer.walking.feed(record)
+        if tracer.python is not None:
+            tracer.python.interpreters.feed(record)
 
 
 class UserStackSession(Closing, ABC, Generic[Tracer]):
@@ -101,13 +151,9 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         if target.pids and tracer.python is not None:
             tracer.python.interpreters.publish_running(target.pids)
         self._followed = stack.enter_context(Followed(self._command_pid))
-        if tracer.walking is not None:
-            tracer.walking.catch_up = self._catch_up
-        tracer.start()
-        self._drain()
+        self._feed = StackFeed(tracer, self._followed)
         command = (self._command_pid,) if self._command_pid else ()
-        self._followed.snapshot(target.pids or command, self._collect)
-        self._drain()
+        self._feed.start(target.pids or command)
 
     @property
     def by_tree(self) -> bool:
@@ -128,19 +174,18 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
         duration_s, tracer = self._target.duration_s, self._tracer
-        walking, python = tracer.walking, tracer.python
+        python = tracer.python
         over = None if duration_s is None else tracer.started_ns / 1e9 + duration_s
         pause = None if at_most_s is None else time.monotonic() + at_most_s
-        rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
         if python is not None and not (self._target.pids or self._command_pid):
-            python.interpreters.publish_running(pause=self._collect)
+            python.interpreters.publish_running(pause=self._feed.collect)
         while True:
             is_over = wait.until(
                 over,
                 (*ends, self._ends) if self._ends else ends,
                 pause=pause,
-                sources={*self._followed.fds, *rings},
-                drain=self._drain,
+                sources=self._feed.fds,
+                drain=self._feed.drain,
                 # a process that has just started becomes an interpreter without saying so
                 every_s=python.interpreters.look_again_s if python else None,
             )
@@ -148,25 +193,6 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
                 return False
             if not (self._ends.drop_ended() and self._ends):
                 return True
-
-    def _drain(self) -> None:
-        self._catch_up()
-        self._tracer.drain()
-
-    def _catch_up(self) -> None:
-        """Take in what happened to processes by now."""
-        self._followed.drain(None if self._tracer.walking is None else self._feed)
-
-    def _collect(self) -> None:
-        if self._tracer.walking is not None:
-            self._tracer.walking.collect()
-
-    def _feed(self, record: object) -> None:
-        tracer = self._tracer
-        if tracer.walking is not None:
-            tracer.walking.feed(record)
-        if tracer.python is not None:
-            tracer.python.interpreters.feed(record)
 
     def stacks(self, traces: Mapping[int, Trace]) -> Stacks:
         """Stacks by number, named when they are asked for."""

@@ -138,7 +138,7 @@ class Memory(UserStackSession[MemoryTracer]):
 
     def _sites(self) -> list[Site]:
         self._tracer.look()
-        self._drain()
+        self._feed.drain()
         return self._tracer.sites()
 
     def _look(self, sites: list[Site]) -> Profile:
@@ -156,7 +156,7 @@ class Memory(UserStackSession[MemoryTracer]):
         with self._owned:
             tracer = self._tracer
             tracer.stop()
-            self._catch_up()
+            self._feed.catch_up()
             sites = self._resolve(tracer.sites())
             stacks, stats = self.stacks(tracer.traces()), tracer.stats()
             profiles = [self._profile(shown, sites, stacks, stats) for shown in SHOWN]

@@ -34,6 +34,7 @@ class Call(NamedTuple):
         result_text: the same with the name of an error, and what came out besides: `0 (Timeout)`.
         errno: why it failed; 0 if it did not.
         duration_ns: how long it took, or has taken.
+        stack: the functions that it was called from, innermost first; None: not asked for.
         ending: `returned`; `unfinished`, the thread ended in it; `in flight`, when the run ended.
     """
 
@@ -49,6 +50,7 @@ class Call(NamedTuple):
     errno: int
     duration_ns: int
     ending: str
+    stack: tuple[str, ...] | None = None
 
 
 class Signalled(NamedTuple):

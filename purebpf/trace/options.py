@@ -25,6 +25,7 @@ examples:
   purebpf trace --failure -e %net        calls of sockets that fail
   purebpf trace -e 'sched:*,openat' 10   tracepoints by group:name, and calls
   purebpf trace --least 100ms -p 185      calls that take 100 ms or longer
+  purebpf trace --call-graph auto -e fsync -p 185   and where from
   purebpf trace --format strace -o out -- make
   purebpf trace --tree -p 185 --max-events 1000
 
@@ -117,6 +118,11 @@ def build_parser() -> argparse.ArgumentParser:
         *("-y", "--paths"), action="store_true", help="what descriptors are open on: 3</etc/hosts>"
     )
     event_command.add_columns(output)
+    output.add_argument(
+        "--call-graph", choices=("auto", "tables", "copy", "fp"), default="",
+        help="the user stack of each call: walked by unwind tables, copied, or by frame pointers; "
+        "auto: tables, or fp where this kernel or CPU cannot",
+    )  # fmt: skip
     return made
 
 

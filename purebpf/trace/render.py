@@ -14,6 +14,8 @@ from purebpf.trace.events import Call, Ended, Event, Lost, Passed, Signalled
 __all__ = ["JsonPrinter", "StracePrinter", "TextPrinter", "describe"]
 
 _RESULT_COLUMN = 39
+_FRAME = " " * 35
+"""Before a frame of a stack: it stands below its call."""
 
 
 def describe(event: Event, prefix: str = "") -> str:
@@ -48,6 +50,10 @@ def _call(call: Call, prefix: str) -> str:
     return f"{shown + ')':<{_RESULT_COLUMN}} = {call.result_text}"
 
 
+def _stack(event: Event) -> tuple[str, ...]:
+    return (event.stack or ()) if isinstance(event, Call) else ()
+
+
 class TextPrinter(TaskLines[Event]):
     """A line for each event, behind the thread and how long it took."""
 
@@ -65,7 +71,8 @@ class TextPrinter(TaskLines[Event]):
             f"{self.time(event.time_ns)}{task.tid:7} {printable(task.comm):15}"
             f"{self.cgroup(task.cgroup)} {takes:>7} "
         )
-        return fit(columns + describe(event), width)
+        lines = [columns + describe(event), *(f"{_FRAME}{frame}" for frame in _stack(event))]
+        return "\n".join(fit(line, width) for line in lines)
 
 
 class StracePrinter:
@@ -81,6 +88,8 @@ class StracePrinter:
         for event in events:
             tid = "" if isinstance(event, Lost) else f"{event.task.tid:<5} "
             yield f"{describe(event, tid)}\n"
+            for frame in _stack(event):
+                yield f" > {frame}\n"
 
     def end(self, loss: Loss) -> Iterable[str]:
         """Nothing: standard error says what was lost."""
@@ -100,4 +109,6 @@ class JsonPrinter(JsonLines[Event]):
         what = {Call: "call", Passed: "tracepoint", Signalled: "signal", Ended: "exit"}[type(event)]
         if isinstance(event, Call):
             fields["errno"] = errno_name(event.errno) if event.errno else None
+            if event.stack is None:
+                del fields["stack"]
         return event_document(what, time_ns, {**task._asdict(), **fields})

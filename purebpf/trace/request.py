@@ -14,7 +14,8 @@ class Options(NamedTuple):
     (`sched:*`), as `-e` takes them. `tree`: the children of
     `pids` as well. `failed`: only calls that failed. `least_ms`: only calls that took as long.
     `most_events`: end after so many. `string_size`: bytes that are shown of strings and buffers.
-    `paths`: show what descriptors are open on.
+    `paths`: show what descriptors are open on. `call_graph`: with user stacks, walked in one of the
+    ways of `purebpf.kernel.instruments.call_graph.CHOICES`.
     `duration_s` None: until a signal, or until `command` or all of `pids` end.
     """
 
@@ -29,5 +30,6 @@ class Options(NamedTuple):
     most_events: int | None = None
     string_size: int = 32
     paths: bool = False
+    call_graph: str = ""
     duration_s: float | None = None
     command: tuple[str, ...] = ()

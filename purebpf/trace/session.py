@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from purebpf.abi import syscalls
 from purebpf.kernel.instruments.event_stream import Record, StreamRequest
 from purebpf.kernel.instruments.task_filter import bit_words
 from purebpf.measure.cgroup_ids import CgroupIds
-from purebpf.measure.event_session import EventSession
+from purebpf.measure.event_session import Ending, EventSession
 from purebpf.measure.stop import HasFileno
 from purebpf.trace import loading
 from purebpf.trace.arguments import show_arguments
@@ -29,6 +29,7 @@ from purebpf.trace.view import View, pieces
 
 if TYPE_CHECKING:
     from purebpf.kernel.load.object import Object
+    from purebpf.trace.stacks import StackNames
 
 __all__ = ["Traces"]
 
@@ -74,6 +75,21 @@ class Traces(EventSession[Event]):
         self._left = options.most_events
         self._before: list[Event] = []
         self._tracepoints: tuple[Tracepoint, ...] = ()
+        self._stacks: StackNames | None = None
+
+    def begin(self, owned: ExitStack) -> None:
+        """Walk stacks, if they are asked for."""
+        options = self._options
+        if options.call_graph:
+            from purebpf.trace.stacks import StackNames  # most traces have no stacks
+
+            self._stacks = owned.enter_context(
+                StackNames(self.stream.object, options.call_graph, options.pids, self._command_pid)
+            )
+
+    def sources(self) -> Collection[int]:
+        """The rings of stacks."""
+        return self._stacks.fds if self._stacks else ()
 
     def request(self) -> StreamRequest:
         """The programs of bpf_src/trace.bpf.c, and those of what is asked for."""
@@ -120,12 +136,18 @@ class Traces(EventSession[Event]):
             stack.enter_context(attach_tracepoints(tracer, self._tracepoints))
             return stack.pop_all()
 
+    def pause_s(self) -> float:
+        """Stacks look for interpreters of Python that have started."""
+        return self._stacks.pause_s() if self._stacks else super().pause_s()
+
     def wait(self, *ends: HasFileno) -> bool:
         """Sleep until the run is over: True. False: there are events to `drain()`."""
         return self._left == 0 or super().wait(*ends)
 
     def drain(self) -> Iterator[Event]:
         """The events that came since the last call, and where calls are missing among them."""
+        if self._stacks:
+            self._stacks.drain()
         for event in super().drain():
             for shown in (*self._before, event):
                 if self._left == 0:
@@ -134,6 +156,15 @@ class Traces(EventSession[Event]):
                     self._left -= 1
                 yield shown
             self._before.clear()
+
+    def end(self) -> Ending[Event]:
+        """End it, with what stacks lost."""
+        if self._stacks is None:
+            return super().end()
+        self._stacks.stop()
+        ending = super().end()
+        causes = (*ending.loss.causes, *self._stacks.causes())
+        return ending._replace(loss=ending.loss._replace(causes=causes))
 
     def finish(self) -> Iterator[Event]:
         """Calls that are open, and those that were dropped last."""
@@ -208,6 +239,7 @@ class Traces(EventSession[Event]):
             errno=-result if view.failed and result is not None else 0,
             duration_ns=fields.duration_ns,
             ending=ending,
+            stack=self._stacks.name(fields) if self._stacks else None,
         )
 
     def _abi(self, fields: Any) -> tuple[str, int]:

@@ -6,11 +6,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf import objects
 from purebpf.closable import Closing
-from purebpf.kernel.instruments import process_tree, stack_maps
+from purebpf.kernel.instruments import process_tree, sched_compat, stack_maps
 from purebpf.kernel.instruments.call_graph import load_walking, read_python
 from purebpf.kernel.instruments.quiesce import settle
 from purebpf.kernel.load.load import load
@@ -18,6 +19,7 @@ from purebpf.kernel.unwind.tickets import Tickets
 
 if TYPE_CHECKING:
     from purebpf.kernel.instruments.task_filter import TaskFilter
+    from purebpf.kernel.maps.map import Map
     from purebpf.kernel.unwind.programs import EarlierLookup
     from purebpf.kernel.unwind.user_stacks import Trace
 
@@ -37,6 +39,7 @@ class StackRequest(NamedTuple):
         tree: follow the children of the target's processes.
         copies: that a CPU may make in a second.
         pages: of its ring of copies.
+        shared: maps of another object, which are used instead of those of these names.
     """
 
     object: str
@@ -48,6 +51,7 @@ class StackRequest(NamedTuple):
     tree: bool = False
     copies: int = 200
     pages: int = 256
+    shared: Mapping[str, Map] = {}
 
 
 class StackTracer(Closing, ABC):
@@ -86,8 +90,13 @@ class StackTracer(Closing, ABC):
             ).resize(**request.sizes)
             if request.tree:
                 spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
+            if "task_storage" in spec.variables:
+                spec = sched_compat.adapt(spec)
+            shared = {name: request.shared[name] for name in request.shared.keys() & spec.maps}
+            spec = spec.resize(**{name: shared[name].info.max_entries for name in shared})
             self._object, self.walking, self.call_graph = load_walking(
-                spec, request.call_graph, load, stack, earlier, pages=request.pages
+                *(spec, request.call_graph, partial(load, maps=shared), stack, earlier),
+                pages=request.pages,
             )
             if self.walking is not None:
                 self.walking.prepare()
@@ -147,6 +156,27 @@ class StackTracer(Closing, ABC):
         if self.python is not None:
             self.python.drain()
 
+    def finish(self) -> None:
+        """Finish all stacks that were copied until now.
+
+        Raises:
+            KernelError: a table could not be filled.
+        """
+        if self.walking is not None:
+            self.walking.finish()
+        self.drain()  # what was counted was copied before
+
+    def trace(self, number: int) -> Trace | None:
+        """The stack of a number or ticket, if it was finished by now; a ticket can be asked once.
+
+        Raises:
+            KernelError: the map could not be read.
+        """
+        if (finished := self._tickets.redeem(number)) is not None:
+            return finished
+        stack = self.maps["stacks"].get(number)
+        return None if stack is None else stack_maps.trace(stack)
+
     def traces(self) -> dict[int, Trace]:
         """The stacks by number, those that user space finished among them.
 
@@ -161,9 +191,7 @@ class StackTracer(Closing, ABC):
         Raises:
             KernelError: a map could not be read, or a table filled.
         """
-        if self.walking is not None:
-            self.walking.finish()
-        self.drain()  # what was counted was copied before
+        self.finish()
         same = self._tickets.same(stack_maps.traces(self.maps["stacks"]))
         return {number: self._tickets.resolve(number, same) for number in numbers}
 

@@ -41,3 +41,8 @@ class Tickets:
         """The number of the stack with an id, or with a number that it had before."""
         number = self._by_id.get(number, number)
         return same.get(number, number)
+
+    def redeem(self, ticket: int) -> Trace | None:
+        """The stack with an id, which is forgotten; None: it is not finished."""
+        number = self._by_id.pop(ticket, None)
+        return None if number is None else self._numbers.traces[number]

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// User stacks of the calls that bpf_src/trace.bpf.c traces: it has run before at the same tracepoint,
+// and shares what it keeps of a call. An object of its own, as most traces are without stacks.
+#define PLACES 4 // programs that are preempted at the same time: see take_place()
+#include "trace/records.h"
+#include "places.h"
+#include "user_stacks.h"
+
+// Programs may be preempted, so that every field is added to atomically.
+struct stats {
+	u64 stacks;
+	u64 places_taken; // more programs than PLACES were preempted: the stack is missing
+};
+
+bool phase = false; // on
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct stats);
+} stats SEC(".maps");
+
+SEC("tp_btf/sys_enter")
+int stack_call(u64 *ctx)
+{
+	struct task_state *state;
+	u32 zero = 0, place;
+	struct stats *st;
+
+	if (!phase)
+		return 0;
+	state = state_of(own_task(), false);
+	st = bpf_map_lookup_elem(&stats, &zero);
+	if (!state || !state->call.open || !st)
+		return 0;
+	read_comm(&state->call.caller);
+	__sync_fetch_and_add(&st->stacks, 1);
+	place = take_place();
+	if (place >= PLACES) {
+		__sync_fetch_and_add(&st->places_taken, 1);
+		state->call.stack = STACK_LOST;
+		return 0;
+	}
+	state->call.stack = user_stack_by_ticket(ctx, place, state->call.event.tgid, false);
+	give_back(place);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
