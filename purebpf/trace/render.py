@@ -15,7 +15,7 @@ __all__ = ["JsonPrinter", "StracePrinter", "TextPrinter", "describe"]
 
 _RESULT_COLUMN = 39
 _FRAME = " " * 35
-"""Before a frame of a stack: it stands below its call."""
+"""Before a frame of a stack, below its call."""
 
 
 def describe(event: Event, prefix: str = "") -> str:
