@@ -108,8 +108,10 @@ def dump(
         threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
         copies, state = _read(pid, python, threads, notes)
         names = open_now.enter_context(FrameNames(pid, python, native=native))
+        holders = state.holders(copies)
         dumped = [
-            _describe(pid, tid, copies, state, names, kernel=kernel) for tid in sorted(copies)
+            _describe(pid, copies[tid], state, holders, names, kernel=kernel)
+            for tid in sorted(copies)
         ]
         dumped_tasks = None
         if tasks:
@@ -237,14 +239,13 @@ def _is_still(before: ThreadNow, after: ThreadNow | None) -> bool:
 
 def _describe(
     pid: int,
-    tid: int,
-    copies: Mapping[int, _Copy],
+    copy: _Copy,
     state: _State,
+    holders: Mapping[int, int],
     names: FrameNames,
     *,
     kernel: bool,
 ) -> DumpedThread:
-    copy = copies[tid]
     now = copy.now
     known = state.threads.get(now.pthread)
     frames, problems = names.frames(now, copy.stack, copy.python)
@@ -257,7 +258,7 @@ def _describe(
         tid=now.tid,
         name=now.comm,
         state=_state(now),
-        waits_for=describe_wait(pid, now, state.gils, state.holders(copies)),
+        waits_for=describe_wait(pid, now, state.gils, holders),
         is_python=known is not None,
         holds_gil=known is not None and any(g.holder == known[0].address for g in state.gils),
         interpreter=known[1].number if known else -1,

@@ -176,3 +176,22 @@ def test_a_process_that_is_none_is_refused() -> None:
     result = run("dump", "4194303")
     assert result.returncode == 1
     assert "4194303" in result.stderr
+
+
+def test_many_threads_take_as_long_each_as_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which thread has which state is listed once, not again for each: a user may have 30,000."""
+    listed = []
+    holders = session._State.holders
+
+    def count(state: session._State, copies: Any) -> dict[int, int]:
+        listed.append(len(copies))
+        return holders(state, copies)
+
+    monkeypatch.setattr(session._State, "holders", count)
+    with started(sys.executable, SPIN, tmp_path) as process:
+        assert process.stdout
+        process.stdout.readline()
+        assert len(dump(process.pid)["threads"]) == 4
+    assert listed == [4]
