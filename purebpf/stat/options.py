@@ -27,6 +27,7 @@ examples:
   purebpf stat -p 185 -i 1       process 185, every second
   purebpf stat -A 5              each CPU; --per-thread: each thread
   purebpf stat --for-each-cgroup 'system.slice/*' 5
+  purebpf stat -b 42,43 5        while BPF programs 42 and 43 run, each
   purebpf stat -e page-faults,sched:sched_switch -- make
   purebpf stat -e '{cycles,instructions}:u' -- make    a group: counted together
   purebpf stat --format csv -I 100 -o counts.csv -p 185 60
@@ -65,6 +66,12 @@ def parse(argv: Sequence[str]) -> tuple[Options, EventView, Repeats]:
             parsed.for_each_cgroup and (parsed.pids or parsed.tids or parsed.cgroup),
             "--for-each-cgroup excludes -p, -t, --comm, -G and --container",
         ),
+        (
+            parsed.bpf_programs
+            and (parsed.pids or parsed.tids or parsed.cgroup or parsed.for_each_cgroup),
+            "-b excludes -p, -t, --comm, -G, --container and --for-each-cgroup",
+        ),
+        (parsed.bpf_programs and parsed.by, "-b excludes -A and --per-thread"),
         (parsed.all_cpus and not parsed.command, "-a needs a command; without one it is the rule"),
     ):
         if wrong:
@@ -121,6 +128,10 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         help="each cgroup v2 alone that fits a pattern, with those below it; of all tasks",
     )  # fmt: skip
     group.add_argument(
+        *("-b", "--bpf-prog"), dest="bpf_programs", metavar="ID,...", type=_program_ids, default=(),
+        help="BPF programs: what happens while they run, for each alone",
+    )  # fmt: skip
+    group.add_argument(
         *("--no-inherit",), dest="inherit", action="store_false",
         help="without threads and children that start during the run",
     )  # fmt: skip
@@ -137,6 +148,10 @@ def _patterns(text: str) -> tuple[str, ...]:
     if not all(patterns := tuple(text.split(","))):
         raise ArgumentTypeError(f"a pattern of {text!r} is empty")
     return patterns
+
+
+def _program_ids(text: str) -> tuple[int, ...]:
+    return tuple(positive_int(word) for word in text.split(","))
 
 
 def _interval_ms(text: str) -> float:

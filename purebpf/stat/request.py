@@ -23,7 +23,8 @@ class Options(NamedTuple):
     instead of their sum. `inherit`: threads that processes start from now on count, too, and
     children of a command. `all_cpus`: all tasks count for as long as the command runs.
     `for_each_cgroup`: each cgroup v2 counts alone, with those below it, that has a path below the
-    mount that fits one of these patterns. `interval_s` None: one result, at the end. `duration_s`
+    mount that fits one of these patterns. `bpf_programs`: what counts is what happens while the BPF
+    programs of these IDs run, each alone. `interval_s` None: one result, at the end. `duration_s`
     None: until a signal, or until `command` or all of `pids` end.
     """
 
@@ -35,6 +36,7 @@ class Options(NamedTuple):
     cgroup: str | None = None
     all_cpus: bool = False
     for_each_cgroup: tuple[str, ...] = ()
+    bpf_programs: tuple[int, ...] = ()
     by: str = ""
     inherit: bool = True
     duration_s: float | None = None
@@ -49,7 +51,7 @@ class Options(NamedTuple):
     @property
     def is_of_all(self) -> bool:
         """Whether tasks count that the command did not start."""
-        return self.all_cpus or bool(self.for_each_cgroup)
+        return self.all_cpus or bool(self.for_each_cgroup or self.bpf_programs)
 
 
 def default_groups(*, of_tasks: bool) -> Groups:

@@ -16,13 +16,11 @@ from purebpf.measure.wait import RunClock
 from purebpf.stat.cgroups import cgroup_name, cgroup_places
 from purebpf.stat.counts import Part, Result, add_up, losses
 from purebpf.stat.opening import open_counters
+from purebpf.stat.programs import RUNS, ProgramCounts, Times
 from purebpf.stat.request import Options
 from purebpf.syscall import proc
 
 __all__ = ["Counter"]
-
-_Times = tuple[int, int, int]
-"""The count, and the nanoseconds that the event was enabled and on a counter."""
 
 
 class Counter(Closing):
@@ -46,6 +44,7 @@ class Counter(Closing):
         self._has_begun = False
         self._clock = RunClock(options.duration_s, options.interval_s)
         self._owned = ExitStack()
+        self._programs: ProgramCounts | None = None
 
     def __enter__(self) -> Self:
         options = self._options
@@ -63,8 +62,12 @@ class Counter(Closing):
                 },
             )
             self._counters = self._opened.counters
-            self._keys = [self._key(opened.place) for opened in self._counters]
-            self._before = [(0, 0, 0)] * len(self._counters)
+            if options.bpf_programs:
+                self._programs = ProgramCounts(options.bpf_programs, self._counters, stack)
+                self._rows = self._programs.rows()
+            else:
+                self._rows = [(one.number, self._key(one.place)) for one in self._counters]
+            self._before = [(0, 0, 0)] * len(self._rows)
             self._ends = stack.enter_context(TargetEnds(options.pids))
             if not options.command:
                 self._begin()
@@ -85,6 +88,8 @@ class Counter(Closing):
             for opened in self._counters:
                 if opened.leads:
                     opened.counter.enable(group=True)
+        if self._programs is not None:
+            self._programs.start()
         self._has_begun = True
         self._clock.start()
 
@@ -92,6 +97,8 @@ class Counter(Closing):
         options = self._options
         if options.for_each_cgroup:
             return cgroup_places(options.for_each_cgroup, options.cpus or cpus.online())
+        if options.bpf_programs:
+            return [EventPlace(-1, cpu) for cpu in options.cpus or cpus.online()]
         where = places(options, self._command_pid)
         if where[0].pid < 0 or options.cpus or options.by == "cpu":
             return where
@@ -128,13 +135,15 @@ class Counter(Closing):
         """
         elapsed_s, time_s = self._clock.lap()
         parts, now = [], self._read()
-        for number, times in enumerate(now):
-            opened, before = self._counters[number], self._before[number]
+        for row, times, before in zip(self._rows, now, self._before, strict=True):
             since = (times[0] - before[0], times[1] - before[1], times[2] - before[2])
-            parts.append(Part(opened.number, self._keys[number], *since))
+            parts.append(Part(*row, *since))
         self._before = now
-        counts = tuple(add_up(self._opened.events, dict.fromkeys(self._keys), parts))
-        return Result(counts, elapsed_s, time_s, losses(counts), self._notes())
+        programs = self._programs
+        events = (*((RUNS,) if programs else ()), *self._opened.events)
+        counts = tuple(add_up(events, dict.fromkeys(key for _, key in self._rows), parts))
+        lost = losses(counts, programs.causes() if programs else ())
+        return Result(counts, elapsed_s, time_s, lost, self._notes())
 
     def stop(self) -> Result:
         """End, read what was counted since the start or the last `interval()`, and close.
@@ -143,12 +152,16 @@ class Counter(Closing):
             KernelError: a counter cannot be read.
         """
         with self._owned:
+            if self._programs is not None:
+                self._programs.stop()
             for opened in self._counters:
                 if opened.leads:
                     opened.counter.disable(group=True)
             return self.interval()
 
-    def _read(self) -> list[_Times]:
+    def _read(self) -> list[Times]:
+        if self._programs is not None:
+            return self._programs.read()
         readings = [opened.counter.read() for opened in self._counters]
         return [(one.value, one.time_enabled_ns, one.time_running_ns) for one in readings]
 

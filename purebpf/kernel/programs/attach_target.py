@@ -6,20 +6,26 @@ means the `f` of vmlinux, else that of a module; `SEC("fentry/module:f")` says w
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
+from purebpf.abi.layouts import BPF_PROG_INFO
 from purebpf.btf.types.kinds import Kind
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.spec import ProgramSpec
+from purebpf.syscall import bpf
+from purebpf.syscall.command import address_of
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.kernel.programs.program import Program
     from purebpf.kernel.types.btf_modules import Modules
 
-__all__ = ["AttachTarget", "attach_target", "function_of", "function_target"]
+__all__ = ["AttachTarget", "attach_target", "function_of", "function_target", "main_function"]
 
+_FUNC_INFO = struct.Struct("=II")
+"""struct bpf_func_info: where, and the type."""
 _TRACEPOINT = "btf_trace_"
 _VMLINUX = "vmlinux"
 
@@ -95,6 +101,29 @@ def function_target(program: ProgramSpec, target: Program) -> AttachTarget:
             what, f"section {program.section!r} does not name a function of {target.name!r}"
         )
     return AttachTarget(function_of(target, function, what), target.fileno())
+
+
+def main_function(target: Program) -> str:
+    """The whole name of the function that a loaded program begins with; its info has 15 characters.
+
+    Raises:
+        NotSupportedError: the program has no BTF.
+        KernelError: EPERM, its info may not be read.
+    """
+    from purebpf.kernel.types.map_btf import read_btf
+
+    number = target.info.btf_id
+    if number:
+        records = bytearray(_FUNC_INFO.size)
+        asked = {"nr_func_info": 1, "func_info_rec_size": len(records)}
+        info = BPF_PROG_INFO.pack(**asked, func_info=address_of(records))
+        bpf.obj_get_info_by_fd(target.fileno(), info)
+        _, type_id = _FUNC_INFO.unpack(records)
+        if type_id:
+            return read_btf(number).name(type_id)
+    raise NotSupportedError(
+        f"program {target.name!r}", "it does not say its functions: compile it with -g"
+    )
 
 
 def function_of(target: Program, function: str, what: str) -> int:
