@@ -196,9 +196,10 @@ static __always_inline void end_wait(struct wait *wait, u64 now_ns, s64 result, 
 	u32 bucket = bucket_of(took_ns);
 	u64 woken_ns = 0, waker_stack = STACK_NONE;
 	struct row *row;
+	u32 others = 0;
 
 	if (lock && wait->position) {
-		__sync_fetch_and_sub(&lock->waiting, 1);
+		others = __sync_fetch_and_sub(&lock->waiting, 1) - 1;
 		woken_ns = lock->woken_ns;
 		waker_stack = lock->waker_stack;
 	}
@@ -218,6 +219,8 @@ static __always_inline void end_wait(struct wait *wait, u64 now_ns, s64 result, 
 	__sync_fetch_and_add(&row->total_ns, took_ns);
 	if (result == -ETIMEDOUT)
 		__sync_fetch_and_add(&row->timeouts, 1);
+	if (!result && others)
+		__sync_fetch_and_add(&row->handed_on, 1);
 	if (woken_ns > wait->since_ns && woken_ns < now_ns) {
 		__sync_fetch_and_add(&row->woken, 1);
 		__sync_fetch_and_add(&row->wake_ns, now_ns - woken_ns);

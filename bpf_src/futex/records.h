@@ -62,6 +62,7 @@ struct row {
 	u64 woken;    // of the waits, those of which the waker was seen
 	u64 wake_ns;  // of those: from the waker's call to the end of the wait
 	u64 waker_stack;
+	u64 handed_on; // waits that ended with the lock while others still waited for it
 	u32 most_waiting;
 	u32 pad;
 	char comm[TASK_COMM_LEN];

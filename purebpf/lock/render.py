@@ -94,6 +94,9 @@ class UserText(SumText[Never, UserRow]):
             f"{self.scale.columns(row.buckets)} {row.most_waiting:>4} {row.type:11} "
             f"{printable(self._name(row))}"
         )
+        if row.is_convoy:
+            share = f"{100 * row.handed_on // row.waits} % of the waits"
+            yield f"{'':8}convoy: {share} ended while up to {row.most_waiting - 1} others waited on"
         yield from _stack(row.stack)
         if row.waker:
             yield f"{'':8}woken {in_unit(row.wake_ns // row.woken)} before, from:"

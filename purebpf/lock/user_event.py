@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 __all__ = ["UserRow"]
 
+_QUEUE = 3
+
 
 class UserRow(NamedTuple):
     """Waits of one caller, lock, process, thread, owner or cgroup, added up.
@@ -21,6 +23,7 @@ class UserRow(NamedTuple):
         timeouts: of the waits, those that ended by the clock.
         woken, wake_ns: waits of which the waker was seen, and the time from its call to their end.
         most_waiting: threads that waited for one lock at the same time.
+        handed_on: waits that ended with the lock while others still waited for it.
         buckets: of nanoseconds, of those that ended: see `purebpf.results.shape.histogram`.
         stack: names of the functions of most of the time, the innermost first; empty without
             `Options.stacks`. `waker`: the same of the thread that last let go.
@@ -38,6 +41,12 @@ class UserRow(NamedTuple):
     woken: int
     wake_ns: int
     most_waiting: int
+    handed_on: int
     buckets: tuple[int, ...]
     stack: tuple[str, ...]
     waker: tuple[str, ...]
+
+    @property
+    def is_convoy(self) -> bool:
+        """Whether most waits ended with a queue behind them: work goes through one at a time."""
+        return self.most_waiting >= _QUEUE and 2 * self.handed_on > self.waits >= _QUEUE

@@ -176,6 +176,7 @@ class UserLocks(UserStackSession[FutexTracer]):
             woken=total.woken,
             wake_ns=total.wake_ns,
             most_waiting=total.most_waiting,
+            handed_on=total.handed_on,
             buckets=tuple(total.buckets),
             stack=_names(stacks, most.stack, most) if shows else (),
             waker=_names(stacks, total.waker_stack, most) if shows else (),

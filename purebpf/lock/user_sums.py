@@ -21,7 +21,7 @@ class UserSum:
     def __init__(self, first: FutexSum) -> None:
         self.most = first
         self.waits = self.open = self.total_ns = 0
-        self.timeouts = self.woken = self.wake_ns = self.most_waiting = 0
+        self.timeouts = self.woken = self.wake_ns = self.most_waiting = self.handed_on = 0
         self.waker_stack = 0
         self.buckets: list[int] = []
 
@@ -36,6 +36,7 @@ class UserSum:
         self.woken += counted.woken
         self.wake_ns += counted.wake_ns
         self.most_waiting = max(self.most_waiting, counted.most_waiting)
+        self.handed_on += counted.handed_on
         self.waker_stack = counted.waker_stack or self.waker_stack
         self.buckets = _add(self.buckets, counted.buckets)
 

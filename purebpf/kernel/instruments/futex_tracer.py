@@ -28,6 +28,7 @@ class FutexSum(NamedTuple):
         timeouts: of the waits, those that ended by the clock.
         woken, wake_ns: waits of which the waker was seen, and the time from its call to their end.
         most_waiting: threads that waited for the lock at the same time.
+        handed_on: waits that ended with the lock while others still waited for it.
         buckets: of nanoseconds.
     """
 
@@ -46,6 +47,7 @@ class FutexSum(NamedTuple):
     wake_ns: int
     waker_stack: int
     most_waiting: int
+    handed_on: int
     buckets: tuple[int, ...]
 
 
@@ -77,6 +79,7 @@ class FutexTracer(StackTracer):
                 wake_ns=row.wake_ns,
                 waker_stack=row.waker_stack,
                 most_waiting=row.most_waiting,
+                handed_on=row.handed_on,
                 buckets=tuple(row.buckets),
             )
         by_thread, by_owner = (self._object.globals[name] for name in ("by_thread", "by_owner"))
@@ -95,6 +98,7 @@ class FutexTracer(StackTracer):
                 wake_ns=0,
                 waker_stack=0,
                 most_waiting=wait.position,
+                handed_on=0,
                 buckets=(),
             )
 

@@ -109,6 +109,7 @@ def test_waits_are_counted_timed_and_named(program, kind):
     assert (row.type, row.name) == (kind, "wait_here")
     assert (row.waits, row.open, row.timeouts) == (THREADS, 0, 0)
     assert row.most_waiting == THREADS
+    assert row.handed_on == THREADS - 1
     assert sum(row.buckets) == THREADS
     assert THREADS * (given_ns - seen_ns) <= row.total_ns <= THREADS * (ended_ns - began_ns)
     assert 0 < row.woken <= THREADS
