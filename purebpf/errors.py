@@ -38,13 +38,17 @@ __all__ = [
 
 ENOTSUPP = 524
 """The kernel's internal "operation not supported"; it leaks from bpf(2) and has no name in libc."""
+_KERNEL_NAMES = {
+    _errno.EDEADLK: "EDEADLK",
+    _errno.EOPNOTSUPP: "EOPNOTSUPP",
+    ENOTSUPP: "ENOTSUPP",
+}
+"""Numbers that Python knows by the name that libc has besides, or not at all."""
 
 
 def errno_name(number: int) -> str:
     """The symbolic name of an errno value: `errno_name(1) == "EPERM"`."""
-    if number == ENOTSUPP:
-        return "ENOTSUPP"
-    return _errno.errorcode.get(number, f"errno {number}")
+    return _KERNEL_NAMES.get(number) or _errno.errorcode.get(number, f"errno {number}")
 
 
 class PurebpfError(Exception):

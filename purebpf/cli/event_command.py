@@ -143,7 +143,7 @@ def run(
 
 def errno_number(text: str) -> int:
     """The number of an error by its name, for argparse."""
-    for number, name in errno.errorcode.items():
-        if name == text.upper():
-            return number
+    number = getattr(errno, text.upper(), None)
+    if isinstance(number, int):
+        return number
     raise argparse.ArgumentTypeError(f"unknown errno {text!r} (known: ENOENT, EACCES, ...)")

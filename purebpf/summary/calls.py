@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import NamedTuple
 
+from purebpf import errors
 from purebpf.abi import syscalls
 
 __all__ = ["Call", "call", "call_list", "errno_name", "errno_number", "slots"]
@@ -25,7 +26,7 @@ _RESTARTS = {
 }
 """Errors that a kernel keeps to itself (include/linux/errno.h) and a tracer sees all the same."""
 
-_ERRNOS: dict[int, str] = {**errno.errorcode, **_RESTARTS}
+_ERRNOS = {number: errors.errno_name(number) for number in errno.errorcode} | _RESTARTS
 
 
 class Call(NamedTuple):

@@ -15,6 +15,8 @@ from purebpf.filter.syntax import FilterError, TextSpan
 
 def test_errors_have_the_kernels_names():
     assert errno_name(errno.EPERM) == "EPERM"
+    assert errno_name(errno.ENOTSUP) == "EOPNOTSUPP", "as the kernel's headers call it"
+    assert errno_name(errno.EDEADLOCK) == "EDEADLK"
     assert errno_name(524) == "ENOTSUPP", "which Python does not know"
     assert errno_name(4000) == "errno 4000"
     assert "failed with ENOTSUPP" in str(KernelError("bpf(BPF_LINK_CREATE)", 524))

@@ -5,14 +5,13 @@ Both are opt-in: their programs run at each switch of tasks, and at each system 
 
 from __future__ import annotations
 
-import errno
 from contextlib import ExitStack
 from typing import Self
 
 from purebpf.agent.config import Metrics
 from purebpf.agent.metrics.counts import Counts
 from purebpf.closable import Closing
-from purebpf.errors import KernelError
+from purebpf.errors import KernelError, errno_name
 from purebpf.runqlat import Spans
 from purebpf.summary import Options, Summary
 
@@ -70,7 +69,7 @@ class KernelCounts(Closing):
                 name = row.call.name
                 calls[name] = calls.get(name, 0) + row.statistics.calls
                 for number, times in row.statistics.errnos.items():
-                    key = name, errno.errorcode.get(number, str(number))
+                    key = name, errno_name(number)
                     errors[key] = errors.get(key, 0) + times
         counts.add_calls(calls, errors)
 
