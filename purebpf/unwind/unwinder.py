@@ -28,7 +28,8 @@ from purebpf.unwind.stack_copy import OutsideError, StackCopy
 
 __all__ = ["MAX_FRAMES", "CodeFile", "FileLookup", "Space", "Unwinder", "Unwound"]
 
-MAX_FRAMES = 127
+MAX_FRAMES = 1024
+"""Of a stack that is unwound from a copy; what programs and the kernel walk ends at 127."""
 _WORD = (1 << 64) - 1
 _MOST_REMEMBERED = 1 << 15
 """Addresses with rules that one `Unwinder` keeps."""

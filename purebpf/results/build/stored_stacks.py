@@ -11,6 +11,7 @@ from purebpf.results.model.profile import Row, Stack
 from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd, end_of, root_frame
 from purebpf.symbols.frame import Frame, Reason, Unknown, without_stray_tail
 from purebpf.unwind.reason import Reason as Ended
+from purebpf.unwind.unwinder import MAX_FRAMES
 
 __all__ = ["AddressNames", "Stacks", "causes", "count_truncated", "with_caller"]
 
@@ -118,13 +119,19 @@ def count_truncated(rows: Iterable[Row], max_depth: int) -> int:
 
     The kernel's walk may fill all its frames because it strayed: what it found by chance is cut
     off again (`without_stray_tail`), and such a stack did not lose what it never had. A row counts
-    as often as its stack was walked: its waits, or its weight where samples are counted.
+    as often as its stack was walked: its waits, or its weight where samples are counted. Stacks
+    that were unwound from copies may be deeper, and whole, or cut for other reasons.
     """
     return sum(
         row.marks.times or row.weight
         for row in rows
-        if row.user and _depth(row.user) >= max_depth and not _has_strayed(row.user)
+        if row.user and _is_full(row.user, row.marks.end, max_depth) and not _has_strayed(row.user)
     )
+
+
+def _is_full(stack: Stack, end: StackEnd, max_depth: int) -> bool:
+    cut = end.cut
+    return cut == "too_deep" or (cut == "unverified" and _depth(stack) >= max_depth)
 
 
 def _depth(stack: Stack) -> int:
@@ -203,4 +210,4 @@ def _lost(stats: Mapping[str, int], unit: str, storage_size: int, rarer: str) ->
 def _deeper(max_depth: int, room: int) -> str:
     if max_depth < room:
         return f"Raise the limit: sysctl kernel.perf_event_max_stack={room}"
-    return f"purebpf keeps at most {room} frames"
+    return f"purebpf keeps at most {room} frames, of copies {MAX_FRAMES} (--call-graph copy)"

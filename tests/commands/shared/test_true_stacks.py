@@ -113,6 +113,44 @@ def test_profile_shows_a_known_chain_whole(tmp_path: Path, mode: str) -> None:
         assert about["copies"] == about["counted"]
 
 
+_DEEP = """
+#include <time.h>
+volatile unsigned long sink;
+__attribute__((noinline)) void bottom(void)
+{
+	for (clock_t end = clock() + CLOCKS_PER_SEC / 4; clock() < end;)
+		for (int i = 0; i < 100000; i++)
+			sink += i;
+}
+__attribute__((noinline)) void recurse(int left)
+{
+	if (left)
+		recurse(left - 1);
+	else
+		bottom();
+	sink++;
+}
+int main(void) { recurse(300); }
+"""
+
+
+@pytest.mark.parametrize("mode", ["copy", "auto", "fp"])
+def test_a_recursion_of_300_is_whole_from_copies_and_else_marked_as_cut(
+    tmp_path: Path, mode: str
+) -> None:
+    program = build(tmp_path, _DEEP, "deep")
+    rows, _ = measured("profile", "-U", "-F", 499, "--call-graph", mode, "--", program)
+    deep = [(stack.count("recurse"), cut) for _, stack, cut in rows if "recurse" in stack]
+    assert deep
+    whole = {calls for calls, cut in deep if not cut}
+    if mode == "copy":
+        assert whole == {301}
+    else:  # by tables, the first ones come as copies
+        assert whole <= {301}
+        assert any(cut for _, cut in deep)
+        assert all(calls < 127 for calls, cut in deep if cut)
+
+
 def test_by_frame_pointers_no_stack_claims_to_be_whole(tmp_path: Path) -> None:
     program = build(tmp_path, _CHAIN, "chain")
     rows, about = measured("profile", "-U", "-F", 299, "--call-graph", "fp", 2, "--", program)

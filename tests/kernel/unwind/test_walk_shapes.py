@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from purebpf import objects
+from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.kernel.load.load import load
 from purebpf.unwind.reason import Reason
-from purebpf.unwind.unwinder import MAX_FRAMES
 from tests.support.host.faults import slow_host
 from tests.support.programs.stack_walks import (
     LEAF,
@@ -172,7 +172,7 @@ def _check_calls(run: Run, program: Path) -> Counter[str]:
             assert called in _CALLS.get(caller, ()) or called in _HANDLERS, names
         seen.update(dict.fromkeys(names, count))
         if reason is Reason.TOO_DEEP:
-            assert len(frames) == MAX_FRAMES
+            assert len(frames) == MAX_DEPTH
             seen["too deep"] += count
     return seen
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from purebpf.results import Labels, Profile
 from purebpf.results.build.stored_stacks import Stacks, count_truncated
 from purebpf.results.model.profile import Marks, Stack
+from purebpf.results.model.stack_end import StackEnd
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 
 ROOM = 4
@@ -29,10 +30,25 @@ class Names:
 
 def profile(*found: tuple[tuple[int, ...], int], times: int = 0) -> Profile:
     made = Profile()
+    end = StackEnd("unverified")
     stacks = Stacks(dict(enumerate((each for each, _ in found), 16)), Names())
     for number, (_, weight) in enumerate(found, 16):
-        made.add(stacks.user(number, 1, "x"), (), weight, Labels("x", 1), marks=Marks(times=times))
+        made.add(
+            stacks.user(number, 1, "x"),
+            (),
+            weight,
+            Labels("x", 1),
+            marks=Marks(times=times, end=end),
+        )
     return made
+
+
+def test_a_copied_stack_may_be_deeper_and_is_truncated_where_it_says_so() -> None:
+    made = Profile()
+    stack = Names().user_stack(0, tuple(range(1, 10)))
+    for weight, cut in ((2, ""), (3, "copy_short"), (5, "too_deep")):
+        made.add(stack, (), weight, Labels("x", 1), marks=Marks(end=StackEnd(cut)))
+    assert count_truncated(made.rows(), ROOM) == 5
 
 
 def test_a_full_stack_lacks_its_root() -> None:
