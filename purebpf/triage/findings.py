@@ -147,7 +147,7 @@ def _waits(profile: Profile, elapsed_s: float) -> list[Wait]:
 
 
 def _names(kernel: Stack | None) -> list[str]:
-    return [entry.name for entry in kernel or () if isinstance(entry, Frame)]
+    return [merge_clones(entry.name) for entry in kernel or () if isinstance(entry, Frame)]
 
 
 def _has_nothing_to_do(kernel: Stack | None) -> bool:
@@ -156,7 +156,7 @@ def _has_nothing_to_do(kernel: Stack | None) -> bool:
 
 def _where(kernel: Stack | None) -> str:
     names = _names(kernel)
-    return merge_clones(names[0]) if names else "?"
+    return names[0] if names else "?"
 
 
 def _queue(queue: Sequence[Distribution]) -> dict[str, int]:

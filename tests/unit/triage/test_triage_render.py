@@ -44,6 +44,7 @@ def findings() -> Findings:
         ("D", kernel("io_schedule"), USER, 1_500_000_000),
         ("S", kernel("futex_wait"), USER, 20_000_000),
         ("S", kernel("do_epoll_wait"), USER, 60_000_000_000),  # waits for requests
+        ("S", kernel("sigsuspend.isra.0"), USER, 60_000_000_000),  # for a signal
         ("S", kernel("futex_wait"), app("pthread_cond_wait", "pool"), 60_000_000_000),
         ("S", kernel("futex_wait_queue"), UNNAMED, 60_000_000_000),  # the whole run: parked
         ("S", kernel("futex_do_wait"), UNNAMED, 30_000_000),
