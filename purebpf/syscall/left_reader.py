@@ -22,9 +22,10 @@ PATIENCE_S = 2.0
 """How long a read may take. Pages that are swapped out come back in a fraction of it."""
 _MOST_OF_USER = 2
 _MOST = 8
-"""Children that are left behind for the processes of one user, and in all: each keeps a little
-memory until the file system ends.
+"""Children that are left behind in an hour for the processes of one user, and in all: each keeps a
+little memory until the file system ends.
 """
+_FORGIVEN_S = 3600
 _REQUEST = struct.Struct("=QQ")
 _HEAD = struct.Struct("=Q")
 _PIECE = 1 << 20
@@ -35,13 +36,10 @@ class LeftReader:
     """Reads descriptors in a child: started when it is first needed, and again after a fork.
 
     Any thread may read; one reads at a time.
-
-    Attributes:
-        unanswered: reads that did not end, by the user whom they were for.
     """
 
     def __init__(self) -> None:
-        self.unanswered: Counter[int] = Counter()
+        self._left: list[tuple[float, int, int]] = []  # when, for which user, PID
         self._lock = threading.Lock()
         self._users = 0
         self._child = self._parent = 0
@@ -62,36 +60,56 @@ class LeftReader:
     def read(self, fd: int, size: int, offset: int, user: int) -> bytes | None:
         """What pread(2) gives of a descriptor, b"" where it fails; None: it did not end in time.
 
-        After two reads that waited, nothing more is read for that user; after eight, for no user.
+        After two reads that waited, nothing more is read for that user within an hour; after eight,
+        for no user.
         """
         if not (0 <= offset < 1 << 64 and 0 <= size < 1 << 63):
             return b""
         with self._lock:
-            if self.unanswered[user] >= _MOST_OF_USER or self.unanswered.total() >= _MOST:
+            unanswered = self._unanswered()
+            if unanswered[user] >= _MOST_OF_USER or unanswered.total() >= _MOST:
                 return None
-            if self._socket is None or self._parent != os.getpid():
-                self._start()
-            assert self._socket is not None
             try:
+                if self._socket is None or self._parent != os.getpid():
+                    self._start()
+                assert self._socket is not None
                 socket.send_fds(self._socket, [_REQUEST.pack(size, offset)], [fd])
                 (length,) = _HEAD.unpack(self._receive(_HEAD.size))
                 return self._receive(length)
             except TimeoutError:
-                self.unanswered[user] += 1
+                self._left.append((time.monotonic(), user, self._child))
                 self._end()
                 return None
-            except OSError:  # it was killed
+            except OSError:  # it was killed, or there can be no more processes
                 self._end()
                 return b""
             except BaseException:  # Ctrl-C: what the child says now belongs to no request
                 self._end()
                 raise
 
+    def _unanswered(self) -> Counter[int]:
+        """Reads of the last hour that did not end, by the user whom they were for."""
+        if not self._left:
+            return Counter()
+        now = time.monotonic()
+        for when, _, child in self._left:
+            if when < now - _FORGIVEN_S:
+                with suppress(ChildProcessError):
+                    os.waitpid(child, os.WNOHANG)
+        self._left = [left for left in self._left if left[0] >= now - _FORGIVEN_S]
+        return Counter(user for _, user, _ in self._left)
+
     def _start(self) -> None:
         if self._socket is not None:
             self._socket.close()  # the parent's, which goes on with it
+            self._socket = None
         ours, theirs = socket.socketpair()
-        child = os.fork()
+        try:
+            child = os.fork()
+        except OSError:
+            ours.close()
+            theirs.close()
+            raise
         if not child:
             try:
                 _serve(theirs)
