@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "16",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "OFF",
+    "spark.log.level": "WARN",  # a cluster without room for a job says so
     "spark.task.maxFailures": "4",
 }
 
@@ -34,6 +35,8 @@ class Spark:
     """
 
     def __init__(self, master: str) -> None:
+        # it logs each refused statement with the whole trace, and raises it, too
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         builder = SparkSession.builder.master(master).appName("purebpf fleet")
         for name, value in _SETTINGS.items():
             builder = builder.config(name, value)

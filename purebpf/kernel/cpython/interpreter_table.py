@@ -277,8 +277,8 @@ class InterpreterTable(Closing):
 
 def _find(pid: int, files: KnownFiles) -> PythonProcess | None:
     python = find_python(pid, files)
-    if python is not None and python.is_free_threaded:
-        # its strings and instructions lie elsewhere: no layout for it was ever tried
+    if python is not None and python.is_free_threaded and python.version >= (3, 14):
+        # each thread has instructions of its own there, and no such layout was ever tried
         python.close()
         version = ".".join(map(str, python.version))
         raise NotSupportedError(f"Python frames of {python.path}", f"{version} without a GIL")

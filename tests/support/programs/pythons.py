@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 __all__ = ["Python", "every", "newest"]
 
-_NAME = re.compile(r"python3\.(\d+)")
+_NAME = re.compile(r"python3\.(\d+)t?")  # t: without a GIL
 
 
 class Python(NamedTuple):
@@ -27,9 +27,9 @@ def every() -> list[Python]:
     root = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
     found = [*root.glob("versions/3.*/bin/python3.*")]
     for minor in range(8, 20):
-        path = shutil.which(f"python3.{minor}")
-        if path and Path(path).parent != root / "shims":  # which may lead nowhere
-            found.append(Path(path))
+        paths = map(shutil.which, (f"python3.{minor}", f"python3.{minor}t"))
+        # shims may lead nowhere
+        found += [Path(path) for path in paths if path and Path(path).parent != root / "shims"]
         if Path(f"/usr/bin/python3.{minor}").exists():
             found.append(Path(f"/usr/bin/python3.{minor}"))
     named = {Path(each).resolve(): _NAME.fullmatch(each.name) for each in found}
