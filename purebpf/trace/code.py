@@ -232,8 +232,14 @@ class _Writer:
         code.load(R3, *pointer)
         code.call_helper("probe_read_user_str")
         assert self._missing is not None
-        code.jump("s<=", R0, 0, self._missing)
+        code.jump("s<", R0, 0, self._missing)
+        # Of an empty string Linux 6.1 and 6.12 say 0, 6.18 says 1, its NUL; R8 = 1 without a jump,
+        # which would double the verifier's paths
         code.copy(R8, R0)
+        code.copy(R1, R0)
+        code.alu("-=", R1, 1)
+        code.alu(">>=", R1, 63)
+        code.alu_register("+=", R8, R1)
         code.jump(">", R8, room, full)
         self._finish(R8, room, identity, full)
         code.place(full)
