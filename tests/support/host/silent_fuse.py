@@ -42,10 +42,22 @@ def silent(mode: str) -> Iterator[int]:
         words = process.stdout.readline().split()
         try:
             assert words, "there is no FUSE"
+            until = time.monotonic() + 30
+            while not _is_silent(process.pid, mode) and time.monotonic() < until:
+                time.sleep(0.01)
             yield process.pid
         finally:
             for pid in map(int, words):  # the file system last: nothing waits for it then
                 os.kill(pid, 9)
+
+
+def _is_silent(pid: int, mode: str) -> bool:
+    """Whether it has come to its end: its first thread waits in pause(2), or maps the file."""
+    if mode == "stack":
+        with open(f"/proc/{pid}/syscall") as file:
+            return file.read().startswith("34 ")
+    with open(f"/proc/{pid}/maps") as file:
+        return any(line.endswith("/f\n") for line in file)
 
 
 def _answer(fd: int) -> None:
