@@ -154,6 +154,8 @@ def _read(file: PerfData, wanted: LoadOptions) -> Read:
         methods |= copies.methods
         counted = count(file, build_ids, periods=periods, slots=wanted.timed, unwind=methods)
     number = _number(file, counted, wanted.event)
+    if number in copies.methods:  # no limit of the kernel cut these
+        counted.deep[number].clear()
     names = FileNames(counted, build_ids.get(KERNEL, b""), wanted)
     read_file = name_counted(file, counted, number, names, periods=periods[number])
     if number in copies.methods:

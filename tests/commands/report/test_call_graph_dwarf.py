@@ -129,14 +129,15 @@ def test_call_chains_at_the_limit_are_counted_as_truncated(tmp_path: Path) -> No
     assert json.loads(report(shallow, "--format", "json").stdout)["loss"]["truncated"] == 0
 
 
-def test_copies_are_too_deep_at_the_limit_of_frames(tmp_path: Path) -> None:
+def test_copies_are_whole_beyond_the_limit_of_the_kernels_frames(tmp_path: Path) -> None:
     file = tmp_path / "perf.data"
     perf_record(file, "--call-graph", "dwarf,32768", "-F", "99", build(tmp_path), "0.4", "deep")
     run = report(file, "--format", "json")
     found = json.loads(run.stdout)
     names = [frame.get("name", "?") for frame in found["frames"]]
-    assert {names[stack["user"][-1]] for stack in deep(found)} == {"[truncated]"}
-    assert {stack["cut"] for stack in deep(found)} == {"too_deep"}
+    assert {names[stack["user"][-1]] for stack in deep(found)} == {"_start"}
+    assert not any(stack.get("cut") for stack in deep(found))
+    assert found["loss"]["truncated"] == 0
 
 
 def test_call_chains_of_the_kernel_do_not_look_whole(tmp_path: Path) -> None:

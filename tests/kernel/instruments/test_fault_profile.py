@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import purebpf
+from purebpf.errors import errno_name
 from purebpf.kernel.features import features
 from purebpf.profile import Options, Profiler
 from purebpf.syscall.backend import KernelDoor, replaced
@@ -74,6 +75,6 @@ def test_every_error_of_every_call() -> None:
         assert probes.descriptors() == before, fault
         if isinstance(error, purebpf.KernelError):
             assert error.errno == fault.error, f"{fault}: {error}"
-            assert errno.errorcode[fault.error] in str(error), fault
+            assert errno_name(fault.error) in str(error), fault
     assert refused > len(door.commands) / 2
     assert not alive(made)

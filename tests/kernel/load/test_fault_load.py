@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
+from purebpf.errors import errno_name
 from purebpf.kernel.attach.iterator import IteratorLink
 from purebpf.kernel.features import features
 from purebpf.syscall.backend import replaced
@@ -128,7 +129,7 @@ def test_every_error_of_every_call(name: str) -> None:
         assert probes.descriptors() == before, fault
         if isinstance(error, purebpf.KernelError):
             assert error.errno == fault.error, f"{fault}: {error}"
-            assert errno.errorcode[fault.error] in str(error), fault
+            assert errno_name(fault.error) in str(error), fault
         elif error is not None:
             assert str(error), fault
         call = door.calls[fault.number - 1]
