@@ -20,7 +20,13 @@ NAME = "purebpf.fleet"
 _DOWNLOAD_S = 3600
 _EXTRAS = dict.fromkeys(
     ("duckdb", "pyarrow", "starlette", "uvicorn", "google.protobuf", "opentelemetry"), "fleet"
-) | {"chdb": "clickhouse", "pyspark": "spark", "sqlglot": "clickhouse,spark"}
+) | {
+    "chdb": "clickhouse",
+    "pyspark": "spark",
+    "sqlglot": "clickhouse,spark",
+    "obstore": "bucket",
+    "fsspec": "bucket",
+}
 
 
 def main(argv: Sequence[str]) -> int:

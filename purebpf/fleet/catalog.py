@@ -13,7 +13,7 @@ from purebpf.fleet.landing import FOLDER, landed_in
 from purebpf.fleet.renamed import find_renamed
 from purebpf.fleet.rows import hours_between
 from purebpf.fleet.selection import Selection
-from purebpf.fleet.store import Directory
+from purebpf.fleet.store import Store
 from purebpf.fleet.tables import SCHEMAS, empty_rows
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Catalog(NamedTuple):
     rolled: tuple[int, ...] = ()
 
 
-def find_files(store: Directory, selection: Selection, *, rolled: bool) -> Catalog:
+def find_files(store: Store, selection: Selection, *, rolled: bool) -> Catalog:
     """The files of a range.
 
     Args:
@@ -87,9 +87,7 @@ def find_files(store: Directory, selection: Selection, *, rolled: bool) -> Catal
     return Catalog(compacted, landed, tuple(whole))
 
 
-def make_views(
-    connection: duckdb.DuckDBPyConnection, store: Directory, catalog: Catalog
-) -> list[str]:
+def make_views(connection: duckdb.DuckDBPyConnection, store: Store, catalog: Catalog) -> list[str]:
     """Make a view of each table; the statements that did it.
 
     What landed counts once: not where it has been compacted already, and in its first batch.
@@ -139,7 +137,7 @@ def make_views(
     return statements
 
 
-def _unique_stacks(store: Directory, catalog: Catalog) -> Iterator[str]:
+def _unique_stacks(store: Store, catalog: Catalog) -> Iterator[str]:
     """SQL for each stack once. A date has each of its compacted ones once: see `compact_hour`."""
     by_date: dict[str, list[str]] = {}
     for name in catalog.compacted.get("stacks", []):

@@ -7,17 +7,14 @@ later is added by another run. Landing files stay for `_LINGER_S`, for readers t
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf.fleet.duck import BATCH, connect, quote, relation, total
 from purebpf.fleet.landing import FOLDER, Landed, landed_in
 from purebpf.fleet.rows import KINDS
-from purebpf.fleet.store import Directory, Manifest, StoreError
+from purebpf.fleet.store import Manifest, Store
 from purebpf.fleet.tables import empty_rows, write_parquet
 
 if TYPE_CHECKING:
@@ -48,9 +45,7 @@ class Compacted(NamedTuple):
     nbytes: int
 
 
-def compact(
-    store: Directory, *, now_s: float, say: Callable[[Compacted], object]
-) -> list[Compacted]:
+def compact(store: Store, *, now_s: float, say: Callable[[Compacted], object]) -> list[Compacted]:
     """Compact every hour that is over, and remove what landed and has been compacted.
 
     Raises:
@@ -60,10 +55,11 @@ def compact(
     """
     store.require()
     done = []
-    with _alone(store), connect() as connection:
+    with store.alone() as keep, connect(store) as connection:
         for hour in store.names(FOLDER):
             if _end_s(hour) + _CLOSED_S > now_s:
                 continue
+            keep()
             made = compact_hour(store, connection, hour)
             if made is not None:
                 done.append(made)
@@ -73,7 +69,7 @@ def compact(
 
 
 def compact_hour(
-    store: Directory, connection: duckdb.DuckDBPyConnection, hour: str
+    store: Store, connection: duckdb.DuckDBPyConnection, hour: str
 ) -> Compacted | None:
     """Add what has landed in an hour to its files; None: nothing new has."""
     before = store.manifest(hour) or Manifest({}, [])
@@ -102,7 +98,7 @@ class _HourWriter:
 
     def __init__(
         self,
-        store: Directory,
+        store: Store,
         connection: duckdb.DuckDBPyConnection,
         hour: str,
         batches: Sequence[Landed],
@@ -211,7 +207,7 @@ def _end_s(hour: str) -> float:
         return float("inf")
 
 
-def _clean(store: Directory, hour: str, now_s: float) -> None:
+def _clean(store: Store, hour: str, now_s: float) -> None:
     """Remove landing files that the manifest has had for a while."""
     manifest = store.manifest(hour)
     if manifest is None or store.age_s(f"hours/{hour}.json", now_s) < _LINGER_S:
@@ -219,17 +215,3 @@ def _clean(store: Directory, hour: str, now_s: float) -> None:
     for name in store.names(f"{FOLDER}/{hour}"):
         if name.partition(".")[0] in manifest.landed:
             store.delete(f"{FOLDER}/{hour}/{name}")
-
-
-@contextmanager
-def _alone(store: Directory) -> Iterator[None]:
-    """One compaction of a store at a time, as far as its file system has locks."""
-    fd = os.open(store.root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(f"another process compacts {store.root}") from None
-        yield
-    finally:
-        os.close(fd)

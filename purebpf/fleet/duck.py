@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from purebpf.fleet.store import Store
+
 __all__ = [
     "BATCH",
     "QueryError",
@@ -33,8 +35,10 @@ class QueryError(PurebpfError):
 
 
 @contextmanager
-def connect(memory: str = _MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database in memory, which puts what does not fit into a temporary directory.
+def connect(store: Store, memory: str = _MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory that can read a store.
+
+    It puts what does not fit into a temporary directory.
 
     The directory is ours alone: DuckDB follows links below it, and lets others read its files.
     """
@@ -47,6 +51,7 @@ def connect(memory: str = _MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
         connection.execute(f"set memory_limit = {quote(memory)}")
         connection.execute(f"set temp_directory = {quote(scratch)}")
         connection.execute("set timezone = 'UTC'")
+        store.let_read(connection)
         yield connection
 
 
@@ -83,7 +88,7 @@ def rows(connection: duckdb.DuckDBPyConnection, statement: str) -> list[tuple[An
     try:
         return connection.sql(statement).fetchall()
     except duckdb.Error as error:
-        raise QueryError(str(error).strip().splitlines()[0]) from error
+        raise QueryError(_reason(error)) from error
 
 
 def arrow(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
@@ -97,7 +102,7 @@ def arrow(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
     try:
         return connection.sql(statement).to_arrow_table()
     except duckdb.Error as error:
-        raise QueryError(str(error).strip().splitlines()[0]) from error
+        raise QueryError(_reason(error)) from error
 
 
 def table(
@@ -120,3 +125,9 @@ def table(
         return list(answer.columns), answer.fetchall()
     except duckdb.Error as error:
         raise QueryError(str(error).strip()) from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line, or, where Python code of ours failed in it, that code's reason."""
+    lines = str(error).strip().splitlines()
+    return lines[-1 if "Traceback" in lines[0] else 0]

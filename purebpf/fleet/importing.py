@@ -13,7 +13,7 @@ from purebpf.errors import FormatError
 from purebpf.fleet.decode import RefusedError, decode
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch, Delivery, Ids
-from purebpf.fleet.store import Directory
+from purebpf.fleet.store import Store
 from purebpf.results import Profile
 
 __all__ = ["import_files"]
@@ -25,7 +25,7 @@ _PERIOD_HZ = 99
 
 
 def import_files(
-    store: Directory, paths: Sequence[str], *, service: str = "", host: str = ""
+    store: Store, paths: Sequence[str], *, service: str = "", host: str = ""
 ) -> tuple[int, int]:
     """Store what files have; how many windows and rows that were.
 

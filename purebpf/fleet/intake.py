@@ -16,7 +16,7 @@ from typing import NamedTuple
 from purebpf.fleet.decode import RefusedError
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch, Delivery, Ids
-from purebpf.fleet.store import Directory
+from purebpf.fleet.store import Store
 
 __all__ = ["FullError", "Intake", "Tally"]
 
@@ -59,7 +59,7 @@ class Intake:
         tally: so far.
     """
 
-    def __init__(self, store: Directory, *, pause_s: float, say: Callable[[str], object]) -> None:
+    def __init__(self, store: Store, *, pause_s: float, say: Callable[[str], object]) -> None:
         self._store, self._pause_s, self._say = store, pause_s, say
         self._known: dict[str, Ids] = {}
         self._recent: OrderedDict[int, float] = OrderedDict()

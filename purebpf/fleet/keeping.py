@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from purebpf.fleet import duck
 from purebpf.fleet.landing import FOLDER, landed_in
 from purebpf.fleet.rows import KINDS
-from purebpf.fleet.store import Directory, StoreError
+from purebpf.fleet.store import Store, StoreError
 
 if TYPE_CHECKING:
     import duckdb
@@ -20,7 +20,7 @@ _TABLES = ("samples", "rollup", "windows", "series", "stacks", "frames")
 _STALE_S = 3600
 
 
-def prune(store: Directory, keep_days: float, now_s: float) -> list[str]:
+def prune(store: Store, keep_days: float, now_s: float) -> list[str]:
     """Remove the days that ended more than `keep_days` ago; which they were.
 
     The manifest goes first: a reader finds nothing of the hour, rather than a part.
@@ -48,7 +48,7 @@ def prune(store: Directory, keep_days: float, now_s: float) -> list[str]:
     return sorted(gone)
 
 
-def check(store: Directory, now_s: float) -> Iterator[str]:
+def check(store: Store, now_s: float) -> Iterator[str]:
     """What is wrong, a sentence each.
 
     Every file of every manifest is read whole; samples and their roll-up have to agree, and each
@@ -57,7 +57,7 @@ def check(store: Directory, now_s: float) -> Iterator[str]:
     store.require()
     named: set[str] = set()
     dates: dict[str, dict[str, list[str]]] = {}
-    with duck.connect() as connection:
+    with duck.connect(store) as connection:
         for name in store.names("hours"):
             hour = name.removesuffix(".json")
             try:
@@ -92,7 +92,7 @@ def check(store: Directory, now_s: float) -> Iterator[str]:
 
 
 def _check_sums(
-    store: Directory, connection: duckdb.DuckDBPyConnection, hour: str, files: dict[str, list[str]]
+    store: Store, connection: duckdb.DuckDBPyConnection, hour: str, files: dict[str, list[str]]
 ) -> Iterator[str]:
     def read(table: str) -> str:
         return duck.relation([store.path(path) for path in files[table]])
@@ -115,7 +115,7 @@ def _check_sums(
 
 
 def _check_references(
-    store: Directory, connection: duckdb.DuckDBPyConnection, dates: dict[str, dict[str, list[str]]]
+    store: Store, connection: duckdb.DuckDBPyConnection, dates: dict[str, dict[str, list[str]]]
 ) -> Iterator[str]:
     """Whether each date has the stacks of its samples, and their frames."""
 
@@ -146,23 +146,21 @@ def _check_references(
             yield f"{date}: {no_stack} stacks of samples, {no_frame} frames of stacks are missing"
 
 
-def _unreadable(
-    store: Directory, connection: duckdb.DuckDBPyConnection, name: str
-) -> Iterator[str]:
+def _unreadable(store: Store, connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[str]:
     try:
         duck.rows(connection, f"select count(columns(*)) from {duck.relation([store.path(name)])}")
     except duck.QueryError as error:
         yield f"{name}: {error}"
 
 
-def _is_there(store: Directory, name: str) -> bool:
+def _is_there(store: Store, name: str) -> bool:
     try:
         return store.size(name) > 0
     except FileNotFoundError:
         return False
 
 
-def _date_folders(store: Directory) -> Iterator[str]:
+def _date_folders(store: Store) -> Iterator[str]:
     """Folders of a table (and kind) and a date."""
     for table in _TABLES:
         for name in store.names(table):

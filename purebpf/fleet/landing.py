@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from purebpf.fleet.rows import KINDS, Batch, Hour
-from purebpf.fleet.store import Directory
+from purebpf.fleet.store import Store
 
 __all__ = ["FOLDER", "Landed", "land", "landed_in", "new_batch_id"]
 
@@ -37,7 +37,7 @@ def new_batch_id() -> str:
     return f"{time.time_ns():020d}-{random.getrandbits(32):08x}"  # noqa: S311 - not a secret
 
 
-def land(store: Directory, batch: Batch, batch_id: str) -> int:
+def land(store: Store, batch: Batch, batch_id: str) -> int:
     """Store a batch, durably; how many bytes it took.
 
     Raises:
@@ -78,7 +78,7 @@ def _tables(rows: Hour) -> Iterator[tuple[str, object]]:
     yield _ALL_KINDS, tables.windows_table([one.window for one in rows.deliveries])
 
 
-def landed_in(store: Directory, hour: str) -> Sequence[Landed]:
+def landed_in(store: Store, hour: str) -> Sequence[Landed]:
     """The batches that count in an hour, oldest first."""
     batches: dict[str, set[str]] = {}
     for name in store.names(f"{FOLDER}/{hour}"):

@@ -121,7 +121,7 @@ def build_parser() -> argparse.ArgumentParser:
     made.add_argument("words", nargs="*", metavar="FILE", help="of import; the statement of sql")
     made.add_argument(
         "--store", metavar="DIR", default="/var/lib/purebpf/store",
-        help="where the tables are (default %(default)s)",
+        help="where the tables are; or s3://BUCKET/FOLDER (default %(default)s)",
     )  # fmt: skip
     _add_question(made.add_argument_group("which samples"))
     _add_answers(made.add_argument_group("answers"))

@@ -43,7 +43,7 @@ def serve_hub(options: Options, say: Callable[[str], object]) -> None:
     _check_address(options)
     tokens = Tokens(read_tokens(options.tokens) if options.tokens else None)
     store = open_store(options.store)
-    os.makedirs(store.root, mode=0o700, exist_ok=True)
+    store.prepare()
     intake = Intake(store, pause_s=options.pause_s, say=say)
     with _listen(*options.listen) as listener:
         say(f"store {store.root}, taking windows at {_address(listener, options)}")

@@ -40,7 +40,7 @@ def ask(options: Options, side: tuple[tuple[str, str], ...] = ()) -> Iterator[Qu
         options.action == "timeline" and not steps_of(selection, _STEPS).are_hours
     )
     store = open_store(options.store)
-    with duck.connect() as connection:
+    with duck.connect(store) as connection:
         if options.engine == "duckdb" or options.shown:
             yield Question(store, selection, connection, by_host=by_host)
             return

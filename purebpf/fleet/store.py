@@ -1,4 +1,4 @@
-"""Where the tables are: files in folders, of which each is whole or absent.
+"""Where the tables are: files by names, of which each is whole or absent.
 
     landing/HOUR/BATCH.TABLE.parquet                   what hubs wrote, by hour of the windows
     samples/kind=K/date=D/hour=H/part-N.parquet        an hour, sorted
@@ -11,17 +11,18 @@ Readers take an hour's files from its manifest, and from landing what the manife
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from typing import IO, NamedTuple
+from contextlib import AbstractContextManager
+from typing import IO, TYPE_CHECKING, NamedTuple
 
-from purebpf.errors import KernelError, PurebpfError
+from purebpf.errors import PurebpfError
 
-__all__ = ["Directory", "Manifest", "StoreError", "open_store"]
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Manifest", "Store", "StoreError", "open_store"]
 
 
 class StoreError(PurebpfError):
@@ -57,66 +58,45 @@ class Manifest(NamedTuple):
         return json.dumps(self._asdict(), indent=1, sort_keys=True)
 
 
-def open_store(where: str) -> Directory:
-    """The store at a path."""
-    if "://" in where and not where.startswith("file://"):
-        raise StoreError(f"{where}: a store is a directory; mount the bucket, or copy it")
-    return Directory(where.removeprefix("file://"))
+class Store(ABC):
+    """Files by names, which are relative, with `/`.
 
-
-class Directory:
-    """A store below a directory of a file system. Names are relative, with `/`.
-
-    Args:
-        root: the directory.
+    Attributes:
+        root: what all paths begin with.
     """
 
-    def __init__(self, root: str) -> None:
-        self.root = os.path.abspath(root)
+    root: str
 
+    @abstractmethod
     def path(self, name: str) -> str:
-        """Where a file is."""
-        return os.path.join(self.root, name)
+        """What engines open a file by."""
 
+    @abstractmethod
     def require(self) -> None:
-        """Raise StoreError where there is no such directory."""
-        if not os.path.isdir(self.root):
-            raise StoreError(
-                f"the store {self.root}: there is no such directory. "
-                "`purebpf fleet hub --store DIR` makes one"
-            )
+        """Raise StoreError where there is no such store, or it is away."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make it where it can be made. Raises OSError or StoreError."""
+
+    @abstractmethod
+    def let_read(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make its paths readable in a database."""
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file, durably. Raises OSError."""
         self.write_by(name, lambda file: file.write(data))
 
+    @abstractmethod
     def write_by(self, name: str, write: Callable[[IO[bytes]], object]) -> None:
-        """Write a file by a function, durably: it is there with all its bytes, or not at all."""
-        path = self.path(name)
-        folder = os.path.dirname(path)
-        os.makedirs(folder, exist_ok=True)
-        part = os.path.join(folder, f".{os.path.basename(name)}.{secrets.token_hex(4)}.part")
-        try:
-            with open(part, "wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(part, path)
-            _sync_folder(folder)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(part)
-            raise
+        """Write a file by a function, durably: it is there with all its bytes, or not at all.
 
+        Raises OSError.
+        """
+
+    @abstractmethod
     def read(self, name: str) -> str | None:
-        """The text of a file, or None."""
-        try:
-            with open(self.path(name), encoding="utf-8") as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise StoreError(f"{self.path(name)}: {error}") from error
+        """The text of a file, or None. Raises StoreError."""
 
     def manifest(self, hour: str) -> Manifest | None:
         """What compaction made of an hour; None: nothing yet."""
@@ -124,49 +104,46 @@ class Directory:
         text = self.read(name)
         return None if text is None else Manifest.parse(text, self.path(name))
 
+    @abstractmethod
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted; none where there is no such folder."""
-        try:
-            return sorted(name for name in os.listdir(self.path(folder)) if name[0] != ".")
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise KernelError("getdents64(2)", error.errno or 0, self.path(folder)) from None
 
+    @abstractmethod
     def parts(self) -> Iterator[str]:
         """Files that were being written: what a killed process left."""
-        for folder, _, names in os.walk(self.root):
-            for name in names:
-                if name.startswith(".") and name.endswith(".part"):
-                    yield os.path.relpath(os.path.join(folder, name), self.root)
 
+    @abstractmethod
     def size(self, name: str) -> int:
         """Bytes of a file. Raises FileNotFoundError."""
-        return os.stat(self.path(name)).st_size
 
+    @abstractmethod
     def age_s(self, name: str, now_s: float) -> float:
         """Since it was written."""
-        return now_s - os.stat(self.path(name)).st_mtime
 
+    @abstractmethod
     def delete(self, name: str) -> None:
         """Remove a file, and its folder if it is the last one; harmless where it is gone."""
-        path = self.path(name)
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-        folder = os.path.dirname(path)
-        while folder != self.root:
-            try:
-                os.rmdir(folder)
-            except OSError as error:
-                if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
-                    return
-                raise
-            folder = os.path.dirname(folder)
+
+    @abstractmethod
+    def alone(self) -> AbstractContextManager[Callable[[], None]]:
+        """One process at a time; gives what to call now and then, so that it stays so.
+
+        Raises StoreError: another process is in it.
+        """
 
 
-def _sync_folder(folder: str) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def open_store(where: str) -> Store:
+    """The store at a path, or below `s3://BUCKET`, `gs://BUCKET`, `az://CONTAINER`.
+
+    Raises:
+        StoreError: this is not where a store can be.
+        ModuleNotFoundError: for a bucket, the extra `purebpf[bucket]` is not installed.
+    """
+    scheme, colon, _ = where.partition("://")
+    if colon and scheme != "file":
+        from purebpf.fleet.bucket import Bucket
+
+        return Bucket(where)
+    from purebpf.fleet.directory import Directory
+
+    return Directory(where.removeprefix("file://"))

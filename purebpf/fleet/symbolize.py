@@ -18,7 +18,7 @@ from purebpf.fleet.ids import frame_id
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch, Frame, Hour
 from purebpf.fleet.selection import Selection
-from purebpf.fleet.store import Directory
+from purebpf.fleet.store import Store
 from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.kernel.symbolize.elf_files import ElfFunctions, functions_of
@@ -55,7 +55,7 @@ class Symbolized(NamedTuple):
     unknown: int = 0
 
 
-def symbolize(store: Directory, since_us: int, until_us: int, files: Files) -> Symbolized:
+def symbolize(store: Store, since_us: int, until_us: int, files: Files) -> Symbolized:
     """Name the places of each date of a range, as far as servers have the files.
 
     Raises:
@@ -94,11 +94,11 @@ def symbolize(store: Directory, since_us: int, until_us: int, files: Files) -> S
     return Symbolized(places, sum(map(len, named.values())), len(by_build), unknown)
 
 
-def _nameless(store: Directory, since_us: int, until_us: int) -> Iterator[tuple[str, list[Frame]]]:
+def _nameless(store: Store, since_us: int, until_us: int) -> Iterator[tuple[str, list[Frame]]]:
     """The places of each date that no row has a name for."""
     from datetime import UTC, datetime
 
-    with duck.connect() as connection:
+    with duck.connect(store) as connection:
         for day in range(since_us // _DAY_US, -(-until_us // _DAY_US)):
             catalog = find_files(store, Selection(day * _DAY_US, (day + 1) * _DAY_US), rolled=False)
             names = [*catalog.compacted.get("frames", ()), *catalog.landed.get("frames", ())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,7 +47,7 @@ class ClickHouse:
             self._run(f"create table {name} ({listed}) engine = Memory")
             return
         parts = [
-            f"select {', '.join(columns)} from file({quote(path)}, Parquet, {quote(listed)})"
+            f"select {', '.join(columns)} from {_source(path)}, Parquet, {quote(listed)})"
             for path in paths
         ]
         self._run(f"create view {name} as {' union all '.join(parts)}")
@@ -75,3 +76,17 @@ class ClickHouse:
         except (ChdbError, RuntimeError) as error:
             raise QueryError(str(error).strip().splitlines()[0]) from None
         return "" if answer is None else str(answer)
+
+
+def _source(path: str) -> str:
+    """The beginning of a table function; objects with the credentials of the environment."""
+    scheme, colon, place = path.partition("://")
+    if not colon:
+        return f"file({quote(path)}"
+    if scheme != "s3":
+        raise QueryError(f"{path}: the engine clickhouse reads directories and buckets of S3")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "").rstrip("/")
+    words = [f"{endpoint}/{place}" if endpoint else path]
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    keys = [os.environ[name] for name in names if os.environ.get(name)]
+    return f"s3({', '.join(map(quote, words + keys if len(keys) > 1 else words))}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from purebpf.fleet.engines.engine import Engine
     from purebpf.fleet.selection import Selection
-    from purebpf.fleet.store import Directory
+    from purebpf.fleet.store import Store
 
 __all__ = ["EngineQuestion"]
 
@@ -30,7 +30,7 @@ class EngineQuestion(Question):
 
     def __init__(
         self,
-        store: Directory,
+        store: Store,
         selection: Selection,
         connection: duckdb.DuckDBPyConnection,
         engine: Engine,

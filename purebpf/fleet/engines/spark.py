@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -50,8 +51,12 @@ class Spark:
         if not paths:
             self.view(name, _none(columns))
             return
-        frame = self._session.read.parquet(*paths).select(*columns)
-        frame.createOrReplaceTempView(name)
+        known = [path.replace("s3://", "s3a://", 1) for path in paths]  # by hadoop-aws's name
+        try:
+            frame = self._session.read.parquet(*known).select(*columns)
+            frame.createOrReplaceTempView(name)
+        except (PySparkException, Py4JError) as error:
+            raise QueryError(_first_line(error)) from None
 
     def view(self, name: str, statement: str) -> None:
         """See `Engine`."""
@@ -86,4 +91,6 @@ def _none(columns: Mapping[str, str]) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    of_java = getattr(error, "java_exception", None)
+    text = str(error if of_java is None else of_java.toString())
+    return (text.strip() or type(error).__name__).splitlines()[0]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from purebpf.fleet.store import Directory
+    from purebpf.fleet.store import Store
     from purebpf.fleet.web.access import Access
     from purebpf.results import Profile
 
@@ -44,7 +44,7 @@ _FILES: dict[str, tuple[str, Callable[[Profile], str | bytes]]] = {
 }
 
 
-def fleet_app(store: Directory, access: Access) -> Starlette:
+def fleet_app(store: Store, access: Access) -> Starlette:
     """The application, for a server of ASGI."""
     desk = Desk(store)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from purebpf.fleet.selection import Selection
-    from purebpf.fleet.store import Directory
+    from purebpf.fleet.store import Store
 
 __all__ = ["BusyError", "Desk", "Hand"]
 
@@ -32,7 +32,7 @@ class BusyError(PurebpfError):
 class Hand(Closing):
     """Opens questions, which end with it. `give_up` may be called from another thread."""
 
-    def __init__(self, store: Directory) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._open: list[duckdb.DuckDBPyConnection] = []
         self._closing = ExitStack()
@@ -45,7 +45,7 @@ class Hand(Closing):
 
     def ask(self, selection: Selection, *, by_host: bool = False) -> Question:
         """A question of the store; `by_host` as in `Question`."""
-        connection = self._closing.enter_context(duck.connect())
+        connection = self._closing.enter_context(duck.connect(self._store))
         self._open.append(connection)
         if self.gave_up:
             raise BusyError("the reader went away")
@@ -61,7 +61,7 @@ class Hand(Closing):
 class Desk:
     """Where questions wait for their turn: each may take the memory that one may have."""
 
-    def __init__(self, store: Directory) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._turn = asyncio.Lock()
         self._waiting = 0

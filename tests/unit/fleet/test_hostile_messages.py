@@ -18,10 +18,10 @@ from purebpf.fleet import duck, intake
 from purebpf.fleet.answers import Question
 from purebpf.fleet.compaction import compact
 from purebpf.fleet.decode import RefusedError, decode
+from purebpf.fleet.directory import Directory
 from purebpf.fleet.intake import Intake
 from purebpf.fleet.rows import Delivery
 from purebpf.fleet.selection import Selection
-from purebpf.fleet.store import Directory
 from tests.support.host.deliveries import HOUR_S, PERIOD_NS
 
 NOW_NS = (HOUR_S + 120) * 10**9
@@ -205,12 +205,12 @@ def test_numbers_of_one_host_do_not_end_the_answers_for_others(tmp_path: Path) -
     assert take(store, [poison(number) for number in range(300)]) == [None] * 300
     selection = Selection(HOUR_S * 10**6, (HOUR_S + 3600) * 10**6)
     for _ in range(2):
-        with duck.connect() as connection:
+        with duck.connect(store) as connection:
             question = Question(store, selection, connection)
             assert question.total() > 2**62
             assert question.functions(5).rows
             assert question.stacks()
-        with duck.connect() as connection:
+        with duck.connect(store) as connection:
             question = Question(store, selection, connection, by_host=True)
             assert question.timeline(60 * 10**6)
             assert question.hosts()
@@ -285,7 +285,7 @@ def test_what_does_not_fit_into_memory_lies_in_a_directory_of_ours(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     planted = tmp_path / f"purebpf-fleet-{os.getpid()}"
     planted.mkdir()
-    with duck.connect() as connection:
+    with duck.connect(Directory(str(tmp_path))) as connection:
         setting = "select value from duckdb_settings() where name = 'temp_directory'"
         scratch = Path(duck.rows(connection, setting)[0][0])
         assert scratch != planted

@@ -12,12 +12,12 @@ import pytest
 from purebpf.fleet import duck
 from purebpf.fleet.answers import Question
 from purebpf.fleet.decode import decode
+from purebpf.fleet.directory import Directory
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.regressions import Comparison, ComparisonError, compare
 from purebpf.fleet.render import render_changes
 from purebpf.fleet.rows import Batch
 from purebpf.fleet.selection import Selection
-from purebpf.fleet.store import Directory
 from purebpf.fleet.uncertainty import least_z, z_of
 from purebpf.results.formats.otlp import Entry, Sample
 from tests.support.host.deliveries import HOUR_S, window_message
@@ -65,7 +65,7 @@ def fill(store: Directory, runs: int, *, hosts: int, minutes: int, slower: float
 @contextmanager
 def asked(store: Directory, *conditions: tuple[str, str]) -> Iterator[Question]:
     selection = Selection(HOUR_S * 10**6, (HOUR_S + 3600) * 10**6, "cpu", conditions)
-    with duck.connect() as connection:
+    with duck.connect(store) as connection:
         yield Question(store, selection, connection, by_host=True)
 
 
