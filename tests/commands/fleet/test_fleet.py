@@ -8,13 +8,14 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -26,6 +27,8 @@ from tests.support.host.deliveries import HOUR_S, Truth, messages
 PATIENCE_S = 60
 PATH = "/v1development/profiles"
 RANGE = ("--since", "2026-11-22T15:00", "--until", "2026-11-22T16:00")
+KILLS = int(os.environ.get("PUREBPF_KILLS") or 4)
+"""`PUREBPF_KILLS=200` takes fifteen minutes."""
 
 
 @contextmanager
@@ -137,11 +140,12 @@ def test_it_listens_to_others_with_tls_only(tmp_path: Path) -> None:
 def test_killed_at_any_moment_it_loses_nothing_that_it_answered(tmp_path: Path) -> None:
     """Sent again until it is answered, each window counts once."""
     chance, truth = random.Random(5), Truth()
-    waiting = [gzip.compress(one.data) for one in messages(truth, hosts=4, minutes=4)]
+    sent = messages(truth, hosts=4, minutes=KILLS)
+    waiting = [gzip.compress(one.data) for one in sent]
     kills = 0
     while waiting:  # four at a time: all of them may be answered before the kill
         with hub(tmp_path) as (process, port):
-            doomed = kills < 4
+            doomed = kills < KILLS
             ends = time.monotonic() + chance.uniform(0, 0.5)
             clients = [
                 subprocess.Popen(
@@ -165,7 +169,7 @@ def test_killed_at_any_moment_it_loses_nothing_that_it_answered(tmp_path: Path) 
                     waiting.remove(data)
                 client.stdout.close()
                 client.wait()
-    assert kills == 4
+    assert kills == KILLS
     assert sums(tmp_path) == truth.service
 
 
@@ -191,19 +195,24 @@ def test_compaction_killed_at_any_moment(tmp_path: Path) -> None:
     for number, one in enumerate(messages(truth, hosts=3, minutes=5)):
         files.append(str(tmp_path / f"{number}.otlp"))
         Path(files[-1]).write_bytes(one.data)
-    store = tmp_path / "store"
+    landed, store = tmp_path / "landed", tmp_path / "store"
     for part in range(3):
-        fleet(store, "import", *files[part::3])
-    words = [sys.executable, "-m", "purebpf.fleet", "compact", "--store", str(store)]
-    started = time.monotonic()
-    killed = 0
-    for _ in range(6):
+        fleet(landed, "import", *files[part::3])
+    killed = []
+    longest_s = 0.0
+    for number in range(1 + KILLS):
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.copytree(landed, store)
+        words = [sys.executable, "-m", "purebpf.fleet", "compact", "--store", str(store)]
         with subprocess.Popen(words, stderr=subprocess.DEVNULL, cwd=ROOT) as process:
-            time.sleep(chance.uniform(0.2, 1.5))
-            killed += process.poll() is None
+            started = time.monotonic()
+            with suppress(subprocess.TimeoutExpired):  # the first one is not killed
+                process.wait(chance.uniform(0, longest_s) if number else None)
+            killed.append(process.poll() is None)
             process.kill()
+        longest_s = max(longest_s, time.monotonic() - started)
         assert sums(store) == truth.service
-    assert killed, f"each of them ended within 1.5 s ({time.monotonic() - started:.0f} s in all)"
+    assert any(killed), f"each of them ended before its time, at most {longest_s:.1f} s"
     fleet(store, "compact")
     assert sums(store) == truth.service
     fleet(store, "check")
