@@ -51,7 +51,7 @@ class Bucket(Store):
     def __init__(self, root: str, environment: Mapping[str, str] = os.environ) -> None:
         self.root = root.rstrip("/")
         self._scheme = root.partition(":")[0]
-        # a plain endpoint is one on this machine or network that somebody has asked for
+        # only an endpoint that was asked for can be a plain one
         is_plain = environment.get("AWS_ENDPOINT_URL", "").startswith("http://")
         self._settings: dict[str, Any] = {
             "client_options": {"timeout": "60s", "connect_timeout": "5s", "allow_http": is_plain},
