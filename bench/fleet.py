@@ -30,11 +30,11 @@ import results
 from results import Figure
 
 from purebpf.fleet.decode import decode
-from purebpf.fleet.directory import Directory
 from purebpf.fleet.ids import frame_id, stack_id, text_id
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch, Frame, Series, Window
-from purebpf.fleet.store import Manifest
+from purebpf.fleet.stores.directory import Directory
+from purebpf.fleet.stores.store import Manifest
 from purebpf.fleet.tables import (
     SCHEMAS,
     frames_table,

@@ -79,7 +79,7 @@ def _serve(parsed: Parsed) -> int:
 
 def _import(parsed: Parsed) -> int:
     from purebpf.fleet.importing import import_files
-    from purebpf.fleet.store import open_store
+    from purebpf.fleet.stores.opening import open_store
 
     options = parsed.options
     of = dict(options.query.where)
@@ -95,7 +95,7 @@ def _import(parsed: Parsed) -> int:
 
 def _compact(parsed: Parsed) -> int:
     from purebpf.fleet.compaction import Compacted, compact
-    from purebpf.fleet.store import open_store
+    from purebpf.fleet.stores.opening import open_store
 
     def say(made: Compacted) -> None:
         size = f", {made.nbytes / made.rows:.2f} bytes a row" if made.rows else ""
@@ -109,7 +109,7 @@ def _compact(parsed: Parsed) -> int:
 
 def _prune(parsed: Parsed) -> int:
     from purebpf.fleet.keeping import prune
-    from purebpf.fleet.store import open_store
+    from purebpf.fleet.stores.opening import open_store
 
     keep_days = parsed.options.keep_days or 0
     gone = prune(open_store(parsed.options.store), keep_days, time.time())
@@ -119,7 +119,7 @@ def _prune(parsed: Parsed) -> int:
 
 def _check(parsed: Parsed) -> int:
     from purebpf.fleet.keeping import check
-    from purebpf.fleet.store import open_store
+    from purebpf.fleet.stores.opening import open_store
 
     problems = 0
     for problem in check(open_store(parsed.options.store), time.time()):
@@ -132,7 +132,7 @@ def _check(parsed: Parsed) -> int:
 def _symbolize(parsed: Parsed) -> int:
     from purebpf.cli.source_info import NoServersError
     from purebpf.fleet import session
-    from purebpf.fleet.store import open_store
+    from purebpf.fleet.stores.opening import open_store
     from purebpf.fleet.symbolize import symbolize
     from purebpf.kernel.symbolize.debuginfod import Debuginfod, servers
 

@@ -13,7 +13,7 @@ from purebpf.fleet.catalog import Catalog, find_files, make_views
 from purebpf.fleet.coverage import Coverage, cover
 from purebpf.fleet.renamed import SAME
 from purebpf.fleet.selection import Selection, timestamp
-from purebpf.fleet.store import Store
+from purebpf.fleet.stores.store import Store
 
 if TYPE_CHECKING:
     import duckdb

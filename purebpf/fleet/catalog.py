@@ -13,7 +13,7 @@ from purebpf.fleet.landing import FOLDER, landed_in
 from purebpf.fleet.renamed import find_renamed
 from purebpf.fleet.rows import hours_between
 from purebpf.fleet.selection import Selection
-from purebpf.fleet.store import Store
+from purebpf.fleet.stores.store import Store
 from purebpf.fleet.tables import SCHEMAS, empty_rows
 
 if TYPE_CHECKING:

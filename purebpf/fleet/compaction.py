@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from purebpf.fleet.duck import BATCH, connect, quote, relation, total
 from purebpf.fleet.landing import FOLDER, Landed, landed_in
 from purebpf.fleet.rows import KINDS
-from purebpf.fleet.store import Manifest, Store
+from purebpf.fleet.stores.store import Manifest, Store
 from purebpf.fleet.tables import empty_rows, write_parquet
 
 if TYPE_CHECKING:

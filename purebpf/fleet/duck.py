@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from purebpf.fleet.store import Store
+    from purebpf.fleet.stores.store import Store
 
 __all__ = [
     "BATCH",

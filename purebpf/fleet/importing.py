@@ -13,7 +13,7 @@ from purebpf.errors import FormatError
 from purebpf.fleet.decode import RefusedError, decode
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch, Delivery, Ids
-from purebpf.fleet.store import Store
+from purebpf.fleet.stores.store import Store
 from purebpf.results import Profile
 
 __all__ = ["import_files"]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from purebpf.fleet.decode import RefusedError
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch, Delivery, Ids
-from purebpf.fleet.store import Store
+from purebpf.fleet.stores.store import Store
 
 __all__ = ["FullError", "Intake", "Tally"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from purebpf.fleet import duck
 from purebpf.fleet.landing import FOLDER, landed_in
 from purebpf.fleet.rows import KINDS
-from purebpf.fleet.store import Store, StoreError
+from purebpf.fleet.stores.store import Store, StoreError
 
 if TYPE_CHECKING:
     import duckdb

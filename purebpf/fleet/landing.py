@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from purebpf.fleet.rows import KINDS, Batch, Hour
-from purebpf.fleet.store import Store
+from purebpf.fleet.stores.store import Store
 
 __all__ = ["FOLDER", "Landed", "land", "landed_in", "new_batch_id"]
 

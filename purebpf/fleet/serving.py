@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.fleet.request import Options
-from purebpf.fleet.store import open_store
+from purebpf.fleet.stores.opening import open_store
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

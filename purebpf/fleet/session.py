@@ -14,7 +14,7 @@ from purebpf.fleet.request import Options, Query
 from purebpf.fleet.rows import COLUMNS
 from purebpf.fleet.selection import Selection, check_kind, parse_range
 from purebpf.fleet.steps import steps_of
-from purebpf.fleet.store import open_store
+from purebpf.fleet.stores.opening import open_store
 
 __all__ = ["answer_lines", "ask", "select", "statement_lines"]
 

@@ -18,7 +18,7 @@ from purebpf.fleet.ids import frame_id
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch, Frame, Hour
 from purebpf.fleet.selection import Selection
-from purebpf.fleet.store import Store
+from purebpf.fleet.stores.store import Store
 from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.kernel.symbolize.elf_files import ElfFunctions, functions_of

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from purebpf.fleet.engines.engine import Engine
     from purebpf.fleet.selection import Selection
-    from purebpf.fleet.store import Store
+    from purebpf.fleet.stores.store import Store
 
 __all__ = ["EngineQuestion"]
 

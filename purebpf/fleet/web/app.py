@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from purebpf.fleet.store import Store
+    from purebpf.fleet.stores.store import Store
     from purebpf.fleet.web.access import Access
     from purebpf.results import Profile
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from purebpf.fleet.selection import Selection
-    from purebpf.fleet.store import Store
+    from purebpf.fleet.stores.store import Store
 
 __all__ = ["BusyError", "Desk", "Hand"]
 

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from purebpf.fleet.directory import Directory
-from purebpf.fleet.store import Store, open_store
+from purebpf.fleet.stores.directory import Directory
+from purebpf.fleet.stores.opening import open_store
+from purebpf.fleet.stores.store import Store
 
 _NUMBERS = count()
 

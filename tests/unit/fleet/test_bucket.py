@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from purebpf.fleet import duck
-from purebpf.fleet.store import Store, StoreError, open_store
+from purebpf.fleet.stores.opening import open_store
+from purebpf.fleet.stores.store import Store, StoreError
 from tests.support.host.deliveries import Truth, messages
 
 NewBucket = Callable[[], Store]
@@ -67,7 +68,7 @@ def test_a_statement_reads_nothing_beside_the_store(new_bucket: NewBucket) -> No
         ("s3://no-such-bucket/x", "NoSuchBucket: The specified bucket does not exist"),
     ],
 )
-def test_what_is_no_store_says_why(new_bucket: NewBucket, where: str, problem: str) -> None:
+def test_a_name_that_is_not_of_a_store(new_bucket: NewBucket, where: str, problem: str) -> None:
     with pytest.raises(StoreError, match=problem):
         open_store(where).require()
 

@@ -18,7 +18,7 @@ from purebpf.fleet.engines.translate import translate
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch
 from purebpf.fleet.selection import Selection
-from purebpf.fleet.store import Store
+from purebpf.fleet.stores.store import Store
 from tests.support.host.deliveries import HOUR, HOUR_S, Truth, messages
 
 HOUR_US = HOUR_S * 10**6

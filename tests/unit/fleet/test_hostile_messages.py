@@ -18,10 +18,10 @@ from purebpf.fleet import duck, intake
 from purebpf.fleet.answers import Question
 from purebpf.fleet.compaction import compact
 from purebpf.fleet.decode import RefusedError, decode
-from purebpf.fleet.directory import Directory
 from purebpf.fleet.intake import Intake
 from purebpf.fleet.rows import Delivery
 from purebpf.fleet.selection import Selection
+from purebpf.fleet.stores.directory import Directory
 from tests.support.host.deliveries import HOUR_S, PERIOD_NS
 
 NOW_NS = (HOUR_S + 120) * 10**9

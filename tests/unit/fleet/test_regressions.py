@@ -12,12 +12,12 @@ import pytest
 from purebpf.fleet import duck
 from purebpf.fleet.answers import Question
 from purebpf.fleet.decode import decode
-from purebpf.fleet.directory import Directory
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.regressions import Comparison, ComparisonError, compare
 from purebpf.fleet.render import render_changes
 from purebpf.fleet.rows import Batch
 from purebpf.fleet.selection import Selection
+from purebpf.fleet.stores.directory import Directory
 from purebpf.fleet.uncertainty import least_z, z_of
 from purebpf.results.formats.otlp import Entry, Sample
 from tests.support.host.deliveries import HOUR_S, window_message

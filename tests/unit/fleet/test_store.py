@@ -19,13 +19,13 @@ from purebpf.fleet import duck, ids
 from purebpf.fleet.answers import Question
 from purebpf.fleet.compaction import compact
 from purebpf.fleet.decode import decode
-from purebpf.fleet.directory import Directory
 from purebpf.fleet.intake import Intake
 from purebpf.fleet.keeping import check, prune
 from purebpf.fleet.landing import land, new_batch_id
 from purebpf.fleet.rows import Batch, Ids
 from purebpf.fleet.selection import Selection, SelectionError, parse_range
-from purebpf.fleet.store import Store, StoreError
+from purebpf.fleet.stores.directory import Directory
+from purebpf.fleet.stores.store import Store, StoreError
 from purebpf.fleet.symbolize import Symbolized, symbolize
 from purebpf.results.formats.otlp import Entry, Sample
 from purebpf.symbols.elf_image import ElfImage

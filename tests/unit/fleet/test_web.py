@@ -14,9 +14,9 @@ from purebpf.fleet import cut as cutting
 from purebpf.fleet.answers import FramePlace, Function, Functions, Host, Moment, Weighted
 from purebpf.fleet.coverage import Coverage
 from purebpf.fleet.cut import cut
-from purebpf.fleet.directory import Directory
 from purebpf.fleet.selection import Selection, SelectionError
 from purebpf.fleet.steps import Steps, steps_of
+from purebpf.fleet.stores.directory import Directory
 from purebpf.fleet.web import tables
 from purebpf.fleet.web.access import Access
 from purebpf.fleet.web.app import fleet_app

@@ -22,7 +22,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import from_url
 
-from purebpf.fleet.store import Store, StoreError
+from purebpf.fleet.stores.store import Store, StoreError
 
 if TYPE_CHECKING:
     import duckdb
@@ -80,7 +80,7 @@ class Bucket(Store):
 
     def let_read(self, connection: duckdb.DuckDBPyConnection) -> None:
         """See `Store`."""
-        from purebpf.fleet.bucket_files import BucketFiles
+        from purebpf.fleet.stores.bucket_files import BucketFiles
 
         connection.register_filesystem(BucketFiles(self._store, self.root))
 
@@ -197,6 +197,6 @@ def _who() -> bytes:
 def _reason(error: BaseException) -> str:
     """The server's words, or the first line."""
     text = str(error)
-    if found := _CODE.search(text):
-        return ": ".join(filter(None, found.groups()))
+    if code := _CODE.search(text):
+        return ": ".join(filter(None, code.groups()))
     return (text.strip().splitlines() or [type(error).__name__])[0][:_MOST_TEXT]

@@ -22,7 +22,7 @@ from purebpf.errors import PurebpfError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Manifest", "Store", "StoreError", "open_store"]
+__all__ = ["Manifest", "Store", "StoreError"]
 
 
 class StoreError(PurebpfError):
@@ -130,20 +130,3 @@ class Store(ABC):
 
         Raises StoreError: another process is in it.
         """
-
-
-def open_store(where: str) -> Store:
-    """The store at a path, or below `s3://BUCKET`, `gs://BUCKET`, `az://CONTAINER`.
-
-    Raises:
-        StoreError: this is not where a store can be.
-        ModuleNotFoundError: for a bucket, the extra `purebpf[bucket]` is not installed.
-    """
-    scheme, colon, _ = where.partition("://")
-    if colon and scheme != "file":
-        from purebpf.fleet.bucket import Bucket
-
-        return Bucket(where)
-    from purebpf.fleet.directory import Directory
-
-    return Directory(where.removeprefix("file://"))

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
 from purebpf.errors import KernelError
-from purebpf.fleet.store import Store, StoreError
+from purebpf.fleet.stores.store import Store, StoreError
 
 if TYPE_CHECKING:
     import duckdb
