@@ -140,7 +140,7 @@ def test_it_listens_to_others_with_tls_only(tmp_path: Path) -> None:
 def test_killed_at_any_moment_it_loses_nothing_that_it_answered(tmp_path: Path) -> None:
     """Sent again until it is answered, each window counts once."""
     chance, truth = random.Random(5), Truth()
-    sent = messages(truth, hosts=4, minutes=KILLS)
+    sent = messages(truth, hosts=KILLS, minutes=4)
     waiting = [gzip.compress(one.data) for one in sent]
     kills = 0
     while waiting:  # four at a time: all of them may be answered before the kill
