@@ -1,9 +1,9 @@
 """The fleet's store: bytes a row, what a hub costs, and how long questions take.
 
-    python bench/fleet.py [--hosts 1000] [--hours 24] [--rounds 3]
+    python bench/fleet.py [--hosts 1000] [--hours 24] [--stacks 20000] [--rounds 3]
 
 Makes the store of hosts that were never there: each runs 3 of 60 services, 738 rows a minute, with
-stacks drawn by Zipf's law from 20,000 of each service, 23 frames deep on average; two builds,
+stacks drawn by Zipf's law from those of each service, 23 frames deep on average; two builds,
 of which a fifth of the stacks differ. One hour is made, and the others are links to it. Then
 commands are run on it, one after the other, in processes of their own, and their answers for an
 hour are compared with sums by numpy. For the hub, messages of 738 rows are decoded and stored as
@@ -47,7 +47,7 @@ from purebpf.results.formats.otlp import Series as Sent
 from purebpf.results.formats.otlp import Window as SentWindow
 
 ROOT = Path(__file__).parents[1]
-_SERVICES, _STACKS, _ROWS, _DEPTH = 60, 20_000, 738, 23
+_SERVICES, _ROWS, _DEPTH = 60, 738, 23
 _PERIOD_NS = 52_631_579
 _START_S = 1_795_305_600  # 2026-11-22T00:00 UTC
 _BUILDS = ("abcdef012345", "fedcba543210")
@@ -56,8 +56,8 @@ _BUILDS = ("abcdef012345", "fedcba543210")
 class Fleet:
     """An hour of hosts in a store, and what its samples add up to."""
 
-    def __init__(self, store: Directory, hosts: int) -> None:
-        self.store, self.hosts = store, hosts
+    def __init__(self, store: Directory, hosts: int, stacks: int) -> None:
+        self.store, self.hosts, self._of_service = store, hosts, stacks
         self._chance = np.random.default_rng(1)
         self.by_service = np.zeros(_SERVICES, np.int64)
         self.rows = 0
@@ -111,16 +111,16 @@ class Fleet:
 
     def _stack_ids(self, service: int) -> np.ndarray:
         """Of both builds: a fifth of those of the second are others."""
-        ids = [stack_id((service, build, n)) for build in (0, 1) for n in range(_STACKS)]
-        both = np.array(ids).reshape(2, _STACKS)
-        both[1] = np.where(np.arange(_STACKS) % 5 == 0, both[1], both[0])
+        ids = [stack_id((service, build, n)) for build in (0, 1) for n in range(self._of_service)]
+        both = np.array(ids).reshape(2, self._of_service)
+        both[1] = np.where(np.arange(self._of_service) % 5 == 0, both[1], both[0])
         return both
 
     def _samples(self) -> Iterator[pa.Table]:
         """Service by service, each in the order of the table."""
         chance = self._chance
         names = np.array([f"host-{n:05}.example.com" for n in range(self.hosts)])
-        weights = 1 / np.arange(1, _STACKS + 1) ** 1.05
+        weights = 1 / np.arange(1, self._of_service + 1) ** 1.05
         weights /= weights.sum()
         of_host = np.array([chance.permutation(_SERVICES)[:3] for _ in range(self.hosts)])
         self._of_host = of_host
@@ -131,7 +131,7 @@ class Fleet:
             if not size:
                 continue
             host, ts = chance.choice(hosts, size), chance.integers(0, 60, size)
-            rank = chance.choice(_STACKS, size, p=weights)
+            rank = chance.choice(self._of_service, size, p=weights)
             stacks = self._stack_ids(service)
             build = host % 2
             key = (stacks[build, rank], host, ts)
@@ -268,7 +268,7 @@ def _measure(options: argparse.Namespace, folder: Path) -> Iterator[Figure]:
     yield Figure("hub: 1,000 hosts a minute", spent / 60 * 100, "% of a CPU", limit=100)
     yield Figure("that window, not packed", size, "kB")
     store = folder / "store"
-    fleet = Fleet(Directory(str(store)), options.hosts)
+    fleet = Fleet(Directory(str(store)), options.hosts, options.stacks)
     fleet.make()
     sizes = {key: os.path.getsize(store / name) for key, (name,) in fleet.files.items()}
     print(f"{fleet.rows} rows of {options.hosts} hosts:", sizes, file=sys.stderr)
@@ -304,6 +304,7 @@ def _measure(options: argparse.Namespace, folder: Path) -> Iterator[Figure]:
     for what, limit, words in questions:
         taken = [ask(store, *words) for _ in range(options.rounds)]
         yield Figure(what, min(took for took, _, _ in taken), "s", limit=limit)
+    yield Figure("stacks of a day", sizes["stacks"] / 1e6, "MB")
     yield Figure("most memory of a question", ask(store, "top", *hour)[1], "MB", limit=1000)
 
 
@@ -311,4 +312,5 @@ if __name__ == "__main__":
     made = results.parser(__doc__, 3)
     made.add_argument("--hosts", type=int, default=1000)
     made.add_argument("--hours", type=int, default=24)
+    made.add_argument("--stacks", type=int, default=20_000, help="of each service and build")
     raise SystemExit(results.run(measure, made.parse_args()))
