@@ -132,7 +132,7 @@ class ElfImage:
         self.order = "<" if ident[5] == 1 else ">"
         self._layout = layout
         header = self._unpack(layout.header, 16)
-        self.type, self.machine = header[0], header[1]
+        self.type, self.machine, self.entry = header[0], header[1], header[3]
         self.sections: list[Section] = self._sections(header[5], header[10:])
         self.segments: list[Segment] = self._segments(header[4], header[8], header[9])
 

@@ -40,6 +40,9 @@ _WINDOW_STEPS = 1 << 18
 _MOST_WINDOWS = 1 << 20
 _ZERO_LENGTH = 64
 """FDEs without code that a search passes over: linkers leave those of discarded sections."""
+_MOST_FIRST_CODE = 256
+_DEF_CFA, _UNDEFINED = 0x0C, 0x07
+"""DW_CFA_def_cfa, DW_CFA_undefined."""
 _WORD = (1 << 64) - 1
 
 
@@ -109,6 +112,7 @@ class CfiFile:
         self._budget = Budget(_STEPS)
         self._prepared = False
         self._rows: Rows | None = None
+        self._first_code: Fde | None = None
 
     def rest(self) -> None:
         """Drop what can be read again; rules keep their ids. Not while `build` is under way."""
@@ -154,6 +158,7 @@ class CfiFile:
             return
         yield from self._find()
         self._prepared = True  # unless `read` raised: then it is tried again
+        self._first_code = self._find_first_code(self.machine)
 
     def _find(self) -> Iterator[None]:
         # Go's .debug_frame has a caller for runtime.goexit, which begins each stack uncalled, and
@@ -178,6 +183,28 @@ class CfiFile:
             if self._index is not None and len(self._index.starts):
                 return
 
+    def _find_first_code(self, machine: Machine) -> Fde | None:
+        """An entry for the code that the kernel starts, where the file has none for it.
+
+        It is the outermost of every stack. That of ld.so is assembly without rules, and so are the
+        first microseconds of most programs' lives. It ends where the next function begins, if that
+        is near: else other code without rules may follow.
+        """
+        start, index = self._image.entry, self._index
+        if self._depths is not None or index is None or not start:
+            return None
+        last = self._last(start)
+        at = index.last(start) + 1
+        after = self._entry(at, self._budget) if at < len(index.starts) else None
+        if last is None or after is None or last.end > start:
+            return None
+        if after.start - last.end > _MOST_FIRST_CODE:
+            return None
+        cie = Cie()
+        cie.ra = machine.ra
+        cie.code = bytes((_DEF_CFA, machine.sp, 0))
+        return Fde(start, after.start, cie, bytes((_UNDEFINED, machine.ra)), 0)
+
     def _prepare(self) -> None:
         for _ in self.prepare():
             pass
@@ -197,8 +224,10 @@ class CfiFile:
 
     def fde(self, address: int) -> Fde | None:
         """The entry with the rules of an address."""
-        fde = self._last(address)
-        return fde if fde is not None and fde.start <= address < fde.end else None
+        for fde in (self._last(address), self._first_code):
+            if fde is not None and fde.start <= address < fde.end:
+                return fde
+        return None
 
     def function(self, address: int) -> Function | None:
         """Where the code around an address starts and ends, by its entry, without symbols.
@@ -291,6 +320,9 @@ class CfiFile:
             if after is not None:
                 fdes.append(after)
                 break
+        first = self._first_code
+        if first is not None and first.start < end and first.end > start:
+            fdes.append(first)
         rows = self._interpret(fdes, budget)
         self._budget.left -= granted - budget.left
         return rows
@@ -355,6 +387,9 @@ class CfiFile:
                 yield from self._add_all(entries, self._frames)
             except (OverBudgetError, FormatError):
                 self.exhausted = True
+        if self._first_code is not None:
+            first = self._first_code
+            entries.add(first.start, first.end, self.table.program(first, self._budget))
         self._rows = yield from entries.laying_out(self.table)
         self.table.forget()
 

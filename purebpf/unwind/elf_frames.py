@@ -73,6 +73,7 @@ class ElfFile(Protocol):
     is64: bool
     order: str
     machine: int
+    entry: int
 
     @property
     def segments(self) -> Sequence[_Segment]:

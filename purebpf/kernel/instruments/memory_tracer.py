@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +33,9 @@ _GROWTH = ("on_call", "on_call_end")
 _BURST = (2000, 1024)
 """Copies that a CPU may make in a second, and pages of its ring, with allocators: allocations come
 in bursts, before a walk has its tables."""
+_FIRST_BURST = (3000, 4096)
+"""The same of a command, which may be over by then: its first milliseconds are all copies."""
+_MOST_PAGES = 65536
 
 
 class Site(NamedTuple):
@@ -113,8 +117,10 @@ class MemoryTracer(StackTracer):
         self._probes = _choose_probes(allocators)
         programs = (*_FAULTS, *_GROWTH, *self._probes)
         request = StackRequest("mem", programs, settings, sizes, call_graph, native, tree)
-        if allocators:
-            copies, pages = _BURST
+        if whose.command_pid or allocators:
+            copies, pages = _FIRST_BURST if whose.command_pid else _BURST
+            while pages > _BURST[1] and pages * (os.cpu_count() or 1) > _MOST_PAGES:
+                pages //= 2
             request = request._replace(copies=copies, pages=pages)
         super().__init__(request, whose, earlier)
 

@@ -281,3 +281,23 @@ def test_what_needs_malloc_says_which_target_it_needs():
     done = run("mem", "--show", "unfreed", "1")
     assert done.returncode == 2
     assert "needs a target" in done.stderr
+
+
+SHORT = """#include <map>
+#include <string>
+#include <vector>
+int main(int count, char **) {
+    std::map<std::string, std::vector<int>> all;
+    for (int i = 0; i < 20000; i++) all[std::to_string(i * 7919 % 10007)].push_back(i);
+    return all.size() == size_t(count) + 1;
+}"""
+
+
+def test_stacks_of_a_program_that_ends_at_once_are_whole(tmp_path):
+    """It has run before any table could be built for it; ld.so, too, whose start has no rules."""
+    (tmp_path / "short.cpp").write_text(SHORT)
+    words = ["g++", "-O2", "-fomit-frame-pointer", "short.cpp", "-o", "short"]
+    subprocess.run(words, check=True, cwd=tmp_path)
+    done = run("mem", "--no-malloc", "--", str(tmp_path / "short"))
+    (whole,) = re.findall(r"user stacks: ([0-9.]+) % whole", said(done))
+    assert float(whole) >= 90, done.stderr

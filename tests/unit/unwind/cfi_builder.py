@@ -31,7 +31,7 @@ class Part(NamedTuple):
 class Image:
     """What of an ELF file the unwinder looks at."""
 
-    is64, order = True, "<"
+    is64, order, entry = True, "<", 0
 
     def __init__(self, sections, machine=62, text=0x10000, code=b""):
         self.machine = machine
