@@ -294,7 +294,7 @@ int main(int count, char **) {
 
 
 def test_stacks_of_a_program_that_ends_at_once_are_whole(tmp_path):
-    """It has run before any table could be built for it; ld.so, too, whose start has no rules."""
+    """It has run before any table could be built for it. Each begins in ld.so, without rules."""
     (tmp_path / "short.cpp").write_text(SHORT)
     words = ["g++", "-O2", "-fomit-frame-pointer", "short.cpp", "-o", "short"]
     subprocess.run(words, check=True, cwd=tmp_path)
