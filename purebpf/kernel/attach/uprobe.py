@@ -43,10 +43,11 @@ def attach(
     Args:
         program: a uprobe program.
         target: `"/bin/bash:readline"`, `"libc.so.6:malloc+4"`, `"libc.so.6:memcpy@GLIBC_2.2.5"`,
-            or an offset into the file, `"/bin/bash:0x1234"`. A library is searched where the
-            dynamic linker would, another file without a `/` in $PATH; one of a container is below
-            `/proc/PID/root`, one that was deleted is `/proc/PID/exe`. Without it, what the section
-            says.
+            `"./server:db::Pool::get(int)"` (C++ and Rust names as they are printed, parameters
+            optional), or an offset into the file, `"/bin/bash:0x1234"`. A library is searched
+            where the dynamic linker would, another file without a `/` in $PATH; one of a
+            container is below `/proc/PID/root`, one that was deleted is `/proc/PID/exe`.
+            Without it, what the section says.
         pid: only in this process, 0 for our own; -1 for every one.
         returns: at the function's return; by default as the section says (`uretprobe`).
         cookie: what bpf_get_attach_cookie() returns (Linux 5.15).
@@ -68,7 +69,8 @@ def attach(
     places = find_places(where, what)
     if len(places.offsets) > 1:
         raise ValueError(
-            f'{where!r} matches {len(places.offsets)} functions, which needs SEC("uprobe.multi")'
+            f"{where!r} matches {len(places.offsets)} functions, which needs "
+            'SEC("uprobe.multi"); an overloaded C++ function is named with its parameters'
         )
     return attach_at(
         program, places, what, pid=pid, returns=end, cookie=cookie, semaphore=semaphore

@@ -19,9 +19,17 @@ from purebpf.errors import AttachError
 from purebpf.kernel.host.regular_file import Identity, identify, opened_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.symbols.budget import Budget
+from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import ElfImage
-from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, function_of_version, functions_named
+from purebpf.symbols.elf_names import (
+    FUNCTIONS,
+    INDIRECT,
+    function_of_version,
+    functions_named,
+    is_spelt,
+)
 from purebpf.symbols.frame import FileOffset
+from purebpf.symbols.short_names import identifier, spellings
 
 __all__ = [
     "ProbePlace",
@@ -32,7 +40,10 @@ __all__ = [
     "parse_place",
 ]
 
-_PLACE = re.compile(r"(.+):([^:+]+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
+_PLACE = re.compile(
+    r"(.+)(?<!:):(?!:)((?:[^:+]|::|(?<=operator)\+\+?)+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?"
+)
+"""A colon alone ends the file's name; two belong to a C++ or Rust function."""
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _CACHE = "/etc/ld.so.cache"
 _LIBRARY = re.compile(r"\.so(\.|$)")
@@ -58,7 +69,7 @@ class ProbePlaces(NamedTuple):
 
 
 def parse_place(text: str) -> ProbePlace:
-    """`"libc.so.6:malloc+4"`, `"/bin/bash:0x1234"`.
+    """`"libc.so.6:malloc+4"`, `"/bin/bash:0x1234"`, `"./server:db::Pool::get"`.
 
     Raises:
         ValueError: it is neither.
@@ -165,7 +176,8 @@ def _function_offsets(
     """The functions of a file that match a pattern, and where in the file they start.
 
     A name may say a version: `memcpy@GLIBC_2.2.5`, or `memcpy@@GLIBC_2.14` if that has to be the
-    one that programs are linked to today, which a name without a version is.
+    one that programs are linked to today, which a name without a version is. A C++ or Rust function
+    may also have its readable name, as `purebpf.symbols.short_names.spellings`.
 
     Raises:
         FormatError: a damaged file.
@@ -175,8 +187,28 @@ def _function_offsets(
         offset = function_of_version(image, name, version, kinds)
         return {} if offset is None else {pattern: offset}
     if not set(pattern) & set("*?"):
-        return functions_named(image, lambda name: name == pattern, kinds)
-    return functions_named(image, lambda name: fnmatchcase(name, pattern), kinds)
+        return _functions_spelt(image, pattern, kinds)
+    if "::" not in pattern and "(" not in pattern:
+        return functions_named(image, lambda name: fnmatchcase(name, pattern), kinds)
+    # In `f(char*)` the star is a pointer, if there is such a function.
+    return _functions_spelt(image, pattern, kinds) or functions_named(
+        image, lambda name: _fits(name, pattern), kinds
+    )
+
+
+def _functions_spelt(image: ElfImage, name: str, kinds: frozenset[int]) -> dict[str, FileOffset]:
+    """The function with this symbol; without one, those with this readable name."""
+    last = identifier(name)
+    offsets = functions_named(
+        image, lambda symbol: symbol == name or is_spelt(symbol, name, last), kinds
+    )
+    return {name: offsets[name]} if name in offsets else offsets
+
+
+def _fits(symbol: str, pattern: str) -> bool:
+    return symbol.startswith(MANGLED) and any(
+        fnmatchcase(spelling, pattern) for spelling in spellings(demangle(symbol))
+    )
 
 
 def _why_not(path: str, pattern: str, *, is_there: bool) -> str:

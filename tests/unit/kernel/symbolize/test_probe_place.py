@@ -23,6 +23,9 @@ from purebpf.kernel.symbolize.probe_place import ProbePlace, find_file, parse_pl
         ("/opt/a:b/c:f", ProbePlace("/opt/a:b/c", "f", 0)),
         ("tool:tcp_*", ProbePlace("tool", "tcp_*", 0)),
         ("tool:_ZN1a1bEv", ProbePlace("tool", "_ZN1a1bEv", 0)),
+        ("tool:a::b", ProbePlace("tool", "a::b", 0)),
+        ("/opt/a:b/c:a::~b(d::e*)+4", ProbePlace("/opt/a:b/c", "a::~b(d::e*)", 4)),
+        ("/opt/c++:a::operator++(int)", ProbePlace("/opt/c++", "a::operator++(int)", 0)),
     ],
 )
 def test_each_spelling_of_a_place_is_parsed(text: str, place: ProbePlace) -> None:
