@@ -13,6 +13,16 @@ from purebpf.btf.codec.values import UNFIT, Buffer, Codec, Misfit, shown
 from purebpf.errors import SchemaError
 from purebpf.tuples import NamedTuple
 
+_OF_THE_KERNEL = frozenset(
+    [
+        *("struct bpf_spin_lock", "struct bpf_res_spin_lock", "struct bpf_refcount"),
+        *("struct bpf_timer", "struct bpf_wq", "struct bpf_task_work"),
+        *("struct bpf_list_head", "struct bpf_list_node"),
+        *("struct bpf_rb_root", "struct bpf_rb_node"),
+    ]
+)
+"""What the kernel copies neither into a value nor out of it: `enum btf_field_type` (btf.h)."""
+
 
 class Tail(NamedTuple):
     """A flexible array at the end of a struct; `codec` is that of the array of no elements."""
@@ -176,6 +186,12 @@ class StructCodec(Codec):
         fixed, rest = self._layout.write(values), self._tail.write(elements)
         end = self._tail.offset + len(rest)
         return fixed[: self._tail.offset] + rest + fixed[end:]
+
+    def to_slot(self, value: Any) -> Any:
+        """As `Codec.to_slot`; a lock, timer or the like that is not given is zero."""
+        if value is None and self.c_type in _OF_THE_KERNEL:
+            return bytes(self.size)
+        return super().to_slot(value)
 
     def lower(self, value: Any) -> bytes:
         """A record, a mapping, a named tuple or a sequence of all fields."""

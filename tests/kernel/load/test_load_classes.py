@@ -29,6 +29,15 @@ def test_a_lock_in_a_value_needs_the_types_of_the_map(obj: purebpf.Object):
     assert obj.maps["guarded"].get(0, flags=BPF_F_LOCK).count == 15
 
 
+def test_the_lock_of_a_value_need_not_be_given(obj: purebpf.Object):
+    guarded = obj.maps["guarded"]
+    guarded[0] = {"count": 7}
+    assert guarded[0].count == 7
+    guarded.update({0: {"count": 11}})
+    assert obj.programs["locks"].test_run(bytes(14)).retval == 0
+    assert guarded.get(0, flags=BPF_F_LOCK).count == 14
+
+
 def test_globals_are_where_they_are(obj: purebpf.Object):
     assert obj.programs["touches"].test_run(bytes(14)).retval == 5
     obj.globals["padded"] = {"first": 7, "second": 100, "third": 9}

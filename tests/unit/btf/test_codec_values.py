@@ -304,6 +304,18 @@ def test_nested_structs_arrays_of_structs_and_their_paths():
         c.encode({"ends": [(1, 2), (3, 200)], "color": (5,)})
 
 
+@pytest.mark.parametrize("name", ["bpf_spin_lock", "bpf_timer", "bpf_list_head", "bpf_rb_root"])
+def test_what_the_kernel_keeps_in_a_value_is_zero_where_it_is_not_given(name):
+    t = Types()
+    own = t.struct(name, [("hidden", t.u32)])
+    c = t.codec(t.struct("value", [("own", own), ("count", t.u32)]))
+    raw = c.encode({"own": {"hidden": 1}, "count": 2})
+    assert c.encode({"count": 2}) == c.encode((None, 2)) == bytes(4) + raw[4:]
+    assert c.encode_many([{"count": 2}, (None, 2)]) == 2 * (bytes(4) + raw[4:])
+    with pytest.raises(SchemaError, match=r"struct value\.count: unsigned int: is missing"):
+        c.encode({})
+
+
 def test_unknown_and_wrong_fields_are_refused():
     t = Types()
     c = t.codec(t.struct("point", [("x", t.u8), ("y", t.u8)]))
