@@ -245,7 +245,7 @@ class Question:
 
     def keep(self, name: str, statement: str) -> None:
         """Make the rows of a statement known to `ask` as a table."""
-        self._connection.execute(f"create or replace temp table {name} as {statement}")
+        duck.run(self._connection, f"create or replace temp table {name} as {statement}")
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """The rows of a statement about the views, and about what was taken."""

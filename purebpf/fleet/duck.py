@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from purebpf.errors import PurebpfError
 
@@ -23,11 +24,13 @@ __all__ = [
     "quote",
     "relation",
     "rows",
+    "run",
     "table",
     "total",
 ]
 
 _MEMORY = "700MB"
+_Answer = TypeVar("_Answer")
 
 
 class QueryError(PurebpfError):
@@ -86,7 +89,7 @@ def rows(connection: duckdb.DuckDBPyConnection, statement: str) -> list[tuple[An
     import duckdb
 
     try:
-        return connection.sql(statement).fetchall()
+        return _with_room(connection, lambda: connection.sql(statement).fetchall())
     except duckdb.Error as error:
         raise QueryError(_reason(error)) from error
 
@@ -100,7 +103,7 @@ def arrow(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
     import duckdb
 
     try:
-        return connection.sql(statement).to_arrow_table()
+        return _with_room(connection, lambda: connection.sql(statement).to_arrow_table())
     except duckdb.Error as error:
         raise QueryError(_reason(error)) from error
 
@@ -125,6 +128,31 @@ def table(
         return list(answer.columns), answer.fetchall()
     except duckdb.Error as error:
         raise QueryError(str(error).strip()) from error
+
+
+def run(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    """Run a statement that makes something. Raises as `rows`."""
+    import duckdb
+
+    try:
+        _with_room(connection, lambda: connection.execute(statement))
+    except duckdb.Error as error:
+        raise QueryError(_reason(error)) from error
+
+
+def _with_room(connection: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer]) -> _Answer:
+    """An answer; where it needs more memory than most do, it may have a quarter of the machine's.
+
+    Not everything can be put into the temporary directory: what joins and sums have in use.
+    """
+    import duckdb
+
+    try:
+        return ask()
+    except duckdb.OutOfMemoryException:
+        quarter = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+        connection.execute(f"set memory_limit = '{quarter} B'")
+        return ask()
 
 
 def _reason(error: Exception) -> str:

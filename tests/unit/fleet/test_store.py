@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from purebpf.fleet import decode as decoding
@@ -438,3 +439,13 @@ def test_a_full_disk_is_an_error_and_is_tried_again(
     asyncio.run(run())
     assert said
     agree(any_store, truth)
+
+
+def test_a_question_that_needs_more_memory_gets_it(store: Store) -> None:
+    """Five million stacks are too many for 700 MB: what sums have in use is not spilled."""
+    statement = "select length(string_agg(i::varchar, ',')) from range(6000000) as t(i)"
+    with duck.connect(store, "40MB") as connection:
+        assert duck.rows(connection, statement) == [(46888889,)]
+        duck.run(connection, f"create temp table made as {statement}")
+    with duck.connect(store, "40MB") as connection, pytest.raises(duckdb.OutOfMemoryException):
+        connection.sql(statement).fetchall()
