@@ -206,6 +206,8 @@ def _functions_spelt(image: ElfImage, name: str, kinds: frozenset[int]) -> dict[
 
 
 def _fits(symbol: str, pattern: str) -> bool:
+    if fnmatchcase(symbol, pattern):
+        return True
     return symbol.startswith(MANGLED) and any(
         fnmatchcase(spelling, pattern) for spelling in spellings(demangle(symbol))
     )

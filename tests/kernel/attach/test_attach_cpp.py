@@ -93,3 +93,12 @@ def test_a_symbol_comes_before_readable_names(pool: Path) -> None:
     assert find_places(f"{pool}:db::Pool::get(int)+4", "it").offsets == [symbol + 4]
     with pytest.raises(AttachError, match=r"does not have a function 'db::Pool::gat'"):
         find_places(f"{pool}:db::Pool::gat", "it")
+
+
+@pytest.mark.needs("objcopy")
+def test_a_pattern_with_brackets_matches_symbols_as_well(pool: Path, tmp_path: Path) -> None:
+    path = tmp_path / "go"
+    rename = "--redefine-sym=_ZN2db4Pool3putEi=main.(*Pool).Put"
+    subprocess.run(["objcopy", rename, pool, path], check=True)
+    (whole,) = find_places(f"{path}:main.(*Pool).Put", "it").offsets
+    assert find_places(f"{path}:main.(*Pool).Pu?", "it").offsets == [whole]
