@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from purebpf.abi.perf import perf_event_sample_format
     from purebpf.abi.syscalls import name as syscall_name
     from purebpf.btf.codec.codecs import codec
+    from purebpf.btf.codec.sums import summed
     from purebpf.btf.core.matching import match as match_core
     from purebpf.btf.types.parse import Btf
     from purebpf.elf import read_object
@@ -107,6 +108,7 @@ __all__ = [
     "read_object",
     "report",
     "run_time_statistics",
+    "summed",
     "syscall_name",
     "write_profile",
 ]
@@ -158,6 +160,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "read_object": "purebpf.elf.read_object",
             "report": "purebpf.report.",
             "run_time_statistics": "purebpf.kernel.programs.statistics.run_time",
+            "summed": "purebpf.btf.codec.sums.summed",
             "syscall_name": "purebpf.abi.syscalls.name",
             "write_profile": "purebpf.results.formats.registry.write",
         },
