@@ -48,7 +48,7 @@ def test_numbers_and_arrays(values: list[list[int]]) -> None:
     assert summed(row[0] for row in values) == sum(row[0] for row in values)
 
 
-def test_what_differs_and_is_no_number_is_named() -> None:
+def test_text_that_differs_cannot_be_added() -> None:
     with pytest.raises(TypeError, match="'eth0' and 'eth1' of name cannot be added"):
         summed((Stats(1, 0, (), "eth0"), Stats(1, 0, (), "eth1")))
     with pytest.raises(TypeError, match=r"True and False of \[1\] cannot be added"):
