@@ -23,6 +23,7 @@ _EXAMPLES = """examples:
   purebpf inspect perf.data                      what perf recorded, and where
   purebpf inspect --json tool.bpf.o              for a program to read
   purebpf inspect --stubs tool.bpf.o -o tool.py  typed, for an editor
+  purebpf inspect --btf-for 5.4.0-90.btf tool.bpf.o -o tool.btf
 """
 
 
@@ -32,6 +33,8 @@ def parse(argv: Sequence[str]) -> Options:
     options = Options(**vars(made.parse_args(argv)))
     if options.sections and options.stubs:
         made.error("--sections and --stubs exclude each other")
+    if options.btf_for is not None and (options.sections or options.output is None):
+        made.error("--btf-for writes a file: it goes with -o FILE, and not with --sections")
     return options
 
 
@@ -52,6 +55,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--stubs",
         action="store_true",
         help="print a Python module with a typed load() of this object: maps, globals and records",
+    )
+    form.add_argument(
+        "--btf-for",
+        metavar="KERNEL",
+        help="write the types of this kernel that the object needs, as BTF, for hosts without; "
+        "KERNEL as for --btf; with -o",
     )
     made.add_argument(
         "--sections",

@@ -15,6 +15,7 @@ class Options(NamedTuple):
         btf: a file with the types of another kernel; None is the running one and its modules.
         json: JSON instead of text.
         output: a file for the result; None is standard output.
+        btf_for: write the part of this file's types that the object needs, as BTF, instead.
         sections: the ELF file's header, sections, relocations and notes instead.
         stubs: write a typed Python module for the object instead.
     """
@@ -23,5 +24,6 @@ class Options(NamedTuple):
     btf: str | None = None
     json: bool = False
     output: str | None = None
+    btf_for: str | None = None
     stubs: bool = False
     sections: bool = False

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # construct and pyelftools take 24 and 28 ms to import
     from purebpf.inspect.perf_data import PerfDataReport
     from purebpf.inspect.sections import ElfReport
 
-__all__ = ["inspect", "inspect_perf_data", "inspect_sections", "is_perf_data", "read"]
+__all__ = ["few_types", "inspect", "inspect_perf_data", "inspect_sections", "is_perf_data", "read"]
 
 
 def inspect(options: Options) -> Report:
@@ -62,6 +62,22 @@ def read(path: str) -> ObjectSpec:
             return unpack(MAGIC + file.read(), path) if is_packed else read_object(path)
     except OSError as error:
         raise KernelError(f"open({path})", error.errno or 0) from None
+
+
+def few_types(path: str, kernel: str) -> bytes:
+    """The types in the file `kernel` that the CO-RE relocations of an object look at, as BTF.
+
+    Raises:
+        KernelError: the object or the file with types cannot be read.
+        FormatError, LinkError, NotSupportedError: as `purebpf.read_object`.
+        CoreRelocationError: candidates that disagree.
+    """
+    from purebpf.btf.core.minimal import Wanted, minimise
+
+    spec = read(path)
+    relocations = [one for f in spec.functions.values() for one in f.core_relocations]
+    wanted = [Wanted(spec.btf, relocations)] if spec.btf is not None else []
+    return minimise(_types(kernel), wanted)
 
 
 def is_perf_data(path: str) -> bool:

@@ -147,3 +147,20 @@ def test_the_result_goes_where_it_should(tmp_path: Path):
     target = tmp_path / "report.json"
     assert inspect(CORE, "--btf", TARGET, "--json", "-o", str(target)).stdout == ""
     assert json.loads(target.read_text())["license"] == "GPL"
+
+
+@pytest.mark.any_kernel
+def test_the_types_that_an_object_needs_are_written(tmp_path: Path):
+    few = str(tmp_path / "few.btf")
+    done = inspect("--btf-for", TARGET, CORE, "-o", few)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(rf"wrote {few}, \d+ bytes\n", done.stderr)
+    shown = [json.loads(inspect(CORE, "--btf", name, "--json").stdout) for name in (TARGET, few)]
+    whole, part = (
+        [(line["what"], line["kind"], line["value"], line["poisoned"]) for line in one["core"]]
+        for one in shown
+    )
+    assert part == whole
+    done = inspect("--btf-for", TARGET, CORE)
+    assert done.returncode == 2
+    assert "it goes with -o FILE" in " ".join(done.stderr.split())
