@@ -169,7 +169,7 @@ class Reader(Closing, ABC, Generic[V]):
         poll.poll(None if timeout is None else min(timeout, LONGEST_S) * 1000)
 
     async def __aiter__(self) -> AsyncIterator[V]:
-        """The records as they come, for ever, on the running event loop.
+        """The records as they come, for ever, on the event loop of asyncio or trio that runs.
 
         Tasks may share the records of one reader; what one leaves goes to those that wait.
 

@@ -1,5 +1,7 @@
 """Waiting for a ring until it is closed: in threads and on event loops, all woken by `Waiters`.
 
+Event loops are those of asyncio; trio has tasks instead (`purebpf.kernel.rings.trio_waiters`).
+
 Closing a descriptor does not wake its pollers, and the next file that is opened may have its
 number. So a thread that waits polls an eventfd, too, which is its own (`Bell`), and an event loop
 watches a duplicate, which is closed when the loop has let go of it (`Watch`).
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
 from purebpf.kernel.host.fork_guard import Maker
+from purebpf.kernel.rings.trio_waiters import TrioWaiters, runs_trio
 from purebpf.syscall.descriptor import Descriptor, Fresh
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ class Waiters:
     def __init__(self) -> None:
         self._bells: set[Bell] = set()
         self._watches: dict[asyncio.AbstractEventLoop, Watch] = {}
+        self._trio: TrioWaiters | None = None
 
     def bell(self) -> Bell:
         """What wakes the thread that asks, while the context lasts."""
@@ -46,11 +50,15 @@ class Waiters:
             bell.ring()
         for watch in tuple(self._watches.values()):
             watch.end_soon()
+        if self._trio is not None:
+            self._trio.wake()
 
     def pass_on(self) -> None:
         """Let every task look again: there may be records that no polling reports."""
         for watch in tuple(self._watches.values()):
             watch.wake_soon()
+        if self._trio is not None:
+            self._trio.wake()
 
     async def readable(self, fileno: Callable[[], int], came: Callable[[], bool]) -> None:
         """Until the ring is readable, or closed, or a task passes on.
@@ -63,6 +71,10 @@ class Waiters:
             OSError: EMFILE, no descriptor is left to wait with.
             ValueError: the ring is closed.
         """
+        if runs_trio():
+            self._trio = self._trio or TrioWaiters()
+            await self._trio.readable(fileno, came)
+            return
         import asyncio  # costs 50 ms that synchronous readers need not pay
 
         loop = asyncio.get_running_loop()
