@@ -19,6 +19,7 @@ _DEFAULTS = re.compile(
 )
 _BASIC = re.compile(r"\bbasic_(\w+)<char>")
 _RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
+_TURBOFISH = re.compile(r"::<(?!impl )")
 _QUALIFIERS = re.compile(r"( const| volatile|&|&&| noexcept| \[clone [^\]]*\])*$")
 _CLONE = re.compile(r"(\.(isra|constprop|part|cold|llvm)(\.\d+)*)+$| \[clone [^\]]*\]")
 """What GCC and LLVM append to the name of a copy or a part of a function."""
@@ -53,6 +54,19 @@ def spellings(name: str) -> Iterator[str]:
         yield path
         if path.endswith(">") and "operator" not in path:
             yield path[: _opening(path, "<", ">")]
+    if "::" in name and _parts(name)[1] is None:
+        yield from _rust_spellings(_RUST_HASH.sub("", name))
+
+
+def _rust_spellings(name: str) -> Iterator[str]:
+    """`db::Pool::get` for `<shop::db::Pool<T> as Store>::get::<U>`: the ends of its path."""
+    words = [*_outside(name, "::")]
+    if words[0].startswith("<"):
+        of_type = next(_outside(words[0][1:-1], " as "))
+        words[:1] = _outside(of_type, "::")
+    words = [word for word in (word.partition("<")[0] for word in words) if word]
+    for first in range(len(words) - 1):
+        yield "::".join(words[first:])
 
 
 def identifier(spelling: str) -> str:
@@ -145,20 +159,26 @@ def _closing(text: str, start: int) -> int:
 
 def _split(arguments: str) -> Iterator[str]:
     """Arguments that commas separate; those in brackets are part of one."""
+    return (argument.strip() for argument in _outside(arguments, ","))
+
+
+def _outside(text: str, separator: str) -> Iterator[str]:
+    """The parts between separators that are not in brackets."""
     depth, start = 0, 0
-    for at, char in enumerate(arguments):
+    for at, char in enumerate(text):
         if char in "<([":
             depth += 1
         elif char in ">)]":
             depth -= 1
-        elif char == "," and not depth:
-            yield arguments[start:at].strip()
-            start = at + 1
-    yield arguments[start:].strip()
+        elif not depth and at >= start and text.startswith(separator, at):
+            yield text[start:at]
+            start = at + len(separator)
+    yield text[start:]
 
 
 def _rust(name: str) -> str:
     """Paths by their last words: two of the function, one of each type in brackets."""
+    name = _TURBOFISH.sub("<", name)
     start = name.find("<")
     if start < 0:
         return _last(name, _KEPT_OF_A_PATH)
@@ -166,7 +186,9 @@ def _rust(name: str) -> str:
     word, depth = "", 0
     for char in name:
         if char in "<>(),; &[]":
-            pieces.append(_last(word, 1) if depth or char == "<" else word)
+            is_method = word.startswith("::")  # of the type in the brackets before
+            kept = _last(word, 1) if depth or char == "<" else word
+            pieces.append(f"::{kept}" if is_method and kept != word else kept)
             word = ""
             pieces.append(char)
             depth += {"<": 1, ">": -1}.get(char, 0)

@@ -30,6 +30,8 @@ SHORT = {
     "<alloc::vec::Vec<T> as core::iter::Extend<T>>::extend": "<Vec<T> as Extend<T>>::extend",
     "tokio::runtime::task::core::Core<T,S>::poll": "Core<T,S>::poll",
     "app::main::{{closure}}": "app::main::{{closure}}",
+    "core::ptr::drop_in_place::<shop::db::Pool>": "drop_in_place<Pool>",
+    "<shop::db::Pool as shop::Store>::get::<u8>": "<Pool as Store>::get<u8>",
     "app::work::h0123456789abcdef": "app::work",
 }
 
@@ -58,6 +60,13 @@ def test_any_text_is_taken(name: str) -> None:
         ("std::vector<int>::push_back(int const&)", "std::vector<int>::push_back"),
         ("std::vector<int>::push_back(int const&)", "vector<int>::push_back"),
         ("app::work::h0123456789abcdef", "app::work"),
+        ("shop::db::Pool::get::h0123456789abcdef", "shop::db::Pool::get"),
+        ("shop::db::Pool::get::h0123456789abcdef", "db::Pool::get"),
+        ("<shop::db::Pool>::get", "shop::db::Pool::get"),
+        ("<shop::db::Pool>::get", "Pool::get"),
+        ("<shop::db::Pool<T> as shop::Store>::get::<u8>", "db::Pool::get"),
+        ("<alloc::vec::Vec<(u8, a::T)> as core::ops::Drop>::drop", "Vec::drop"),
+        ("core::ptr::drop_in_place::<shop::db::Pool>", "ptr::drop_in_place"),
     ],
 )
 def test_what_a_user_may_type(name: str, typed: str) -> None:
