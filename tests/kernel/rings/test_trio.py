@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import aclosing
 
 import anyio
 import pytest
@@ -21,10 +22,11 @@ MIB = 1 << 20
 async def collect(ring: RingBuffer[int], count: int) -> list[int]:
     """The next records."""
     numbers: list[int] = []
-    async for number in ring:
-        numbers.append(number)
-        if len(numbers) == count:
-            break
+    async with aclosing(aiter(ring)) as records:  # trio warns of what is left to collectors
+        async for number in records:
+            numbers.append(number)
+            if len(numbers) == count:
+                break
     return numbers
 
 
