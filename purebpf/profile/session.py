@@ -302,9 +302,11 @@ class Profiler(Closing):
         options, python = self._options, self._sampling.python
         lines = hints(profile, self._symbolizer.runtime)
         if python is not None:
-            # with --gil, what has no GIL has no samples
-            pids = {row.labels.pid for row in profile.rows()} if not options.gil else None
-            lines += python.interpreters.hints(pids)
+            pids = {row.labels.pid for row in profile.rows()}
+            # with --gil, what is not read has no samples, nor has what has no GIL
+            lines += python.interpreters.hints(None if options.gil else pids)
+            if options.gil:
+                lines += python.interpreters.without_gil(pids)
         if options.java_perf_map:
             lines += self._java.hints()
         if self._command_pid and not self._sampling.by_tree:

@@ -74,6 +74,7 @@ class InterpreterTable(Closing):
         self._generation = 0
         self._published: dict[int, tuple[int, int]] = {}
         self._over: list[tuple[int, int]] = []
+        self._free_threaded: dict[int, str] = {}
         self.by_generation: dict[int, Interpreter] = {}
         self.skipped: dict[int, str] = {}
 
@@ -198,6 +199,10 @@ class InterpreterTable(Closing):
         if tgid in self._published:
             self._over.append((tgid, self._published[tgid][1]))
         self._published[tgid] = process, self._generation
+        if python.is_free_threaded:
+            self._free_threaded[tgid] = ".".join(map(str, python.version))
+        else:
+            self._free_threaded.pop(tgid, None)
         self._known[tgid] = self.by_generation[self._generation] = known
 
     def _look_later(self, tgid: int, process: int, identity: int) -> None:
@@ -260,6 +265,7 @@ class InterpreterTable(Closing):
             if tgid not in keep:
                 self._known.pop(tgid, None)
                 self.skipped.pop(tgid, None)
+                self._free_threaded.pop(tgid, None)
         self._executed &= self._known.keys()  # the others are new anyway
         self._unsure &= self._known.keys()
 
@@ -268,6 +274,18 @@ class InterpreterTable(Closing):
         skipped = self.skipped.items()
         reasons = {why: pid for pid, why in skipped if pids is None or pid in pids}
         return [f"process {pid} has native frames only: {why}" for why, pid in reasons.items()]
+
+    def without_gil(self, sampled: Container[int]) -> list[str]:
+        """Which processes --gil leaves out, one of each version.
+
+        Args:
+            sampled: those with samples: PYTHON_GIL=1 gives a free-threaded build a GIL.
+        """
+        free = {version: pid for pid, version in self._free_threaded.items() if pid not in sampled}
+        return [
+            f"--gil leaves process {pid} out: its CPython {version} is built without a GIL"
+            for version, pid in free.items()
+        ]
 
     def close(self) -> None:
         """Close the memories; again is harmless."""
