@@ -38,12 +38,22 @@ def find_slot(memory: Memory, threads: Sequence[ThreadState]) -> ThreadSlot | No
     if not threads:
         return None
     first = threads[0]
-    candidates = _direct(memory, first, 0, _NEAR) or _indirect(memory, first)
-    # _Py_tss_gilstate lies before _Py_tss_tstate, which is null without the GIL
-    for slot in candidates or _direct(memory, first, -_STATIC, _STATIC):
-        if all(_holds(memory, slot, thread) for thread in threads):
-            return slot
+    # musl has the keys right behind the struct of each thread but the main one: such a slot is
+    # direct, and not one of all threads. _Py_tss_gilstate of 3.15 lies before _Py_tss_tstate, which
+    # is null without the GIL.
+    for search in (_in_struct, _indirect, _before):
+        for slot in search(memory, first):
+            if all(_holds(memory, slot, thread) for thread in threads):
+                return slot
     return None
+
+
+def _in_struct(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:
+    return _direct(memory, thread, 0, _NEAR)
+
+
+def _before(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:
+    return _direct(memory, thread, -_STATIC, _STATIC)
 
 
 def _direct(memory: Memory, thread: ThreadState, start: int, size: int) -> list[ThreadSlot]:

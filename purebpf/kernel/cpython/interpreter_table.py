@@ -33,6 +33,8 @@ __all__ = ["Interpreter", "InterpreterTable"]
 _PROCESS = struct.Struct("<QQiIBBBB18HQIHHHH4x")
 _HASH = 8  # PyASCIIObject has it behind the length
 _MOST_PROCESSES = 4096  # of the map `pythons`
+_COMPARED = 4
+"""Threads that must have their state in the same slot."""
 
 
 class Interpreter(NamedTuple):
@@ -314,7 +316,9 @@ def _slot(python: PythonProcess) -> ThreadSlot | None:
     """Where its threads have their state; None while there is none."""
     reading = python.look()
     threads = [thread for main in reading.interpreters[-1:] for thread in main.threads]
-    return find_slot(reading.memory, threads[-1:])
+    # a thread that starts or ends may not have it
+    few = threads[-_COMPARED:]
+    return find_slot(reading.memory, few) or find_slot(reading.memory, few[-1:])
 
 
 def _pack(python: PythonProcess, slot: ThreadSlot, identity: int, generation: int) -> bytes:
