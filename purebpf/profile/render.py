@@ -62,7 +62,9 @@ def sample_lines(profile: Profile, whose: str) -> list[str]:
     if isinstance(ended, list):
         which = f"PID{'s' if len(ended) > 1 else ''} {', '.join(map(str, ended))}"
         lines.append(f"{which} ended after {about['elapsed_s']} s")
-    if not counted:
+    if not counted and about.get("without_gil"):
+        lines.append(f"no samples: in none of {about['without_gil']} did a thread hold the GIL")
+    elif not counted:
         lines.append(
             "no samples: the target did not run on a CPU during the run. Where it waited: purebpf "
             "offcpu"
