@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -16,6 +18,7 @@ from tests.support.usage import Usage
 
 _LIVE = ("tests/kernel/", "tests/commands/")
 _PATIENCE_S = 10
+_LIMIT_S = 420
 _USAGE = pytest.StashKey[Usage]()
 _skipped: Counter[str] = Counter()
 
@@ -55,6 +58,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 pytest.skip(f"needs {feature}: {reason}")
     if (usage := item.config.stash.get(_USAGE, None)) is not None:
         usage.names.update(*(marker.args for marker in item.iter_markers("needs")))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """End a test that waits for what never comes: it fails with the line that it waits in."""
+
+    def fail(_number: int, _frame: FrameType | None) -> None:
+        pytest.fail(f"still running after {_LIMIT_S} s")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(_LIMIT_S)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _fail_if_required(feature: str, reason: str) -> None:

@@ -71,18 +71,23 @@ def run_host(run: Run, out: Path) -> Result:
     start = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     settings = {"PUREBPF_EXCLUSIVE_HOST": "1", "PUREBPF_FEATURES": str(out / "features.json")}
-    done = subprocess.run(
+    lines = []
+    with subprocess.Popen(
         [sys.executable, *run.pytest(out)],
         env=os.environ | settings,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-    )
-    (out / "output").write_text(done.stdout)
-    (out / "failed").write_text("".join(f"{test}\n" for test in results.failing(done.stdout)))
+    ) as tests:
+        assert tests.stdout is not None
+        for line in tests.stdout:  # shown as it comes: a run that is cut off tells how far it came
+            lines.append(line)
+            print(f"{time.monotonic() - start:5.0f} s {line}", end="", flush=True)
+    output = "".join(lines)
+    (out / "output").write_text(output)
+    (out / "failed").write_text("".join(f"{test}\n" for test in results.failing(output)))
     seconds = time.monotonic() - start
-    return results.read(out, seconds, failed=done.returncode != 0, output=done.stdout)
+    return results.read(out, seconds, failed=tests.returncode != 0, output=output)
 
 
 def run_guest(kernel: Kernel, series: str, run: Run, out: Path) -> Result:
