@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -30,6 +31,7 @@ from tests.vm.results import Result
 
 HOST = "host"
 SIDE_BY_SIDE = 2
+HOST_TIMEOUT_S = 3300
 TIMEOUT_S = 2400
 """For all tests of one guest; on an idle host they take less than half of it."""
 
@@ -67,24 +69,41 @@ class Run(NamedTuple):
 
 
 def run_host(run: Run, out: Path) -> Result:
-    """Run the tests on this kernel."""
+    """Run the tests on this kernel, and show what they print.
+
+    Raises:
+        RuntimeError: they did not live to their end.
+    """
     start = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
-    settings = {"PUREBPF_EXCLUSIVE_HOST": "1", "PUREBPF_FEATURES": str(out / "features.json")}
-    lines = []
-    with subprocess.Popen(
-        [sys.executable, *run.pytest(out)],
-        env=os.environ | settings,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as tests:
-        assert tests.stdout is not None
-        for line in tests.stdout:  # shown as it comes: a run that is cut off tells how far it came
-            lines.append(line)
-            print(f"{time.monotonic() - start:5.0f} s {line}", end="", flush=True)
-    output = "".join(lines)
-    (out / "output").write_text(output)
+    (out / "report.xml").unlink(missing_ok=True)
+    settings = {
+        "PUREBPF_EXCLUSIVE_HOST": "1",
+        "PUREBPF_FEATURES": str(out / "features.json"),
+        "PUREBPF_TEST_LIMIT_S": "400",
+    }
+    # to a file: a pipe would not end before the last process that a test left behind
+    with (out / "output").open("w") as written:
+        tests = subprocess.Popen(
+            [sys.executable, *run.pytest(out)],
+            env=os.environ | settings,
+            stdout=written,
+            stderr=subprocess.STDOUT,
+        )
+    with (out / "output").open(errors="replace") as shown:
+        while tests.poll() is None:  # as it comes: a run that is cut off tells how far it came
+            time.sleep(1)
+            print(shown.read(), end="", flush=True)
+            if time.monotonic() - start > HOST_TIMEOUT_S:
+                tests.send_signal(signal.SIGABRT)  # faulthandler shows where they are
+                tests.wait()
+        print(shown.read(), end="", flush=True)
+    if not (out / "report.xml").exists():
+        raise RuntimeError(
+            f"{HOST}: the tests ended without a report, after {time.monotonic() - start:.0f} s "
+            f"(they may take {HOST_TIMEOUT_S}), with status {tests.returncode}"
+        )
+    output = (out / "output").read_text(errors="replace")
     (out / "failed").write_text("".join(f"{test}\n" for test in results.failing(output)))
     seconds = time.monotonic() - start
     return results.read(out, seconds, failed=tests.returncode != 0, output=output)
@@ -121,6 +140,7 @@ def _command(kernel: Kernel, series: str, run: Run) -> str:
         "PUREBPF_GUEST": "1",
         "PUREBPF_EXCLUSIVE_HOST": "1",
         "PUREBPF_SLOW_HOST": "1",
+        "PUREBPF_TEST_LIMIT_S": "1000",
         "PUREBPF_KERNEL": "" if is_own(series) else series,
         "PUREBPF_FEATURES": "/run/out/features.json",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -159,7 +179,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     for name, result in found.items():
-        if result.failed:
+        if result.failed and name != HOST:  # the host's was shown as it came
             print(f"== {name}\n{result.output}")
             print(_end_of_console(options.out / name))
     if found:
@@ -193,15 +213,18 @@ def _run(names: list[str], run: Run, out: Path) -> tuple[dict[str, Result], list
     kernels = {name: fetch(name) for name in names if name != HOST}
     if kernels:
         compile_all(run.tests or list(DEFAULT_TESTS))
-    found = {}
+    found: dict[str, Result] = {}
+    died: list[RuntimeError] = []
     if HOST in names:
-        found[HOST] = run_host(run, out / HOST)
+        try:
+            found[HOST] = run_host(run, out / HOST)
+        except RuntimeError as error:
+            died.append(error)
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         runs = {
             name: pool.submit(run_guest, kernel, name, run, out / name)
             for name, kernel in kernels.items()
         }
-        died = []
         for name, running in runs.items():
             try:
                 found[name] = running.result()
