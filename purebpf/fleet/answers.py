@@ -142,31 +142,54 @@ class Question:
         return int(self.ask(statement)[0][0])
 
     def functions(self, most: int) -> Functions:
-        """The functions with the most time of their own; `most`: how many."""
-        answer = self.ask(
-            "with of_frames as (select frame, "
-            f"{duck.total('case when frame = leaf then value end')} as own, "
-            f"{duck.total('value')} as total from (select value, frames[1] as leaf, "
-            f"unnest(list_distinct(frames)) as frame from ({self._stacked()})) group by frame), "
-            f"sums as materialized (select coalesce(same, frame) as frame, "
-            f"{duck.total('own')} as own, {duck.total('total')} as total "
-            f"from of_frames {SAME} group by 1), "
-            f"everything as (select count(*) as n, coalesce({duck.total('own')}, 0) as own "
-            "from sums), "
+        """The functions with the most time of their own; `most`: how many.
+
+        Leaves are added up first. Which stacks a function is in is asked of the few that are
+        shown, since that takes a table of every frame of every stack.
+        """
+        self.keep("picked", self._by("stack"))
+        stacked = self._with_frames("stack")
+        if self.ask("select count(*) from picked")[0][0] < _FEW:
+            self.keep("stacked", stacked)
+            stacked = "select * from stacked"
+        self.keep(
+            "owns",
+            f"select coalesce(same, frame) as frame, {duck.total('value')} as own "
+            f"from (select frames[1] as frame, value from ({stacked})) {SAME} group by 1",
+        )
+        frames = f"select stack, value, unnest(frames) as frame from ({stacked})"
+        number = self.ask(
+            "select count(distinct coalesce(same, frame)) "
+            f"from (select distinct frame from ({frames})) {SAME}"
+        )[0][0]
+        value, leaves = self.ask(
+            f"select coalesce({duck.total('own')}, 0), count(case when own > 0 then 1 end) "
+            "from owns"
+        )[0]
+        if leaves >= most:
+            ranked = "select frame, rank() over (order by own desc) as place from owns"
+            best = f"(select frame from ({ranked}) where place <= {most})"
+        else:
+            best = f"(select coalesce(same, frame) as frame from ({frames}) {SAME})"
+        rows = self.ask(
+            "with sums as (select frame, "
+            f"{duck.total('value')} as total from (select distinct stack, value, "
+            f"coalesce(same, frame) as frame from ({frames}) {SAME} "
+            f"where coalesce(same, frame) in {best}) group by frame), "
             "best as (select frame, coalesce(own, 0) as own, total from sums "
-            f"order by 2 desc, 3 desc, 1 limit {most}) "
+            f"left join owns using (frame) order by 2 desc, 3 desc, 1 limit {most}) "
             "select coalesce(function, '[not stored]'), coalesce(module, ''), "
             "coalesce(kind, ''), coalesce(build_id, ''), coalesce(file_offset, -1), best.own, "
-            "best.total, everything.n, everything.own from best "
-            f"left join ({named('best')}) using (frame), everything "
+            f"best.total from best left join ({named('best')}) using (frame) "
             "order by 6 desc, 7 desc, 1, 2",
         )
-        rows = [Function(FramePlace(*row[:5]), *row[5:7]) for row in answer]
-        return Functions(rows, *(answer[0][7:] if answer else (0, 0)))
+        functions = [Function(FramePlace(*row[:5]), *row[5:]) for row in rows]
+        return Functions(functions, number, value)
 
     def stacks(self) -> list[Weighted]:
         """Every stack of each service."""
-        self.keep("stacked", self._stacked(by_service=True))
+        self.keep("picked", self._by("service, stack"))
+        self.keep("stacked", self._with_frames("service"))
         answer = self.ask("select service, frames, value from stacked")
         known = self.ask(
             "with wanted as (select distinct unnest(frames) as frame from stacked) "
@@ -252,33 +275,39 @@ class Question:
         return duck.rows(self._connection, statement)
 
     def picked(self, columns: str) -> str:
-        """SQL for the sums by some columns of the samples and the roll-up."""
+        """SQL for some columns of the samples and the roll-up, and nanoseconds as `value`."""
         return self._picked(columns, columns)
 
     def _picked(self, of_samples: str, of_rollup: str) -> str:
-        sums = f"select {{}}, {duck.total('value')} as value from {{}} where {{}} group by all"
-        parts = [sums.format(of_samples, "samples", self.selection.condition())]
+        rows = "select {}, value from {} where {}"
+        parts = [rows.format(of_samples, "samples", self.selection.condition())]
         if self.catalog.rolled:
             conditions = [f"{name} = {duck.quote(value)}" for name, value in self.selection.where]
-            parts.append(sums.format(of_rollup, "rollup", " and ".join(conditions) or "true"))
+            parts.append(rows.format(of_rollup, "rollup", " and ".join(conditions) or "true"))
         return " union all ".join(parts)
 
-    def _stacked(self, *, by_service: bool = False) -> str:
-        """SQL for frames and sums of each stack."""
-        columns = "service, stack" if by_service else "stack"
-        service = "service, " if by_service else ""
+    def _by(self, columns: str) -> str:
+        """SQL for the sums by some columns."""
         return (
-            f"with picked as materialized (select {columns}, {duck.total('value')} as value from "
-            f"({self.picked(columns)}) group by {columns}) "
+            f"select {columns}, {duck.total('value')} as value from ({self.picked(columns)}) "
+            f"group by {columns}"
+        )
+
+    @staticmethod
+    def _with_frames(columns: str) -> str:
+        """SQL for the rows of `picked` with the frames of their stacks."""
+        return (
             # what the store lacks keeps its weight
-            f"select {service}case when array_length(frames) > 0 then frames else [{_NOT_STORED}] "
-            "end as frames, value "
+            f"select {columns}, case when array_length(frames) > 0 then frames "
+            f"else [{_NOT_STORED}] end as frames, value "
             "from picked left join unique_stacks using (stack)"
         )
 
 
 _NOT_STORED = 0
 """The frame of a stack that the store lacks."""
+_FEW = 200_000
+"""Stacks of which the frames may stay in memory: 23 of each are 40 MB."""
 PLACE = "function, module, kind, build_id, file_offset"
 
 

@@ -65,7 +65,9 @@ def ask(store: Store, selection: Selection = ALL, **options: bool) -> Iterator[Q
 def agree(store: Store, truth: Truth) -> None:
     """Every answer is what counting one by one gives."""
     for question in ask(store):
-        functions = {row.place.name: row for row in question.functions(1000).rows}
+        every = question.functions(1000)
+        assert question.functions(3) == every._replace(rows=every.rows[:3])
+        functions = {row.place.name: row for row in every.rows}
         assert {name: row.own for name, row in functions.items() if row.own} == truth.own
         assert {name: row.total for name, row in functions.items()} == truth.total
         assert question.total() == sum(truth.own.values())
