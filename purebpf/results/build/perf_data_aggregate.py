@@ -42,8 +42,16 @@ _KEEP_EXITED = 1 << 20
 _CGROUP_ID = 8
 
 
+_REAPED = (1 << 32) - 1
+"""The PID of a task that still runs after its parent has waited for it (perf_event_pid() in
+kernel/events/core.c)."""
+
+
 class Owner(NamedTuple):
-    """The task of the stack. `cgroup` is the container or unit, "" unless the file has it."""
+    """The task of the stack, `[exited]` without a PID where the kernel had taken that already.
+
+    `cgroup` is the container or unit, "" unless the file has it.
+    """
 
     comm: str
     pid: int
@@ -146,8 +154,7 @@ class Counting:
             if isinstance(record, Sample):
                 owner = owners.get(record[2:4])
                 if owner is None:
-                    comm = comms.get(record.tid) or comms.get(record.pid) or f":{record.tid}"
-                    owner = owners[record.pid, record.tid] = Owner(comm, record.pid)
+                    owner = owners[record.pid, record.tid] = self._owner(record.pid, record.tid)
                 counted.samples[event] += 1
                 weight = (record.period or fixed[event]) if periods[event] else 1
                 if record.cgroup:
@@ -172,6 +179,11 @@ class Counting:
                 counted.spaces.feed(record)
             else:
                 _other(counted, record, self._build_ids)
+
+    def _owner(self, pid: int, tid: int) -> Owner:
+        if pid == _REAPED:
+            return Owner("[exited]", 0)
+        return Owner(self._comms.get(tid) or self._comms.get(pid) or f":{tid}", pid)
 
     def _place(self, event: int, key: tuple[Owner, Stacks], time: int, weight: int) -> None:
         """Note in which slot of time a sample was."""

@@ -291,3 +291,10 @@ def test_samples_years_apart_have_no_time_line() -> None:
     with pytest.raises(FormatError, match="a sample at 9223372036854775808 ns, years after others"):
         count(file, {}, periods=[False, False], slots=True, unwind={})
     assert count(file, {}, periods=[False, False], slots=False, unwind={}).samples.total() == 2
+
+
+def test_a_task_that_was_waited_for_has_a_word_instead_of_a_number() -> None:
+    reaped = sample(10)._replace(pid=2**32 - 1, tid=2**32 - 1)
+    file = opened(written([reaped, sample(11)]))
+    found = count(file, {}, periods=[False, False], slots=False, unwind={}).found[0]
+    assert {(owner.comm, owner.pid) for owner, _ in found} == {("[exited]", 0), (":1", 1)}
