@@ -1,6 +1,6 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 KERNELS ?= 6.1 6.12
-BENCHES ?= profiler start summary offcpu filter record reading writing map_element loading report page symbols unwind stacks mixed python trace latency lock fleet
+BENCHES ?= profiler start summary offcpu filter record reading writing map_element loading report page symbols unwind stacks mixed python trace latency lock stat fleet
 
 .PHONY: help fast bpf fixtures fixtures-check bpf-check abi formats test test-kernels bench
 

@@ -215,6 +215,55 @@ def test_counts_are_those_of_perf():
         assert ours[name] == pytest.approx(number, rel=0.02), name
 
 
+@contextmanager
+def perf_counting(pid: int, events: str, file: Path) -> Iterator[None]:
+    """perf stat of a process, which has said that it counts, and then that it has stopped."""
+    control, ack = os.pipe(), os.pipe()
+    fds = f"fd:{control[0]},{ack[1]}"
+    command = ["perf", "stat", "-x,", "-o", str(file), "-e", events, "-p", str(pid), "-D", "-1"]
+    command += ["--control", fds]
+    nowhere = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, stdout=nowhere, stderr=nowhere, pass_fds=(control[0], ack[1])
+    ) as perf:
+        try:
+            for order in (b"enable\n", b"disable\n"):
+                os.write(control[1], order)
+                assert select.select([ack[0]], [], [], 30)[0]
+                assert os.read(ack[0], 8).startswith(b"ack")
+                if order == b"enable\n":
+                    yield
+        finally:
+            perf.send_signal(signal.SIGINT)
+            perf.wait()
+            for fd in (*control, *ack):
+                os.close(fd)
+
+
+@pytest.mark.needs("tracefs", "perf")
+def test_perf_counts_the_same_at_the_same_time(tmp_path: Path):
+    """Of one process, while both watch it: what it does is known, and equal to the last digit."""
+
+    def work() -> None:
+        for _ in range(CALLS):
+            os.getppid()
+        touch()
+
+    names = (GETPPID, "page-faults", "page-faults:u")
+    with (
+        worker(work) as one,
+        Counter(Options((names[:1], names[1:]), pids=(one.pid,))) as counter,
+        perf_counting(one.pid, ",".join(names), tmp_path / "perf"),
+    ):
+        one.do()
+        result = counter.stop()
+    rows = [line.split(",") for line in (tmp_path / "perf").read_text().splitlines()]
+    theirs = {row[2]: float(row[0]) for row in rows if len(row) > 3}
+    assert theirs == {name: value(result, name) for name in names}
+    assert theirs[GETPPID] == CALLS
+    assert theirs["page-faults"] >= PAGES
+
+
 @pytest.mark.needs("tracefs")
 def test_intervals_add_up():
     line = ("-I", "100", "--format", "json", "-e", f"{{{GETPPID},cs}}")
