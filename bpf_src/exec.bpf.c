@@ -258,7 +258,6 @@ static __always_inline int end_exec(s64 result, u32 slot)
 	struct refused_scratch *scratch;
 	struct call call;
 	u32 size;
-	long read;
 
 	if (!end_call(&call) || result >= 0)
 		return 0;
@@ -268,8 +267,7 @@ static __always_inline int end_exec(s64 result, u32 slot)
 	begin_event(&scratch->record.event, REFUSED, call.tgid, call.tid);
 	scratch->record.ppid = parent_of((void *)bpf_get_current_task());
 	scratch->record.errno_value = -result;
-	read = bpf_probe_read_user_str(scratch->path, PATH_ROOM, (void *)call.path);
-	size = read > 0 ? read : 0;
+	size = read_given_path(scratch->path, call.path);
 	OPAQUE(size);
 	if (size > PATH_ROOM)
 		return 0;

@@ -107,7 +107,6 @@ static __always_inline int end_open(s64 result, u32 slot)
 	struct draft *draft;
 	struct opened *record;
 	struct call call;
-	long read;
 	u32 used;
 
 	if (!end_call(&call) || !result_wanted(result))
@@ -126,8 +125,7 @@ static __always_inline int end_open(s64 result, u32 slot)
 	draft->way.used = 0;
 	draft->way.whole = false;
 	// read now, when the kernel has brought the page in: at the start it may not be in memory
-	read = bpf_probe_read_user_str(draft->text, PATH_ROOM, (void *)call.path);
-	used = read > 0 ? read : 0;
+	used = read_given_path(draft->text, call.path);
 	OPAQUE(used);
 	if (used > PATH_ROOM)
 		return 0;

@@ -122,4 +122,16 @@ static __noinline int climb(struct way_up *way, char *names)
 	return 0;
 }
 
+// A path that a call was given, with its NUL: bytes read, 0 if it is not in memory. On Linux 6.1 and
+// 6.12 the helper says 0 for an empty string: strncpy_from_user_nofault() did not count its NUL.
+static __always_inline u32 read_given_path(char *to, u64 from)
+{
+	long size = bpf_probe_read_user_str(to, PATH_ROOM, (void *)from);
+
+	if (size)
+		return size > 0 ? size : 0;
+	to[0] = 0;
+	return 1;
+}
+
 #endif

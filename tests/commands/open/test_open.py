@@ -145,6 +145,20 @@ def test_errors_have_their_names(tmp_path: Path) -> None:
     }
 
 
+def test_an_empty_path_was_read() -> None:
+    """On Linux 6.1 and 6.12 the helper gives 0 bytes for it, which is not an error."""
+    code = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+for _ in range(31):
+    libc.open(b"", os.O_RDONLY)
+libc.open(ctypes.c_void_p(1), os.O_RDONLY)
+"""
+    calls = shown(*PYTHON, code, failed=True)
+    given = Counter((call["errno"], call["given"]) for call in calls[-32:])
+    assert given == {("ENOENT", ""): 31, ("EFAULT", None): 1}
+
+
 def test_one_errno_can_be_asked_for(tmp_path: Path) -> None:
     calls = shown(*PYTHON, ERRORS, str(tmp_path), errno=errno.ELOOP)
     assert [call["path"] for call in calls] == [f"{tmp_path}/loop"]
