@@ -37,6 +37,10 @@ _LOSSES = {
         ("stacks_full", "stacks_busy", "stacks_crowded"),
         "stacks were dropped: the table of stacks was full",
     ),
+    "stacks_forgotten": (
+        ("forgotten",),
+        "stacks were forgotten: thousands of others came before their calls were shown",
+    ),
     "copies_lost": (
         ("refused", "output_full", "output_none", "output_failed"),
         "stacks were cut: user space did not finish them fast enough",
@@ -88,6 +92,7 @@ class StackNames(Closing):
             self._symbolizer = Symbolizer(self._followed.spaces)
             self._symbolizer.python = python
             self._owned = stack.pop_all()
+        self._forgotten = 0
         self._named = lru_cache(_KEPT)(self._name)
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
@@ -122,6 +127,7 @@ class StackNames(Closing):
             self._tracer.finish()
             trace = self._tracer.trace(number)
         if trace is None:
+            self._forgotten += 1
             return (LOST,)
         pid: int = call.event.tgid
         return self._named(trace, pid, call.caller, self._followed.spaces.version(pid))
@@ -142,7 +148,10 @@ class StackNames(Closing):
         Raises:
             KernelError: a map could not be read.
         """
-        stats = self._tracer.stats() | {"sideband_lost": self._followed.lost}
+        stats = self._tracer.stats() | {
+            "sideband_lost": self._followed.lost,
+            "forgotten": self._forgotten,
+        }
         causes = []
         for name, (fields, text) in _LOSSES.items():
             count = sum(stats[field] for field in fields)

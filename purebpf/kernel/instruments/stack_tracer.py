@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.instruments.task_filter import TaskFilter
     from purebpf.kernel.maps.map import Map
     from purebpf.kernel.unwind.programs import EarlierLookup
-    from purebpf.kernel.unwind.user_stacks import Trace
+    from purebpf.kernel.unwind.user_stacks import Finished, Trace
 
 __all__ = ["StackRequest", "StackTracer"]
 
@@ -40,6 +40,7 @@ class StackRequest(NamedTuple):
         copies: that a CPU may make in a second.
         pages: of its ring of copies.
         shared: maps of another object, which are used instead of those of these names.
+        recent: a new stack takes the place of one that was not seen for long, if all are taken.
     """
 
     object: str
@@ -52,6 +53,7 @@ class StackRequest(NamedTuple):
     copies: int = 200
     pages: int = 256
     shared: Mapping[str, Map] = {}
+    recent: bool = False
 
 
 class StackTracer(Closing, ABC):
@@ -88,6 +90,8 @@ class StackTracer(Closing, ABC):
                 max_depth=stack_maps.max_depth(),
                 copies_per_second=request.copies,
             ).resize(**request.sizes)
+            if request.recent:
+                spec = spec.configure("stacks", type="lru_hash")
             if request.tree:
                 spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
             if "task_storage" in spec.variables:
@@ -152,9 +156,13 @@ class StackTracer(Closing, ABC):
         """
         if self.walking is not None:
             self.walking.drain()
-            self._tickets.take(self.walking.take())
+            self.take(self.walking.take())
         if self.python is not None:
             self.python.drain()
+
+    def take(self, finished: Iterable[tuple[Finished, int]]) -> None:
+        """Keep stacks that were finished."""
+        self._tickets.take(finished)
 
     def finish(self) -> None:
         """Finish all stacks that were copied until now.
@@ -165,17 +173,6 @@ class StackTracer(Closing, ABC):
         if self.walking is not None:
             self.walking.finish()
         self.drain()  # what was counted was copied before
-
-    def trace(self, number: int) -> Trace | None:
-        """The stack of a number or ticket, if it was finished by now; a ticket can be asked once.
-
-        Raises:
-            KernelError: the map could not be read.
-        """
-        if (finished := self._tickets.redeem(number)) is not None:
-            return finished
-        stack = self.maps["stacks"].get(number)
-        return None if stack is None else stack_maps.trace(stack)
 
     def traces(self) -> dict[int, Trace]:
         """The stacks by number, those that user space finished among them.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from purebpf.kernel.unwind.user_stacks import Trace
 from purebpf.unwind.reason import Reason
 
-__all__ = ["StackNumbers"]
+__all__ = ["StackNumbers", "as_completed"]
 
 _FIRST = 1 << 62
 """FINISHED_BIT of bpf_src/include/stacks.h: programs give no such numbers to user stacks."""
@@ -26,8 +26,7 @@ class StackNumbers:
 
     def number(self, trace: Trace) -> int:
         """The number of a stack. One that user space finished is the one that BPF completes."""
-        if trace.reason == Reason.FINISHED:
-            trace = trace._replace(reason=Reason.COMPLETE)
+        trace = as_completed(trace)
         number = self._numbers.get(trace)
         if number is None:
             number = self._numbers[trace] = _FIRST + len(self._numbers)
@@ -38,3 +37,8 @@ class StackNumbers:
         """The numbers of those that the program has stored, too, with its own for them."""
         numbers = self._numbers
         return {numbers[trace]: own for own, trace in stored.items() if trace in numbers}
+
+
+def as_completed(trace: Trace) -> Trace:
+    """A stack that user space finished as the program has it that completes it."""
+    return trace._replace(reason=Reason.COMPLETE) if trace.reason == Reason.FINISHED else trace

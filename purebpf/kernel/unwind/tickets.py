@@ -1,13 +1,14 @@
-"""`Tickets`: stacks that user space finished, by the ids that programs gave them in advance."""
+"""Stacks that user space finished, by the ids that programs gave them in advance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
-from purebpf.kernel.unwind.stack_numbers import StackNumbers
+from purebpf.kernel.unwind.stack_numbers import StackNumbers, as_completed
 from purebpf.kernel.unwind.user_stacks import Finished, Trace
 
-__all__ = ["Tickets"]
+__all__ = ["RecentTraces", "Tickets"]
 
 _ID = 8
 
@@ -42,7 +43,28 @@ class Tickets:
         number = self._by_id.get(number, number)
         return same.get(number, number)
 
+
+class RecentTraces:
+    """Finished stacks that are asked for soon, once each: so many of those that were not.
+
+    Calls that are filtered out at their end are never asked for.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._by_id: dict[int, Trace] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def take(self, finished: Iterable[tuple[Finished, int]]) -> None:
+        """Take in what `UserStacks.take` gives, and forget the oldest."""
+        for sample, _ in finished:
+            ticket = int.from_bytes(sample.key[:_ID], "little")
+            self._by_id[ticket] = as_completed(sample.trace)
+        for ticket in list(islice(self._by_id, max(0, len(self._by_id) - self._most))):
+            del self._by_id[ticket]
+
     def redeem(self, ticket: int) -> Trace | None:
-        """The stack with an id, which is forgotten; None: it is not finished."""
-        number = self._by_id.pop(ticket, None)
-        return None if number is None else self._numbers.traces[number]
+        """The stack with an id, which is forgotten; None: it is not here."""
+        return self._by_id.pop(ticket, None)

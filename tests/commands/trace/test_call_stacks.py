@@ -6,10 +6,14 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from purebpf.kernel.instruments import call_stacks
+from purebpf.trace import Options, Traces
+from purebpf.trace.events import Call
 from tests.support.environment import run
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "current_task_btf")
@@ -107,3 +111,73 @@ def test_text_shows_a_stack_below_its_call(program: Path) -> None:
     lines = result.stdout.splitlines()
     assert lines[1].split()[4].startswith("getsid("), lines[1]
     assert lines[2].startswith(" " * 35)
+
+
+BURSTS, BURST, ROOM = 7, 200, 512
+MANY = """
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static volatile int calls;
+
+__attribute__((noinline)) void odd(unsigned path, int depth);
+
+__attribute__((noinline)) void even(unsigned path, int depth)
+{
+	if (!depth)
+		syscall(SYS_getsid, -2);
+	else if (path & 1)
+		odd(path >> 1, depth - 1);
+	else
+		even(path >> 1, depth - 1);
+	calls++;
+}
+
+__attribute__((noinline)) void odd(unsigned path, int depth)
+{
+	even(path, depth);
+	calls++;
+}
+
+int main(void)
+{
+	char byte;
+
+	for (unsigned path = 0; read(0, &byte, 1) == 1; write(1, &byte, 1))
+		for (int i = 0; i < 200; i++)
+			even(path++, 12);
+	return 0;
+}
+"""
+
+
+@pytest.mark.needs("gcc", "x86_64", "task_pt_regs")
+def test_new_stacks_take_the_place_of_old_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more different stacks than there is room for, the table loses none."""
+    monkeypatch.setattr(call_stacks, "_STACKS", ROOM)
+    (tmp_path / "many.c").write_text(MANY)
+    words = ("gcc", "-O1", "-fno-optimize-sibling-calls", "-w", "-o", tmp_path / "many")
+    subprocess.run((*words, tmp_path / "many.c"), check=True)
+    shown: list[Call] = []
+    pipe = subprocess.PIPE
+    with subprocess.Popen([tmp_path / "many"], stdin=pipe, stdout=pipe, bufsize=0) as many:
+        assert many.stdin is not None
+        assert many.stdout is not None
+        options = Options(pids=(many.pid,), events=("getsid",), call_graph="auto")
+        with Traces(options) as trace:
+            for burst in range(1, BURSTS + 1):
+                many.stdin.write(b"!")
+                assert many.stdout.read(1) == b"!"
+                give_up = time.monotonic() + 30
+                while len(shown) < burst * BURST and time.monotonic() < give_up:
+                    shown += [event for event in trace.drain() if isinstance(event, Call)]
+            ending = trace.stop()
+        many.stdin.close()
+    lost = {cause.name: cause.lost for cause in ending.loss.causes}
+    assert len(shown) == BURSTS * BURST
+    missing = sum(call.stack == ("[lost stack]",) for call in shown)
+    assert missing == lost["stacks_forgotten"] + lost["places_taken"]
+    assert lost["stacks_full"] == 0
+    assert len({call.stack for call in shown}) > 2 * ROOM - missing
