@@ -22,6 +22,7 @@ from peers import here, workload
 from results import Figure
 
 OURS = "purebpf trace"
+STACKS = f"{OURS} --call-graph auto"
 ROUNDS_OF_LOOP = 5
 PEERS = {"strace": 1 / 20, "perf trace": 1 / 5}
 """How much of what the peer adds, ours may add."""
@@ -29,9 +30,9 @@ PEERS = {"strace": 1 / 20, "perf trace": 1 / 5}
 
 def command(tool: str, file: Path) -> list[str]:
     """How a tool is run."""
-    if tool == OURS:
+    if tool in (OURS, STACKS):
         module = ["-m", "purebpf.trace", "-e", "getppid", "--format", "strace", "-o", str(file)]
-        return [sys.executable, *module, "--"]
+        return [sys.executable, *module, *(tool.split()[2:]), "--"]
     if tool == "strace":
         return ["strace", "-o", str(file), "-e", "trace=getppid"]
     return ["perf", "trace", "-e", "getppid", "-o", str(file), "--"]
@@ -46,7 +47,7 @@ def loop_ns(words: list[str]) -> float | None:
 
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
     """What each tool that is here adds to a call, at the least."""
-    tools = [OURS, *(peer for peer in PEERS if here(peer.split()[0]))]
+    tools = [OURS, STACKS, *(peer for peer in PEERS if here(peer.split()[0]))]
     times: dict[str, list[float]] = {tool: [] for tool in ("nothing", *tools)}
     shown = []
     with tempfile.TemporaryDirectory() as folder:
@@ -65,6 +66,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
     for peer, limit in PEERS.items():
         if peer in added:
             yield Figure(f"{OURS} adds", added[OURS], "ns", peer, added[peer], limit)
+    yield Figure(f"{STACKS} adds", added[STACKS], "ns")
     lost = 100 * (1 - min(shown) / (options.calls * ROUNDS_OF_LOOP))
     yield Figure("calls that are said to be lost instead of shown", lost, "%")
 

@@ -398,14 +398,17 @@ int on_timer_exit(u64 *ctx)
 	return 0;
 }
 
-SEC("?tp_btf/csd_queue_cpu")
+// These two are raw, as programs of tp_btf may not read an argument that is a function's address. What
+// the struct says is not it: that of a wake-up is a part of the task, with something else where others
+// have their function (kernel/smp.c, CSD_TYPE_TTWU).
+SEC("?raw_tp/csd_queue_cpu")
 int on_call_queued(u64 *ctx)
 {
-	keep_queued(ctx[3], STACK_NONE, function_of_call((void *)ctx[3]));
+	keep_queued(ctx[3], STACK_NONE, ctx[2]);
 	return 0;
 }
 
-SEC("?tp_btf/csd_function_entry")
+SEC("?raw_tp/csd_function_entry")
 int on_call_entry(u64 *ctx)
 {
 	struct run run = {.delay_ns = NO_DELAY};
@@ -413,7 +416,7 @@ int on_call_entry(u64 *ctx)
 
 	if (!state || !ctx[1]) // without a struct it runs where it is asked for
 		return 0;
-	run.id = function_of_call((void *)ctx[1]);
+	run.id = ctx[0];
 	take_queued(ctx[1], &run, bpf_ktime_get_ns());
 	begin(state, IPI, run.id, ctx[1], run.delay_ns);
 	return 0;

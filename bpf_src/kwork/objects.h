@@ -14,10 +14,6 @@ struct work_struct {
 	void *func;
 } __attribute__((preserve_access_index));
 
-struct __call_single_data {
-	void *func;
-} __attribute__((preserve_access_index));
-
 struct timer_list {
 	void *function;
 } __attribute__((preserve_access_index));
@@ -35,11 +31,6 @@ static __always_inline void read_handler_name(struct irqaction *action, char *na
 static __always_inline u64 function_of_work(struct work_struct *work)
 {
 	return (u64)BPF_CORE_READ(work, func);
-}
-
-static __always_inline u64 function_of_call(struct __call_single_data *call)
-{
-	return (u64)BPF_CORE_READ(call, func);
 }
 
 #endif

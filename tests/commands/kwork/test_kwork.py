@@ -135,6 +135,37 @@ def test_calls_of_another_cpu_are_counted_where_they_run():
     assert {row.cpu for row in rows} == {cpus[1]}
 
 
+def test_a_call_that_wakes_a_task_has_its_function():
+    """The kernel's struct for it has no function: what is there was shown as 0x5."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("a CPU can only call another one")
+    there, back = os.pipe(), os.pipe()
+    if not (pid := os.fork()):
+        os.sched_setaffinity(0, {cpus[1]})
+        for _ in range(READS):
+            os.read(there[0], 1)
+            os.write(back[1], b"!")
+        os._exit(0)
+    try:
+        os.sched_setaffinity(0, {cpus[0]})
+        with Kwork(Options(kinds=("ipi",))) as kwork:
+            for _ in range(READS):
+                os.write(there[1], b"!")
+                os.read(back[0], 1)
+                time.sleep(0.001)  # an idle CPU is asked to wake the task itself
+            rows = kwork.stop().rows
+    except NotSupportedError as error:
+        os.kill(pid, signal.SIGKILL)
+        pytest.skip(str(error))
+    finally:
+        os.sched_setaffinity(0, cpus)
+        os.waitpid(pid, 0)
+        for fd in (*there, *back):
+            os.close(fd)
+    assert not [row.name for row in rows if row.name.startswith("0x")]
+
+
 def test_work_has_its_delay_and_who_queued_it():
     with Kwork(Options(kinds=("work",), stacks=True)) as kwork:
         for _ in range(MAPS):  # the kernel frees a map in a work of its own
