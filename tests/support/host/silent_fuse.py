@@ -1,8 +1,9 @@
 """A process that maps a file of a FUSE which never answers a read.
 
-Run as `python -m tests.support.host.silent_fuse stack|python`, by root, who mounts what
+Run as `python -m tests.support.host.silent_fuse stack|python|file`, by root, who mounts what
 fusermount(1) mounts for a user, and becomes the user 65534. `stack`: the stack pointer of its
-thread, and its arguments, are there; `python`: the variable _PyRuntime, while a thread works.
+thread, and its arguments, are there; `python`: the variable _PyRuntime, while a thread works;
+`file`: what would be code, in a file system that root may look into (allow_other).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -90,14 +92,14 @@ def _answer(fd: int) -> None:
             os.write(fd, struct.pack("=IiQ", 16 + len(body), 0, unique) + body)
 
 
-def _mount() -> tuple[int, str]:
+def _mount(more: str = "") -> tuple[int, str]:
     """As fusermount(1) does, and become the user."""
     assert _LIBC.unshare(0x20000) == 0  # CLONE_NEWNS
     assert _LIBC.mount(None, b"/", None, 0x44000, None) == 0  # MS_REC | MS_PRIVATE
     where = tempfile.mkdtemp()
     os.chown(where, USER, USER)
     fd = os.open("/dev/fuse", os.O_RDWR)
-    options = f"fd={fd},rootmode=40000,user_id={USER},group_id={USER}"
+    options = f"fd={fd},rootmode=40000,user_id={USER},group_id={USER}{more}"
     if _LIBC.mount(b"silent", where.encode(), b"fuse", 6, options.encode()):
         raise OSError(ctypes.get_errno(), "mount(fuse)")
     os.setgroups([])
@@ -108,7 +110,7 @@ def _mount() -> tuple[int, str]:
 
 
 def main(mode: str) -> None:
-    fd, where = _mount()
+    fd, where = _mount(",allow_other" if mode == "file" else "")
     server = os.fork()
     if not server:
         os.close(1)
@@ -117,7 +119,11 @@ def main(mode: str) -> None:
     file = os.open(f"{where}/f", os.O_RDWR)
     code = mmap.mmap(-1, 4096, prot=7)
     run = ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
-    if mode == "stack":
+    if mode == "file":
+        print(os.getpid(), server, flush=True)
+        _LIBC.mmap(None, _SIZE, 5, _PRIVATE, file, 0)  # PROT_READ | PROT_EXEC
+        signal.pause()
+    elif mode == "stack":
         slow = _LIBC.mmap(None, _SIZE, _READ_WRITE, _PRIVATE, file, 0)
         _LIBC.madvise(slow, _SIZE, _RANDOM)
         code.write(b"\x48\xbc" + struct.pack("<Q", slow + _SIZE // 2) + _PAUSE)  # mov rsp, ...

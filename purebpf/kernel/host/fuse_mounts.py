@@ -1,0 +1,111 @@
+"""File systems that other users run (FUSE), and that let root look into them (`allow_other`).
+
+A file there is opened and read when that user's process answers, and once it has been asked, not
+even SIGKILL ends the wait: request_wait_answer() of fs/fuse/dev.c. Without `allow_other` the kernel
+keeps root out before it asks: fuse_allow_current_process() of fs/fuse/dir.c. A mount that was
+detached (umount2(2), MNT_DETACH) is in no list and is not known.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import time
+from collections.abc import Mapping
+
+__all__ = ["check_mount", "check_path", "enters_one", "foreign_mounts"]
+
+_MOST_LINKS = 40
+_KNOWN_S = 1.0
+_MOST_KNOWN = 256
+_ROOT = re.compile(r"/proc/(?:[0-9]+|self)/root(?=/)")
+_PROCESS = re.compile(r"/proc/([0-9]+)/")
+_known: dict[str, tuple[float, dict[int, str]]] = {}
+
+
+def check_path(path: str) -> None:
+    """Ask nothing of such a file system: call it before the path is opened.
+
+    Raises:
+        PermissionError: it leads into one.
+    """
+    if (mounts := _mounts_for(path)) and enters_one(path, mounts):
+        raise PermissionError(errno.EACCES, "in a file system of another user", path)
+
+
+def check_mount(fd: int, path: str) -> None:
+    """The same for what is open with O_PATH, by way of a link of /proc.
+
+    Raises:
+        PermissionError: it is in one.
+    """
+    if not (mounts := _mounts_for(path)):
+        return
+    with open(f"/proc/self/fdinfo/{fd}") as file:
+        number = re.search(r"^mnt_id:\s*([0-9]+)", file.read(), re.MULTILINE)
+    if number and int(number[1]) in mounts:
+        raise PermissionError(errno.EACCES, "in a file system of another user", path)
+
+
+def enters_one(path: str, mounts: Mapping[int, str]) -> bool:
+    """Whether a path leads into one of these mounts, through links of any kind."""
+    root = match[0] if (match := _ROOT.match(path)) else ""
+    if not root and path.startswith("/proc/"):
+        return False  # to what is open or mapped: `check_mount` knows
+    places = {root + place for place in mounts.values()}
+    parts = os.path.abspath(path).removeprefix(root).split("/")[::-1]
+    here, links = root, 0
+    while parts:
+        part = parts.pop()
+        if part == "..":
+            here = root + os.path.dirname(here.removeprefix(root)).rstrip("/")
+        elif part not in ("", "."):
+            here = f"{here}/{part}"
+            if here in places:
+                return True
+            try:
+                target = os.readlink(here)
+            except OSError:
+                continue
+            links += 1
+            if links > _MOST_LINKS:
+                return True
+            here = root if target.startswith("/") else here.rpartition("/")[0]
+            parts += target.split("/")[::-1]
+    return False
+
+
+def foreign_mounts(mountinfo: str) -> dict[int, str]:
+    """Number and place of each, from a text of /proc/PID/mountinfo (proc_pid_mountinfo(5))."""
+    mounts = {}
+    for line in mountinfo.split("\n"):
+        before, _, after = line.partition(" - ")
+        kind, _, rest = after.partition(" ")
+        if kind != "fuse" and not kind.startswith(("fuse.", "fuseblk")):
+            continue
+        options = rest.rpartition(" ")[2].split(",")
+        user = next((word[8:] for word in options if word.startswith("user_id=")), "0")
+        if "allow_other" in options and user not in ("0", str(os.geteuid())):
+            words = before.split(" ")
+            place = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), words[4])
+            mounts[int(words[0])] = place
+    return mounts
+
+
+def _mounts_for(path: str) -> dict[int, str]:
+    """Those of the process that a path is of, else ours, as they were within the last second."""
+    process = match[1] if (match := _PROCESS.match(path)) else "self"
+    now = time.monotonic()
+    when, mounts = _known.get(process, (-_KNOWN_S, {}))
+    if now - when < _KNOWN_S:
+        return mounts
+    try:
+        with open(f"/proc/{process}/mountinfo", errors="surrogateescape") as file:
+            mounts = foreign_mounts(file.read())
+    except OSError:  # it has exited: nothing is found by its paths
+        mounts = {}
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[process] = now, mounts
+    return mounts
