@@ -6,7 +6,7 @@ https://github.com/google/pprof/blob/main/proto/profile.proto
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from purebpf.errors import FormatError
@@ -29,6 +29,8 @@ _MOST_IDS = 1 << 25
 _KERNELS = ("kernel", "[kernel", "vmlinux")
 _COMMS = ("comm", "thread_name", "thread", "process_name", "process")
 _INT64 = 1 << 63
+_MOST_LABELS = 1 << 16
+"""Sets of labels that are remembered."""
 
 
 class _Function(NamedTuple):
@@ -85,6 +87,7 @@ class _Reader:
         program = next((path for path in paths if not path.startswith(_KERNELS)), "")
         self._program = program.rpartition("/")[2]
         self._ids = 0
+        self._known_labels: dict[tuple[Any, ...], tuple[Labels, StackEnd]] = {}
 
     def profile(self) -> Profile:
         """All samples."""
@@ -110,13 +113,13 @@ class _Reader:
         return profile
 
     def _add(self, profile: Profile, sample: Message, at: int, factor: int) -> None:
-        values = list(_numbers(sample, 2))
+        values = _numbers(sample, 2)
         weight = values[at] * factor
         if not 0 <= weight < _INT64:  # what a difference has less of
             raise ValueError(f"a sample with the value {values[at]}")
         if not weight:
             return
-        ids = list(_numbers(sample, 1))
+        ids = _numbers(sample, 1)
         user, kernel = array("I"), array("I")
         for number in ids:
             entries, is_kernel = self._places[number]
@@ -140,6 +143,17 @@ class _Reader:
         return Numbered(self._table, numbers)
 
     def _labels(self, sample: Message) -> tuple[Labels, StackEnd]:
+        """Those of a sample: most samples have what another one had, to the byte."""
+        key = tuple(sample.get(3, ()))
+        known = self._known_labels.get(key)
+        if known is None:
+            known = self._read_labels(sample)
+            if len(self._known_labels) >= _MOST_LABELS:
+                self._known_labels.clear()
+            self._known_labels[key] = known
+        return known
+
+    def _read_labels(self, sample: Message) -> tuple[Labels, StackEnd]:
         texts: dict[str, str] = {}
         numbers: dict[str, int] = {}
         for data in sample.get(3, ()):
@@ -228,13 +242,17 @@ def _number(message: Mapping[int, Any], field: int) -> int:
     return values[-1]
 
 
-def _numbers(message: Mapping[int, Any], field: int) -> Iterator[int]:
+def _numbers(message: Mapping[int, Any], field: int) -> Sequence[int]:
     """The numbers of a repeated field, packed or not, as int64."""
+    numbers: list[int] = []
     for value in message.get(field, ()):
         if isinstance(value, int):
-            yield _signed(value)
+            numbers.append(value)
         else:
-            yield from map(_signed, varints(value))
+            numbers += varints(value)
+    if numbers and max(numbers) >= _INT64:
+        return [*map(_signed, numbers)]
+    return numbers
 
 
 def _signed(value: int) -> int:

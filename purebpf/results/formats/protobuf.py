@@ -5,7 +5,7 @@ https://protobuf.dev/programming-guides/encoding/
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 __all__ = [
     "Message",
@@ -97,14 +97,15 @@ def each_field(data: bytes | memoryview | int) -> Iterator[tuple[int, int | memo
     view = memoryview(data)
     at = 0
     while at < len(view):
-        key, at = _varint_at(view, at)
+        key, at = (view[at], at + 1) if view[at] < 0x80 else _varint_at(view, at)
         kind = key & 7
         if kind == _VARINT:
             value, at = _varint_at(view, at)
             yield key >> 3, value
             continue
         if kind == _LENGTH:
-            size, at = _varint_at(view, at)
+            is_small = at < len(view) and view[at] < 0x80
+            size, at = (view[at], at + 1) if is_small else _varint_at(view, at)
         elif kind in _FIXED:
             size = _FIXED[kind]
         else:
@@ -116,12 +117,25 @@ def each_field(data: bytes | memoryview | int) -> Iterator[tuple[int, int | memo
         at += size
 
 
-def varints(data: memoryview) -> Iterator[int]:
+def varints(data: memoryview) -> Sequence[int]:
     """Packed numbers."""
-    at = 0
-    while at < len(data):
-        value, at = _varint_at(data, at)
-        yield value
+    raw = bytes(data)
+    if raw.isascii():  # each a byte: the numbers of small files, and most weights
+        return raw
+    numbers = []
+    value = shift = 0
+    for byte in raw:
+        if byte < 0x80:
+            numbers.append((value | byte << shift) & _U64)
+            value = shift = 0
+        else:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if shift >= 7 * _LONGEST_VARINT:
+                raise ProtobufError("a number without an end")
+    if shift:
+        raise ProtobufError("a number without an end")
+    return numbers
 
 
 def _varint_at(data: memoryview, at: int) -> tuple[int, int]:
