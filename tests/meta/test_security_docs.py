@@ -23,6 +23,13 @@ def test_every_line_that_says_cannot_names_one() -> None:
     assert all("test_" in row.rpartition("| ")[2] for row in rows)
 
 
+def test_every_finding_names_what_proves_that_it_is_gone() -> None:
+    table = PAGE.partition("| what was found | test |")[2].partition("\n\n")[0]
+    rows = table.splitlines()[2:]
+    assert len(rows) >= 16
+    assert all("`test_" in row for row in rows)
+
+
 def test_the_way_to_report_is_there() -> None:
     assert "(../SECURITY.md)" in PAGE
     assert "(docs/security.md)" in (ROOT / "SECURITY.md").read_text()
