@@ -38,14 +38,25 @@ def find_slot(memory: Memory, threads: Sequence[ThreadState]) -> ThreadSlot | No
     if not threads:
         return None
     first = threads[0]
-    # musl has the keys right behind the struct of each thread but the main one: such a slot is
-    # direct, and not one of all threads. _Py_tss_gilstate of 3.15 lies before _Py_tss_tstate, which
-    # is null without the GIL.
-    for search in (_in_struct, _indirect, _before):
+    # musl has the keys right behind the struct of each thread but the main one: such a slot looks
+    # direct, and is not one of all threads. _Py_tss_gilstate of 3.15 lies before _Py_tss_tstate,
+    # which is null without the GIL.
+    for search in (_behind_struct, _in_struct, _indirect, _before):
         for slot in search(memory, first):
             if all(_holds(memory, slot, thread) for thread in threads):
                 return slot
     return None
+
+
+def _behind_struct(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:
+    """Slots near the thread that it has a pointer to; the one to itself says nothing."""
+    near = {slot.offset for slot in _in_struct(memory, thread)}
+    slots = []
+    for slot in _indirect(memory, thread) if near else ():
+        start = memory.number(thread.pthread + slot.offset) - thread.pthread
+        if start and start + slot.inner in near:
+            slots.append(slot)
+    return slots
 
 
 def _in_struct(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:

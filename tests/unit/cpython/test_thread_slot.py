@@ -74,5 +74,11 @@ def test_a_slot_that_only_some_threads_have_is_not_taken() -> None:
     assert _musl().find(_THIRD, _SECOND, _MAIN) == ThreadSlot(_POINTER, _KEY)
 
 
+def test_one_thread_is_enough_where_it_points_to_its_keys() -> None:
+    """A program that runs Python in one thread, and not in the main one."""
+    assert _musl().find(_SECOND) == ThreadSlot(_POINTER, _KEY)
+    assert _glibc().find(_SECOND) == ThreadSlot(_GLIBC_KEYS + 8)
+
+
 def test_a_thread_without_a_slot_has_none() -> None:
     assert _Threads().find(_MAIN) is None
