@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 
 from purebpf.cpython.frames import PythonStack
 from purebpf.cpython.threads import Gil, Interpreter, ThreadState
@@ -33,6 +33,7 @@ _SP = 7
 """DWARF's number of the stack pointer of x86_64."""
 _HIGHEST = 1 << 64
 _PAUSE_S = 0.005
+_MOST_CHILDREN = 8
 _MOST_STACK = 1 << 24
 """Bytes of a stack that are read, up to the end of its mapping. RLIMIT_STACK is 8 MiB mostly."""
 _MOST_STACKS = 1 << 28
@@ -132,10 +133,24 @@ def dump(
 
 def _find_python(pid: int, notes: list[str]) -> PythonProcess | None:
     try:
-        return find_python(pid)
+        python = find_python(pid)
     except NotSupportedError as error:
         notes.append(f"native frames only: {error}")
         return None
+    if python is None:
+        notes += _pythons_below(pid)
+    return python
+
+
+def _pythons_below(pid: int) -> Iterator[str]:
+    """For who asks about a launcher: PyInstaller's --onefile, sudo, uv run."""
+    for child in proc.children(pid)[:_MOST_CHILDREN]:
+        with suppress(NotSupportedError, KernelError):
+            if (python := find_python(child)) is not None:
+                python.close()
+                version = ".".join(map(str, python.version))
+                runs = f"its child {child} runs CPython {version}"
+                yield f"no Python here; {runs}: purebpf dump {child}"
 
 
 def _read(

@@ -15,6 +15,7 @@ from purebpf.errors import FormatError, KernelError, NotSupportedError
 __all__ = [
     "KALLSYMS",
     "cgroup",
+    "children",
     "comm",
     "command_line",
     "cpu_list",
@@ -87,6 +88,12 @@ def threads(pid: int) -> list[int]:
         return [int(name) for name in os.listdir(f"{PROC}/{pid}/task")]
     except OSError:
         return []
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process, oldest first for each of its threads (CONFIG_PROC_CHILDREN)."""
+    lists = (_read(f"{PROC}/{pid}/task/{tid}/children") or "" for tid in threads(pid))
+    return [int(child) for line in lists for child in line.split()]
 
 
 def status(pid: int | str = "self") -> dict[str, str] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import pytest
 
 from purebpf.dump import session
 from purebpf.dump.render import document
+from purebpf.syscall import proc
 from tests.support.environment import run
 from tests.support.programs import pythons
 from tests.support.programs.chains import CHAINS
@@ -43,6 +46,20 @@ def dump(pid: int, *, native: bool = False, kernel: bool = True) -> dict[str, An
 
 def python_frames(thread: dict[str, Any]) -> list[list[Any]]:
     return [[f["name"], f["file"], f["line"]] for f in thread["frames"] if f["kind"] == "python"]
+
+
+def test_a_launcher_names_its_child_that_runs_python() -> None:
+    program = f"{sys.executable} -c 'print(1, flush=True); import time; time.sleep(1000)'; :"
+    with subprocess.Popen(["sh", "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        process.stdout.readline()
+        (child,) = proc.children(process.pid)
+        notes = dump(process.pid)["notes"]
+        os.kill(child, signal.SIGKILL)
+    version = ".".join(map(str, sys.version_info[:2]))
+    assert notes == [
+        f"no Python here; its child {child} runs CPython {version}: purebpf dump {child}"
+    ]
 
 
 @pytest.mark.parametrize("python", EVERY)
