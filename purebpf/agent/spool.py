@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from purebpf.errors import KernelError
 from purebpf.syscall.folder import Folder
 
 __all__ = ["Spool", "file_name"]
@@ -59,7 +58,7 @@ class Spool:
         self._max_age_s = max_age_s
         self._changed = threading.Condition()
         for name in ("new", "corrupt", *self._sinks):
-            _make_own(os.path.join(directory, name))
+            Folder.prepare(os.path.join(directory, name))
         for name in os.listdir(self._path("new")):  # an agent was killed while it wrote
             os.unlink(self._path("new", name))
 
@@ -192,25 +191,6 @@ class Spool:
 
     def _path(self, *parts: str) -> str:
         return os.path.join(self._directory, *parts)
-
-
-def _make_own(directory: str) -> None:
-    """Make a directory, of which no other user may exchange a part.
-
-    Raises:
-        KernelError: as `Folder.reach`; mkdir(2) fails.
-    """
-    above = os.path.abspath(directory)
-    while not os.path.lexists(above):
-        above = os.path.dirname(above)
-    with Folder.reach(above, outside=True, follow=True):
-        pass
-    try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise KernelError("mkdir(2)", error.errno or 0, directory) from None
-    with Folder.reach(directory, outside=True, follow=True):
-        pass
 
 
 def _private(path: str, flags: int) -> int:

@@ -53,7 +53,7 @@ def compact(store: Store, *, now_s: float, say: Callable[[Compacted], object]) -
         QueryError: DuckDB cannot read a file.
         OSError: there is no room.
     """
-    store.require()
+    store.require_own()
     done = []
     with store.alone() as keep, connect(store) as connection:
         for hour in store.names(FOLDER):

@@ -38,9 +38,10 @@ def import_files(
 
     Raises:
         FormatError: a file is something else; those before it are stored.
-        OSError: it cannot be read, or there is no room.
+        StoreError: the store cannot be made, or another user could move its files.
+        OSError: a file cannot be read, or there is no room.
     """
-    os.makedirs(store.root, mode=0o700, exist_ok=True)
+    store.prepare()
     windows = rows = 0
     batch, known = Batch({}), dict[str, Ids]()
     for path in paths:

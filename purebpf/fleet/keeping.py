@@ -25,7 +25,7 @@ def prune(store: Store, keep_days: float, now_s: float) -> list[str]:
 
     The manifest goes first: a reader finds nothing of the hour, rather than a part.
     """
-    store.require()
+    store.require_own()
     # a day is over at its last second
     last = time.strftime("%Y-%m-%d", time.gmtime(now_s - keep_days * 86400 - 86400))
     gone = set()

@@ -63,7 +63,7 @@ def symbolize(store: Store, since_us: int, until_us: int, files: Files) -> Symbo
         QueryError: a file cannot be read.
         OSError: there is no room.
     """
-    store.require()
+    store.require_own()
     by_build: dict[str, dict[str, list[Frame]]] = {}
     for date, frames in _nameless(store, since_us, until_us):
         for frame in frames:

@@ -149,6 +149,25 @@ class Folder(Node):
         raise KernelError("open", errno.ELOOP, path)
 
     @staticmethod
+    def prepare(path: str) -> None:
+        """Make a directory, mode 0700, and those above it, where only root and this user decide.
+
+        Symbolic links on the way are followed, if they are to be trusted like directories.
+
+        Raises:
+            KernelError: as `reach`, with nothing made; mkdir(2) fails.
+        """
+        above = os.path.abspath(path)
+        while not os.path.lexists(above):
+            above = os.path.dirname(above)
+        Folder.reach(above, outside=True, follow=True).close()
+        try:
+            os.makedirs(path, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise KernelError("mkdir(2)", error.errno or 0, path) from None
+        Folder.reach(path, outside=True, follow=True).close()
+
+    @staticmethod
     def _root() -> Folder:
         return Folder(Descriptor(os.open("/", _PLACE | os.O_DIRECTORY)), "/")
 

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 from purebpf.errors import KernelError
 from purebpf.fleet.stores.store import Store, StoreError
+from purebpf.syscall.folder import Folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,7 +44,26 @@ class Directory(Store):
 
     def prepare(self) -> None:
         """See `Store`."""
-        os.makedirs(self.root, mode=0o700, exist_ok=True)
+        with self._explained():
+            Folder.prepare(self.root)
+
+    def require_own(self) -> None:
+        """See `Store`: files are made and removed by path, so that no other user may move one."""
+        self.require()
+        with self._explained():
+            Folder.reach(self.root, outside=True, follow=True).close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except KernelError as error:
+            owner, fix = os.stat(self.root).st_uid if os.path.isdir(self.root) else 0, ""
+            if owner not in (0, os.geteuid()):
+                fix = (
+                    f". What writes to it is run as its owner: sudo -u '#{owner}' purebpf fleet ..."
+                )
+            raise StoreError(f"the store {self.root}: {error}{fix}") from None
 
     def let_read(self, connection: duckdb.DuckDBPyConnection) -> None:
         """See `Store`. DuckDB opens files itself."""

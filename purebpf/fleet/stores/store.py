@@ -75,9 +75,13 @@ class Store(ABC):
     def require(self) -> None:
         """Raise StoreError where there is no such store, or it is away."""
 
+    def require_own(self) -> None:
+        """The same for what writes or deletes: StoreError, too, where others may move its files."""
+        self.require()
+
     @abstractmethod
     def prepare(self) -> None:
-        """Make it where it can be made. Raises OSError or StoreError."""
+        """Make it where it can be made, and require it as its own. Raises StoreError."""
 
     @abstractmethod
     def let_read(self, connection: duckdb.DuckDBPyConnection) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.fleet import duck
+from purebpf.fleet.importing import import_files
 from purebpf.fleet.stores.opening import open_store
 from purebpf.fleet.stores.store import Store, StoreError
 from tests.support.host.deliveries import Truth, messages
@@ -36,6 +37,15 @@ def test_bytes_come_back(new_bucket: NewBucket) -> None:
     store.delete("folder/none")
     with pytest.raises(FileNotFoundError):
         store.size("folder/none")
+
+
+def test_an_import_makes_no_directory(
+    new_bucket: NewBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = new_bucket()
+    monkeypatch.chdir(tmp_path)
+    import_files(store, [])
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_write_that_fails_leaves_nothing(new_bucket: NewBucket) -> None:
