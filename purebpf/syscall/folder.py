@@ -94,14 +94,14 @@ class Node(Closing):
         failed = ctypes.CDLL(None, use_errno=True).fstatfs(self.fileno(), status)
         return not failed and status[0] == BPF_FS_MAGIC
 
-    def require_trusted(self, *, outside: bool = False) -> None:
-        """Refuse what another user may have put there; `outside` as in `Folder.reach`.
+    def require_trusted(self, *, outside: bool = False, groups: bool = False) -> None:
+        """Refuse what another user may have put there; `outside`, `groups` as in `Folder.reach`.
 
         Raises:
             KernelError: EPERM; says who owns it, or its mode.
         """
-        why = explain_distrust(self.status, outside=outside)
-        if why and (self.is_bpf or explain_distrust(self.status, outside=True)):
+        why = explain_distrust(self.status, outside=outside, groups=groups)
+        if why and (self.is_bpf or explain_distrust(self.status, outside=True, groups=groups)):
             of_others = not _is_trusted(self.status.st_uid, outside=True)
             fix = "" if of_others else f"let only its owner write to it: chmod go-w {self.path}"
             raise KernelError("open", errno.EPERM, self.path, why=why, fix=fix)
@@ -117,12 +117,15 @@ class Folder(Node):
     __slots__ = ()
 
     @staticmethod
-    def reach(path: str, *, outside: bool = False, follow: bool = False) -> Folder:
+    def reach(
+        path: str, *, outside: bool = False, follow: bool = False, groups: bool = False
+    ) -> Folder:
         """The directory at `path`, if only root and this user decide what is there.
 
         In file systems other than bpf, owners that have no number in this user namespace are
         trusted, too: root of a container is not the owner of its /sys. With `outside`, everywhere.
-        With `follow`, symbolic links are followed, if they are to be trusted like directories.
+        With `follow`, symbolic links are followed, if they are to be trusted like directories. With
+        `groups`, groups of this process may write to a directory.
 
         Raises:
             KernelError: EPERM, another user owns a component, or may replace it; ENOENT; ENOTDIR,
@@ -132,7 +135,7 @@ class Folder(Node):
             place = held.enter_context(Folder._root())
             parts = os.path.abspath(path).split("/")[::-1]
             for _ in range(_MOST_PARTS):
-                place.require_trusted(outside=outside)
+                place.require_trusted(outside=outside, groups=groups)
                 if not parts:
                     held.pop_all()
                     return place
@@ -149,10 +152,11 @@ class Folder(Node):
         raise KernelError("open", errno.ELOOP, path)
 
     @staticmethod
-    def prepare(path: str) -> None:
+    def prepare(path: str, *, groups: bool = False) -> None:
         """Make a directory, mode 0700, and those above it, where only root and this user decide.
 
-        Symbolic links on the way are followed, if they are to be trusted like directories.
+        Symbolic links on the way are followed, if they are to be trusted like directories; `groups`
+        as in `reach`.
 
         Raises:
             KernelError: as `reach`, with nothing made; mkdir(2) fails.
@@ -160,12 +164,12 @@ class Folder(Node):
         above = os.path.abspath(path)
         while not os.path.lexists(above):
             above = os.path.dirname(above)
-        Folder.reach(above, outside=True, follow=True).close()
+        Folder.reach(above, outside=True, follow=True, groups=groups).close()
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)
         except OSError as error:
             raise KernelError("mkdir(2)", error.errno or 0, path) from None
-        Folder.reach(path, outside=True, follow=True).close()
+        Folder.reach(path, outside=True, follow=True, groups=groups).close()
 
     @staticmethod
     def _root() -> Folder:
@@ -290,16 +294,19 @@ class Folder(Node):
         return os.path.normpath(os.path.join(self.path, name))
 
 
-def explain_distrust(status: os.stat_result, *, outside: bool = False) -> str:
+def explain_distrust(status: os.stat_result, *, outside: bool = False, groups: bool = False) -> str:
     """Why another user may control a file or directory; "" if not.
 
     The sticky bit (mode 1777) lets others add to a directory, but neither rename nor remove what is
-    not theirs. `outside`: trust owners that have no number in this user namespace, too.
+    not theirs. `outside`: trust owners that have no number in this user namespace, too. `groups`: a
+    group of this process may write.
     """
     if not _is_trusted(status.st_uid, outside=outside):
         return f"it belongs to UID {status.st_uid}, not to root"
     mode = stat.S_IMODE(status.st_mode)
-    if stat.S_ISDIR(status.st_mode) and mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
+    is_own = groups and status.st_gid in (os.getegid(), *os.getgroups())
+    others = stat.S_IWOTH if is_own else _OTHERS_WRITE
+    if stat.S_ISDIR(status.st_mode) and mode & others and not mode & stat.S_ISVTX:
         return f"other users can write to it (mode {mode:04o})"
     return ""
 

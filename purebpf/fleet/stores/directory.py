@@ -45,13 +45,16 @@ class Directory(Store):
     def prepare(self) -> None:
         """See `Store`."""
         with self._explained():
-            Folder.prepare(self.root)
+            Folder.prepare(self.root, groups=True)
 
     def require_own(self) -> None:
-        """See `Store`: files are made and removed by path, so that no other user may move one."""
+        """See `Store`: files are made and removed by path, so that no other user may move one.
+
+        Groups of this process may: hubs share a store by a group, as pods do (`fsGroup`).
+        """
         self.require()
         with self._explained():
-            Folder.reach(self.root, outside=True, follow=True).close()
+            Folder.reach(self.root, outside=True, follow=True, groups=True).close()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

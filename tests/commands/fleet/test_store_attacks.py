@@ -84,6 +84,21 @@ def test_a_link_of_another_user_leads_to_no_store(
     assert not list((tmp_path / "real").iterdir())
 
 
+@pytest.mark.parametrize("group", [os.getegid(), OTHER])
+def test_a_group_shares_its_store(
+    write: Callable[[Store], object], group: int, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    os.chown(store, -1, group)
+    store.chmod(0o2775)
+    if group != OTHER:
+        write(Directory(str(store)))
+        return
+    with pytest.raises(StoreError, match="other users can write to it"):
+        write(Directory(str(store)))
+
+
 def test_nothing_is_made_where_others_can_exchange_it(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(StoreError, match="other users can write to it"):
