@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from purebpf.agent.config import Rule
 from purebpf.results.formats.otlp import Attribute
+from purebpf.results.model.spelling import printable
 from purebpf.symbols.cgroup_names import CgroupIds, cgroup_ids
 
 __all__ = ["PodNames", "Process", "Services", "pod_owner"]
@@ -103,14 +104,15 @@ class Services:
             for rule in rules
         ]
         self._labels = tuple(labels)
-        self._host = host
+        self._host = printable(host)
         self._pods = pods
 
     def resource(self, process: Process) -> tuple[Attribute, ...]:
         """OpenTelemetry's resource attributes of a process, "service.name" first.
 
         The service is the first of: a rule, the pod's owner and the container, systemd's unit, the
-        container's id, the process's name.
+        container's id, the process's name. Programs choose their names and paths of cgroups: bytes
+        that are not text, or move a cursor, are `?`.
         """
         ids = cgroup_ids(process.cgroup)
         pod = self._pods.find(ids) if self._pods and (ids.pod or ids.container) else None
@@ -130,7 +132,7 @@ class Services:
             ("systemd.unit", ids.unit),
             *self._labels,
         )
-        return tuple((key, value) for key, value in pairs if value)
+        return tuple((key, printable(value)) for key, value in pairs if value)
 
     def nothing(self) -> tuple[Attribute, ...]:
         """The attributes of a window in which nothing ran."""

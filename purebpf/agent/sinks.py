@@ -23,6 +23,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from purebpf import __version__
 from purebpf.agent.config import Sink
 from purebpf.agent.pprof_profile import pprof_of
+from purebpf.agent.write_in import write_in
 from purebpf.results.formats.otlp import Attribute
 from purebpf.results.formats.otlp_reader import ServiceProfile, read_document
 from purebpf.syscall.deadline import Deadline
@@ -90,31 +91,13 @@ class Directory:
                         os.mkdir(part, dir_fd=at)
                     at = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
                     stack.callback(os.close, at)
-                _write_in(at, name, data)
+                write_in(at, name, data)
         except OSError as error:
             return Outcome(why=f"{folder}: {error.strerror}")
         return Outcome(is_done=True)
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
-
-def _write_in(folder: int, name: str, data: bytes) -> None:
-    """Write a file in a directory, which others may write to, too: whole, and through no link."""
-    part = f".{name}.part"
-    with suppress(FileNotFoundError):  # what a killed agent left
-        os.unlink(part, dir_fd=folder)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with open(os.open(part, flags, 0o666, dir_fd=folder), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(part, dir_fd=folder)
-        raise
 
 
 class Http:

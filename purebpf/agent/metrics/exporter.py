@@ -9,6 +9,7 @@ from typing import Self
 
 from purebpf.agent.config import ConfigError, Metrics
 from purebpf.agent.metrics.counts import Counts
+from purebpf.agent.write_in import write_in
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
 
@@ -89,10 +90,14 @@ class Exporter(Closing):
         """
         self._kernel.take_calls(self.counts)
         if self._wanted.textfile:
-            from prometheus_client import write_to_textfile
+            from prometheus_client import generate_latest
 
-            write_to_textfile(self._wanted.textfile, self._registry)
-            os.chmod(self._wanted.textfile, 0o644)  # node_exporter is another user
+            folder, name = os.path.split(self._wanted.textfile)
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:  # node_exporter is another user, who may own the directory: Debian's does
+                write_in(fd, name, generate_latest(self._registry), 0o644)
+            finally:
+                os.close(fd)
 
     def close(self) -> None:
         """Stop; again is harmless."""

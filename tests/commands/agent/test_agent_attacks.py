@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from purebpf.agent.config import Sink
+from purebpf.agent.config import Metrics, Sink
 from purebpf.agent.host_lock import HostLock, SecondAgentError
+from purebpf.agent.metrics.exporter import Exporter
+from purebpf.agent.metrics.families import State
+from purebpf.agent.rows import on_cpu
+from purebpf.agent.services import Process, Services
 from purebpf.agent.sinks import make_sink
 from purebpf.agent.spool import Spool
 from purebpf.errors import KernelError
+from purebpf.results import Labels, Profile
+from purebpf.results.formats.otlp_series import series_of
 
 pytestmark = [
     pytest.mark.any_kernel,
@@ -25,6 +32,7 @@ pytestmark = [
 ]
 
 NOBODY = 65534
+STATE = State(19, 0, 0, 0, ())
 NAME = "20261123T140000Z-cpu-0123abcd-0.otlp.gz"
 
 HOLD = """
@@ -133,6 +141,41 @@ def test_a_directory_of_windows_is_written_through_no_link(
     if outcome.is_done:
         assert (host / NAME).read_bytes() == b"window"
         assert not (host / NAME).is_symlink()
+
+
+@pytest.mark.parametrize("where", ["name", "part", "earlier part"])
+def test_metrics_are_written_through_no_link(where: str, tmp_path: Path, precious: Path) -> None:
+    folder = tmp_path / "node-exporter"
+    folder.mkdir()
+    os.chown(folder, NOBODY, NOBODY)
+    text = folder / "purebpf.prom"
+    link = {
+        "name": text,
+        "part": folder / ".purebpf.prom.part",
+        # as prometheus_client names it
+        "earlier part": folder / f"purebpf.prom.{os.getpid()}.{threading.current_thread().ident}",
+    }[where]
+    precious.chmod(0o600)
+    link.symlink_to(precious)
+    with Exporter(Metrics(textfile=str(text)), 60, lambda: STATE) as exporter:
+        exporter.window()
+    assert precious.read_text() == "precious"
+    assert precious.stat().st_mode & 0o777 == 0o600
+    assert text.read_text().startswith("# HELP purebpf")
+    assert text.stat().st_mode & 0o777 == 0o644
+    assert not text.is_symlink()
+
+
+def test_a_name_beyond_text_ends_no_metrics(tmp_path: Path) -> None:
+    text = tmp_path / "purebpf.prom"
+    profile = Profile()
+    profile.add((), (), 5, Labels("a\udcff\x1b[2J", 1))
+    services = Services((), (), "host")
+    with Exporter(Metrics(textfile=str(text)), 60, lambda: STATE) as exporter:
+        series = series_of(on_cpu(profile), lambda labels: services.resource(Process(labels.comm)))
+        exporter.counts.add_window("cpu", 10**9, series, {})
+        exporter.window()
+    assert 'purebpf_cpu_seconds_total{service="a??[2J"} 5.0' in text.read_text()
 
 
 def test_a_pipe_in_the_place_of_a_part_does_not_block(tmp_path: Path) -> None:

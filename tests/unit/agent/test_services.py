@@ -88,6 +88,18 @@ def test_a_unit_then_a_container_then_the_name(cgroup: str, service: str) -> Non
     assert resource(Process("bash", cgroup))["service.name"] == service
 
 
+@pytest.mark.parametrize(
+    ("comm", "cgroup"),
+    [
+        ("a\udcff\x1b[2J\n", ""),
+        ("bash", "0::/system.slice/a\udcff\x1b[2J\x85.service\n"),
+    ],
+)
+def test_names_beyond_text_are_readable(comm: str, cgroup: str) -> None:
+    name = str(resource(Process(comm, cgroup))["service.name"])
+    assert name.removesuffix(".service") == "a??[2J?"
+
+
 def test_the_first_rule_that_matches_names_the_service(logs: Path) -> None:
     rules = (
         Rule("never", comm="^java$", cgroup="kubepods"),
