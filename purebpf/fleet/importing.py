@@ -87,7 +87,7 @@ def _read_profile(path: str, service: str, host: str) -> list[Delivery]:
         duration_ns,
         factor,
         (("purebpf.expected", profile.loss.expected or 0), ("purebpf.seen", profile.loss.seen)),
-        blake2b(f"{path} {ended_ns}".encode(), digest_size=16).digest(),
+        blake2b(f"{path} {ended_ns}".encode(errors="surrogateescape"), digest_size=16).digest(),
     )
     name = host or os.uname().nodename
     rows = ((row, row.weight) for row in profile.rows())

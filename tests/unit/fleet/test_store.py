@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import random
 import re
 import subprocess
@@ -20,6 +21,7 @@ from purebpf.fleet import duck, ids
 from purebpf.fleet.answers import Question
 from purebpf.fleet.compaction import compact
 from purebpf.fleet.decode import decode
+from purebpf.fleet.importing import import_files
 from purebpf.fleet.intake import Intake
 from purebpf.fleet.keeping import check, prune
 from purebpf.fleet.landing import land, new_batch_id
@@ -451,3 +453,9 @@ def test_a_question_that_needs_more_memory_gets_it(store: Store) -> None:
         duck.run(connection, f"create temp table made as {statement}")
     with duck.connect(store, "40MB") as connection, pytest.raises(duckdb.OutOfMemoryException):
         connection.sql(statement).fetchall()
+
+
+def test_a_profile_with_a_name_beyond_text_is_imported(store: Store, tmp_path: Path) -> None:
+    profile = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.folded")
+    Path(profile).write_text("main;work 7\n")
+    assert import_files(store, [profile]) == (1, 1)
