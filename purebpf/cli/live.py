@@ -16,9 +16,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from purebpf.cli.http_door import HttpDoor, Request
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
+from purebpf.measure.http.door import HttpDoor, Request
 from purebpf.results import Profile
 from purebpf.results.formats import html, json
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from typing import Self
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.agent.config import ConfigError, Metrics
 from purebpf.agent.metrics.counts import Counts
 from purebpf.agent.write_in import write_in
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
+from purebpf.measure.http.door import HttpDoor, Request
+
+if TYPE_CHECKING:
+    import socket
+    from ssl import SSLContext
 
 __all__ = ["Exporter"]
 
@@ -29,8 +35,9 @@ class Exporter(Closing):
         port: where it listens; 0: nowhere.
 
     Raises, when it is entered; nothing stays open then:
-        ConfigError: prometheus_client is not installed.
-        KernelError: the address cannot be bound, or the kernel refused a program.
+        ConfigError: prometheus_client is not installed, or a certificate is damaged.
+        KernelError: the address cannot be bound, a certificate cannot be read, or the kernel
+            refused a program.
     """
 
     def __init__(self, wanted: Metrics, window_s: float, state: Callable[[], object]) -> None:
@@ -61,25 +68,22 @@ class Exporter(Closing):
         return self
 
     def _listen(self, stack: ExitStack) -> None:
-        from prometheus_client import start_http_server
+        from prometheus_client import make_wsgi_app
 
-        host, _, port = self._wanted.listen.rpartition(":")
+        # the server of prometheus_client takes any number of connections, and waits for handshakes
         wanted = self._wanted
-        tls = {}
-        if wanted.certificate:
-            tls = {"certfile": wanted.certificate, "keyfile": wanted.key}
-        if wanted.client_ca:
-            tls |= {"client_cafile": wanted.client_ca, "client_auth_required": True}  # type: ignore[dict-item]
+        host, _, port = wanted.listen.rpartition(":")
+        tls = _tls(wanted) if wanted.certificate else None
+        app = make_wsgi_app(self._registry)
+
+        def answer(head: bytes, connection: socket.socket) -> None:
+            _Scrape(head, connection, app).answer()
+
         try:
-            server, thread = start_http_server(
-                int(port), host.strip("[]"), self._registry, **tls  # type: ignore[arg-type]
-            )  # fmt: skip
+            door = HttpDoor((host.strip("[]"), int(port)), lambda _: True, answer, tls)
         except OSError as error:
             raise KernelError("bind(2)", error.errno or 0, f"metrics at {wanted.listen}") from error
-        self.port = server.server_address[1]
-        stack.callback(thread.join)
-        stack.callback(server.server_close)
-        stack.callback(server.shutdown)
+        self.port = stack.enter_context(door).address[1]
 
     def window(self) -> None:
         """A window is over: take what the kernel counted, and write the file.
@@ -102,3 +106,49 @@ class Exporter(Closing):
     def close(self) -> None:
         """Stop; again is harmless."""
         self._owned.close()
+
+
+class _Scrape(Request):
+    """One request for the metrics, answered by an application of WSGI (PEP 3333)."""
+
+    def __init__(self, head: bytes, connection: socket.socket, app: Callable[..., Any]) -> None:
+        super().__init__(head, connection)
+        self._app = app
+
+    def get(self) -> None:
+        """Answer in the format, and packed, as the scraper wants it."""
+        path, _, query = self.path.partition("?")
+        asked = {
+            "REQUEST_METHOD": "GET",
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "HTTP_ACCEPT": self.headers.get("Accept", ""),
+            "HTTP_ACCEPT_ENCODING": self.headers.get("Accept-Encoding", ""),
+        }
+        content = b"".join(self._app(asked, self._begin))
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _begin(self, status: str, headers: Iterable[tuple[str, str]]) -> None:
+        self.send_response(HTTPStatus(int(status[:3])))
+        for name, value in headers:
+            self.send_header(name, value)
+
+
+def _tls(wanted: Metrics) -> SSLContext:
+    """Raises ConfigError or KernelError: a file is damaged, or cannot be read."""
+    from ssl import CERT_REQUIRED, PROTOCOL_TLS_SERVER, SSLContext, SSLError
+
+    files = "certificate, key or client_ca of [metrics]"
+    context = SSLContext(PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(wanted.certificate, wanted.key)
+        if wanted.client_ca:
+            context.load_verify_locations(wanted.client_ca)
+            context.verify_mode = CERT_REQUIRED
+    except SSLError as error:
+        raise ConfigError(f"{files}: {error.reason or error}") from None
+    except OSError as error:
+        raise KernelError("open", error.errno or 0, files) from None
+    return context

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from purebpf.cli.http_door import PENDING
+from purebpf.measure.http.door import PENDING
 from tests.commands.conftest import ROOT, Workloads
 from tests.support.host.privilege import as_user
 

@@ -12,9 +12,9 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 
-from purebpf.cli import http_door
-from purebpf.cli.http_door import HttpDoor, Request
 from purebpf.cli.live import LivePage
+from purebpf.measure.http import door as http_door
+from purebpf.measure.http.door import HttpDoor, Request
 from purebpf.measure.run import collecting
 from tests.support.builders.profiles import example
 

@@ -20,9 +20,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from purebpf.closable import Closing
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 __all__ = ["HttpDoor", "Request"]
 
@@ -65,6 +68,7 @@ class HttpDoor(Closing):
             status 403 and nothing else.
         answer: answers in a thread of its own. It gets the bytes of the request's head, and the
             connection, which it does not close.
+        tls: a context of `ssl` for servers: TLS, with handshakes in time like requests.
 
     Attributes:
         address: (host, port) where it listens.
@@ -78,9 +82,16 @@ class HttpDoor(Closing):
         where: tuple[str, int],
         admits: Callable[[str], bool],
         answer: Callable[[bytes, socket.socket], object],
+        tls: SSLContext | None = None,
     ) -> None:
         self._admits = admits
         self._answer = answer
+        self._tls = tls
+        self._unready: tuple[type[OSError], ...] = (BlockingIOError,)
+        if tls is not None:
+            from ssl import SSLWantReadError, SSLWantWriteError
+
+            self._unready += SSLWantReadError, SSLWantWriteError
         self._pending: dict[socket.socket, _Pending] = {}  # the oldest first
         self._answers: dict[threading.Thread, socket.socket] = {}
         self._lock = threading.Lock()
@@ -161,10 +172,20 @@ class HttpDoor(Closing):
                 break
             made_room |= self._make_room(address[0])
             connection.setblocking(False)
+            try:  # the first read shakes hands
+                connection = self._wrap(connection)
+            except OSError:  # the client has gone
+                connection.close()
+                continue
             self._pending[connection] = pending = _Pending(connection, address[0])
             self._selector.register(connection, selectors.EVENT_READ, pending)
         if made_room:
             time.sleep(_PAUSE_S)
+
+    def _wrap(self, connection: socket.socket) -> socket.socket:
+        if self._tls is None:
+            return connection
+        return self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
 
     def _make_room(self, peer: str) -> bool:
         """Drop a connection if one more of `peer` would be too many; whether it was so."""
@@ -189,7 +210,7 @@ class HttpDoor(Closing):
         head = pending.head
         try:
             data = pending.connection.recv(REQUEST_BYTES + 1 - len(head))
-        except BlockingIOError:
+        except self._unready:
             return
         except OSError:
             data = b""

@@ -1,0 +1,1 @@
+"""Ports that strangers can connect to."""
