@@ -275,7 +275,7 @@ def storm(options: argparse.Namespace) -> int:
     forgotten = 0.0
     last_tgids: dict[int, None] = {}
     print("  time s  RSS KiB  tables KiB  processes  samples  copies  refused  cut %  full  lost")
-    child = subprocess.Popen(command, **quiet)
+    child = subprocess.Popen(command, **quiet, start_new_session=True)
     try:
         while (now := time.monotonic() - started) < options.seconds:
             time.sleep(0.02)
@@ -288,7 +288,7 @@ def storm(options: argparse.Namespace) -> int:
                 if len(last_tgids) > _MOST_TGIDS:  # memory is what is measured
                     del last_tgids[next(iter(last_tgids))]
             if child.poll() is not None:
-                child = subprocess.Popen(command, **quiet)
+                child = subprocess.Popen(command, **quiet, start_new_session=True)
             if now - forgotten >= 1:
                 forgotten = now
                 walks.forget_exited()
@@ -307,7 +307,7 @@ def storm(options: argparse.Namespace) -> int:
         found += sum(1 for _ in walks.drain())
         stats = walks.stats
     finally:
-        child.kill()
+        os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         walks.close()
     print(f"ends: { {reason.name: count for reason, count in ends.most_common()} }")
@@ -328,6 +328,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--frequency", type=int, default=0, help="default: 9997, storm: 99")
     parser.add_argument("--allowed-kib", type=int, default=8192)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     words = sys.argv[1:]
     at = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:at])
