@@ -3,6 +3,7 @@
 // and who woke them. x86_64 only.
 #define PLACES 4 // programs that are preempted at the same time: see take_place()
 #include "comm.h"
+#include "cpus.h"
 #include "futex/records.h"
 #include "pid_namespace.h"
 #include "places.h"
@@ -85,7 +86,8 @@ static __always_inline bool wanted(struct row_key *key, struct stats *st)
 {
 	bool numbered = own_numbers(bpf_get_current_pid_tgid(), true, &key->tgid, &key->tid);
 
-	if ((own_tgid && key->tgid == own_tgid) || !listed(key->tgid, key->tid) || !in_cgroup())
+	if ((own_tgid && key->tgid == own_tgid) || !listed(key->tgid, key->tid) ||
+	    !cpu_wanted(bpf_get_smp_processor_id()) || !in_cgroup())
 		return false;
 	if (!numbered)
 		COUNT(st, outside_namespace);
@@ -189,6 +191,22 @@ static __always_inline struct row *row_of(struct wait *wait, struct stats *st)
 	return row;
 }
 
+static __always_inline void send(struct wait *wait, u64 now_ns, u64 waker_stack, u64 woken_ns,
+				 struct stats *st)
+{
+	struct slow_wait slow = {
+		.time_ns = now_ns,
+		.took_ns = now_ns - wait->since_ns,
+		.key = wait->key,
+		.waker_stack = waker_stack,
+		.wake_ns = woken_ns ? now_ns - woken_ns : 0,
+	};
+
+	__builtin_memcpy(slow.comm, wait->comm, sizeof(slow.comm));
+	if (bpf_ringbuf_output(&slow_waits, &slow, sizeof(slow), 0))
+		COUNT(st, events_full);
+}
+
 static __always_inline void end_wait(struct wait *wait, u64 now_ns, s64 result, struct stats *st)
 {
 	u64 took_ns = now_ns - wait->since_ns;
@@ -208,6 +226,12 @@ static __always_inline void end_wait(struct wait *wait, u64 now_ns, s64 result, 
 		return;
 	}
 	COUNT(st, waits);
+	if (woken_ns <= wait->since_ns || woken_ns >= now_ns) {
+		woken_ns = 0;
+		waker_stack = STACK_NONE;
+	}
+	if (took_ns >= slower_ns)
+		send(wait, now_ns, waker_stack, woken_ns, st);
 	if (!by_thread)
 		wait->key.tid = 0;
 	if (!by_owner)
@@ -221,7 +245,7 @@ static __always_inline void end_wait(struct wait *wait, u64 now_ns, s64 result, 
 		__sync_fetch_and_add(&row->timeouts, 1);
 	if (!result && others)
 		__sync_fetch_and_add(&row->handed_on, 1);
-	if (woken_ns > wait->since_ns && woken_ns < now_ns) {
+	if (woken_ns) {
 		__sync_fetch_and_add(&row->woken, 1);
 		__sync_fetch_and_add(&row->wake_ns, now_ns - woken_ns);
 		if (with_wakers)

@@ -39,6 +39,7 @@ struct wait {
 	u64 since_ns; // 0: it is none
 	u64 lock;
 	u64 stack;
+	u64 owner_stack; // STACK_NONE: not known
 	u64 cgroup;
 	u32 flags;
 	u32 name;
@@ -56,16 +57,15 @@ struct row_key {
 	u32 name;
 };
 
-#define CACHE_LENGTH 32
-
 // Many CPUs end waits: they add atomically.
 struct row {
 	u64 waits;
 	u64 total_ns;
 	u64 buckets[BUCKETS]; // of nanoseconds
 	u64 stack;
+	u64 owner_stack; // the last that was seen
 	char comm[TASK_COMM_LEN]; // of a task that waited, or of the owner by which it is grouped
-	char cache[CACHE_LENGTH]; // of the slab object that the lock is in; by lock
+	struct slab_place slab;	  // by lock
 };
 
 struct lock_event {
@@ -73,10 +73,12 @@ struct lock_event {
 	u64 took_ns;
 	u64 lock;
 	u64 stack;
+	u64 owner_stack;
 	u32 flags;
 	u32 name;
 	u32 owner_tgid;
 	u32 owner_tid;
+	struct slab_place slab;
 	char owner_comm[TASK_COMM_LEN];
 };
 
@@ -90,6 +92,7 @@ struct losses {
 CONFIG u32 grouping = BY_CALLER;
 CONFIG u64 slower_ns = ~0ULL; // waits that took so long are sent one by one
 CONFIG bool with_stacks = false;
+CONFIG bool with_owner_stacks = false;
 CONFIG u64 wanted_types = ~0ULL; // a bit for each value of flags
 
 struct losses losses = {};
@@ -159,6 +162,8 @@ static __always_inline bool stays_on_cpu(u32 flags)
 // Everything of a wait but when it began. False: it is not asked for.
 static __always_inline bool describe(struct wait *wait, void *ctx, u64 lock, u32 flags)
 {
+	struct task_struct *owner;
+
 	__builtin_memset(wait, 0, sizeof(*wait));
 	wait->flags = flags & IS_MUTEX ? IS_MUTEX : flags; // a mutex is spun for, then slept for
 	if (!(wanted_types >> (wait->flags & 63) & 1) || !own_task_wanted(&wait->tgid, &wait->tid))
@@ -172,7 +177,10 @@ static __always_inline bool describe(struct wait *wait, void *ctx, u64 lock, u32
 		wait->name = MMAP_LOCK;
 	else if (is_own_siglock(lock))
 		wait->name = SIGLOCK;
-	read_owner(lock, wait->flags, &wait->owner_tgid, &wait->owner_tid, &wait->owner_comm);
+	owner = owner_of(lock, wait->flags);
+	name_owner(owner, &wait->owner_tgid, &wait->owner_tid, &wait->owner_comm);
+	if (with_owner_stacks)
+		wait->owner_stack = owner_stack(owner);
 	wait->stack = with_stacks ? walk(ctx, 0, KERNEL_BIT) : STACK_NONE;
 	return true;
 }
@@ -209,8 +217,11 @@ static __always_inline void begin_sleep(void *ctx, u64 lock, u32 flags)
 	struct room *room = bpf_map_lookup_elem(&rooms, &zero);
 	struct wait *wait = bpf_map_lookup_elem(&sleeping, &tid);
 
-	if (wait && wait->lock == lock) // the same wait: it has stopped to spin
+	if (wait && wait->lock == lock) { // the same wait: it has stopped to spin
+		if (with_owner_stacks && !wait->owner_stack) // the owner ran by then, and may sleep now
+			wait->owner_stack = owner_stack(owner_of(lock, wait->flags));
 		return;
+	}
 	if (wait)
 		COUNT(ends_missed);
 	if (!room || !describe(&room->wait, ctx, lock, flags))
@@ -265,12 +276,14 @@ static __always_inline void add(struct wait *wait, u64 took_ns)
 		}
 		row->stack = wait->stack;
 		if (grouping == BY_LOCK)
-			read_cache(wait->lock, row->cache, sizeof(row->cache));
+			read_slab(wait->lock, &row->slab);
 		if (grouping == BY_OWNER)
 			__builtin_memcpy(row->comm, wait->owner_comm, sizeof(row->comm));
 		else
 			__builtin_memcpy(row->comm, wait->comm, sizeof(row->comm));
 	}
+	if (with_owner_stacks && wait->owner_stack >= FIRST_STACK)
+		row->owner_stack = wait->owner_stack;
 	__sync_fetch_and_add(&row->waits, 1);
 	__sync_fetch_and_add(&row->total_ns, took_ns);
 	OPAQUE(bucket);
@@ -292,6 +305,9 @@ static __always_inline void send(struct wait *wait, u64 now_ns, u64 took_ns)
 	event->took_ns = took_ns;
 	event->lock = wait->lock;
 	event->stack = wait->stack;
+	event->owner_stack = wait->owner_stack;
+	__builtin_memset(&event->slab, 0, sizeof(event->slab));
+	read_slab(wait->lock, &event->slab);
 	event->flags = wait->flags;
 	event->name = wait->name;
 	event->owner_tgid = wait->owner_tgid;

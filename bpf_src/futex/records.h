@@ -54,6 +54,16 @@ struct wait {
 	char comm[TASK_COMM_LEN];
 };
 
+// A wait that took `slower_ns` or more.
+struct slow_wait {
+	u64 time_ns; // of its end
+	u64 took_ns;
+	struct row_key key; // with the thread and the owner
+	u64 waker_stack;
+	u64 wake_ns; // since the waker's call; 0: it was not seen
+	char comm[TASK_COMM_LEN];
+};
+
 // Written by every CPU.
 struct row {
 	u64 waits;
@@ -91,6 +101,7 @@ struct stats {
 	u64 locks_full;	       // `locks` had no place: the waker is missing
 	u64 places_taken;      // more programs than PLACES were preempted: the stack is missing
 	u64 outside_namespace; // tasks without a number in our pid namespace
+	u64 events_full;       // slow waits that found no room in the ring
 };
 
 CONFIG u32 own_tgid = 0; // who is asking: left out
@@ -98,6 +109,9 @@ CONFIG bool by_thread = false;
 CONFIG bool by_owner = false;
 CONFIG bool with_cgroups = false;
 CONFIG bool with_wakers = false;
+CONFIG u64 slower_ns = ~0ULL; // waits that took so long are sent one by one
+
+struct slow_wait *anchor_slow_wait; // keeps the type in BTF
 
 bool phase = false; // on
 
@@ -122,6 +136,11 @@ struct {
 	__type(key, struct lock_key);
 	__type(value, struct lock);
 } locks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} slow_waits SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

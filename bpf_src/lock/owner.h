@@ -4,6 +4,7 @@
 #define LOCK_OWNER_H
 
 #include "pid_namespace.h"
+#include "stacks.h"
 
 typedef struct {
 	s64 counter;
@@ -50,11 +51,37 @@ struct task_struct___queued {
 	struct sched_entity se;
 } __attribute__((preserve_access_index));
 
+struct kmem_cache_order_objects {
+	u32 x; // from bit 16 on: the order of a slab's pages
+} __attribute__((preserve_access_index));
+
 struct kmem_cache {
 	const char *name;
+	u32 size; // from an object to the next
+	u32 object_size;
+	struct kmem_cache_order_objects oo;
+	struct kmem_cache_order_objects min; // where memory is short
+	u32 red_left_pad; // with CONFIG_SLUB_DEBUG
+	int refcount;	  // caches that were merged into it, and itself
 } __attribute__((preserve_access_index));
 
 extern struct kmem_cache *bpf_get_kmem_cache(u64 address) __ksym __weak; // Linux 6.13
+extern struct task_struct *bpf_task_from_pid(int pid) __ksym __weak;	  // Linux 6.2
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
+#define CACHE_LENGTH 32
+#define OO_SHIFT 16 // mm/slub.c
+
+CONFIG u32 page_size = 4096;
+
+// The object of a slab cache that a lock is in.
+struct slab_place {
+	char cache[CACHE_LENGTH]; // "": in none, or the kernel does not tell
+	u32 object_size;
+	u32 offset;	 // of the lock in it, if the slab is as large as usual
+	u32 least_offset; // if it is as small as it may be
+	u32 shared;	  // caches of other objects are part of it
+};
 
 #define OWNER_BITS 7UL
 #define READER_OWNED 1UL // RWSEM_READER_OWNED of kernel/locking/rwsem.c
@@ -85,42 +112,62 @@ static __always_inline u64 own_run_queue(void)
 	return (u64)BPF_CORE_READ(task, se.cfs_rq, rq);
 }
 
-// The name of the cache that a slab object is from; "": the address is in none, or the kernel does
-// not tell.
-static __always_inline void read_cache(u64 address, char *name, u32 size)
+// Where in its object an address is: slabs are aligned to their size, and objects follow each other.
+static __always_inline u32 slab_offset(struct kmem_cache *cache, u64 address, u32 order)
+{
+	u64 slab = (u64)page_size << ((order >> OO_SHIFT) & 15), offset = address & (slab - 1);
+	u32 size = BPF_CORE_READ(cache, size);
+
+	if (!size)
+		return ~0U;
+	offset %= size;
+	if (bpf_core_field_exists(cache->red_left_pad))
+		offset -= BPF_CORE_READ(cache, red_left_pad);
+	return offset;
+}
+
+static __always_inline void read_slab(u64 address, struct slab_place *place)
 {
 	struct kmem_cache *cache;
 
 	if (!bpf_get_kmem_cache)
 		return;
 	cache = bpf_get_kmem_cache(address);
-	if (cache)
-		bpf_probe_read_kernel_str(name, size, BPF_CORE_READ(cache, name));
+	if (!cache)
+		return;
+	bpf_probe_read_kernel_str(place->cache, sizeof(place->cache), BPF_CORE_READ(cache, name));
+	place->shared = (int)BPF_CORE_READ(cache, refcount) > 1;
+	place->object_size = BPF_CORE_READ(cache, object_size);
+	place->offset = slab_offset(cache, address, BPF_CORE_READ(cache, oo.x));
+	place->least_offset = slab_offset(cache, address, BPF_CORE_READ(cache, min.x));
 }
 
-// Who holds a mutex, or holds a semaphore to write, when the wait begins. Other locks do not say.
-static __always_inline void read_owner(u64 lock, u32 flags, u32 *tgid, u32 *tid,
-				       char (*comm)[TASK_COMM_LEN])
+// Who holds a mutex, or holds a semaphore to write. Other locks do not say: NULL.
+static __always_inline struct task_struct *owner_of(u64 lock, u32 flags)
 {
-	struct task_struct *task;
 	u64 owner = 0;
 
 	if (flags == 32) { // IS_MUTEX
 		struct mutex *mutex = (void *)lock;
 
 		if (!bpf_core_field_exists(mutex->owner)) // PREEMPT_RT
-			return;
+			return NULL;
 		owner = BPF_CORE_READ(mutex, owner.counter);
 	} else if (flags == 2 || flags == 4) { // READS, WRITES: and neither spins nor is per CPU
 		struct rw_semaphore *semaphore = (void *)lock;
 
 		if (!bpf_core_field_exists(semaphore->owner))
-			return;
+			return NULL;
 		owner = BPF_CORE_READ(semaphore, owner.counter);
 		if (owner & READER_OWNED)
-			return;
+			return NULL;
 	}
-	task = (void *)(owner & ~OWNER_BITS);
+	return (void *)(owner & ~OWNER_BITS);
+}
+
+static __always_inline void name_owner(struct task_struct *task, u32 *tgid, u32 *tid,
+				       char (*comm)[TASK_COMM_LEN])
+{
 	if (!task)
 		return;
 	if (pid_namespace_ino) {
@@ -130,6 +177,29 @@ static __always_inline void read_owner(u64 lock, u32 flags, u32 *tgid, u32 *tid,
 		*tid = BPF_CORE_READ(task, pid);
 	}
 	BPF_CORE_READ_STR_INTO(comm, task, comm);
+}
+
+// The kernel stack of an owner that sleeps; STACK_NONE: it runs, or the kernel cannot say.
+static __always_inline u64 owner_stack(struct task_struct *owner)
+{
+	struct task_struct *task;
+	u64 id = STACK_NONE;
+	u32 zero = 0;
+	struct stack *mine = bpf_map_lookup_elem(&scratch, &zero);
+
+	if (!bpf_task_from_pid || !owner || !mine)
+		return id;
+	task = bpf_task_from_pid(BPF_CORE_READ(owner, pid));
+	if (!task)
+		return id;
+	if (task == owner) {
+		long size = bpf_get_task_stack(task, mine->addresses, sizeof(mine->addresses), 0);
+
+		if (size > 0)
+			id = keep(0, KERNEL_BIT, size, 0);
+	}
+	bpf_task_release(task);
+	return id;
 }
 
 #endif

@@ -1,4 +1,4 @@
-"""Slow events one by one, then their sums, as text or JSON. Pure."""
+"""Slow events one by one, then their sums, as text, JSON or CSV. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from purebpf.cli.event_lines import JsonLines, fit, json_lines
+from purebpf.cli.event_lines import (
+    JsonLines,
+    clock,
+    event_document,
+    fit,
+    json_lines,
+    timestamp,
+)
+from purebpf.measure.intervals import Interval
 from purebpf.results.model.units import in_unit
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
 
 if TYPE_CHECKING:
     from purebpf.results import Loss
 
-__all__ = ["Scale", "Sum", "SumJson", "SumText"]
+__all__ = ["Scale", "Sum", "SumCsv", "SumJson", "SumText"]
 
 
 class Scale(NamedTuple):
@@ -65,12 +73,13 @@ Row = TypeVar("Row", bound=Sum)
 
 
 class SumText(ABC, Generic[Event, Row]):
-    """A line for each slow event, and a table at the end.
+    """A line for each slow event, and a table for each interval, or at the end.
 
     Args:
         rows: the sums, once the run is over.
         by: what they are grouped by.
         slow: whether there are events one by one.
+        every: whether there are intervals; the last one ends with the run.
         histogram: whether one follows each row.
         most: rows that are shown; None: all.
     """
@@ -86,12 +95,14 @@ class SumText(ABC, Generic[Event, Row]):
         by: str,
         *,
         slow: bool = False,
+        every: bool = False,
         histogram: bool = False,
         most: int | None = None,
     ) -> None:
         self._rows = rows
         self.by = by
         self._slow = slow
+        self._every = every
         self._histogram = histogram
         self._most = most
         self._width: int | None = None
@@ -114,17 +125,24 @@ class SumText(ABC, Generic[Event, Row]):
         if self._slow:
             yield self.events_header + "\n"
 
-    def show(self, events: Iterable[Event]) -> Iterator[str]:
+    def show(self, events: Iterable[Event | Interval[Row]]) -> Iterator[str]:
         """The lines of each."""
         for event in events:
-            yield from self._fit(self.event_lines(event))
+            if isinstance(event, Interval):
+                yield f"\n{clock(event.time_ns)}\n"
+                yield from self._table(event.rows)
+            else:
+                yield from self._fit(self.event_lines(event))
 
     def end(self, loss: Loss) -> Iterator[str]:
         """The table."""
         del loss
-        rows = self._rows()
         if self._slow:
             yield "\n"
+        if not self._every:  # the last interval has been shown
+            yield from self._table(self._rows())
+
+    def _table(self, rows: Sequence[Row]) -> Iterator[str]:
         if not rows:
             yield self.empty + "\n"
             return
@@ -140,8 +158,8 @@ class SumText(ABC, Generic[Event, Row]):
         return (fit(text, self._width) + "\n" for text in texts)
 
 
-class SumJson(JsonLines[Event], Generic[Event, Row]):
-    """An object for each slow event, then the sums.
+class SumJson(JsonLines[Event | Interval[Row]], Generic[Event, Row]):
+    """An object for each slow event and interval, then the sums.
 
     Args:
         rows: the sums, once the run is over.
@@ -154,8 +172,73 @@ class SumJson(JsonLines[Event], Generic[Event, Row]):
         self._rows = rows
         self._by = by
 
+    @abstractmethod
+    def event_document(self, event: Event) -> Mapping[str, object]:
+        """The object of an event."""
+
+    def document(self, event: Event | Interval[Row]) -> Mapping[str, object]:
+        """The object of an event or of an interval."""
+        if not isinstance(event, Interval):
+            return self.event_document(event)
+        fields = {"elapsed_s": round(event.elapsed_s, 6), "rows": self._documents(event.rows)}
+        return event_document("interval", event.time_ns, fields)
+
     def end(self, loss: Loss) -> Iterator[str]:
         """The sums, and what was lost."""
-        rows = [{**row._asdict(), **self.scale.document(row.buckets)} for row in self._rows()]
+        rows = self._documents(self._rows())
         yield from json_lines([{"event": "summary", "by": self._by, "rows": rows}])
         yield from super().end(loss)
+
+    def _documents(self, rows: Iterable[Row]) -> list[dict[str, object]]:
+        return [{**row._asdict(), **self.scale.document(row.buckets)} for row in rows]
+
+
+class SumCsv(Generic[Event, Row]):
+    """A line for each row, of each interval or of all; slow events are left out.
+
+    Args:
+        rows: the sums, once the run is over.
+        every: whether there are intervals.
+    """
+
+    scale = Scale()
+    columns: Sequence[str]
+    """Fields of a row; percentiles follow."""
+
+    def __init__(self, rows: Callable[[], Sequence[Row]], *, every: bool = False) -> None:
+        self._rows = rows
+        self._every = every
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """The names of the columns; times are in nanoseconds."""
+        del width
+        marks = [f"p{percent}_ns" for percent in self.scale.percents]
+        yield _csv_line([*(["time"] if self._every else []), *self.columns, *marks])
+
+    def show(self, events: Iterable[Event | Interval[Row]]) -> Iterator[str]:
+        """The rows of intervals."""
+        for event in events:
+            if isinstance(event, Interval):
+                for row in event.rows:
+                    yield _csv_line([timestamp(event.time_ns), *self._cells(row)])
+
+    def end(self, loss: Loss) -> Iterator[str]:
+        """The rows of all."""
+        del loss
+        if not self._every:
+            for row in self._rows():
+                yield _csv_line(self._cells(row))
+
+    def _cells(self, row: Row) -> list[object]:
+        fields, marks = row._asdict(), self.scale.document(row.buckets)
+        cells = [fields[name] for name in self.columns]
+        return [*cells, *(marks[f"p{percent}_ns"] for percent in self.scale.percents)]
+
+
+def _csv_line(cells: Sequence[object]) -> str:
+    import csv  # which text and --help need not pay
+    import io
+
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()

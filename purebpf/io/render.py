@@ -62,7 +62,7 @@ class Json(SumJson[Request, Row]):
 
     scale = _SCALE
 
-    def document(self, event: Request) -> dict[str, object]:
+    def event_document(self, event: Request) -> dict[str, object]:
         """Every field."""
         fields = event._asdict()
         return event_document("request", fields.pop("time_ns"), fields)

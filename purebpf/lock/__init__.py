@@ -10,7 +10,8 @@
         for row in locks.rows:                   # a purebpf.lock.event.Row for each caller
             print(row.type, row.name, row.waits, row.total_ns)
 
-`UserLocks` measures those of user space in the same way; its rows are `UserRow`s.
+`UserLocks` measures those of user space in the same way; its rows are `UserRow`s, its waits
+`UserWait`s. With interval_s, `drain()` also gives a purebpf.measure.intervals.Interval for each.
 
 Names are imported when they are first used (PEP 562), so that --help answers at once.
 """
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from purebpf.lock.event import Row, Wait
     from purebpf.lock.request import Options
     from purebpf.lock.session import Locks
-    from purebpf.lock.user_event import UserRow
+    from purebpf.lock.user_event import UserRow, UserWait
     from purebpf.lock.user_session import UserLocks
 
-__all__ = ["Locks", "Options", "Row", "UserLocks", "UserRow", "Wait"]
+__all__ = ["Locks", "Options", "Row", "UserLocks", "UserRow", "UserWait", "Wait"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
@@ -39,6 +40,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "Row": "purebpf.lock.event.Row",
             "UserLocks": "purebpf.lock.user_session.UserLocks",
             "UserRow": "purebpf.lock.user_event.UserRow",
+            "UserWait": "purebpf.lock.user_event.UserWait",
             "Wait": "purebpf.lock.event.Wait",
         },
     )

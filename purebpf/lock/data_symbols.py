@@ -31,6 +31,10 @@ class DataSymbols:
         self._mappings = cache(_code_of)
         self._variables = cache(self._read)
 
+    def refresh(self) -> None:
+        """Look again at what processes have mapped."""
+        self._mappings = cache(_code_of)
+
     def name(self, pid: int, path: str, address: int) -> str:
         """`cache_lock`, or `cache+0x10` inside of it; "" where the file does not say.
 

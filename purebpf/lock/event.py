@@ -20,6 +20,8 @@ class Wait(NamedTuple):
             say: all but mutexes, and semaphores that a writer holds.
         caller: the function that asked for the lock; "": not asked for.
         stack: names of the functions, the innermost first; empty without `Options.stacks`.
+        owner_stack: the same of the owner, if it slept while it was waited for.
+        known_from: where `name` is from: as of `Row`.
     """
 
     time_ns: int
@@ -36,6 +38,8 @@ class Wait(NamedTuple):
     owner_tid: int
     caller: str
     stack: tuple[str, ...]
+    owner_stack: tuple[str, ...] = ()
+    known_from: str = ""
 
 
 class Row(NamedTuple):
@@ -49,6 +53,8 @@ class Row(NamedTuple):
         total_ns: of both.
         buckets: of nanoseconds, of those that ended: see `purebpf.results.shape.histogram`.
         stack: the kernel stack of most of its time, as in `Wait`.
+        owner_stack: the last stack of an owner that was seen, as in `Wait`.
+        known_from: where the name of a lock is from: "task", "CPU", "slab CACHE", "symbol"; "".
     """
 
     name: str
@@ -60,3 +66,5 @@ class Row(NamedTuple):
     total_ns: int
     buckets: tuple[int, ...]
     stack: tuple[str, ...]
+    owner_stack: tuple[str, ...] = ()
+    known_from: str = ""

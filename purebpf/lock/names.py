@@ -7,6 +7,7 @@ from functools import cache, cached_property
 
 from purebpf.errors import KernelError
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
+from purebpf.lock.members import SlabPlace
 from purebpf.symbols.frame import Frame, Unknown, is_of_tracepoint, spell_kernel_frame
 from purebpf.symbols.kallsyms import addresses
 from purebpf.syscall import proc
@@ -61,20 +62,32 @@ class LockNames:
     Args:
         run_queues: where each CPU has its run queue; 0: not known.
         size: bytes of one.
+        member: of a lock in an object of a slab cache, of a type; "" where nothing says which.
     """
 
-    def __init__(self, run_queues: Sequence[int], size: int) -> None:
+    def __init__(
+        self,
+        run_queues: Sequence[int],
+        size: int,
+        member: Callable[[SlabPlace, str], str] = lambda *_: "",
+    ) -> None:
         self._run_queues = run_queues
         self._size = size
+        self._member = cache(member)
 
-    def name(self, address: int, cache: str = "") -> str:
-        """What is known of a lock; its address, if nothing else is."""
+    def name(self, address: int, kind: str, slab: SlabPlace | None = None) -> tuple[str, str]:
+        """What is known of a lock, and from where; its address and "", if nothing is."""
         for cpu, start in enumerate(self._run_queues):
             if start and start <= address < start + self._size:
-                return f"run queue of CPU {cpu}"
-        if cache:
-            return f"{address:#x} in {cache}"
-        return self._variable(address) or f"{address:#x}"
+                return f"run queue of CPU {cpu}", "CPU"
+        if slab is not None:
+            place = self._member(slab, kind) or f"in {slab.cache}"
+            if place.startswith("in "):
+                return f"{address:#x} {place}", f"slab {slab.cache}"
+            return f"{place} at {address:#x}", f"slab {slab.cache}"
+        if variable := self._variable(address):
+            return variable, "symbol"
+        return f"{address:#x}", ""
 
     @cached_property
     def _symbols(self) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
-from purebpf.cli.arguments import milliseconds, positive_int
+from purebpf.cli.arguments import milliseconds, positive_int, seconds
 from purebpf.cli.event_command import EventView
 from purebpf.lock.request import GROUPINGS, TYPES, USER_TYPES, Options
 
@@ -15,7 +15,7 @@ __all__ = ["LockView", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Show which locks tasks wait for, how long, and who holds them: by caller, lock,
-process, thread, owner or cgroup. Locks of the kernel, with slow waits as they
+process, thread, owner, cgroup or stack. Locks of the kernel, with slow waits as they
 end; or with --userspace those of programs (mutexes, the GIL: futex(2))."""
 
 _EPILOG = """\
@@ -23,12 +23,14 @@ examples:
   purebpf lock 10               by the function that asks for the lock
   purebpf lock --by lock 10     by lock: inodes, run queues, mmap_lock, ...
   purebpf lock --by owner 10    who holds the locks that others wait for
-  purebpf lock --stacks 10      with the kernel stack of each caller
+  purebpf lock --stacks 10      with the kernel stacks of callers and owners
+  purebpf lock -i 1             a table each second
   purebpf lock --slower 5ms     also each wait of 5 ms or more
   purebpf lock --userspace -p 185 10   locks of a program, by its functions
   purebpf lock --userspace --stacks -p 185   who waits where, and who let go
   purebpf lock --type mutex,rwsem -p 185 --tree 10
   purebpf lock --format json -o lock.jsonl 60
+  purebpf lock --format folded -o lock.folded 10    for a flame graph
   purebpf lock -- make test     a command and its children
 
 Types: semaphore spinlock rwsem rwlock rt-mutex rwlock-rt pcpu-sem mutex; :R and
@@ -43,6 +45,9 @@ exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 
 Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.19 or
 later. docs/lock.md"""
+
+
+FORMATS = ("text", "json", "csv", "folded")
 
 
 class LockView(NamedTuple):
@@ -81,9 +86,18 @@ def build_parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--userspace", action="store_true", help="locks of programs, not of the kernel: futex(2)"
     )
-    output = event_command.add_output(made)
-    output.add_argument("--by", choices=GROUPINGS, default="caller", help="a row for each")
-    output.add_argument("--stacks", action="store_true", help="the stack below each row")
+    output = event_command.add_output(made, FORMATS)
+    output.add_argument(
+        *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
+        help="a table for each such time",
+    )  # fmt: skip
+    output.add_argument(
+        "--by", choices=GROUPINGS, default="", help="a row for each (default: caller)"
+    )
+    output.add_argument(
+        "--stacks", action="store_true",
+        help="below each row the stack of the wait, and of who held the lock or let go",
+    )  # fmt: skip
     output.add_argument(
         "--hist", dest="histogram", action="store_true", help="a histogram below each row"
     )
@@ -99,7 +113,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
-    """What --userspace does not go with."""
+    """What --userspace and folded stacks do not go with."""
+    if parsed.format == "folded" and parsed.by not in ("", "stack"):
+        made.error(f"--format folded has a line for each stack: --by {parsed.by} excludes it")
+    if parsed.format == "folded" and parsed.interval_s is not None:
+        made.error("--format folded is of the whole run: -i excludes it")
+    if parsed.format == "csv" and parsed.slower_ms is not None:
+        made.error("--format csv has rows only: --slower excludes it")
+    parsed.by = parsed.by or ("stack" if parsed.format == "folded" else "caller")
     known = (
         USER_TYPES if parsed.userspace else {*TYPES, *(name.partition(":")[0] for name in TYPES)}
     )
@@ -110,10 +131,6 @@ def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
                 f"unknown type of lock {name!r} (known: "
                 f"{', '.join(USER_TYPES if parsed.userspace else TYPES)}{suffix})"
             )
-    if parsed.userspace and parsed.slower_ms is not None:
-        made.error("--slower is for locks of the kernel: waits with --userspace are added up only")
-    if parsed.userspace and parsed.cpus:
-        made.error("-C is for locks of the kernel: a thread that sleeps in futex(2) has no CPU")
 
 
 def _types(text: str) -> tuple[str, ...]:

@@ -1,19 +1,19 @@
-"""Waits for locks and their sums as text or JSON. Pure."""
+"""Waits for locks and their sums as text, JSON, CSV or folded stacks. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Never
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from purebpf.cli.event_lines import clock, event_document
-from purebpf.cli.event_sums import SumJson, SumText
+from purebpf.cli.event_sums import SumCsv, SumJson, SumText
 from purebpf.lock.event import Row, Wait
-from purebpf.lock.user_event import UserRow
+from purebpf.lock.user_event import UserRow, UserWait
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 
-__all__ = ["Json", "Text", "UserJson", "UserText"]
+__all__ = ["Csv", "Folded", "Json", "Text", "UserCsv", "UserJson", "UserText"]
 
 _EVENTS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TYPE':11} {'TOOK':>7} LOCK"
 Others = Callable[[], Mapping[str, tuple[int, int]]]
@@ -30,6 +30,7 @@ class Text(SumText[Wait, Row]):
         """A wait and its stack."""
         yield _line(event)
         yield from _stack(event.stack)
+        yield from _owner_stack(event.owner_stack)
 
     def header(self) -> str:
         """The names of the table's columns."""
@@ -45,10 +46,11 @@ class Text(SumText[Wait, Row]):
             f"{average:>7}{self.scale.columns(row.buckets)} {typed}{printable(self._name(row))}"
         )
         yield from _stack(row.stack)
+        yield from _owner_stack(row.owner_stack)
 
     @property
     def _is_typed(self) -> bool:
-        return self.by in ("caller", "lock")
+        return self.by in ("caller", "stack", "lock")
 
     def _name(self, row: Row) -> str:
         if self.by == "owner":
@@ -59,16 +61,22 @@ class Text(SumText[Wait, Row]):
 class Json(SumJson[Wait, Row]):
     """An object for each slow wait, then the sums."""
 
-    def document(self, event: Wait) -> dict[str, object]:
+    def event_document(self, event: Wait) -> dict[str, object]:
         """Every field."""
         fields = event._asdict()
         return event_document("wait", fields.pop("time_ns"), fields)
 
 
-class UserText(SumText[Never, UserRow]):
-    """A table of waits in user space at the end, and what it leaves out."""
+class Csv(SumCsv[Wait, Row]):
+    """A line for each row."""
 
-    events_header = ""
+    columns = ("name", "type", "pid", "tid", "waits", "open", "total_ns", "known_from")
+
+
+class UserText(SumText[UserWait, UserRow]):
+    """As `Text`, of waits in user space, and what is left out."""
+
+    events_header = _EVENTS
     empty = "no waits"
 
     def __init__(
@@ -77,9 +85,15 @@ class UserText(SumText[Never, UserRow]):
         super().__init__(rows, by, **details)
         self._others = others
 
-    def event_lines(self, event: Never) -> Iterator[str]:
-        """None: waits are added up."""
-        raise AssertionError(event)
+    def event_lines(self, event: UserWait) -> Iterator[str]:
+        """A wait and its stacks."""
+        held = f", held by {event.owner_tid}" if event.owner_tid else ""
+        what = f"{event.name} in {event.caller or '[unknown]'}{held}"
+        yield _columns(event, what)
+        yield from _stack(event.stack)
+        if event.waker:
+            yield f"{'':8}woken {in_unit(event.wake_ns)} before, from:"
+            yield from _stack(event.waker)
 
     def header(self) -> str:
         """The names of the table's columns."""
@@ -119,12 +133,54 @@ class UserText(SumText[Never, UserRow]):
             yield f"not shown: {', '.join(parts)} (--type {names})\n"
 
 
-class UserJson(SumJson[Never, UserRow]):
-    """The sums of waits in user space."""
+class UserJson(SumJson[UserWait, UserRow]):
+    """As `Json`, of waits in user space."""
 
-    def document(self, event: Never) -> dict[str, object]:
-        """None: waits are added up."""
-        raise AssertionError(event)
+    def event_document(self, event: UserWait) -> dict[str, object]:
+        """Every field."""
+        fields = event._asdict()
+        return event_document("wait", fields.pop("time_ns"), fields)
+
+
+class UserCsv(SumCsv[UserWait, UserRow]):
+    """A line for each row of waits in user space."""
+
+    columns = (
+        *("name", "type", "pid", "tid", "address", "waits", "open", "total_ns", "timeouts"),
+        *("woken", "wake_ns", "most_waiting", "handed_on"),
+    )
+
+
+class Folded:
+    """A line for each stack that was waited in, with the microseconds.
+
+    Args:
+        rows: the sums, once the run is over; by stack.
+    """
+
+    def __init__(self, rows: Callable[[], Sequence[Row] | Sequence[UserRow]]) -> None:
+        self._rows = rows
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """Nothing."""
+        del width
+        return ()
+
+    def show(self, events: Iterable[object]) -> Iterable[str]:
+        """Nothing."""
+        del events
+        return ()
+
+    def end(self, loss: Loss) -> Iterator[str]:
+        """The lines; the last frame is the type of the lock."""
+        del loss
+        sums: dict[str, int] = {}
+        for row in self._rows():
+            names = (*(reversed(row.stack) if row.stack else [row.name]), f"[{row.type}]")
+            line = ";".join(printable(name).replace(";", ":") for name in names)
+            sums[line] = sums.get(line, 0) + row.total_ns
+        for line, total_ns in sums.items():
+            yield f"{line} {round(total_ns / 1000)}\n"
 
 
 def _name_task(by: str, row: Row | UserRow) -> str:
@@ -141,6 +197,10 @@ def _line(event: Wait) -> str:
         what += f" in {event.caller}"
     if event.owner:
         what += f", held by {event.owner} ({event.owner_tid})"
+    return _columns(event, what)
+
+
+def _columns(event: Wait | UserWait, what: str) -> str:
     return (
         f"{clock(event.time_ns)} {event.pid:>7} {printable(event.comm):15} {event.type:11} "
         f"{in_unit(event.took_ns):>7} {printable(what)}"
@@ -150,3 +210,9 @@ def _line(event: Wait) -> str:
 def _stack(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         yield f"{'':10}{printable(name)}"
+
+
+def _owner_stack(names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield f"{'':8}held in:"
+        yield from _stack(names)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["GROUPINGS", "TYPES", "USER_TYPES", "Options", "type_bits", "type_name"]
+__all__ = ["GROUPINGS", "TYPES", "USER_TYPES", "Options", "slower_ns", "type_bits", "type_name"]
 
-GROUPINGS = ("caller", "lock", "process", "thread", "owner", "cgroup")
-"""enum grouping of bpf_src/lock.bpf.c."""
+GROUPINGS = ("caller", "lock", "process", "thread", "owner", "cgroup", "stack")
+"""enum grouping of bpf_src/lock.bpf.c; "stack" is there what "caller" is."""
 
 TYPES = {
     "semaphore": 0,
@@ -50,7 +50,9 @@ class Options(NamedTuple):
     `by` is one of GROUPINGS, with room for so many `rows`; `types` are names of TYPES, without
     their `:R` and `:W` both. Waits of `slower_ms` or more are events of their own; None: none is.
     `userspace`: locks of user space, not the kernel's; `types` are then of USER_TYPES. `stacks`:
-    rows and events have the stack of the wait, of the kernel or, with `userspace`, of user space.
+    rows and events have the stack of the wait, of the kernel or, with `userspace`, of user space,
+    and what is known of the thread that it waited for.
+    `interval_s`: the rows of each such time are events as well; None: not.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: children of
     `pids` count, too.
     """
@@ -66,6 +68,7 @@ class Options(NamedTuple):
     slower_ms: float | None = None
     stacks: bool = False
     userspace: bool = False
+    interval_s: float | None = None
     duration_s: float | None = None
     command: tuple[str, ...] = ()
 
@@ -84,3 +87,8 @@ def type_bits(types: tuple[str, ...]) -> int:
         for name, flags in TYPES.items()
         if name in types or name.partition(":")[0] in types
     )
+
+
+def slower_ns(slower_ms: float | None) -> int:
+    """From when on a wait is an event of its own."""
+    return (1 << 64) - 1 if slower_ms is None else round(slower_ms * 1e6)

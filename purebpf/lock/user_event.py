@@ -4,9 +4,39 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["UserRow"]
+__all__ = ["UserRow", "UserWait"]
 
 _QUEUE = 3
+
+
+class UserWait(NamedTuple):
+    """A wait for a lock of user space that ended.
+
+    Attributes:
+        time_ns: of its end, since 1970.
+        pid, tid, comm: the thread that waited.
+        type: one of `purebpf.lock.request.USER_TYPES`.
+        lock: its address in the process; `name` says what lies there.
+        took_ns: how long the thread slept.
+        owner_tid: who held a mutex of glibc when the wait began; 0: not known.
+        wake_ns: from the call of who let go to the end of the wait; 0: not seen.
+        caller: the function that asked for the lock.
+        stack, waker: names of functions, as of `UserRow`.
+    """
+
+    time_ns: int
+    pid: int
+    tid: int
+    comm: str
+    type: str
+    lock: int
+    name: str
+    took_ns: int
+    owner_tid: int
+    wake_ns: int
+    caller: str
+    stack: tuple[str, ...]
+    waker: tuple[str, ...]
 
 
 class UserRow(NamedTuple):

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
+from purebpf.btf.codec.codecs import codec
 from purebpf.kernel.instruments.stack_tracer import StackRequest, StackTracer
+from purebpf.kernel.rings.ring_buffer import RingBuffer
 
-__all__ = ["FutexSum", "FutexTracer", "futex_request"]
+__all__ = ["FutexSum", "FutexTracer", "SlowWait", "futex_request"]
 
 _PROGRAMS = ("on_call_end", "on_call")
 """In this order the end of each wait that begins is seen."""
@@ -51,6 +53,28 @@ class FutexSum(NamedTuple):
     buckets: tuple[int, ...]
 
 
+class SlowWait(NamedTuple):
+    """One wait.
+
+    Attributes:
+        time_ns: of its end, on CLOCK_MONOTONIC.
+        owner: as of `FutexSum`.
+        stack, waker_stack: numbers, as of `FutexSum`.
+        wake_ns: from the waker's call to the end; 0: it was not seen.
+    """
+
+    time_ns: int
+    took_ns: int
+    comm: str
+    pid: int
+    tid: int
+    owner: int
+    address: int
+    stack: int
+    waker_stack: int
+    wake_ns: int
+
+
 class FutexTracer(StackTracer):
     """Traces what `futex_request` asks for, from `start()` to `stop()`."""
 
@@ -58,6 +82,27 @@ class FutexTracer(StackTracer):
         """Attach to the ends and starts of system calls."""
         for name in _PROGRAMS:
             links.enter_context(self._object.programs[name].attach())
+        slow_waits = self.maps["slow_waits"]
+        assert slow_waits.btf is not None
+        (type_id,) = slow_waits.btf.find("slow_wait")
+        self._slow_wait = codec(slow_waits.btf, type_id)
+        ring: Any = RingBuffer(slow_waits, bytes)  # outlives the links: it is read after the end
+        self._ring: RingBuffer = ring
+
+    def slow_waits(self) -> Iterator[SlowWait]:
+        """The waits of `slower_ns` and more that ended since the last call."""
+        for data in self._ring.drain():
+            wait = self._slow_wait.decode(data)
+            key = wait.key
+            yield SlowWait(
+                *(wait.time_ns, wait.took_ns, wait.comm, key.tgid, key.tid, key.owner),
+                *(key.address, key.stack, wait.waker_stack, wait.wake_ns),
+            )
+
+    def close(self) -> None:
+        """Detach and unload; again is harmless."""
+        self._ring.close()
+        super().close()
 
     def sums(self) -> Iterator[FutexSum]:
         """What was counted, and the waits that have not ended.

@@ -83,7 +83,7 @@ class StackTracer(Closing, ABC):
         self._tickets = Tickets()
         self._tree: process_tree.ProcessTree | None = None
         with ExitStack() as stack:
-            asked = whose._replace(command_pid=0, cpus=())
+            asked = whose._replace(command_pid=0)
             spec = asked.apply(objects.spec(request.object).only(*request.programs))
             spec = spec.set(
                 **request.settings,

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.lock import Locks, Options, Row, Wait
+from purebpf.measure.intervals import Interval
 from tests.support.environment import run
 from tests.support.programs.held_lock import PROGRAM, has_userfaultfd
 
@@ -52,8 +54,8 @@ class Held:
 
 
 @contextmanager
-def held(waiters: int = WAITERS, hold_s: float = 0.1) -> Iterator[Held]:
-    words = [sys.executable, str(PROGRAM), str(waiters), str(hold_s)]
+def held(waiters: int = WAITERS, hold_s: float = 0.1, file: Path | None = None) -> Iterator[Held]:
+    words = [sys.executable, str(PROGRAM), str(waiters), str(hold_s), *([file] if file else [])]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -123,6 +125,79 @@ def test_waits_that_last_are_open():
     assert not ending.loss.any
     assert (row.waits, row.open) == (0, WAITERS)
     assert row.total_ns > WAITERS * 100_000_000
+
+
+@pytest.mark.skipif(
+    not kernel_btf().find("bpf_task_from_pid"), reason="no bpf_task_from_pid: Linux 6.2 and later"
+)
+def test_stacks_lead_to_the_wait_and_to_the_owner():
+    with held(hold_s=0.02) as program:
+        rows, events, _ = measure(Options(by="owner", stacks=True, slower_ms=10), program)
+    row = of_pipe(rows)
+    assert any("pipe_read" in name for name in row.stack)
+    assert any("handle_userfault" in name for name in row.owner_stack)
+    assert {event.owner_stack for event in events} == {row.owner_stack}
+
+
+@pytest.mark.skipif(
+    not kernel_btf().find("bpf_get_kmem_cache"), reason="no bpf_get_kmem_cache: Linux 6.13"
+)
+def test_a_lock_in_a_slab_object_is_named_by_its_member(tmp_path):
+    options = Options(by="lock", types=("mutex",), slower_ms=10)
+    with (
+        held(hold_s=0.02, file=tmp_path / "file") as program,
+        Locks(options._replace(pids=(program.pid,))) as locks,
+    ):
+        program.hold()
+        program.give()
+        ending = locks.stop()
+    row = of_pipe(locks.rows)
+    name, _, address = row.name.partition(" at ")
+    assert name == "file.f_pos_lock"
+    assert row.known_from == "slab filp"
+    assert {(event.name, event.known_from) for event in ending.events} == {
+        (row.name, row.known_from)
+    }
+    assert {f"{event.lock:#x}" for event in ending.events} == {address}
+
+
+def test_intervals_add_up_to_all():
+    with held() as program:
+        options = Options(pids=(program.pid,), types=("mutex",), interval_s=0.1)
+        events: list[object] = []
+        with Locks(options) as locks:
+            program.hold()
+            while len(events) < 2:
+                assert not locks.wait()
+                events += locks.drain()
+            program.give()
+            ending = locks.stop()
+    intervals = [event for event in (*events, *ending.events) if isinstance(event, Interval)]
+    assert len(intervals) > 2
+    row = of_pipe(locks.rows)
+    parts = [part for interval in intervals for part in interval.rows if part.name == row.name]
+    assert sum(part.total_ns for part in parts) == row.total_ns
+    assert sum(part.waits for part in parts) == row.waits == WAITERS
+    assert [part.open for part in parts] == [WAITERS] * (len(parts) - 1) + [0]
+
+
+def test_each_stack_has_a_line(tmp_path):
+    path = tmp_path / "folded"
+    with held() as program:
+        words = ["lock", "-p", str(program.pid), "--format", "folded", "-o", str(path)]
+        with subprocess.Popen(
+            [sys.executable, "-P", "-m", "purebpf", *words], stderr=subprocess.PIPE
+        ) as tracer:
+            assert tracer.stderr
+            assert b"Measuring" in tracer.stderr.readline()
+            program.hold()
+            program.give()
+            tracer.terminate()
+            assert b"lost: nothing" in tracer.stderr.read()
+    (line,) = [line for line in path.read_text().splitlines() if "pipe_read;" in line]
+    stack, _, took_us = line.rpartition(" ")
+    assert stack.endswith(";[mutex]")
+    assert int(took_us) > WAITERS * 100_000
 
 
 def test_other_types_are_left_out():

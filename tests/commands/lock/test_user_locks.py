@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.lock import Options, UserLocks, UserRow
+from purebpf.lock import Options, UserLocks, UserRow, UserWait
+from purebpf.measure.intervals import Interval
 from tests.support.environment import ROOT, run
 
 pytestmark = pytest.mark.needs(
@@ -157,6 +158,72 @@ def test_stacks_lead_to_the_wait_and_to_who_let_go(program):
     assert "give" in row.waker
 
 
+def test_slow_waits_are_shown_one_by_one(program):
+    with held(program, "mutex") as process:
+        options = Options(pids=(process.pid,), slower_ms=0, stacks=True)
+        with UserLocks(options) as locks:
+            process.hold()
+            process.give()
+            ending = locks.stop()
+    assert not ending.loss.any
+    (row,) = locks.rows
+    waits = [event for event in ending.events if isinstance(event, UserWait)]
+    assert sum(wait.took_ns for wait in waits) == row.total_ns
+    assert {(wait.pid, wait.type, wait.caller) for wait in waits} == {
+        (process.pid, "mutex", "wait_here")
+    }
+    assert {wait.name for wait in waits} == {"mutex in user_locks"}
+    assert len({wait.tid for wait in waits}) == THREADS
+    assert process.pid in {wait.owner_tid for wait in waits}
+    assert all("wait_here" in wait.stack for wait in waits)
+    assert any("give" in wait.waker for wait in waits)
+
+
+def test_waits_that_are_not_slow_are_added_up_only(program):
+    with (
+        held(program, "mutex") as process,
+        UserLocks(Options(pids=(process.pid,), slower_ms=100_000)) as locks,
+    ):
+        process.hold()
+        process.give()
+        ending = locks.stop()
+    assert ending.events == ()
+    assert sum(row.waits for row in locks.rows) == THREADS
+
+
+def test_waits_begin_on_the_cpus_that_are_asked_for(program):
+    here, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        pytest.skip("one CPU")
+    for cpu, waits in ((here, THREADS), (others[0], 0)):
+        with held(program, "mutex") as process:
+            os.sched_setaffinity(process.pid, {here})
+            with UserLocks(Options(pids=(process.pid,), cpus=(cpu,))) as locks:
+                process.hold()
+                process.give()
+                locks.stop()
+        assert sum(row.waits for row in locks.rows) == waits
+
+
+def test_intervals_add_up_to_all(program):
+    with (
+        held(program, "mutex") as process,
+        UserLocks(Options(pids=(process.pid,), interval_s=0.1)) as locks,
+    ):
+        process.hold()
+        events: list[object] = []
+        while len(events) < 2:
+            assert not locks.wait()
+            events += locks.drain()
+        process.give()
+        ending = locks.stop()
+    (row,) = locks.rows
+    intervals = [event for event in (*events, *ending.events) if isinstance(event, Interval)]
+    rows = [part for interval in intervals for part in interval.rows]
+    assert sum(part.total_ns for part in rows) == row.total_ns
+    assert sum(part.waits for part in rows) == row.waits == THREADS
+
+
 def test_waits_for_work_are_added_up_apart(program):
     with held(program, "condition") as process, UserLocks(Options(pids=(process.pid,))) as locks:
         began_ns = time.monotonic_ns()
@@ -193,8 +260,9 @@ def test_json_has_every_field(program):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--userspace", "--slower", "5"), "--slower is for locks of the kernel"),
-        (("--userspace", "-C", "0"), "-C is for locks of the kernel"),
+        (("--format", "folded", "--by", "owner"), "--by owner excludes it"),
+        (("--format", "folded", "-i", "1"), "-i excludes it"),
+        (("--format", "csv", "--slower", "1"), "--slower excludes it"),
         (("--userspace", "--type", "rwsem"), "unknown type of lock 'rwsem'"),
         (("--type", "GIL"), "others with --userspace"),
     ],

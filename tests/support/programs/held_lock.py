@@ -1,7 +1,8 @@
 """A lock of the kernel that one thread holds for as long as a test likes, and others wait for.
 
 A thread reads from a pipe into memory that userfaultfd(2) watches: it holds the pipe's mutex until
-the page is given. The threads that read from the same pipe then wait for that mutex.
+the page is given. The threads that read from the same pipe then wait for that mutex. With a third
+argument it writes the memory to that file, and holds the mutex of the position in it.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ def _give_page(fd: int, page: int) -> None:
     fcntl.ioctl(fd, _COPY, bytearray(request))
 
 
-def _read(pipe: int, address: int) -> None:
-    assert _LIBC.read(pipe, ctypes.c_void_p(address), ctypes.c_size_t(1)) == 1
+def _pass(call: str, fd: int, address: int) -> None:
+    assert getattr(_LIBC, call)(fd, ctypes.c_void_p(address), ctypes.c_size_t(1)) == 1
 
 
-def _begin(pipe: int, address: int) -> threading.Thread:
-    """A thread that reads a byte, once it sleeps."""
-    thread = threading.Thread(target=_read, args=(pipe, address))
+def _begin(call: str, fd: int, address: int) -> threading.Thread:
+    """A thread that reads or writes a byte, once it sleeps."""
+    thread = threading.Thread(target=_pass, args=(call, fd, address))
     thread.start()
     while thread.native_id is None or not _sleeps(thread.native_id):
         time.sleep(0.001)
@@ -66,23 +67,27 @@ def _begin(pipe: int, address: int) -> threading.Thread:
 
 
 def _sleeps(tid: int) -> bool:
-    """Whether it waits in read(2)."""
-    inside = Path(f"/proc/self/task/{tid}/syscall").read_text(encoding="ascii").startswith("0 ")
+    """Whether it waits in read(2) or write(2)."""
+    call = Path(f"/proc/self/task/{tid}/syscall").read_text(encoding="ascii")
+    inside = call.startswith(("0 ", "1 "))
     state = Path(f"/proc/self/task/{tid}/stat").read_text(encoding="ascii").rpartition(") ")[2][0]
     return inside and state in "DS"
 
 
-def main(waiters: int, hold_s: float) -> None:
+def main(waiters: int, hold_s: float, path: str = "") -> None:
     """Hold the lock; print the holder's tid, and from and until when all waited, in ns."""
     uffd, page = _watched_page()
-    pipe, end = os.pipe()
-    os.write(end, b"x" * (waiters + 1))
+    if path:
+        call, fd = "write", os.open(path, os.O_WRONLY | os.O_CREAT)
+    else:
+        call, (fd, end) = "read", os.pipe()
+        os.write(end, b"x" * (waiters + 1))
     print("ready", flush=True)
     sys.stdin.readline()
     began_ns = time.monotonic_ns()
-    holder = _begin(pipe, page)
+    holder = _begin(call, fd, page)
     buffer = ctypes.create_string_buffer(1)
-    threads = [_begin(pipe, ctypes.addressof(buffer)) for _ in range(waiters)]
+    threads = [_begin(call, fd, ctypes.addressof(buffer)) for _ in range(waiters)]
     waiting_ns = time.monotonic_ns()
     time.sleep(hold_s)
     given_ns = time.monotonic_ns()
@@ -96,4 +101,4 @@ def main(waiters: int, hold_s: float) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]))
+    main(int(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:])

@@ -11,7 +11,7 @@ from tests.support.command_line import asking
 
 ALL = """\
 -p 12,13 --tree -C 0-1 -G /sys/fs/cgroup --slower 2.5 --type mutex,rwsem:W --by owner --hist
---stacks -E 5 --rows 9 --format json -o out --strict 7"""
+--stacks -i 2 -E 5 --rows 9 --format json -o out --strict 7"""
 
 
 def test_nothing_is_every_lock_by_caller() -> None:
@@ -30,6 +30,7 @@ def test_every_option_becomes_its_field() -> None:
         by="owner",
         histogram=True,
         stacks=True,
+        interval_s=2.0,
         most=5,
         rows=9,
         duration_s=7.0,
@@ -55,6 +56,11 @@ def test_wrong_options_are_reported(
     with pytest.raises(SystemExit, match="2"):
         parse(line.split())
     assert said in capsys.readouterr().err
+
+
+def test_folded_stacks_are_rows_by_stack() -> None:
+    options, view, _ = parse(["--format", "folded"])
+    assert (options.by, view.format) == ("stack", "folded")
 
 
 def test_a_type_without_its_letter_is_both() -> None:

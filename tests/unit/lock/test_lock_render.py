@@ -10,7 +10,8 @@ import pytest
 
 from purebpf.cli.event_lines import timestamp
 from purebpf.lock.event import Row, Wait
-from purebpf.lock.render import Json, Text
+from purebpf.lock.render import Csv, Folded, Json, Text
+from purebpf.measure.intervals import Interval
 from purebpf.results import Cause, Loss
 from purebpf.results.shape.histogram import BUCKETS
 
@@ -83,6 +84,50 @@ def test_only_the_heaviest_rows_are_shown() -> None:
 def test_waits_that_are_all_open_have_no_percentiles() -> None:
     row = ROW._replace(waits=0, open=1, buckets=())
     assert text("caller", row, histogram=True)[-1].split()[2:8] == [*("120", "ms") * 2, "-", "-"]
+
+
+def test_owners_are_below_those_who_wait() -> None:
+    row = ROW._replace(stack=("down_write",), owner_stack=("vfs_rename",))
+    assert text("owner", row)[-3:] == [
+        *("          down_write", "        held in:", "          vfs_rename"),
+    ]
+
+
+def test_intervals_are_tables_with_the_time() -> None:
+    interval = Interval(WAIT.time_ns, 1.0, (ROW,))
+    printer = Text(lambda: (ROW, ROW), "caller", every=True)
+    lines = "".join((*printer.begin(None), *printer.show([interval]), *printer.end(LOSS)))
+    assert lines == "\n22:13:20.123\n" + "".join(f"{line}\n" for line in GOLDEN.splitlines()[-2:])
+    (document,) = map(json.loads, Json(lambda: (), "caller").show([interval]))
+    assert (document["event"], document["elapsed_s"]) == ("interval", 1.0)
+    assert document["rows"][0]["p99_ns"] == 13_631_488
+
+
+def test_csv_has_a_line_for_each_row() -> None:
+    row = ROW._replace(name='run "queue", of CPU 1', known_from="CPU")
+    printer = Csv(lambda: (row,))
+    lines = "".join((*printer.begin(None), *printer.show([WAIT]), *printer.end(LOSS)))
+    assert lines == (
+        "name,type,pid,tid,waits,open,total_ns,known_from,p50_ns,p99_ns\n"
+        '"run ""queue"", of CPU 1",rwsem:W,0,0,10,2,120000000,CPU,13312,13631488\n'
+    )
+    printer = Csv(lambda: (row,), every=True)
+    interval = Interval(WAIT.time_ns, 1.0, (ROW,))
+    header, line = "".join(
+        (*printer.begin(None), *printer.show([interval]), *printer.end(LOSS))
+    ).splitlines()
+    assert header.startswith("time,name,")
+    assert line.startswith("2023-11-14T22:13:20.123456789Z,vm_mmap_pgoff,")
+
+
+def test_folded_stacks_end_with_the_type() -> None:
+    row = ROW._replace(stack=("down_write", "a;b"))
+    printer = Folded(lambda: (row, row._replace(type="mutex"), row, ROW))
+    assert "".join((*printer.begin(None), *printer.show([WAIT]), *printer.end(LOSS))) == (
+        "a:b;down_write;[rwsem:W] 240000\n"
+        "a:b;down_write;[mutex] 120000\n"
+        "vm_mmap_pgoff;[rwsem:W] 120000\n"
+    )
 
 
 def test_json_has_every_field() -> None:
