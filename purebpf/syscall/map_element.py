@@ -24,7 +24,10 @@ from purebpf.syscall.map_sizes import Sizes, read_sizes
 __all__ = ["Element", "Elements", "Errno", "Write"]
 
 Write = Callable[[bytearray, Any], object]
-"""Puts a value into a buffer of its size; an exception it raises ends the call."""
+"""Puts a value into a buffer of its size; an exception it raises ends the call.
+
+What it returns is kept until the call has ended: a descriptor that the bytes name.
+"""
 
 _LOOKUP = int(bpf_cmd.BPF_MAP_LOOKUP_ELEM)
 _UPDATE = int(bpf_cmd.BPF_MAP_UPDATE_ELEM)
@@ -215,7 +218,7 @@ class Elements:
         if was_closed:
             self._refuse(element)
         try:
-            write(element.key, key)
+            _kept = write(element.key, key)
             if backend.door is element.door and flags == element.flags:
                 result = element.look_up_now() and -get_errno()
             else:
@@ -245,7 +248,7 @@ class Elements:
         if was_closed:
             self._refuse(element)
         try:
-            write_key(element.key, key)
+            _kept = write_key(element.key, key)
             write_value(element.value, value)
             if backend.door is element.door and flags == element.flags:
                 return element.update_now() and -get_errno()

@@ -21,6 +21,7 @@ from purebpf.btf.codec.values import (
     Enumeration,
     FloatingPoint,
     Integer,
+    KernelPointer,
     WideInteger,
 )
 from purebpf.btf.types import kinds
@@ -32,6 +33,9 @@ from purebpf.errors import FormatError
 __all__ = ["Codec", "codec"]
 
 _TAGGED = frozenset({Kind.STRUCT, Kind.UNION, Kind.ENUM, Kind.ENUM64})
+
+_KPTRS = frozenset({"kptr", "kptr_untrusted", "percpu_kptr"})
+"""Tags of pointers that the kernel keeps: btf_get_field_type (kernel/bpf/btf.c)."""
 
 _VALUES_PER_BYTE = 64
 """Most values that one byte may be decoded to; unions of unions double with every level."""
@@ -101,7 +105,8 @@ class _Builder:
             case kinds.Int():
                 return self._integer(c_type, btf_type)
             case kinds.Ptr():
-                return Integer(c_type, self.btf.pointer_size, self.order, signed=False)
+                kind = KernelPointer if self._is_kptr(btf_type.type_id) else Integer
+                return kind(c_type, self.btf.pointer_size, self.order, signed=False)
             case kinds.Enum() | kinds.Enum64():
                 values = {enumerator.name: enumerator.value for enumerator in btf_type.values}
                 return Enumeration(
@@ -125,6 +130,10 @@ class _Builder:
                 return self.build(btf_type.type_id, name)
             case _:
                 raise self.error(type_id, "has no size")
+
+    def _is_kptr(self, type_id: int) -> bool:
+        target = self.btf.type(type_id) if type_id else None
+        return isinstance(target, kinds.TypeTag) and target.name in _KPTRS
 
     def _integer(self, c_type: str, integer: kinds.Int) -> Codec:
         if integer.size not in INTEGER_CODES:

@@ -66,6 +66,7 @@ class StructCodec(Codec):
     ) -> None:
         size = layout.format.size
         super().__init__(c_type, size, f"{size}s", order)
+        self.of_kernel = c_type in _OF_THE_KERNEL
         self._layout = layout
         self._tail = tail
         self.weight = layout.weight
@@ -189,12 +190,12 @@ class StructCodec(Codec):
 
     def to_slot(self, value: Any) -> Any:
         """As `Codec.to_slot`; a lock, timer or the like that is not given is zero."""
-        if value is None and self.c_type in _OF_THE_KERNEL:
+        if value is None and self.of_kernel:
             return bytes(self.size)
         return super().to_slot(value)
 
     def lower(self, value: Any) -> bytes:
-        """A record, a mapping, a named tuple or a sequence of all fields."""
+        """A record, a mapping, a named tuple or a sequence of all fields, or of the program's."""
         values = self._spread(value)
         if self._tail:
             *values, elements = values
@@ -212,6 +213,10 @@ class StructCodec(Codec):
             return self._by_name(dict(zip(value._fields, value, strict=True)))
         if isinstance(value, (tuple, list)):
             if len(value) != len(self.names):
+                kernels = [place.codec.of_kernel for place in self.places()]
+                if any(kernels) and len(value) == kernels.count(False):
+                    given = iter(value)
+                    return [None if kept else next(given) for kept in kernels]
                 problem = f"{shown(value)} has {len(value)} values for {len(self.names)} fields"
                 raise Misfit(self.c_type, f"{problem}: {', '.join(self.names)}")
             return value

@@ -83,9 +83,11 @@ class Codec:
         pack_slot: a slot as bytes.
         takes_bytes: whether bytes of another size mean something.
         plain: the class of values that are their own slot, or None.
+        of_kernel: whether the kernel copies it neither into a map's value nor out of it.
     """
 
     takes_bytes = False
+    of_kernel = False
     plain: type | None = None
     convert: Callable[[Any], Any] | None = None
 
@@ -230,6 +232,16 @@ class Integer(Codec):
     def lower(self, value: Any) -> int:
         """An int in range; anything with `__index__`, so enums and bools too."""
         return check_int(self.c_type, value, self.low, self.high)
+
+
+class KernelPointer(Integer):
+    """A kptr: a reference that the kernel keeps in a map's value, zero where it is not given."""
+
+    of_kernel = True
+
+    def to_slot(self, value: Any) -> Any:
+        """As `Codec.to_slot`."""
+        return 0 if value is None else super().to_slot(value)
 
 
 class WideInteger(Codec):

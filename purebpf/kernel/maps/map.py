@@ -44,7 +44,9 @@ class Map(MapHandle, MutableMapping[K, V]):
     Per-CPU values are tuples with a value for each possible CPU, in the order of
     `purebpf.kernel.host.cpus.possible()`. In a map of maps, a value is a `Map`: put one in, and
     close what comes out. A stack trace is a tuple of addresses (`purebpf.kernel.maps.map_stacks`).
-    Descriptors may be given as numbers or as anything with `fileno()`.
+    Descriptors may be given as numbers or as anything with `fileno()`. The keys of task storage are
+    process and thread ids, or pidfds with `fileno()`; those of cgroup and inode storage may
+    be paths.
 
     Programs may change the map at any time: iterating never ends in an endless loop, see
     `purebpf.kernel.maps.map_bulk`. `items()` and `values()` read in bulk and `len()` counts, O(n):
@@ -99,7 +101,7 @@ class Map(MapHandle, MutableMapping[K, V]):
             if self.type == bpf_map_type.BPF_MAP_TYPE_BLOOM_FILTER:
                 element.value[:] = store.encode_value(key)
             else:
-                element.key[:] = store.encode_key(key)
+                _kept = element.key[:] = store.encode_key(key)  # descriptors too
             result = element.lookup()
         finally:
             store.elements.give(element)

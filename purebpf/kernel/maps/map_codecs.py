@@ -186,7 +186,9 @@ def key_codec(
     if not size:
         return NoKeys(map_type)
     if map_type in map_traits.FD_KEYS and size == Index.size:
-        return Handle(size)
+        from purebpf.kernel.maps.map_owners import Owners
+
+        return Owners(map_type)
     typed = _codec_of_type(btf, type_id, size, key=True, text=text)
     if typed is None:
         typed = Index() if map_type in map_traits.INDEXED and size == Index.size else Bytes(size)

@@ -85,7 +85,7 @@ FD_KEYS = frozenset(
         t.BPF_MAP_TYPE_CGRP_STORAGE,
     }
 )
-"""The key is a descriptor: a socket, a file, a pidfd, a cgroup directory."""
+"""The kernel takes a descriptor as key: a socket, a file, a pidfd, a cgroup directory."""
 
 ENDLESS = RINGS | FD_KEYS | KEYLESS | {t.BPF_MAP_TYPE_ARENA}
 """The keys cannot be listed."""

@@ -81,7 +81,22 @@ def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
         raise NotSupportedError(what, reason)
     place = f"module {module!r}" if module else "this kernel"
     reason = f"{place} does not have {word} {function!r} ({name} is not in its BTF)"
+    if not module and (similar := _similar(section.btf_prefix, function, kind)):
+        reason += f"; similar: {', '.join(similar)}"
     raise NotSupportedError(what, reason)
+
+
+def _similar(prefix: str, function: str, kind: Kind) -> list[str]:
+    """Targets in vmlinux that are spelled alike; of functions, those that begin alike."""
+    import re
+    from difflib import get_close_matches
+
+    btf = kernel_btf()
+    start = "" if prefix else re.escape(function[:2])
+    pattern = rf"(?<=\0){prefix}({start}\w+)(?=\0)".encode()
+    names = [name.decode() for name in re.findall(pattern, btf.data)]
+    close = get_close_matches(function, names, n=6)
+    return [name for name in close if btf.find(prefix + name, kind)][:3]
 
 
 def function_target(program: ProgramSpec, target: Program) -> AttachTarget:

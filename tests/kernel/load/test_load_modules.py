@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
+from purebpf import asm
 from purebpf.btf.types.kinds import Kind, Struct
 from purebpf.btf.types.parse import Btf
 from purebpf.kernel.types.btf_modules import Modules
@@ -133,3 +134,23 @@ def test_a_module_that_does_not_have_the_function():
         purebpf.NotSupportedError, match="module 'nf_tables' does not have function 'nf_c"
     ):
         purebpf.load(spec)
+
+
+@pytest.mark.parametrize(
+    ("section", "meant"),
+    [
+        ("tp_btf/sched_swich", "sched_switch"),
+        ("iter/tsk", "task"),
+        ("fentry/vfs_reed", "vfs_read"),
+        ("lsm/file_opn", "file_open"),
+    ],
+)
+def test_a_misspelt_target_names_similar_ones(section, meant):
+    target = section.partition("/")[2]
+    code = asm.Program("wanted", section)
+    code.move(asm.R0, 0)
+    code.exit()
+    with pytest.raises(
+        purebpf.NotSupportedError, match=rf"does not have .*'{target}'.* similar: {meant}\b"
+    ):
+        purebpf.load(asm.build("tool", [code]))

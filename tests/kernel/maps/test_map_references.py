@@ -6,6 +6,8 @@ import errno
 import os
 import socket
 import struct
+import subprocess
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -234,14 +236,81 @@ def test_local_storage_belongs_to_what_the_descriptor_is(kind, owner, btf_fd):
     with Map.create(storage(kind), btf=BTF, btf_fd=btf_fd) as m, owner() as descriptor:
         assert descriptor not in m
         m[descriptor] = (10**10, 3)
-        assert (m[descriptor].total, m[descriptor.fileno()].last) == (10**10, 3)
+        assert (m[descriptor].total, m[descriptor].last) == (10**10, 3)
         with pytest.raises(KernelError, match="listing map"):
             list(m)
         del m[descriptor]
         assert descriptor not in m
+        closed = struct.pack("=i", -1)
         for call in (m.__getitem__, m.__delitem__, lambda key: m.put(key, (0, 0))):
             with pytest.raises(KernelError, match=r"EBADF.* not an open descriptor"):
-                call(-1)
+                call(closed)
+
+
+@pytest.mark.needs("task_storage")
+def test_the_storage_of_a_task_is_found_by_its_id(btf_fd):
+    with Map.create(storage(t.BPF_MAP_TYPE_TASK_STORAGE), btf=BTF, btf_fd=btf_fd) as m:
+        pid = os.getpid()
+        before = len(os.listdir("/proc/self/fd"))
+        assert pid not in m
+        m[pid] = (5, 6)
+        assert m.get(pid) == m[pid] == (5, 6)
+        with Descriptor(os.pidfd_open(pid)) as pidfd:
+            assert m[pidfd] == (5, 6)
+        m.update({pid: (7, 8)})
+        assert m[pid] == (7, 8)
+        del m[pid]
+        assert m.get(pid) is None
+        assert len(os.listdir("/proc/self/fd")) == before
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        for call in (m.get, m.__getitem__, m.__contains__, lambda key: m.put(key, (0, 0))):
+            with pytest.raises(KernelError, match=r"ESRCH.* no such process"):
+                call(gone.pid)
+
+
+@pytest.mark.needs("task_storage")
+def test_the_storage_of_a_thread_is_found_by_its_id(btf_fd):
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        with Map.create(storage(t.BPF_MAP_TYPE_TASK_STORAGE), btf=BTF, btf_fd=btf_fd) as m:
+            if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 9):
+                with pytest.raises(KernelError, match=r"Linux 6\.9"):
+                    m[thread.native_id] = (5, 6)
+            else:
+                m[thread.native_id] = (5, 6)
+                assert m[thread.native_id] == (5, 6)
+                assert os.getpid() not in m
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.needs("inode_storage")
+def test_the_storage_of_a_file_is_found_by_its_path(btf_fd, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("")
+    with Map.create(storage(t.BPF_MAP_TYPE_INODE_STORAGE), btf=BTF, btf_fd=btf_fd) as m:
+        m[path] = (5, 6)
+        with path.open() as file:
+            assert m[str(path)] == m[file] == (5, 6)
+        with pytest.raises(KernelError, match=r"missing: open\(2\) failed with ENOENT"):
+            m[tmp_path / "missing"]
+
+
+@pytest.mark.needs("cgroup_storage", "cgroup2")
+def test_the_storage_of_a_cgroup_is_found_by_its_path(btf_fd):
+    with (
+        Map.create(storage(t.BPF_MAP_TYPE_CGRP_STORAGE), btf=BTF, btf_fd=btf_fd) as m,
+        cgroup_directory() as directory,
+    ):
+        path = os.readlink(f"/proc/self/fd/{directory.fileno()}")
+        m[path] = (5, 6)
+        assert m[directory] == (5, 6)
+        del m[path]
+        assert directory not in m
 
 
 @pytest.mark.parametrize(

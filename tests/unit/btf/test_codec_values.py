@@ -310,10 +310,29 @@ def test_what_the_kernel_keeps_in_a_value_is_zero_where_it_is_not_given(name):
     own = t.struct(name, [("hidden", t.u32)])
     c = t.codec(t.struct("value", [("own", own), ("count", t.u32)]))
     raw = c.encode({"own": {"hidden": 1}, "count": 2})
-    assert c.encode({"count": 2}) == c.encode((None, 2)) == bytes(4) + raw[4:]
-    assert c.encode_many([{"count": 2}, (None, 2)]) == 2 * (bytes(4) + raw[4:])
+    assert c.encode({"count": 2}) == c.encode((None, 2)) == c.encode((2,)) == bytes(4) + raw[4:]
+    assert c.encode_many([{"count": 2}, (None, 2), (2,)]) == 3 * (bytes(4) + raw[4:])
+    written = bytearray(8)
+    c.writer()(written, (2,))
+    assert written == bytes(4) + raw[4:]
     with pytest.raises(SchemaError, match=r"struct value\.count: unsigned int: is missing"):
         c.encode({})
+
+
+@pytest.mark.parametrize("tag", ["kptr", "kptr_untrusted", "percpu_kptr"])
+def test_a_reference_of_the_kernel_is_zero_where_it_is_not_given(tag):
+    t = Types()
+    task = t.ptr(t.type_tag(tag, t.struct("task_struct", [])))
+    c = t.codec(t.struct("value", [("task", task), ("count", t.u32)]))
+    raw = c.encode((0, 2))
+    assert c.encode({"count": 2}) == c.encode((2,)) == raw
+    assert c.encode_many([{"count": 2}, (2,), (0, 2)]) == 3 * raw
+    with pytest.raises(SchemaError, match=r"\(\) has 0 values for 2 fields"):
+        c.encode(())
+    other = t.ptr(t.type_tag("uptr", t.struct("page", [])))
+    c = t.codec(t.struct("value", [("page", other), ("count", t.u32)]))
+    with pytest.raises(SchemaError, match=r"struct value\.page: struct page \*: is missing"):
+        c.encode({"count": 2})
 
 
 def test_unknown_and_wrong_fields_are_refused():
