@@ -27,6 +27,7 @@ enum call_graph {
 
 // Read-only, so that the verifier removes what is off. Frame pointers need nothing of a kernel.
 CONFIG u32 call_graph = BY_FRAME_POINTERS;
+CONFIG bool copies_deep = false; // user space goes on where the walk has all frames that it keeps
 
 // By frame pointers the caller of a leaf without a frame is missing: its return address is at the
 // stack pointer, or above the one register that was pushed. Both words are kept behind the frames
@@ -294,17 +295,20 @@ static __always_inline void append_python(struct walk *walk, u32 place, struct m
 {
 	struct python_walk *frames = bpf_map_lookup_elem(&python_walks, &place);
 	u32 depth = walk->depth, count;
+	bool whole = walk->reason == WALK_COMPLETE || walk->reason == WALK_FP_GUESS;
 
 	if (!frames || !walk_python(place, record->process, record->identity))
 		return;
 	count = frames->depth;
+	if (frames->frame && !frames->is_cut && whole)
+		walk->reason = WALK_TOO_DEEP; // more than PYTHON_FRAMES
 	OPAQUE(depth);
 	OPAQUE(count);
 	if (depth > WALK_FRAMES || count > PYTHON_FRAMES)
 		return;
 	if (depth + count > WALK_FRAMES) { // the outermost native ones are left out
 		depth = WALK_FRAMES - count;
-		if (walk->reason == WALK_COMPLETE)
+		if (whole)
 			walk->reason = WALK_TOO_DEEP;
 	}
 	OPAQUE(depth);
@@ -323,6 +327,7 @@ static __always_inline u64 walk_record(void *ctx, u32 place, struct missed_stack
 	struct stack_stats *stack_st = bpf_map_lookup_elem(&stack_stats, &place);
 	struct stack *stack = bpf_map_lookup_elem(&scratch, &place);
 	struct walk *found = bpf_map_lookup_elem(&walks, &place);
+	bool helps;
 
 	if (!st || !stack_st || !stack || !found)
 		return STACK_LOST;
@@ -333,7 +338,8 @@ static __always_inline u64 walk_record(void *ctx, u32 place, struct missed_stack
 		st->ends[found->reason]++;
 	if (python)
 		append_python(found, place, record);
-	if (may_send && copy_helps(found->reason) && send_missed(ctx, record, found, st))
+	helps = copy_helps(found->reason) || (copies_deep && found->reason == WALK_TOO_DEEP);
+	if (may_send && helps && send_missed(ctx, record, found, st))
 		return STACK_SENT;
 	if (found->reason == WALK_TOO_DEEP)
 		stack_st->user_truncated++;

@@ -211,9 +211,9 @@ def add_stack_kinds(group: argparse._ArgumentGroup) -> None:
 def add_call_graph(group: argparse._ArgumentGroup) -> None:
     """Option `call_graph`."""
     group.add_argument(
-        "--call-graph", choices=("auto", "tables", "copy", "fp"), default="auto",
-        help="walk user stacks by unwind tables, copy them, or follow frame pointers "
-        "(default: tables, or fp where this kernel or CPU cannot)",
+        "--call-graph", choices=("auto", "tables", "deep", "copy", "fp"), default="auto",
+        help="walk user stacks by unwind tables, 127 frames or with deep 1024, copy them, or "
+        "follow frame pointers (default: tables, or fp where this kernel or CPU cannot)",
     )  # fmt: skip
 
 

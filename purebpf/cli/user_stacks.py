@@ -12,6 +12,7 @@ _REASONS = 3
 
 _WAYS = {
     "tables": "by unwind tables",
+    "deep": "by unwind tables, deep ones from copies",
     "copy": "by unwinding copies",
     "fp": "by frame pointers",
     "recorded": "as the file has them",
@@ -74,10 +75,13 @@ def describe_lost_callers(profile: Profile) -> str:
     Of stacks by frame pointers it is not known whether they lack any. Where the loss counts them,
     it says so itself.
     """
-    ends = stack_ends(profile)
-    if ends is None or any(cause.name == "stacks_cut" for cause in profile.loss.causes):
+    ends, causes = stack_ends(profile), profile.loss.causes
+    if ends is None or any(cause.name == "stacks_cut" for cause in causes):
         return ""
-    cuts = [(why, weight) for why, weight in ends.cuts if why != _UNVERIFIED]
+    said = {_UNVERIFIED}
+    if any(cause.name == "truncated" and cause.lost for cause in causes):
+        said.add("too_deep")
+    cuts = [(why, weight) for why, weight in ends.cuts if why not in said]
     if not cuts:
         return ""
     reasons = [why for why, _ in cuts[:_REASONS]] + ["..."] * (len(cuts) > _REASONS)

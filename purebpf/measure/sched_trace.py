@@ -43,8 +43,8 @@ class Request(NamedTuple):
     on are kept
     one by one. `split` traces wake-ups, `wakers` remembers them. `on_cpu` measures the time that
     threads run, and samples `frequency` times a second where. `call_graph` is how user stacks are
-    walked: "auto", "tables", "copy" or "fp". `python` reads the frames of Python functions, with
-    `python_lines` also their lines; `native` keeps those of the interpreter itself.
+    walked: "auto", "tables", "deep", "copy" or "fp". `python` reads the frames of Python functions,
+    with `python_lines` also their lines; `native` keeps those of the interpreter itself.
     """
 
     pids: tuple[int, ...] = ()

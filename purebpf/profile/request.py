@@ -14,7 +14,7 @@ class Options(NamedTuple):
     """What to sample, and how. Empty tuples and None mean: no restriction.
 
     `frequency` is in Hertz; with `period`, a sample is taken every so many events instead.
-    `call_graph` is how user stacks are walked: "auto", "tables", "copy" or "fp".
+    `call_graph` is how user stacks are walked: "auto", "tables", "deep", "copy" or "fp".
     `python`: read the frames of Python functions, with `python_lines` also their lines; `native`:
     keep those of the interpreter itself. `gil`: only samples of threads that hold the GIL.
     `java_perf_map`: have JVMs that were sampled write the names of their methods.

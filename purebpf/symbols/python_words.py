@@ -11,11 +11,13 @@ from typing import Protocol
 
 from purebpf.symbols.frame import Frame, Unknown
 
-__all__ = ["CODE_SHIFT", "ENTRY", "TAG", "PythonNames", "count_native"]
+__all__ = ["CODE_SHIFT", "ENTRY", "PYTHON_FRAMES", "TAG", "PythonNames", "count_native"]
 
 _TAG, _TAG_SHIFT = 0x2A5, 53
 TAG = _TAG << _TAG_SHIFT
 ENTRY, CODE_SHIFT = 1 << 52, 24
+PYTHON_FRAMES = 96
+"""Of a stack, at most."""
 
 
 class PythonNames(Protocol):

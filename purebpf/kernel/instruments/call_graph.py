@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError, NotSupportedError
+from purebpf.kernel.unwind.copy_rings import LARGEST_COPY
 from purebpf.kernel.unwind.user_stacks import UserStacks
 from purebpf.tuples import NamedTuple
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CHOICES", "CallGraph", "describe_walking", "load_walking", "read_python"]
 
-CHOICES = ("auto", "tables", "copy", "fp")
-_NUMBERS = {"fp": 0, "tables": 1, "copy": 2}
+CHOICES = ("auto", "tables", "deep", "copy", "fp")
+_NUMBERS = {"fp": 0, "tables": 1, "deep": 1, "copy": 2}
 """enum call_graph of user_stacks.h."""
 _LEAF_WORDS_OF_USER_MODE, _LEAF_WORDS_OF_ALL = 1, 2
 """enum leaf_words of user_stacks.h."""
@@ -45,7 +46,7 @@ class CallGraph(NamedTuple):
     """How user stacks are walked.
 
     Attributes:
-        mode: "tables", "copy" or "fp"; "" if there are no user stacks.
+        mode: "tables", "deep", "copy" or "fp"; "" if there are no user stacks.
         why: why it is not what was asked for, or "".
     """
 
@@ -72,8 +73,7 @@ def load_walking(
         load: puts a spec into the kernel.
         owned: closes what is opened.
         earlier: what a process had mapped at a time, see `UserStacks`.
-        pages: of the rings of copies, see `UserStacks`; twice as many on a machine with few CPUs,
-            for copies of twice the size.
+        pages: of the rings of copies of 16 KiB, see `UserStacks`; more for larger ones.
         fp_program: of the spec's programs, the one to load instead of all others where stacks are
             walked by frame pointers. Its object lacks the maps of the other ways.
 
@@ -114,21 +114,34 @@ def _load(
     spec = spec.set(call_graph=_NUMBERS[mode], **_of_machine(f"--call-graph {mode}"))
     if mode == "copy":
         spec = _shrunk(spec.set(copies_per_second=0), *_TABLES)
-    has_few_cpus = (os.cpu_count() or 1) <= _FEW_CPUS
+    elif mode == "deep":
+        spec = spec.set(copies_deep=True)
+    stack_bytes = _copy_bytes(mode)
     with ExitStack() as undo:
         loaded = undo.enter_context(load(spec))
         stacks = undo.enter_context(
             UserStacks(
                 loaded.maps,
                 loaded.globals,
-                tables=mode == "tables",
+                tables=mode != "copy",
                 earlier=earlier,
-                stack_bytes=_LONG_COPY_BYTES if has_few_cpus else _COPY_BYTES,
-                pages=2 * pages if has_few_cpus else pages,
+                stack_bytes=stack_bytes,
+                pages=pages * _ring_factor(stack_bytes),
             )
         )
         owned.push(undo.pop_all())
     return loaded, stacks
+
+
+def _copy_bytes(mode: str) -> int:
+    if mode == "deep":
+        return LARGEST_COPY
+    return _LONG_COPY_BYTES if (os.cpu_count() or 1) <= _FEW_CPUS else _COPY_BYTES
+
+
+def _ring_factor(stack_bytes: int) -> int:
+    """How many times the pages that `_COPY_BYTES` need."""
+    return -(-stack_bytes // _COPY_BYTES)
 
 
 def _of_machine(what: str) -> dict[str, int]:

@@ -19,7 +19,7 @@ from purebpf.kernel.unwind.process_records import feed
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.kernel.unwind.programs import EarlierLookup
 from purebpf.kernel.unwind.table_filler import TableFiller
-from purebpf.symbols.python_words import count_native
+from purebpf.symbols.python_words import PYTHON_FRAMES, count_native
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.machine import Machine
 from purebpf.unwind.reason import Reason
@@ -163,7 +163,8 @@ class StackFinisher(Closing):
         elif not trace.reason.is_whole and len(missed.walked.frames) > len(trace.frames):
             trace = trace._replace(frames=missed.walked.frames)
         room = MAX_FRAMES - len(missed.python)
-        if len(trace.frames) > room:
+        lacks_python = trace.reason.is_whole and len(missed.python) >= PYTHON_FRAMES
+        if len(trace.frames) > room or lacks_python:
             return Unwound([*trace.frames[:room], *missed.python], Reason.TOO_DEEP, trace.guessed)
         return trace._replace(frames=[*trace.frames, *missed.python])
 

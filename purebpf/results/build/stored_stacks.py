@@ -10,6 +10,7 @@ from purebpf.results.model.loss import Cause
 from purebpf.results.model.profile import Row, Stack
 from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd, end_of, root_frame
 from purebpf.symbols.frame import Frame, Reason, Unknown, without_stray_tail
+from purebpf.symbols.python_words import PYTHON_FRAMES
 from purebpf.unwind.reason import Reason as Ended
 from purebpf.unwind.unwinder import MAX_FRAMES
 
@@ -176,8 +177,7 @@ def causes(
         Cause(
             "truncated",
             user + kernel,
-            f"{user} user and {kernel} kernel stacks were truncated at {max_depth} frames and "
-            f"lack their roots. {_deeper(max_depth, room)}",
+            _truncated(user, kernel, max_depth, room),
         ),
         Cause(
             "unavailable",
@@ -207,7 +207,11 @@ def _lost(stats: Mapping[str, int], unit: str, storage_size: int, rarer: str) ->
     return "; ".join(parts)
 
 
-def _deeper(max_depth: int, room: int) -> str:
+def _truncated(user: int, kernel: int, max_depth: int, room: int) -> str:
+    kinds = [f"{count} {kind}" for count, kind in ((user, "user"), (kernel, "kernel")) if count]
+    lacking = f"callers in {' and '.join(kinds)} stacks: {max_depth} frames are kept"
     if max_depth < room:
-        return f"Raise the limit: sysctl kernel.perf_event_max_stack={room}"
-    return f"purebpf keeps at most {room} frames, of copies {MAX_FRAMES} (--call-graph copy)"
+        return f"{lacking} (sysctl kernel.perf_event_max_stack={room})"
+    if not user:
+        return lacking
+    return f"{lacking} (--call-graph deep: {MAX_FRAMES}), {PYTHON_FRAMES} of Python"
