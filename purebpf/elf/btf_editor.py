@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from purebpf.btf.types.decode import VLEN
 from purebpf.btf.types.kinds import DatasecEntry, Kind, Linkage
-from purebpf.btf.types.parse import Btf, starts, with_starts
+from purebpf.btf.types.parse import Btf, starts, with_pointer_size, with_starts
 
 _HEADER = "HBBIIIII"
 _HEADER_SIZE = 24
@@ -27,6 +27,7 @@ class BtfEditor:
         self._prefix = "<" if btf.byteorder == "little" else ">"
         self._swapped = btf.byteorder != sys.byteorder
         self._source = btf.source
+        self._pointer_size = btf.pointer_size
         _, _, _, length, type_offset, type_size, string_offset, string_size = struct.unpack_from(
             self._prefix + _HEADER, btf.data
         )
@@ -125,4 +126,5 @@ class BtfEditor:
             len(types),
             len(self._strings),
         )
-        return with_starts(header + types + self._strings, self._starts[1:], self._source)
+        edited = with_starts(header + types + self._strings, self._starts[1:], self._source)
+        return with_pointer_size(edited, self._pointer_size)

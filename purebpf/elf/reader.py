@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar, runtime_checkable
 
 from purebpf.abi.sections import SectionMeaning, find_section
 from purebpf.btf.types.kinds import Kind
-from purebpf.btf.types.parse import Btf
+from purebpf.btf.types.parse import Btf, with_pointer_size
 from purebpf.elf.arena import read_arena
 from purebpf.elf.btf_ext import EMPTY, BtfExt, read_btf_ext
 from purebpf.elf.btf_repair import Repaired, repair
@@ -68,6 +68,8 @@ Source = str | Path | Resource | bytes | bytearray | memoryview | BinaryIO
 _TEXT = ".text"
 _SIZE_LIMIT = 1 << 28
 """Bytes of an object file: objects are kilobytes; the largest that anybody may mean."""
+_POINTER_SIZE = 8
+"""Of BPF, whatever an object's types say: libbpf's bpf_object__init_btf() does, too."""
 _REFERENCES = {RelocationKind.CALL, RelocationKind.FUNCTION}
 _Placed = TypeVar("_Placed", CoreRelocation, LineInfo)
 
@@ -217,6 +219,7 @@ def _types(elf: ElfObject, functions: Functions) -> tuple[Repaired | None, BtfEx
     if section is None or not section.size:
         return None, EMPTY
     btf = Btf(elf.contents(section), source=f"{elf.source} .BTF")
+    btf = with_pointer_size(btf, _POINTER_SIZE)
     if btf.byteorder != elf.byteorder:
         raise elf.error("section .BTF", f"is {btf.byteorder}-endian, unlike the file")
     ext = EMPTY

@@ -76,11 +76,12 @@ class Strides(dict[int, int]):
 class Record(NamedTuple):
     """A type's words, and what its references are checked against.
 
-    `string` raises ValueError for a bad offset; ids must be below `limit`.
+    `string` and `strings` raise ValueError for a bad offset; ids must be below `limit`.
     """
 
     words: Sequence[int]
     string: Callable[[int], str]
+    strings: Callable[[Sequence[int]], list[str]]
     limit: int
 
     @property
@@ -142,7 +143,7 @@ def _int(record: Record) -> types.Int:
 
 
 def _members(record: Record) -> tuple[types.Member, ...]:
-    string, flag = record.string, record.flag
+    flag = record.flag
     words = list(record.words[3 : 3 + 3 * record.vlen])
     ids = words[1::3]
     if ids:
@@ -151,7 +152,7 @@ def _members(record: Record) -> tuple[types.Member, ...]:
     if flag:
         widths = [offset >> 24 for offset in offsets]
         offsets = [offset & 0xFFFFFF for offset in offsets]
-    columns = zip(map(string, words[::3]), ids, offsets, widths, strict=True)
+    columns = zip(record.strings(words[::3]), ids, offsets, widths, strict=True)
     # what _make does, without a Python call for each member: structs have hundreds
     return tuple(map(partial(tuple.__new__, types.Member), columns))
 

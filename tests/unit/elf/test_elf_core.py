@@ -13,6 +13,7 @@ from purebpf.elf import read_object
 from purebpf.elf.btf_ext import read_btf_ext
 from purebpf.errors import FormatError, LinkError, SchemaError
 from purebpf.spec import ExternSpec, ObjectSpec, RelocationKind
+from tests.support.builders.btf_builder import BtfBuilder
 from tests.support.builders.elf_builder import ElfBuilder
 
 DATA = Path(__file__).parents[2] / "data"
@@ -254,6 +255,20 @@ def test_byte_orders_do_not_mix() -> None:
     built.section(".BTF", big[start : start + 24 + types + strings])
     with pytest.raises(FormatError, match="is big-endian, unlike the file"):
         read_object(built.build())
+
+
+def test_pointers_of_bpf_have_eight_bytes_whatever_long_is() -> None:
+    """As bpf_object__init_btf() of libbpf has it."""
+    btf = BtfBuilder()
+    btf.int("long", 4, signed=True)
+    pointer = btf.ptr()
+    built = ElfBuilder()
+    built.program()
+    built.section(".BTF", btf.btf().data)
+    found = read_object(built.build()).btf
+    assert found is not None
+    assert btf.btf().sizeof(pointer) == 4
+    assert found.sizeof(pointer) == 8
 
 
 def test_a_variable_that_elf_does_not_know() -> None:

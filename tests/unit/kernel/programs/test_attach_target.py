@@ -37,7 +37,7 @@ def target_of(function: str) -> AttachTarget:
         section=f"fentry/{function}", attach_target=function
     )
     modules: Any = TwoModules()
-    return attach_target(program, modules)
+    return attach_target(program, lambda: modules)
 
 
 def test_modules_with_one_name_are_listed():
