@@ -14,7 +14,7 @@ from purebpf.cli.event_lines import (
     json_lines,
     timestamp,
 )
-from purebpf.measure.intervals import Interval
+from purebpf.results.model.intervals import Interval
 from purebpf.results.model.units import in_unit
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
 

@@ -11,7 +11,8 @@
             print(row.type, row.name, row.waits, row.total_ns)
 
 `UserLocks` measures those of user space in the same way; its rows are `UserRow`s, its waits
-`UserWait`s. With interval_s, `drain()` also gives a purebpf.measure.intervals.Interval for each.
+`UserWait`s. With interval_s, `drain()` also gives an Interval (`purebpf.results.model.intervals`)
+for each.
 
 Names are imported when they are first used (PEP 562), so that --help answers at once.
 """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
     from purebpf.lock.event import Row, Wait
     from purebpf.lock.user_event import UserRow, UserWait
-    from purebpf.measure.intervals import Interval
+    from purebpf.results.model.intervals import Interval
 
 __all__ = ["build_parser", "main"]
 

@@ -97,8 +97,8 @@ def _paths(btf: Btf, name: str, place: SlabPlace, wanted: Collection[str]) -> It
     for number in btf.find(name, Kind.STRUCT):
         if btf.sizeof(number) <= place.object_size:
             for offset in place.offsets:
-                if found := _descend(btf, number, offset, wanted):
-                    yield name + found
+                if path := _descend(btf, number, offset, wanted):
+                    yield name + path
 
 
 def _descend(

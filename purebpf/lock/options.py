@@ -15,8 +15,8 @@ __all__ = ["LockView", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Show which locks tasks wait for, how long, and who holds them: by caller, lock,
-process, thread, owner, cgroup or stack. Locks of the kernel, with slow waits as they
-end; or with --userspace those of programs (mutexes, the GIL: futex(2))."""
+process, thread, owner, cgroup or stack. Locks of the kernel, or those of
+programs with --userspace (mutexes, the GIL: futex(2)); slow waits as they end."""
 
 _EPILOG = """\
 examples:

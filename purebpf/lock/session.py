@@ -19,7 +19,7 @@ from purebpf.lock.request import GROUPINGS, Options, slower_ns, type_bits, type_
 from purebpf.lock.sums import Sum, key_of, slab_of
 from purebpf.measure.cgroup_ids import CgroupIds
 from purebpf.measure.event_session import Ending, EventSession, loss_of
-from purebpf.measure.intervals import Interval, subtract
+from purebpf.results.model.intervals import Interval, subtract
 
 __all__ = ["Locks"]
 

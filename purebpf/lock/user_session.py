@@ -23,11 +23,11 @@ from purebpf.lock.user_event import UserRow, UserWait
 from purebpf.lock.user_sums import UserSum
 from purebpf.lock.user_types import Wait, describe
 from purebpf.measure.event_session import Ending
-from purebpf.measure.intervals import Interval, subtract
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.user_stack_session import UserStackSession
 from purebpf.results import Cause, Loss
 from purebpf.results.build.stored_stacks import Stacks
+from purebpf.results.model.intervals import Interval, subtract
 from purebpf.results.model.spelling import count_text
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.syscall import proc

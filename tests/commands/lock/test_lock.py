@@ -13,7 +13,7 @@ import pytest
 
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.lock import Locks, Options, Row, Wait
-from purebpf.measure.intervals import Interval
+from purebpf.results.model.intervals import Interval
 from tests.support.environment import run
 from tests.support.programs.held_lock import PROGRAM, has_userfaultfd
 

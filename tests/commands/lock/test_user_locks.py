@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.lock import Options, UserLocks, UserRow, UserWait
-from purebpf.measure.intervals import Interval
+from purebpf.results.model.intervals import Interval
 from tests.support.environment import ROOT, run
 
 pytestmark = pytest.mark.needs(

@@ -11,8 +11,8 @@ import pytest
 from purebpf.cli.event_lines import timestamp
 from purebpf.lock.event import Row, Wait
 from purebpf.lock.render import Csv, Folded, Json, Text
-from purebpf.measure.intervals import Interval
 from purebpf.results import Cause, Loss
+from purebpf.results.model.intervals import Interval
 from purebpf.results.shape.histogram import BUCKETS
 
 WAIT = Wait(

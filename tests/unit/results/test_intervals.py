@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from purebpf.measure.intervals import subtract
+from purebpf.results.model.intervals import subtract
 
 
 class Row(NamedTuple):
