@@ -9,7 +9,7 @@ import time
 import zlib
 from collections.abc import Callable
 
-from purebpf.agent.sinks import Delivery, Outcome
+from purebpf.agent.outcome import Delivery, Outcome
 from purebpf.agent.spool import Spool
 from purebpf.errors import FormatError
 

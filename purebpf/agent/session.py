@@ -9,10 +9,8 @@ agent.stop()
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 import random
-import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -30,20 +28,21 @@ from purebpf.agent.sender import Sender
 from purebpf.agent.services import PodNames, Services
 from purebpf.agent.sinks import make_sink
 from purebpf.agent.spool import Spool, file_name
-from purebpf.agent.waits import WaitWindow
 from purebpf.agent.window_clock import Span, WindowClock
 from purebpf.closable import Closing
 from purebpf.errors import PurebpfError
+from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.measure.stop import HasFileno
 from purebpf.profile.request import Options
 from purebpf.profile.windows import WindowProfiler
 from purebpf.results.formats.otlp import Attribute, Series, Window, document
 from purebpf.results.formats.otlp_series import Weighted, series_of
-from purebpf.syscall.heap import trim_heap
+from purebpf.syscall.heap import map_large_blocks, trim_heap
 
 if TYPE_CHECKING:
     from purebpf.agent.metrics.exporter import Exporter
     from purebpf.agent.metrics.families import State
+    from purebpf.agent.waits import WaitWindow
     from purebpf.results import Labels, Profile
 
 __all__ = ["Agent"]
@@ -78,7 +77,7 @@ class Agent(Closing):
         self._config, self._say, self._is_once = config, say, is_once
         self.last_profile: Profile | None = None
         self._last_window = "nothing was measured"
-        self._start_id = secrets.token_hex(4)
+        self._start_id = os.urandom(4).hex()
         self._owned = ExitStack()
         self._number = 0
         self.windows = self.lost_windows = 0
@@ -97,6 +96,7 @@ class Agent(Closing):
 
     def __enter__(self) -> Self:
         config = self._config
+        map_large_blocks()
         with ExitStack() as stack:
             lock = stack.enter_context(HostLock())
             if lock.problem:
@@ -163,6 +163,7 @@ class Agent(Closing):
             KernelError: a map could not be read.
         """
         frequency, profiler = self._frequency, self._profiler
+        self.last_profile = None  # or both would be in memory
         was_sampled = self._is_sampled
         self._choose()
         self._frequency = self._wanted_frequency()
@@ -268,8 +269,7 @@ class Agent(Closing):
     ) -> None:
         name = file_name(window.started_ns, kind, self._start_id, self._number)
         self._number += 1
-        identity = hashlib.blake2b(name.encode(), digest_size=16).digest()
-        window = window._replace(facts=facts, identity=identity)
+        window = window._replace(facts=facts, identity=os.urandom(16))
         if self._exporter is not None:
             self._exporter.counts.add_window(kind, window.period_ns, series, dict(facts))
         series = series or [Series(self._services.nothing(), {})]
@@ -309,6 +309,8 @@ class Agent(Closing):
     def _start_waits(self) -> None:
         kind = self._config.wait
         if kind.enabled and _happens(kind.probability):
+            from purebpf.agent.waits import WaitWindow
+
             self._waits = WaitWindow(kind)
 
     def _stop_sampling(self) -> None:
@@ -324,6 +326,7 @@ class Agent(Closing):
 
     def _account(self, span: Span, profile: Profile | None, *, is_fresh: bool) -> None:
         """What the window cost, and what the rate is to be."""
+        kernel_btf.cache_clear()  # 7 MB, which starts need
         trim_heap()  # to name a window takes some 20 MB that the next minute does not need
         before, self._cpu_ns = self._cpu_ns, time.process_time_ns()
         bpf_ns, self._waits_bpf_ns = self._waits_bpf_ns, 0

@@ -13,7 +13,7 @@ ended belongs to the next one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.kernel.instruments import stack_maps
 from purebpf.kernel.maps.map import Map
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from purebpf.results import Profile
 
 __all__ = ["WindowProfiler"]
+
+_MOST_WAITING = 12 << 20
+"""Bytes of copied stacks that may wait: 700, half a minute of two busy CPUs at 19 Hz."""
 
 
 class WindowCounts(CountsSnapshot):
@@ -75,6 +78,12 @@ class WindowProfiler(Profiler):
         super().__init__(*args, **keywords)
         self._before: dict[str, int] = {}
         self._is_paused = False
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self._sampling.walking is not None:
+            self._sampling.walking.most_waiting = _MOST_WAITING
+        return self
 
     def window(self, *, is_last: bool = False, pause: bool = False) -> Profile:
         """What was sampled since the last window ended.

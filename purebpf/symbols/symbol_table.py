@@ -23,7 +23,7 @@ from purebpf.symbols.frame import VirtualOffset
 from purebpf.symbols.sorted_addresses import ENTRY_BITS, ENTRY_MASK
 from purebpf.tuples import NamedTuple
 
-__all__ = ["BLOCK", "Columns", "Strings", "SymbolTable"]
+__all__ = ["BLOCK", "Columns", "Pages", "Strings", "SymbolTable"]
 
 BLOCK = 1 << 10
 """Functions that share one remembered farthest end."""
@@ -79,6 +79,19 @@ class Columns(NamedTuple):
     regions: Sequence[tuple[int, int]]
 
 
+class Pages(Protocol):
+    """What was read of a table in a file."""
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of memory they take."""
+        ...
+
+    def forget(self) -> None:
+        """Drop them: they are read again when they are asked for."""
+        ...
+
+
 class SymbolTable:
     """Functions by virtual offset. A lookup resolves overlaps, not the constructor.
 
@@ -87,11 +100,12 @@ class SymbolTable:
         strings: their names.
         in_memory: bytes of memory that the columns take.
         highs: the largest end of each `BLOCK` of rows; without them they are found when needed.
+        pages: of a table that is read by slices; None: it is in memory.
     """
 
     __slots__ = (
         *("_answers", "_few_highs", "_groups", "_highs"),
-        *("columns", "in_memory", "strings"),
+        *("columns", "in_memory", "pages", "strings"),
     )
 
     def __init__(
@@ -101,10 +115,12 @@ class SymbolTable:
         *,
         in_memory: int,
         highs: Sequence[int] = (),
+        pages: Pages | None = None,
     ) -> None:
         self.columns = columns
         self.strings = strings
         self.in_memory = in_memory
+        self.pages = pages
         self._groups: dict[int, list[int]] = {}
         self._highs = dict(enumerate(highs))
         self._few_highs: dict[int, int] = {}
@@ -117,7 +133,7 @@ class SymbolTable:
     @property
     def nbytes(self) -> int:
         """Memory used, in bytes."""
-        return self.in_memory + self.strings.nbytes
+        return self.in_memory + self.strings.nbytes + (self.pages.nbytes if self.pages else 0)
 
     def find(self, offset: VirtualOffset) -> tuple[str, int] | None:
         """The function at an offset, as in the file (mangled), and the bytes into it."""

@@ -16,6 +16,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable, Iterator
+from typing import Any
 from zlib import crc32
 
 from purebpf.errors import FormatError
@@ -30,7 +31,6 @@ _CODES = "QQIB"
 _PAGE = 1 << 13
 _KEEP_PAGES = 128
 _MAX_REGIONS = 1 << 16
-_MEMORY = (len(_CODES) + 1) * _KEEP_PAGES * _PAGE
 
 _TOP = (1 << 64) - 1
 
@@ -98,7 +98,8 @@ def open_table(read: ReadAt, size: int, source: str) -> SymbolTable:
     names = _Names(pages, size - strings, size)
     keys, sizes, offsets, ranks = columns
     table = Columns(keys, sizes, offsets, ranks, bounds)
-    return SymbolTable(table, names, in_memory=min(size, _MEMORY), highs=highs)
+    in_memory = 64 * (len(highs) + len(bounds))
+    return SymbolTable(table, names, in_memory=in_memory, highs=highs, pages=pages)
 
 
 def _header(rows: int, entries: int, strings: int, regions: int) -> bytes:
@@ -107,11 +108,26 @@ def _header(rows: int, entries: int, strings: int, regions: int) -> bytes:
 
 
 class _Pages:
-    """Reads of a file that must be complete."""
+    """Reads of a file that must be complete, and what is kept of them, by kind."""
 
     def __init__(self, read: ReadAt, source: str) -> None:
         self._read = read
         self._source = source
+        self._kept: list[dict[int, Any]] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the pages take."""
+        return _PAGE * sum(map(len, self._kept))
+
+    def forget(self) -> None:
+        """Drop the pages: they are read again when they are asked for."""
+        for known in self._kept:
+            known.clear()
+
+    def keep(self, known: dict[int, Any]) -> None:
+        """Count what a reader keeps in there."""
+        self._kept.append(known)
 
     def exactly(self, offset: int, size: int) -> bytes:
         """Those bytes; raises FormatError when there are fewer."""
@@ -136,6 +152,7 @@ class _Column:
         self._width = array(code).itemsize
         self._each = _PAGE // self._width
         self._known: dict[int, array[int]] = {}
+        pages.keep(self._known)
 
     def __len__(self) -> int:
         return self._length
@@ -168,6 +185,7 @@ class _Names:
         self._begin = begin
         self._end = end
         self._known: dict[int, bytes] = {}
+        pages.keep(self._known)
 
     def get(self, offset: int) -> bytes:
         """The name that starts there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from sys import intern
 
 from purebpf.cpython.code_objects import TRAMPOLINES, decode_string, read_string
 from purebpf.cpython.frames import PythonFrame
@@ -23,7 +24,9 @@ _MOST_TABLE, _MOST_TABLES = 1 << 19, 1 << 25
 """Bytes of tables of lines: of one code object, and of all."""
 
 _CROWDED = 1 << 14
-"""Names: some 10 MB."""
+"""Names: some 4 MB."""
+_NO_LINES = LineTable((3, 0), b"", 0)
+"""Of code that is asked for no other line than its first."""
 _OWN_PLACE = 3  # of the numbers of code objects: those that are given out here
 _NOT_STARTED = 1 << 23  # of the instruction: its line is the code's first one
 
@@ -89,12 +92,14 @@ class CodeNames:
         if known is None:
             return
         memory = Memory(known.process.read)
-        lines = self._read_table(memory, known.layout, table) if self._lines else b""
-        self._codes[number] = _Code(
-            _text(memory, known.layout, name, (names, name_state, name_length)),
-            _text(memory, known.layout, path, (paths, path_state, path_length)),
+        lines = _NO_LINES
+        if self._lines:
+            lines = LineTable(known.version, self._read_table(memory, known.layout, table), first)
+        self._codes[number] = _Code(  # each process has its own: thousands share names and files
+            intern(_text(memory, known.layout, name, (names, name_state, name_length))),
+            intern(_text(memory, known.layout, path, (paths, path_state, path_length))),
             first,
-            LineTable(known.version, lines, first),
+            lines,
             known.version,
             known.version >= TRAMPOLINES and name == path,
         )
@@ -115,8 +120,7 @@ class CodeNames:
         key = frame.name, frame.file, frame.line
         number = self._numbers.setdefault(key, len(self._numbers) << 2 | _OWN_PLACE)
         if number not in self._codes:
-            no_lines = LineTable(version, b"", frame.line)
-            self._codes[number] = _Code(*key, no_lines, version, is_trampoline=False)
+            self._codes[number] = _Code(*key, _NO_LINES, version, is_trampoline=False)
         word = TAG | number << CODE_SHIFT | _NOT_STARTED
         return word | ENTRY if frame.is_entry else word
 

@@ -43,6 +43,7 @@ __all__ = [
 
 _KEEP_BYTES = 24 << 20
 _KEEP_AT_REST = 8 << 20
+_KEEP_TABLES = 512
 _KEEP_PROBLEMS = 4096
 
 
@@ -117,7 +118,6 @@ class ElfFiles:
         self._identities: dict[MappedFile, Identity] = {}
         self._as_seen: dict[tuple[int, MappedFile], Identity] = {}  # in its process's root
         self._tables: dict[Identity, ElfFunctions] = {}  # the one used last at the end
-        self._bytes = 0
         self._problems: dict[tuple[int, MappedFile], Problem] = {}
         self._cache = SymbolCache()
         self._uncached: set[str] = set()
@@ -230,31 +230,45 @@ class ElfFiles:
         """Read a file again, since what was kept of it is gone or damaged."""
         for identity, known in list(self._tables.items()):
             if known is functions:
-                self._bytes -= self._tables.pop(identity).table.nbytes
+                del self._tables[identity]
                 key = _key(functions.build_id, identity.owner)
                 self._cache.drop(key)
                 self._uncached.add(key)
 
     def _keep(self, identity: Identity, functions: ElfFunctions) -> None:
         self._tables[identity] = functions
-        self._bytes += functions.table.nbytes
         self._drop_above(_KEEP_BYTES)
 
     def rest(self) -> None:
-        """Keep 8 MiB of tables, those used last: between two windows of a run that goes on."""
+        """Keep 8 MiB of tables, those used last: between two windows of a run that goes on.
+
+        Those that are kept in files are read from there from now on, as in any later run.
+        """
+        for identity, functions in self._tables.items():
+            pages = functions.table.pages
+            if pages is not None:
+                pages.forget()
+            elif not functions.is_stripped and functions.build_id:
+                self._leave_in_file(identity, functions)
         self._drop_above(_KEEP_AT_REST)
+
+    def _leave_in_file(self, identity: Identity, functions: ElfFunctions) -> None:
+        """Replace a table in memory by the file of it, if there is one."""
+        key = _key(functions.build_id, identity.owner)
+        table = self._cache.load(key) if key not in self._uncached else None
+        if table is not None:
+            self._tables[identity] = functions._replace(table=table)
 
     def _drop_above(self, nbytes: int) -> None:
         """Drop what was not used for longest, but for the largest."""
         largest = max(self._tables, key=lambda kept: self._tables[kept].table.nbytes, default=None)
         if largest is None:
             return
-        others = self._bytes - self._tables[largest].table.nbytes
-        while others > nbytes and len(self._tables) > 2:
+        others = sum(kept.table.nbytes for kept in self._tables.values())
+        others -= self._tables[largest].table.nbytes
+        while (others > nbytes and len(self._tables) > 2) or len(self._tables) > _KEEP_TABLES:
             oldest = next(candidate for candidate in self._tables if candidate != largest)
-            dropped = self._tables.pop(oldest).table.nbytes
-            self._bytes -= dropped
-            others -= dropped
+            others -= self._tables.pop(oldest).table.nbytes
 
 
 def _key(build_id: str, owner: int) -> str:

@@ -45,7 +45,6 @@ class FunctionStarts:
         self._budget = budget
         self._files: dict[Identity, _File | None] = {}
         self._identities: dict[tuple[int, MappedFile], Identity] = {}
-        self._used: set[Identity] = set()
 
     def find(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> Function | None:
         """The function that a byte of a mapped file belongs to.
@@ -69,11 +68,10 @@ class FunctionStarts:
         return function or self._read(mapping, pids, lambda file, fd: file.function(fd, where))
 
     def rest(self) -> None:
-        """Drop the entries of files that were not read since the last call."""
-        for identity, file in self._files.items():
-            if file is not None and identity not in self._used:
+        """Drop the entries of all files; what was asked for before stays known."""
+        for file in self._files.values():
+            if file is not None:
                 file.rest()
-        self._used.clear()
 
     def return_slot(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> int | None:
         """How far above the stack pointer a function has its return address, at one instruction.
@@ -101,7 +99,6 @@ class FunctionStarts:
                 self._identities[_ALL if is_for_all else pids[0], mapping.file] = identity
             with self._budget.on_behalf(file=FileAccount(identity, mapping.file.path)):
                 file = self._file(identity, fd, mapping.file.path)
-                self._used.add(identity)
                 return ask(file, fd) if file else None
         finally:
             os.close(fd)

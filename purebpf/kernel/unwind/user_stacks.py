@@ -36,7 +36,6 @@ _TURN_S = 0.05
 """How long a `drain` may work; the rings are read every 5 ms of it."""
 _SLICE_S = 0.005
 _MOST_WAITING = 64 << 20
-"""Bytes of copies that are not finished yet: some thousand of them."""
 _MOST_KINDS = 4096
 """Of copies: so many are remembered."""
 _IMPORTED = tuple(
@@ -115,6 +114,7 @@ class UserStacks(Closing):
         copies: that came and were taken up.
         finished: those of them that reached an outermost frame by rules.
         dropped: samples beyond `limit`.
+        most_waiting: bytes of copies that may wait, some thousand of them; then they come first.
         on_missed: is called with each process that a copy is of: its tgid in our PID namespace and
             in the initial one, and what identifies its program.
         catch_up: calls `feed` with all that processes have done by now. It is called once the
@@ -153,6 +153,7 @@ class UserStacks(Closing):
         self._waiting: deque[MissedStack] = deque()
         self._kinds: set[tuple[int, int, int, tuple[int, ...]]] = set()
         self._nbytes = 0
+        self.most_waiting = _MOST_WAITING
         self._backlog = self._owned.enter_context(_Backlog())
         self.copies = 0
         self.finished = 0
@@ -216,7 +217,7 @@ class UserStacks(Closing):
 
     def collect(self) -> None:
         """Empty the rings, which hold some 60 copies each, in the middle of long work."""
-        if self._nbytes > _MOST_WAITING:
+        if self._nbytes > self.most_waiting:
             return
         for data in self._rings.consume():
             self._raw.append(data)
@@ -225,7 +226,7 @@ class UserStacks(Closing):
     def _collect(self) -> None:
         """Empty the rings: what is not read in time is lost."""
         self.collect()
-        while self._nbytes > _MOST_WAITING:
+        while self._nbytes > self.most_waiting:
             self._advance()
 
     def _work(self) -> bool:

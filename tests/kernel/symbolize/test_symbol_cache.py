@@ -147,3 +147,22 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
     table = _table()
     SymbolCache(str(tmp_path)).keep("key", table)
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.needs("gcc")
+def test_between_windows_a_table_is_left_in_its_file(program, home):
+    symbolizer = Symbolizer()
+    assert _named(program, symbolizer) == _EXPECTED
+
+    def memory() -> int:
+        return sum(functions.table.nbytes for functions in symbolizer._files._tables.values())
+
+    whole = memory()
+    assert whole > 10_000 * 21
+    symbolizer.forget_but(())
+    assert memory() < whole / 50
+    assert _named(program, symbolizer) == _EXPECTED
+    assert memory() > whole / 50
+    symbolizer.forget_but(())
+    assert memory() < whole / 50
+    assert _named(program, symbolizer) == _EXPECTED

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.agent import sinks
+from purebpf.agent import http_sinks
 from purebpf.agent.config import Sink
+from purebpf.agent.outcome import Outcome
 from purebpf.agent.sinks import make_sink
 
 SILENCE_S = 0.25
@@ -60,12 +61,12 @@ def promise(connection: socket.socket) -> None:
 def test_a_store_cannot_hold_a_sender_by_a_byte_at_a_time(
     answer: Callable[[socket.socket], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sinks, "_TIMEOUTS", 2)
+    monkeypatch.setattr(http_sinks, "_TIMEOUTS", 2)
     with answering(answer) as url:
         begun = time.monotonic()
         outcome = make_sink(Sink("otlp", url=url, timeout_s=SILENCE_S)).send("x", b"data")
         took_s = time.monotonic() - begun
-    assert outcome == sinks.Outcome(why=f"{url}: no whole answer in {2 * SILENCE_S:g} s")
+    assert outcome == Outcome(why=f"{url}: no whole answer in {2 * SILENCE_S:g} s")
     assert took_s < 15
 
 
