@@ -14,6 +14,7 @@ from purebpf.cli.event_lines import (
     json_lines,
     timestamp,
 )
+from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.intervals import Interval
 from purebpf.results.model.units import in_unit
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
@@ -213,32 +214,23 @@ class SumCsv(Generic[Event, Row]):
         """The names of the columns; times are in nanoseconds."""
         del width
         marks = [f"p{percent}_ns" for percent in self.scale.percents]
-        yield _csv_line([*(["time"] if self._every else []), *self.columns, *marks])
+        yield csv_line([*(["time"] if self._every else []), *self.columns, *marks])
 
     def show(self, events: Iterable[Event | Interval[Row]]) -> Iterator[str]:
         """The rows of intervals."""
         for event in events:
             if isinstance(event, Interval):
                 for row in event.rows:
-                    yield _csv_line([timestamp(event.time_ns), *self._cells(row)])
+                    yield csv_line([timestamp(event.time_ns), *self._cells(row)])
 
     def end(self, loss: Loss) -> Iterator[str]:
         """The rows of all."""
         del loss
         if not self._every:
             for row in self._rows():
-                yield _csv_line(self._cells(row))
+                yield csv_line(self._cells(row))
 
     def _cells(self, row: Row) -> list[object]:
         fields, marks = row._asdict(), self.scale.document(row.buckets)
         cells = [fields[name] for name in self.columns]
         return [*cells, *(marks[f"p{percent}_ns"] for percent in self.scale.percents)]
-
-
-def _csv_line(cells: Sequence[object]) -> str:
-    import csv  # which text and --help need not pay
-    import io
-
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from purebpf.kwork.rows import Result, Row
+from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import cut, pad
@@ -46,7 +45,7 @@ def render(result: Result, form: str, layout: Layout) -> Iterator[str]:
     if form == "json":
         return iter([json.dumps(_document(result, rows)) + "\n"])
     if form == "csv":
-        return iter([_csv(result, rows)])
+        return _csv(result, rows)
     return _text(result, rows, layout)
 
 
@@ -141,11 +140,9 @@ def _object(row: Row) -> dict[str, object]:
     return fields
 
 
-def _csv(result: Result, rows: Sequence[Row]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
+def _csv(result: Result, rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
-        writer.writerow(
+        yield csv_line(
             (
                 f"{result.time_s:.6f}",
                 row.kind,
@@ -161,4 +158,3 @@ def _csv(result: Result, rows: Sequence[Row]) -> str:
                 *_marks(row.delay_buckets, row.max_delay_ns),
             )
         )
-    return stream.getvalue()

@@ -9,6 +9,7 @@ from purebpf.cli.event_lines import JsonLines, clock, event_document, fit, json_
 from purebpf.latency.calls import Branch, Call, Interval, Row
 from purebpf.latency.scale import Scale
 from purebpf.results import Loss
+from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 
@@ -169,21 +170,21 @@ class Csv:
         columns = ["function", "group", "pid", "tid", "calls"]
         if not self._shape.only_count:
             columns += ["total_ns", "least_ns", *marks, "most_ns"]
-        yield _csv_line((["time"] if self._shape.every else []) + columns)
+        yield csv_line((["time"] if self._shape.every else []) + columns)
 
     def show(self, events: Iterable[Call | Interval]) -> Iterator[str]:
         """The rows of intervals."""
         for event in events:
             if isinstance(event, Interval):
                 for row in event.rows:
-                    yield _csv_line([timestamp(event.time_ns), *self._cells(row)])
+                    yield csv_line([timestamp(event.time_ns), *self._cells(row)])
 
     def end(self, loss: Loss) -> Iterator[str]:
         """The rows of all."""
         del loss
         if not self._shape.every:
             for row in self._result().rows:
-                yield _csv_line(self._cells(row))
+                yield csv_line(self._cells(row))
 
     def _cells(self, row: Row) -> list[object]:
         cells: list[object] = [row.function, row.group, row.pid, row.tid, row.calls]
@@ -216,15 +217,6 @@ class Folded:
         for branch in self._result().branches:
             names = (printable(name).replace(";", ":") for name in branch.path)
             yield f"{';'.join(names)} {round(branch.self_ns / 1000)}\n"
-
-
-def _csv_line(cells: Sequence[object]) -> str:
-    import csv
-    import io
-
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue()
 
 
 def percentiles(row: Row, scale: Scale) -> list[int]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping
 
+from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.spelling import printable
 from purebpf.stat.counts import Count, Result
 from purebpf.stat.metrics import Metric, metrics
@@ -142,11 +141,9 @@ def _why_not(count: Count) -> str:
 
 
 def _csv(result: Result) -> Iterator[str]:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     for count, metric in zip(result.counts, metrics(result.counts, result.elapsed_s), strict=True):
         rate = ("", "") if metric is None else (f"{metric.value:.6g}", metric.unit)
-        writer.writerow(
+        yield csv_line(
             (
                 f"{result.time_s:.6f}",
                 count.key,
@@ -159,4 +156,3 @@ def _csv(result: Result) -> Iterator[str]:
                 _why_not(count),
             )
         )
-    yield stream.getvalue()

@@ -92,14 +92,11 @@ def _json_row(row: Row) -> dict[str, Any]:
 
 
 def _csv(table: Table, view: View) -> Iterator[str]:
-    import csv
-    import io
+    from purebpf.results.model.csv_line import csv_line
 
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     for group in sort_groups(table.groups, view.sort, view.top):
-        writer.writerows(_csv_row(table, group, row) for row in group.rows)
-    yield stream.getvalue()
+        for row in group.rows:
+            yield csv_line(_csv_row(table, group, row))
 
 
 def _csv_row(table: Table, group: Group, row: Row) -> list[object]:

@@ -83,7 +83,7 @@ def attach_target(program: ProgramSpec, modules: Callable[[], Modules]) -> Attac
         raise NotSupportedError(what, reason)
     place = f"module {module!r}" if module else "this kernel"
     reason = f"{place} does not have {word} {function!r} ({name} is not in its BTF)"
-    if not module and (similar := _similar(section.btf_prefix, function, kind)):
+    if not module and (similar := _similar(section.btf_prefix or "", function, kind)):
         reason += f"; similar: {', '.join(similar)}"
     raise NotSupportedError(what, reason)
 

@@ -135,6 +135,14 @@ COMMANDS = {
     ),
     "top": ("-F", "199", "--by", "process", "-p", "PID", "0.5"),
     "lock": ("-p", "PID", "--by", "process", "0.5"),
+    "stat, csv": ("stat", "--format", "csv", "--per-thread", "-p", "PID", "0.5"),
+    "summary, csv": ("summary", "--format", "csv", "--mode", "thread", "-p", "PID", "0.5"),
+    "latency, csv": (
+        *("latency", "libc.so.6:write", "--by", "comm", "--format", "csv"),
+        *("-p", "PID", "0.5"),
+    ),
+    "lock, csv": ("lock", "--format", "csv", "-p", "PID", "--by", "process", "0.5"),
+    "profile, csv": ("profile", "--format", "csv", "-F", "199", "-p", "PID", "0.5"),
 }
 
 
