@@ -23,6 +23,8 @@ FILE, PROCESS, USER, RUN = "file", "process", "user", "run"
 
 _PERIOD_S = 600.0
 _SAID = 3
+_MOST_ACCOUNTS = 4096
+"""Then the older half goes, but for users, runs, and what is used up."""
 
 
 class Allowance(NamedTuple):
@@ -190,8 +192,18 @@ class Budget:
         key = kind, name
         account = self._accounts.get(key)
         if account is None:
+            if len(self._accounts) >= _MOST_ACCOUNTS:
+                self._drop_old_accounts()
             account = self._accounts[key] = _Account(kind, name, self._allowances[kind])
         return account
+
+    def _drop_old_accounts(self) -> None:
+        """Of processes that ended, mostly: a build has tens of thousands in a period."""
+        self._accounts = {
+            key: account
+            for at, (key, account) in enumerate(self._accounts.items())
+            if at >= _MOST_ACCOUNTS // 2 or key[0] in (USER, RUN) or account.is_empty
+        }
 
     def _over(self, account: _Account) -> OverBudgetError:
         problem = account.problem()

@@ -24,6 +24,7 @@ from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, Machine, ends_in_call
 from purebpf.unwind.plan import Known, Plan, Special, plan_of
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.rule import CFA_EXPRESSION, DEPTH_ELSEWHERE, DEPTH_OUTERMOST, How, Row
+from purebpf.unwind.shared_rules import SharedRules
 from purebpf.unwind.stack_copy import OutsideError, StackCopy
 
 __all__ = ["MAX_FRAMES", "CodeFile", "FileLookup", "Space", "Unwinder", "Unwound"]
@@ -81,10 +82,6 @@ FileLookup = Callable[[Hashable], "CodeFile | None"]
 """The rules of the file of `CodeMapping.file`; None if the file cannot be read."""
 
 
-SharedRules = dict[tuple[Hashable, int, bool], Known]
-"""By file, the file's own address, and whether it is exact, or that of a caller."""
-
-
 class _Stop(Exception):  # noqa: N818
     """The trace ends here."""
 
@@ -115,7 +112,7 @@ class Unwinder:
         max_frames: int = MAX_FRAMES,
         shared: SharedRules | None = None,
     ) -> None:
-        self._shared: SharedRules = {} if shared is None else shared
+        self._shared = SharedRules() if shared is None else shared
         self._machine = machine
         self._space = space
         self._files = files
@@ -184,13 +181,10 @@ class Unwinder:
         if file is None:
             return Special.NO_RULE
         own = pc - mapping.bias & _WORD
-        key = mapping.file, own, exact
-        known = self._shared.get(key)
+        known = self._shared.find(mapping.file, own, exact=exact)
         if known is None:
             known = self._rule_of(file, own, exact=exact)
-            if len(self._shared) >= _MOST_REMEMBERED:
-                self._shared.clear()
-            self._shared[key] = known
+            known = self._shared.keep(mapping.file, own, known, exact=exact)
         return known
 
     def _rule_of(self, file: CodeFile, pc: int, *, exact: bool) -> Known:

@@ -19,7 +19,8 @@ from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import AddressSpace
-from purebpf.unwind.unwinder import MAX_FRAMES, SharedRules, Unwinder
+from purebpf.unwind.shared_rules import SharedRules
+from purebpf.unwind.unwinder import MAX_FRAMES, Unwinder
 
 __all__ = ["EarlierLookup", "Program", "Programs", "live_mappings"]
 
@@ -93,7 +94,7 @@ class Programs:
         self._running: dict[int, Program] = {}
         self._ended: dict[int, _Ended] = {}
         self._begun: dict[int, int] = {}
-        self._shared: SharedRules = {}
+        self._shared = SharedRules()
         self._mapped: dict[int, list[tuple[int, Mapping]]] = {}
 
     # What happened

@@ -103,3 +103,17 @@ def test_defaults_grow_from_file_to_run():
             budget.spend(700 << 20)
     assert caught.value.kind == FILE
     assert RUN not in str(caught.value)
+
+
+def test_accounts_of_processes_that_ended_do_not_pile_up():
+    """A build starts tens of thousands within a period; what is used up stays used up."""
+    budget = Budget({PROCESS: Allowance(100, 10.0)})
+    with budget.on_behalf(process=0, user=1000), pytest.raises(OverBudgetError):
+        budget.spend(101)
+    for pid in range(1, 20_000):
+        with budget.on_behalf(process=pid, user=1000):
+            budget.spend(1)
+    assert len(budget._accounts) <= 4096
+    with pytest.raises(OverBudgetError), budget.on_behalf(process=0, user=1000):
+        pass
+    assert budget._accounts[USER, 1000].nbytes == 101 + 19_999
