@@ -26,6 +26,7 @@ packages_for_tests() {
     packages <<LIST
 clang-19 clang-19
 llvm-strip-19 llvm-19
+ld.lld-19 lld-19
 bpftool bpftool
 tc iproute2
 readelf binutils

@@ -117,6 +117,8 @@ PROBES: dict[str, Callable[[], str]] = {
     "arena": kernel.asked(lambda: features.have_map_type(bpf_map_type.BPF_MAP_TYPE_ARENA)),
     "new_iterators": kernel.kernel_functions("bpf_iter_attach_cgroup"),
     "libbpf": machine.shared_library("libbpf.so.1"),
+    "lld": machine.program_on_path("ld.lld-19"),
+    "overlay": machine.file_system("overlay"),
     "readelf": machine.program_on_path("readelf"),
     "addr2line": machine.program_on_path("addr2line"),
     "llvm-symbolizer": machine.program_on_path("llvm-symbolizer"),
