@@ -26,10 +26,29 @@ CONFIG bool has_cookies = true;
 CONFIG u32 function = 0;
 CONFIG u32 result_at = 0;  // the word of a trampoline's context that has the result
 CONFIG u32 argument = 0;   // which is grouped by, or shown: 1 to 6; 0: none
+CONFIG u32 static_argument = 0; // enum static_place: where a static probe has it
+CONFIG u32 static_register = 0; // bytes into struct pt_regs
+CONFIG u32 static_index = 0;	// the same
+CONFIG u32 static_shift = 0;	// of what is in the index
+CONFIG u64 static_value = 0;	// a constant, or what is added to an address
+CONFIG u32 static_size = 8;	// bytes of it
+CONFIG bool static_signed = false;
 CONFIG bool only_count = false;
 CONFIG bool with_tree = false;
 CONFIG bool with_stacks = false;
 CONFIG u64 slower_ns = ~0ULL; // calls that took so long are sent one by one
+
+// As purebpf/symbols/usdt_arguments.py reads notes.
+enum static_place {
+	STATIC_CONSTANT = 0,
+	STATIC_REGISTER = 1,
+	STATIC_MEMORY = 2,
+	STATIC_ELEMENT = 3,
+};
+
+// At the entry, or at the return: with and, from Linux 6.19 on, without looking at the context.
+extern bool bpf_session_is_return(void) __ksym __weak;
+extern bool bpf_session_is_return___of(void *ctx) __ksym __weak;
 
 struct call_event *anchor_call_event; // keeps the type in BTF
 
@@ -112,24 +131,25 @@ static __always_inline struct task_state *begin(u32 id, u64 word, struct stats *
 	return state;
 }
 
-static __always_inline int enter(u32 id, u64 place, u64 word)
+// Whether the return matters.
+static __always_inline bool enter(u32 id, u64 place, u64 word)
 {
 	struct stats *st = stats_here();
 	struct task_state *state;
 	u32 dropped;
 
 	if (!st)
-		return 0;
+		return false;
 	state = begin(id, word, st);
 	if (!state)
-		return 0;
+		return false;
 	dropped = drop_stale(state, place, id);
 	if (dropped) {
 		__sync_fetch_and_add(&st->returns_missed, dropped);
 		state->skipped = 0;
 	}
 	push(state, id, place, word, st);
-	return 0;
+	return true;
 }
 
 // The frame at an index is over.
@@ -183,14 +203,14 @@ static __always_inline int leave(void *ctx, u32 id, u64 place, u64 result)
 }
 
 // Events in pairs need not nest: one that ends leaves the others where they are.
-static __always_inline int enter_pair(u32 id)
+static __always_inline int enter_pair(u32 id, u64 word)
 {
 	struct stats *st = stats_here();
 	struct task_state *state;
 
 	if (!st)
 		return 0;
-	state = begin(id, 0, st);
+	state = begin(id, word, st);
 	if (!state)
 		return 0;
 	if (state->depth >= DEPTH) { // of pairs whose ends do not come
@@ -202,7 +222,7 @@ static __always_inline int enter_pair(u32 id)
 		__sync_fetch_and_add(&st->returns_missed, live);
 		state->depth = 0;
 	}
-	push(state, id, 0, 0, st);
+	push(state, id, 0, word, st);
 	return 0;
 }
 
@@ -260,7 +280,8 @@ static __always_inline u64 argument_of(struct registers *ctx)
 #define AT_FUNCTION(section, name)                                                    \
 	SEC("?" section) int name(struct registers *ctx)                              \
 	{                                                                             \
-		return enter(function_at(ctx), ctx->sp, argument_of(ctx));            \
+		enter(function_at(ctx), ctx->sp, argument_of(ctx));                   \
+		return 0;                                                             \
 	}
 
 // At a uprobe the stack is as the return left it, without the address.
@@ -278,6 +299,21 @@ AT_FUNCTION("kprobe", kernel_entry)
 AT_RETURN("kretprobe", kernel_return, 0)
 AT_FUNCTION("kprobe.multi", kernel_entries)
 AT_RETURN("kretprobe.multi", kernel_returns, 0)
+
+// Both in one program: of a call that is not asked for, the kernel need not follow the return.
+SEC("?kprobe.session")
+int kernel_session(struct registers *ctx)
+{
+	bool at_return = false;
+
+	if (bpf_session_is_return)
+		at_return = bpf_session_is_return();
+	else if (bpf_session_is_return___of)
+		at_return = bpf_session_is_return___of(ctx);
+	if (!at_return)
+		return !enter(function_at(ctx), ctx->sp, argument_of(ctx));
+	return leave(ctx, function_at(ctx), 0, ctx->ax);
+}
 
 // A word of a trampoline's context: its arguments, and behind them the result. The index is
 // constant once the object is loaded: one of these remains.
@@ -317,7 +353,8 @@ static __always_inline u64 word_at(u64 *ctx, u32 index)
 SEC("?fentry")
 int trampoline_entry(u64 *ctx)
 {
-	return enter(function, KERNEL_SPACE, argument ? word_at(ctx, argument - 1) : 0);
+	enter(function, KERNEL_SPACE, argument ? word_at(ctx, argument - 1) : 0);
+	return 0;
 }
 
 SEC("?fexit")
@@ -329,7 +366,7 @@ int trampoline_exit(u64 *ctx)
 SEC("?tracepoint")
 int pair_begin(void *ctx)
 {
-	return enter_pair(function_at(ctx));
+	return enter_pair(function_at(ctx), 0);
 }
 
 SEC("?tracepoint")
@@ -338,11 +375,39 @@ int pair_end(void *ctx)
 	return leave_pair(ctx, function_at(ctx), false);
 }
 
+static __always_inline u64 register_at(struct registers *ctx, u32 offset)
+{
+	u64 word = 0;
+
+	bpf_probe_read_kernel(&word, sizeof(word), (void *)ctx + offset);
+	return word;
+}
+
+static __always_inline u64 static_word(struct registers *ctx)
+{
+	u64 word = static_value;
+	u32 bits = 64 - 8 * static_size;
+
+	if (static_argument != STATIC_CONSTANT)
+		word += register_at(ctx, static_register);
+	if (static_argument == STATIC_ELEMENT)
+		word += register_at(ctx, static_index) << (static_shift & 3);
+	if (static_argument == STATIC_MEMORY || static_argument == STATIC_ELEMENT) {
+		u64 address = word;
+
+		word = 0;
+		if (static_size <= sizeof(word))
+			bpf_probe_read_user(&word, static_size, (void *)address);
+	}
+	word <<= bits;
+	return static_signed ? (u64)((s64)word >> bits) : word >> bits;
+}
+
 // Static probes of programs are places in their code.
 SEC("?uprobe")
 int probe_begin(struct registers *ctx)
 {
-	return enter_pair(function_at(ctx));
+	return enter_pair(function_at(ctx), static_word(ctx));
 }
 
 SEC("?uprobe")

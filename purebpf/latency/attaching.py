@@ -15,12 +15,13 @@ from purebpf.kernel.host.regular_file import Identity
 from purebpf.kernel.load.load import load
 from purebpf.kernel.symbolize.probe_place import ProbePlaces
 from purebpf.kernel.types.kernel_btf import kernel_btf
-from purebpf.latency.functions import Kernel, Pair, Probe, User
+from purebpf.latency.functions import Kernel, Pair, Probe, ProbePlace, User
 
 if TYPE_CHECKING:
     from purebpf.kernel.load.object import Object
     from purebpf.kernel.programs.link import Link
     from purebpf.kernel.programs.program import Program
+    from purebpf.symbols.usdt_arguments import Argument
 
 __all__ = ["Attacher", "Target"]
 
@@ -54,15 +55,20 @@ class Attacher:
         tracer: the object, loaded without the programs of functions.
         pids: functions of files are traced in these processes; (): in every one.
         returns: returns are traced, too.
+        argument: of static probes that begin calls, the one to read, from 1 on; 0: none.
 
     Attributes:
-        ways: how functions of the kernel are traced: "fentry", "kprobe.multi" or "kprobe".
+        ways: how functions of the kernel are traced: "fentry", "kprobe.session", "kprobe.multi" or
+            "kprobe".
     """
 
-    def __init__(self, tracer: Object, pids: Sequence[int], *, returns: bool) -> None:
+    def __init__(
+        self, tracer: Object, pids: Sequence[int], *, returns: bool, argument: int = 0
+    ) -> None:
         self._tracer = tracer
         self._pids = pids or (_EVERY,)
         self._returns = returns
+        self._argument = argument
         self._has_cookies = bool(have_attach_cookie())
         self._objects: list[Object] = []
         self._links: list[Link] = []
@@ -129,16 +135,20 @@ class Attacher:
         return [back, entry] if self._returns else [entry]
 
     def _attach_each(
-        self, numbered: _Numbered, names: Sequence[str], attach: Callable[..., Iterator[Link]]
+        self,
+        numbered: _Numbered,
+        names: Sequence[str],
+        attach: Callable[..., Iterator[Link]],
+        **settings: Any,
     ) -> None:
         """One program after the other to every function, or, without cookies, one for each."""
         if self._has_cookies:
-            for program in self._load(*names):
+            for program in self._load(*names, **settings):
                 for cookie, function in numbered:
                     self._links += attach(program, function, cookie)
             return
         for cookie, function in numbered:
-            for program in self._load(*names, function=cookie):
+            for program in self._load(*names, function=cookie, **settings):
                 self._links += attach(program, function, 0)
 
     def _attach_kernel(self, numbered: _Numbered) -> None:
@@ -147,6 +157,7 @@ class Attacher:
         problem: PurebpfError | None = None
         for way in (
             _Way("fentry", _has_trampolines, self._attach_trampolines),
+            _Way("kprobe.session", self._may_have_session, self._attach_session),
             _Way("kprobe.multi", lambda _: bool(have_attach("kprobe.multi")), self._attach_fprobes),
             _Way("kprobe", lambda _: True, self._attach_kprobes),
         ):
@@ -171,6 +182,14 @@ class Attacher:
             settings = {"function": cookie, "result_at": _count_arguments(function.name)}
             for program in self._load(*names, target=function.name, **settings):
                 self._links.append(tracing.attach(program))
+
+    def _may_have_session(self, _: int) -> bool:
+        return self._returns and bool(have_attach("kprobe.session"))
+
+    def _attach_session(self, numbered: _Numbered) -> None:
+        cookies = {function.name: cookie for cookie, function in numbered}
+        (program,) = self._load("kernel_session")
+        self._links.append(kprobe_multi.attach(program, cookies))
 
     def _attach_fprobes(self, numbered: _Numbered) -> None:
         cookies = {function.name: cookie for cookie, function in numbered}
@@ -209,23 +228,53 @@ class Attacher:
                 self._links.append(uprobe_multi.attach_at(program, places, cookies, what))
 
     def _attach_event(self, event: str | Probe, cookie: int, moment: str) -> None:
-        def attach(program: Program, event: str | Probe, cookie: int) -> Iterator[Link]:
-            if isinstance(event, str):
-                yield tracepoint.attach(program, event, cookie=cookie)
-                return
-            for offset, semaphore in event.places:
-                for pid in self._pids:
-                    yield uprobe.attach_at(
-                        program,
-                        ProbePlaces(event.path, event.identity, [offset]),
-                        f"the probe at {event.path}:{offset:#x}",
-                        pid=pid,
-                        cookie=cookie,
-                        semaphore=semaphore,
-                    )
+        if isinstance(event, str):
 
-        kind = "pair" if isinstance(event, str) else "probe"
-        self._attach_each([(cookie, event)], [f"{kind}_{moment}"], attach)
+            def attach(program: Program, event: str, cookie: int) -> Iterator[Link]:
+                yield tracepoint.attach(program, event, cookie=cookie)
+
+            self._attach_each([(cookie, event)], [f"pair_{moment}"], attach)
+            return
+        if moment == "begin" and self._argument:
+            for argument, places in event.by_argument(self._argument).items():
+                self._attach_probe(event, places, cookie, moment, **_settings(argument))
+            return
+        self._attach_probe(event, event.places, cookie, moment)
+
+    def _attach_probe(
+        self,
+        probe: Probe,
+        places: Sequence[ProbePlace],
+        cookie: int,
+        moment: str,
+        **settings: Any,
+    ) -> None:
+        def attach(program: Program, place: ProbePlace, cookie: int) -> Iterator[Link]:
+            for pid in self._pids:
+                yield uprobe.attach_at(
+                    program,
+                    ProbePlaces(probe.path, probe.identity, [place.offset]),
+                    f"the probe at {probe.path}:{place.offset:#x}",
+                    pid=pid,
+                    cookie=cookie,
+                    semaphore=place.semaphore,
+                )
+
+        numbered = [(cookie, place) for place in places]
+        self._attach_each(numbered, [f"probe_{moment}"], attach, **settings)
+
+
+def _settings(argument: Argument) -> dict[str, Any]:
+    """The constants of bpf_src/latency.bpf.c that say where an argument is."""
+    return {
+        "static_argument": int(argument.where),
+        "static_register": argument.register,
+        "static_index": argument.index_register,
+        "static_shift": argument.scale.bit_length() - 1,
+        "static_value": argument.value % (1 << 64),
+        "static_size": argument.size,
+        "static_signed": argument.signed,
+    }
 
 
 def _close_from(resources: list[Any], first: int) -> None:

@@ -17,6 +17,7 @@ from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, functions_named, is_spelt
 from purebpf.symbols.short_names import identifier, shorten, spellings
+from purebpf.symbols.usdt_arguments import Argument, parse_arguments
 
 __all__ = ["Kernel", "Pair", "Probe", "User", "find_functions", "find_pair", "parse_pair"]
 
@@ -45,12 +46,39 @@ class User(NamedTuple):
         return ProbePlaces(self.path, self.identity, [self.offset])
 
 
+class ProbePlace(NamedTuple):
+    """A place of a static probe, with that of its semaphore; arguments as the note has them."""
+
+    offset: int
+    semaphore: int
+    arguments: str
+
+
 class Probe(NamedTuple):
-    """A static probe of a file: its places, each with the offset of its semaphore."""
+    """A static probe of a file: its places. `machine` is that of the file (e_machine)."""
 
     path: str
     identity: Identity
-    places: tuple[tuple[int, int], ...]
+    places: tuple[ProbePlace, ...]
+    machine: int
+
+    def by_argument(self, number: int) -> dict[Argument, list[ProbePlace]]:
+        """The places by where they have an argument, from 1 on.
+
+        Raises:
+            NotSupportedError: some place does not have so many, or in a way that cannot be read.
+        """
+        places: dict[Argument, list[ProbePlace]] = {}
+        for place in self.places:
+            what = f"argument {number} of the probe at {self.path}:{place.offset:#x}"
+            try:
+                arguments = parse_arguments(place.arguments, self.machine)
+            except ValueError as error:
+                raise NotSupportedError(what, str(error)) from None
+            if number > len(arguments):
+                raise NotSupportedError(what, f"it has {len(arguments)}: {place.arguments!r}")
+            places.setdefault(arguments[number - 1], []).append(place)
+        return places
 
 
 class Pair(NamedTuple):
@@ -188,5 +216,8 @@ def find_pair(text: str) -> Pair:
 
 def _find_probe(text: str) -> Probe:
     target = find_probe(text, f"calls from probe {text}")
-    places = ((int(probe.offset), int(probe.semaphore)) for probe in target.probes)
-    return Probe(target.path, target.identity, tuple(places))
+    places = (
+        ProbePlace(int(probe.offset), int(probe.semaphore), probe.arguments)
+        for probe in target.probes
+    )
+    return Probe(target.path, target.identity, tuple(places), target.machine)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int, seconds
 from purebpf.cli.event_command import EventView
-from purebpf.latency.request import Options, parse_grouping
+from purebpf.latency.request import MOST_ARGUMENTS, Options, parse_grouping
 
 __all__ = ["LatencyView", "build_parser", "parse"]
 
@@ -102,8 +102,12 @@ def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
         made.error("--count does not time calls: --time and --slower exclude it")
     if parsed.only_count and parsed.by.startswith("ret"):
         made.error("--count does not see results: --by ret excludes it")
-    if parsed.pairs and (parsed.time or parsed.by.startswith(("ret", "arg"))):
-        made.error("pairs of events (-e) have no results, arguments or call tree")
+    if parsed.pairs and (parsed.time or parsed.by.startswith("ret")):
+        made.error("pairs of events (-e) have no results or call tree")
+    if parsed.by.startswith("arg") and any(not _is_static(pair) for pair in parsed.pairs):
+        made.error("tracepoints (-e) have no arguments: --by arg is for functions and probes")
+    if parsed.functions and parse_grouping(parsed.by).argument > MOST_ARGUMENTS:
+        made.error(f"arguments of functions are known to arg{MOST_ARGUMENTS}")
     if parsed.format == "folded" and not parsed.time:
         made.error("--format folded is of a call tree: add --time")
     if parsed.only_count and parsed.format == "html":
@@ -156,7 +160,7 @@ def _add_tables(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--by", metavar="KEY", type=_grouping, default="",
         help="a row for each process, thread, comm, cpu, cgroup, ret or arg1 to arg6 "
-        "(ret:int and arg1:uint: 32 bits)",
+        "(ret:int and arg1:uint: 32 bits); of probes arg1 to arg12",
     )  # fmt: skip
     group.add_argument(
         "--unit", choices=tuple(_UNITS), default="us", help="of histograms (default: us)"
@@ -187,6 +191,10 @@ def _pair(text: str) -> str:
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
     return text
+
+
+def _is_static(pair: str) -> bool:
+    return pair.partition(",")[0].count(":") > 1
 
 
 def _grouping(text: str) -> str:

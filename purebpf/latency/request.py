@@ -10,7 +10,9 @@ __all__ = ["GROUPINGS", "Grouping", "Options", "parse_grouping"]
 GROUPINGS = ("", "process", "thread", "comm", "cpu", "cgroup", "ret", "arg")
 """enum grouping of bpf_src/latency/rows.h."""
 
-_WORD = re.compile(r"(ret|arg[1-6])(:int|:uint)?")
+_WORD = re.compile(r"(ret|arg(?:[1-9]|1[0-2]))(:int|:uint)?")
+MOST_ARGUMENTS = 6
+"""Of functions that are in registers; static probes have 12."""
 
 
 class Grouping(NamedTuple):

@@ -15,8 +15,8 @@ from purebpf.kernel.instruments.event_stream import Record, StreamRequest
 from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.latency.attaching import Attacher, Target
 from purebpf.latency.calls import Branch, Call, Interval, Row
-from purebpf.latency.functions import find_functions, find_pair
-from purebpf.latency.request import GROUPINGS, Options, parse_grouping
+from purebpf.latency.functions import Pair, find_functions, find_pair
+from purebpf.latency.request import GROUPINGS, MOST_ARGUMENTS, Options, parse_grouping
 from purebpf.latency.scale import Scale
 from purebpf.latency.stacks import Callers
 from purebpf.latency.sums import Key, Sum, branches, differences, make_rows, merge
@@ -93,9 +93,15 @@ class CallLatency(EventSession[Call | Interval]):
             raise NotSupportedError("purebpf latency", f"it is for x86-64; this CPU is {machine}")
         if bool(options.functions) == bool(options.pairs):
             raise ValueError("functions or pairs required, not both")
-        if options.pairs and (options.time or grouping.kind in ("ret", "arg")):
-            raise ValueError("pairs of events have no results, arguments or call tree")
+        if options.pairs and (options.time or grouping.kind == "ret"):
+            raise ValueError("pairs of events have no results or call tree")
+        if options.functions and grouping.argument > MOST_ARGUMENTS:
+            raise ValueError(f"arguments of functions are known to arg{MOST_ARGUMENTS}")
         self.targets = [find_pair(pair) for pair in options.pairs]
+        if grouping.argument:
+            pairs = [pair for pair in self.targets if isinstance(pair, Pair)]
+            if any(isinstance(pair.begin, str) for pair in pairs):
+                raise ValueError("arguments are of functions and static probes")
         self.targets += find_functions(options.functions, returns=not options.only_count)
         slower = options.slower_ms
         return StreamRequest(
@@ -129,7 +135,11 @@ class CallLatency(EventSession[Call | Interval]):
     def _attach(self, tracer: Object) -> AbstractContextManager[Attacher]:
         options = self._options
         pids = () if options.tree else options.pids
-        self._attacher = Attacher(tracer, pids, returns=not options.only_count)
+        self._attacher = Attacher(
+            *(tracer, pids),
+            returns=not options.only_count,
+            argument=self._grouping.argument if options.pairs else 0,
+        )
         self._attacher.attach(self.targets)
         return closing(self._attacher)
 

@@ -16,16 +16,18 @@ pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64", "kprobes")
 CALLS = 101
 GETPPID = "__do_sys_getppid"
 """__x64_sys_getppid is another name for it, which ftrace and BTF do not have."""
-WAYS = ("fentry", "kprobe.multi", "kprobe")
+WAYS = ("fentry", "kprobe.session", "kprobe.multi", "kprobe")
 
 
 def allow(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only this way and those behind it."""
     if way != "fentry":
         monkeypatch.setattr(attaching, "_MOST_TRAMPOLINES", 0)
-    if way == "kprobe":
-        monkeypatch.setattr(attaching, "have_attach", lambda _: False)
-    elif not have_attach("fexit" if way == "fentry" else way):
+    before = WAYS[: WAYS.index(way)]
+    monkeypatch.setattr(
+        attaching, "have_attach", lambda name: name not in before and have_attach(name)
+    )
+    if way != "kprobe" and not have_attach("fexit" if way == "fentry" else way):
         pytest.skip(f"this kernel has no {way}")
 
 
@@ -49,7 +51,7 @@ def test_calls_are_counted_timed_and_have_their_results(way, workloads, monkeypa
     assert not ending.loss.any
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "kprobe.session"])
 def test_calls_are_counted_without_their_returns(way, workloads, monkeypatch):
     allow(way, monkeypatch)
     options = Options((GETPPID,), only_count=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from purebpf.errors import NotSupportedError
 from purebpf.latency import Branch, Call, CallLatency, Interval, Options, Row
 from purebpf.measure.run import prepare
 from purebpf.measure.run import run as measure
@@ -229,6 +231,56 @@ def test_static_probes_make_a_pair(usdt, pair):
     lost = {cause.name: cause.lost for cause in ending.loss.causes if cause.lost}
     assert lost == ({"in_flight": 7 * 2} if begin == "guarded" else {})
     assert bool(int(watched)) == ("guarded" in pair)  # its semaphore
+
+
+def trace_probes(usdt: Path, pair: str, by: str, lines: int = 3) -> dict[str, int]:
+    """Calls by group of a pair of static probes that are passed for each line."""
+    with subprocess.Popen([usdt], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        options = Options(pairs=(f"{usdt}:purebpf:{pair}",), pids=(process.pid,), by=by)
+        with CallLatency(options) as session:
+            assert process.stdin
+            assert process.stdout
+            for _ in range(lines):
+                process.stdin.write(b"\n")
+                process.stdin.flush()
+                process.stdout.readline()
+            session.stop()
+        process.stdin.close()
+    return {row.group: row.calls for row in session.rows}
+
+
+@pytest.mark.parametrize(
+    ("by", "value"),
+    [
+        *(("arg1", -2), ("arg2", 254), ("arg3", -2), ("arg4", 65534), ("arg5", -2)),
+        *(("arg6", 4294967294), ("arg6:int", -2), ("arg7", 0x1122334455667788)),
+        *(("arg8", -5_000_000_000), ("arg9", -9), ("arg10", 71), ("arg11", 30), ("arg12", 10)),
+    ],
+)
+def test_static_probes_are_grouped_by_an_argument(usdt, by, value):
+    assert trace_probes(usdt, "forms,symbolic", by) == {str(value): 3}
+
+
+def test_an_argument_may_be_an_element_of_an_array(usdt):
+    assert trace_probes(usdt, "indexed,symbolic", "arg1") == {"50": 3}
+    assert trace_probes(usdt, "indexed,symbolic", "arg2") == {"70": 3}
+
+
+def test_each_place_of_a_probe_has_its_argument(usdt):
+    """The last of three places is the one that ends: it has a constant."""
+    assert trace_probes(usdt, "guarded,silent", "arg1") == {"2": 3}
+
+
+@pytest.mark.parametrize(
+    ("pair", "by", "said"),
+    [
+        ("silent,symbolic", "arg1", "it has 0: ''"),
+        ("symbolic,silent", "arg1", "cannot parse the location '8@table(%rip)'"),
+    ],
+)
+def test_arguments_that_are_not_there_are_refused(usdt, pair, by, said):
+    with pytest.raises(NotSupportedError, match=re.escape(said)):
+        trace_probes(usdt, pair, by)
 
 
 @pytest.mark.needs("tracefs")

@@ -50,10 +50,12 @@ def test_buckets_and_units():
         (["f", "--count", "--slower", "3"], "--slower exclude it"),
         (["f", "--count", "--time"], "not allowed with argument"),
         (["f", "--count", "--by", "ret"], "does not see results"),
-        (["-e", "a:b,c", "--by", "arg1"], "no results, arguments"),
+        (["-e", "a:b,c", "--by", "ret"], "no results or call tree"),
+        (["-e", "a:b,c", "--by", "arg1"], "tracepoints (-e) have no arguments"),
         (["f", "--stacks"], "add --slower TIME"),
         (["f", "--by", "colour"], "unknown grouping 'colour'"),
-        (["f", "--by", "arg7"], "unknown grouping 'arg7'"),
+        (["f", "--by", "arg7"], "arguments of functions are known to arg6"),
+        (["f", "--by", "arg13"], "unknown grouping 'arg13'"),
         (["-e", "a:b"], "not a pair"),
         (["f", "--slower", "-1"], "zero or more milliseconds"),
         (["f", "--format", "folded"], "add --time"),
@@ -76,6 +78,7 @@ def test_wrong_options_are_explained(words, said, capsys):
         ("ret", Grouping("ret")),
         ("ret:int", Grouping("ret", 0, 32)),
         ("arg3:uint", Grouping("arg", 3, 32, signed=False)),
+        ("arg12", Grouping("arg", 12)),
     ],
 )
 def test_groupings(text, grouping):
