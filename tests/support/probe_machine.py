@@ -44,6 +44,14 @@ def python_with_jitdump() -> str:
     return ""
 
 
+def python_with_probes() -> str:
+    """Whether Debian's interpreter is here, which has static probes."""
+    python = Path("/usr/bin/python3")
+    if not python.exists():
+        return f"there is no {python}"
+    return "" if b"gc__start" in python.read_bytes() else f"{python} has no static probes"
+
+
 def tracefs() -> str:
     for place in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
         if os.path.isdir(f"{place}/events"):

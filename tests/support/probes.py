@@ -141,6 +141,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "rustc": machine.program_on_path("rustc"),
     "javac": machine.program_on_path("javac"),
     "python_with_jitdump": machine.python_with_jitdump,
+    "python_with_probes": machine.python_with_probes,
     "perf_trace": machine.perf_trace,
     "two_cpus": machine.two_cpus,
     "x86_64": machine.x86_64,

@@ -21,6 +21,8 @@ NEEDS = {
     "Packets of an interface, beside other programs": "tcx",
     "Programs that stay: pin, find again, update": "bpffs",
     "Several files: linked objects": "bpftool",
+    "A program that gives up: BPF exceptions": "exceptions",
+    "What a Python process does: static probes": "python_with_probes",
 }
 PARAMETERS = [
     pytest.param(code, shown, id=name, marks=pytest.mark.needs(NEEDS.get(name, "bpf")))
