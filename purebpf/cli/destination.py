@@ -7,10 +7,10 @@ format.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from purebpf.cli.arguments import output
@@ -30,6 +30,7 @@ __all__ = [
     "encode",
     "head",
     "raise_all",
+    "say_written",
     "says_when",
     "wants_answer",
     "write",
@@ -96,15 +97,16 @@ def add_folded(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
-def add_answer(group: argparse._ArgumentGroup, *, other: str) -> None:
+def add_answer(group: argparse._ArgumentGroup, *, other: str = "") -> None:
     """Options `all_stacks` and `layout`; `other` says which options ask for bcc's."""
+    default = f"answer; bcc with {other}" if other else "answer"
     group.add_argument(
         "--all", dest="all_stacks", action="store_true", help="every function and stack (text)"
     )
     group.add_argument(
         "--layout", choices=("answer", "bcc"), default="",
         help="of text: functions and the heaviest stacks, or each stack by address as bcc "
-             f"prints it (default: answer; bcc with {other})",
+             f"prints it (default: {default})",
     )  # fmt: skip
 
 
@@ -198,10 +200,8 @@ def encode(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable[
     return pieces
 
 
-def write(profile: Profile, to: Iterable[Destination]) -> None:
-    """Write a profile to each destination, in its format; one file after the other appears.
-
-    A text begins with the title.
+def write(profile: Profile, view: ResultOptions) -> None:
+    """Write a saved profile to each destination, in its format; one file after the other appears.
 
     Raises:
         KernelError: one of them could not be written; the others were.
@@ -210,13 +210,47 @@ def write(profile: Profile, to: Iterable[Destination]) -> None:
     from purebpf.results.formats import registry
 
     problems: list[KernelError] = []
-    for destination in to:
-        with _collecting(problems), Output(destination.path) as output, writing(destination):
-            pieces = registry.write(profile, destination.format)
-            if destination.format == "text":
-                pieces = chain((registry.heading(profile), "\n"), pieces)
-            output.write(encode(destination, pieces))
+    for destination in view.to:
+        with _collecting(problems):
+            with Output(destination.path) as output, writing(destination):
+                pieces = (
+                    _text(profile, view)
+                    if destination.format == "text"
+                    else registry.write(profile, destination.format)
+                )
+                output.write(encode(destination, pieces))
+            if destination.path is not None:
+                say_written(destination.path)
     raise_all(problems)
+
+
+def _text(profile: Profile, view: ResultOptions) -> Iterable[str | bytes]:
+    """The title, and the answer or each stack."""
+    from purebpf.results.formats import answer, registry
+
+    has_waker = any(row.marks.waker for row in profile.rows())
+    yield f"{head(registry.heading(profile), view, details=has_waker)}\n"
+    if not wants_answer(view, "text", details=has_waker):
+        yield from registry.write(profile, "text")
+        return
+    yield from answer.pieces(
+        profile,
+        cpus=answer.cpus_of_sample(profile),
+        everything=view.all_stacks,
+        whole_names=view.verbose,
+    )
+
+
+def say_written(path: str) -> None:
+    """`wrote out.html, 213 kB`."""
+    from purebpf.cli import command
+    from purebpf.results.model.units import bytes_in_unit  # not before everything is measured
+
+    try:
+        size = bytes_in_unit(os.stat(path).st_size)
+    except OSError:  # a pipe that is gone
+        size = "size unknown"
+    command.say(f"wrote {path}, {size}")
 
 
 @contextmanager

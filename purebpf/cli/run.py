@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from purebpf.cli import command
-from purebpf.cli.destination import Destination, ResultOptions, encode, raise_all, writing
+from purebpf.cli.destination import (
+    Destination,
+    ResultOptions,
+    encode,
+    raise_all,
+    say_written,
+    writing,
+)
 from purebpf.cli.output import Output
 from purebpf.cli.source_info import add_lines, debuginfod
 from purebpf.errors import KernelError
@@ -63,7 +69,7 @@ class Run(NamedTuple, Generic[Result]):
         `cpus` is how many CPUs a weight of 1 is, 0.0 where that is not known.
         """
         for path in self.written:
-            command.say(f"wrote {path}, {spell_size(path)}")
+            say_written(path)
         if len(self.written) == len(self.outputs) and profile.total:
             from purebpf.results.formats import answer
 
@@ -131,16 +137,6 @@ def measure(
         done = Run(title, options, outputs, session, result, ends, fetch, [], [])
         yield done
         raise_all(done.problems)
-
-
-def spell_size(path: str) -> str:
-    """`213 kB`: how large a file is."""
-    from purebpf.results.model.units import bytes_in_unit  # not before everything is measured
-
-    try:
-        return bytes_in_unit(os.stat(path).st_size)
-    except OSError:  # a pipe that is gone
-        return "size unknown"
 
 
 def _serve(where: tuple[str, int], title: str) -> LivePage:

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.cli.destination import says_when, write
-from purebpf.convert.options import Options, build_parser, parse
+from purebpf.cli.destination import ResultOptions, says_when, write
+from purebpf.convert.options import build_parser, parse
 
 __all__ = ["build_parser", "main"]
 
@@ -16,19 +16,19 @@ NAME = "purebpf.convert"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    return command.run(NAME, lambda: _run(parse(argv)))
+    return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(path: str, view: ResultOptions) -> int:
     from purebpf.cli.progress import doing
     from purebpf.cli.source_info import add_lines, debuginfod
     from purebpf.measure import profile_loader
 
-    fetch = debuginfod(wanted=options.debuginfod)
-    with doing(f"reading {options.path}"):
-        profile = profile_loader.read(options.path, timed=says_when(options.to), fetch=fetch)
-    profile = add_lines(profile, lines=options.lines, fetch=fetch)
-    write(profile, options.to)
+    fetch = debuginfod(wanted=view.debuginfod)
+    with doing(f"reading {path}"):
+        profile = profile_loader.read(path, timed=says_when(view.to), fetch=fetch)
+    profile = add_lines(profile, lines=view.lines, fetch=fetch)
+    write(profile, view)
     return 0
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
-from purebpf.cli.destination import Destination, add_destinations, destinations
+from purebpf.cli.destination import (
+    ResultOptions,
+    add_answer,
+    add_destinations,
+    destinations,
+)
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["build_parser", "parse"]
 
 _DESCRIPTION = """\
 Convert a saved profile to other formats. Each command that counts stacks saves
@@ -18,6 +22,7 @@ tools: perf.data, the text of perf script, pprof, speedscope, folded stacks."""
 
 _EPILOG = """\
 examples:
+  purebpf convert day.json.gz            functions and the heaviest stacks
   purebpf convert day.json.gz -o day.csv
   purebpf convert day.json.gz -o day.pb.gz -o day.speedscope.json
   purebpf convert day.json.gz --format csv > functions.csv
@@ -31,21 +36,12 @@ exit status: 0; 1 an error; 2 a wrong option.
 Needs no privileges, and runs on any system. docs/formats.md"""
 
 
-class Options(NamedTuple):
-    """A frozen request."""
-
-    path: str
-    to: tuple[Destination, ...]
-    lines: bool = False
-    debuginfod: bool = False
-
-
-def parse(argv: Sequence[str]) -> Options:
-    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+def parse(argv: Sequence[str]) -> tuple[str, ResultOptions]:
+    """The file to read, and what becomes of it; exits with status 2 when the options are wrong."""
     made = build_parser()
     parsed = made.parse_args(argv)
-    to = destinations(made, parsed.formats, parsed.outputs)
-    return Options(parsed.path, to, parsed.lines, parsed.debuginfod)
+    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    return parsed.path, parser.pick(ResultOptions, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -58,5 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     group = made.add_argument_group("output")
     add_destinations(group)
+    add_answer(group)
     parser.add_names(group)
+    group.add_argument("-v", "--verbose", action="store_true", help="whole names (text)")
     return made

@@ -173,10 +173,13 @@ def _ask(parsed: Parsed) -> int:
             return 0
         coverage = question.coverage()
         if options.action == "flamegraph":
-            from purebpf.cli.destination import write
+            from purebpf.cli.destination import ResultOptions, write
             from purebpf.fleet.profiles import profile_of
 
-            write(profile_of(question.selection, question.stacks(), coverage), parsed.to)
+            write(
+                profile_of(question.selection, question.stacks(), coverage),
+                ResultOptions(parsed.to),
+            )
         else:
             _print(session.answer_lines(question, options, coverage))
     return _end(parsed, coverage)

@@ -32,12 +32,12 @@ def _run(options: Options) -> int:
             output.write([stubs(read(options.path))])
         return 0
     if options.btf_for is not None:
-        from purebpf.cli.run import spell_size
+        from purebpf.cli.destination import say_written
         from purebpf.inspect.session import few_types
 
         with Output(options.output) as output:
             output.write([few_types(options.path, options.btf_for)])
-        command.say(f"wrote {options.output}, {spell_size(str(options.output))}")
+        say_written(str(options.output))
         return 0
     from purebpf.inspect.render import document, lines
     from purebpf.inspect.session import inspect, inspect_perf_data, inspect_sections, is_perf_data

@@ -34,10 +34,8 @@ def _run(options: Options, view: ResultOptions) -> int:
     with results.measure(partial(Profiler, options), options.command, title(options), view) as run:
         profile = run.add_lines(run.result)
         status = run.end()
-        from purebpf.profile.render import (  # not before everything is measured
-            cpus_of_sample,
-            render,
-        )
+        from purebpf.profile.render import render  # not before everything is measured
+        from purebpf.results.formats.answer import cpus_of_sample
 
         run.write(partial(render, profile, view))
         run.say_what_was_written(profile, cpus_of_sample(profile))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from purebpf.cli.destination import ResultOptions
     from purebpf.results import Profile
 
-__all__ = ["cpus_of_sample", "render", "sample_lines"]
+__all__ = ["render", "sample_lines"]
 
 
 def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[str | bytes]:
@@ -22,7 +22,7 @@ def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[
 
         return answer.pieces(
             profile,
-            cpus=cpus_of_sample(profile),
+            cpus=answer.cpus_of_sample(profile),
             everything=view.all_stacks,
             whole_names=view.verbose,
         )
@@ -32,15 +32,6 @@ def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[
     return registry.write(profile, format_name, style)
 
 
-def cpus_of_sample(profile: Profile) -> float:
-    """How many CPUs were busy for each sample; 0.0 where samples do not come at a rate."""
-    about = profile.about
-    frequency, elapsed_s = about.get("frequency_hz"), about.get("elapsed_s")
-    if isinstance(frequency, int) and isinstance(elapsed_s, int | float) and elapsed_s > 0:
-        return 1 / frequency / elapsed_s
-    return 0.0
-
-
 def sample_lines(profile: Profile, whose: str) -> list[str]:
     """`789 of 792 samples, 257 in PID 14036 (0.64 CPUs); sampled by the CPU clock: ...`.
 
@@ -48,6 +39,8 @@ def sample_lines(profile: Profile, whose: str) -> list[str]:
         profile: of the profiler.
         whose: the target in words; "" where everything is.
     """
+    from purebpf.results.formats.answer import cpus_of_sample
+
     about, loss = profile.about, profile.loss
     counted = about["counted"]
     assert isinstance(counted, int)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.cli.destination import says_when, write
+from purebpf.cli.destination import Destination, ResultOptions, says_when, write
 from purebpf.report.options import Options, build_parser, parse
 
 __all__ = ["build_parser", "main"]
@@ -16,10 +16,10 @@ NAME = "purebpf.report"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    return command.run(NAME, lambda: _run(parse(argv)))
+    return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.cli.loss import explain_profile
     from purebpf.cli.progress import doing
     from purebpf.cli.source_info import add_lines, debuginfod
@@ -27,24 +27,25 @@ def _run(options: Options) -> int:
     from purebpf.results.model.spelling import printable
     from purebpf.symbols.budget import Budget
 
-    timed = says_when(options.to)
-    fetch = debuginfod(wanted=options.debuginfod)
+    timed = says_when(view.to)
+    fetch = debuginfod(wanted=view.debuginfod)
     budget = Budget()
     with doing(f"reading {options.path}"):
         loaded = read(
             options.path, LoadOptions(options.event, options.weight, timed, fetch, budget)
         )
-    profile = add_lines(loaded.profile, lines=options.lines, fetch=fetch, budget=budget)
-    write(profile, options.to)
-    command.say(printable(loaded.profile.title))
+    profile = add_lines(loaded.profile, lines=view.lines, fetch=fetch, budget=budget)
+    write(profile, view)
+    if Destination("text", None) not in view.to:  # which begins with it
+        command.say(printable(loaded.profile.title))
     for name, samples in loaded.others:
         command.say(
             f"also in the file: {samples} samples of {printable(name)} (-e {printable(name)})"
         )
     if loaded.profile.about["rejected"]:
         command.say(f"rejected by filters: {loaded.profile.about['rejected']} samples")
-    explain_profile(loaded.profile, verbose=options.verbose)
-    return command.LOSS if options.strict and loaded.profile.loss.any else 0
+    explain_profile(loaded.profile, verbose=view.verbose)
+    return command.LOSS if view.strict and loaded.profile.loss.any else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import parser
-from purebpf.cli.destination import Destination, add_destinations, destinations
+from purebpf.cli.destination import (
+    ResultOptions,
+    add_answer,
+    add_destinations,
+    destinations,
+)
 
 __all__ = ["Options", "build_parser", "parse"]
 
@@ -17,7 +22,8 @@ stacks with function names."""
 
 _EPILOG = """\
 examples:
-  purebpf report                         perf.data here, as text
+  purebpf report                         perf.data here: functions, heaviest stacks
+  purebpf report --all                   every function and stack
   purebpf report -i perf.data --format folded
   purebpf report -o out.pb.gz -o out.json        two formats at once
   purebpf report -e page-faults --weight period
@@ -33,32 +39,19 @@ docs/report.md"""
 
 
 class Options(NamedTuple):
-    """A frozen request. `event` None: the first that has samples."""
+    """Which file to read. `event` None: the first that has samples."""
 
     path: str = "perf.data"
-    to: tuple[Destination, ...] = (Destination("text", None),)
     event: str | None = None
     weight: str | None = None
-    strict: bool = False
-    verbose: bool = False
-    lines: bool = False
-    debuginfod: bool = False
 
 
-def parse(argv: Sequence[str]) -> Options:
-    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
+    """What to read, and what becomes of it; exits with status 2 when the options are wrong."""
     made = build_parser()
     parsed = made.parse_args(argv)
-    to = destinations(made, parsed.formats, parsed.outputs)
-    return Options(
-        parsed.path,
-        to,
-        parsed.event,
-        parsed.weight,
-        strict=parsed.strict,
-        lines=parsed.lines,
-        debuginfod=parsed.debuginfod,
-    )
+    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -79,6 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     group = made.add_argument_group("output")
     add_destinations(group)
+    add_answer(group)
     parser.add_names(group)
     parser.add_strict(group)
     return made

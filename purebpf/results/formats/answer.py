@@ -29,7 +29,7 @@ from purebpf.results.shape.functions import Function, Functions
 from purebpf.symbols.short_names import merge_clones, shorten
 from purebpf.tuples import NamedTuple
 
-__all__ = ["WIDTH", "functions", "pieces", "rank", "stacks"]
+__all__ = ["WIDTH", "cpus_of_sample", "functions", "pieces", "rank", "stacks"]
 
 WIDTH = 80
 _FUNCTIONS = 12
@@ -98,6 +98,15 @@ def pieces(
         in_cpus = f"  {weight * cpus:.2f} CPUs" if cpus else ""
         spelled = weight_in_unit(weight, profile.unit)
         yield f"        {100 * weight / total:.1f} %{in_cpus}  {spelled}\n\n"
+
+
+def cpus_of_sample(profile: Profile) -> float:
+    """How many CPUs were busy for each sample; 0.0 where samples do not come at a rate."""
+    about = profile.about
+    frequency, elapsed_s = about.get("frequency_hz"), about.get("elapsed_s")
+    if isinstance(frequency, int) and isinstance(elapsed_s, int | float) and elapsed_s > 0:
+        return 1 / frequency / elapsed_s
+    return 0.0
 
 
 def rank(profile: Profile, *, whole_names: bool = False) -> list[Ranked]:

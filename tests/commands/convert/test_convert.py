@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.results.formats import folded, json, perf_data
+from purebpf.results.formats import answer, folded, json, perf_data, text
 from purebpf.results.shape import table
 from tests.commands.conftest import ROOT
 from tests.support.builders import profiles
@@ -42,6 +42,19 @@ def test_standard_output_is_text(saved: str) -> None:
     result = convert(saved, "--format", "folded")
     assert result.returncode == 0, result.stderr
     assert result.stdout == "".join(folded.lines(profiles.example()))
+
+
+def test_text_is_functions_and_the_heaviest_stacks(saved: str, tmp_path: Path) -> None:
+    profile = profiles.example()
+    cpus = answer.cpus_of_sample(profile)
+    result = convert(saved)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{profile.title}\n\n{''.join(answer.pieces(profile, cpus=cpus))}"
+    by_address = convert(saved, "--layout", "bcc")
+    assert by_address.stdout == f"{profile.title}\n\n{''.join(text.blocks(profile))}"
+    path = tmp_path / "out.folded"
+    path_result = convert(saved, "-o", str(path))
+    assert path_result.stderr == f"wrote {path}, {path.stat().st_size} bytes\n"
 
 
 DATA = perf_data.document(profiles.example())
