@@ -108,15 +108,16 @@ class ThreadProfiler(Closing):
         times = times._replace(stats={**times.stats, "user_truncated": truncated})
         profile.loss = losses(times, self._run.request)
         profile.loss = with_naming(profile.loss, self.budget)
+        if self._run.python is not None:
+            profile.about |= self._run.python.counts()
+            profile.about |= {
+                name: value for name, value in times.stats.items() if name.startswith("python_")
+            }
         profile.hints = hints(profile, self._names.runtime)
         if self._run.python is not None:
             pids = {row.labels.pid for row in profile.rows()}
             profile.hints += self._run.python.interpreters.hints(pids)
             profile.loss = self._run.python.with_merging(profile.loss)
-            profile.about |= self._run.python.counts()
-            profile.about |= {
-                name: value for name, value in times.stats.items() if name.startswith("python_")
-            }
         return profile
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:

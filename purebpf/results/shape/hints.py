@@ -54,8 +54,10 @@ def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[st
             and 100 * weights[pid] >= _WORTH_PERCENT * profile.total
         ):
             pids.setdefault(interpreter, []).append(pid)
+    reads_python = "python_stacks" in profile.about
     return [
-        _sentence(named_runtime, where) for named_runtime, where in pids.items()
+        _sentence(named_runtime, where, reads_python=reads_python)
+        for named_runtime, where in pids.items()
     ] + _find_stripped(profile)
 
 
@@ -102,12 +104,15 @@ def _lacks_names(row: Row, runtime: Runtime) -> bool:
     return any(isinstance(frame, Unknown) and frame.reason in _NO_MAP for frame in row.user or ())
 
 
-def _sentence(runtime: Runtime, pids: list[int]) -> str:
-    whose = ", ".join(map(str, pids[:_SHOWN])) + (", ..." if len(pids) > _SHOWN else "")
-    return _ADVICE[runtime.name](runtime, f"{'PID' if len(pids) == 1 else 'PIDs'} {whose}")
+def _sentence(runtime: Runtime, pids: list[int], *, reads_python: bool) -> str:
+    some = ", ".join(map(str, pids[:_SHOWN])) + (", ..." if len(pids) > _SHOWN else "")
+    whose = f"{'PID' if len(pids) == 1 else 'PIDs'} {some}"
+    if runtime.name == "python":
+        return _python(runtime, whose, is_read=reads_python)
+    return _ADVICE[runtime.name](runtime, whose)
 
 
-def _python(runtime: Runtime, whose: str) -> str:
+def _python(runtime: Runtime, whose: str, *, is_read: bool) -> str:
     which = f"Python {runtime.version}".strip()
     if runtime.is_named:
         return (
@@ -116,6 +121,11 @@ def _python(runtime: Runtime, whose: str) -> str:
         )
     if runtime.version and int(runtime.version.partition(".")[2]) not in _PYTHON_MINORS:
         return f"{which} ({whose}): only the functions of {_PYTHONS} can be read"
+    if is_read:
+        return (
+            f"the functions of {which} ({whose}) were not read in time: they end at once, "
+            "or their stacks are cut; `purebpf dump PID` shows those of one that runs"
+        )
     return (
         f"the functions of {which} ({whose}) were not read: `purebpf profile` reads those of "
         f"{_PYTHONS} where it walks stacks by tables (x86-64, Linux 5.15); `purebpf dump PID` "
@@ -151,7 +161,6 @@ def _java(runtime: Runtime, whose: str) -> str:
 
 
 _ADVICE: dict[str, Callable[[Runtime, str], str]] = {
-    "python": _python,
     "node": _node,
     "java": _java,
     "chromium": _chromium,

@@ -31,6 +31,14 @@ def told(found, **runtimes):
     return hints(found, lambda pid: runtimes.get(f"pid{pid}"))
 
 
+def test_where_python_is_read_it_came_too_late() -> None:
+    python = profile((7, 100, EVAL))
+    python.about["python_stacks"] = 0
+    (hint,) = told(python, pid7=Runtime("python", "3.11"))
+    assert "were not read in time" in hint
+    assert "by tables" not in hint
+
+
 @pytest.mark.parametrize(
     ("runtime", "frame", "words"),
     [
