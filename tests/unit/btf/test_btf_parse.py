@@ -345,7 +345,7 @@ def test_types_of_a_kind_that_only_the_layout_knows(order):
 
 
 @ORDERS
-def test_names_are_told_apart_however_far_apart_they_are(order):
+def test_names_in_distant_places_are_found(order):
     """The index keeps 15 bits of a name's place: these share them, in pairs and with nameless."""
     b = BtfBuilder(order)
     nameless = b.raw(Kind.CONST, size_or_type=0)
