@@ -16,6 +16,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.sections import DEFINITIONS, SecDef
 from purebpf.errors import SchemaError
 from purebpf.similar import unknown_name
@@ -104,7 +105,9 @@ class ProgramSpec(NamedTuple):
     `type` is enum bpf_prog_type, `attach_type` enum bpf_attach_type; both are 0 when the section
     name is not in the table (`sec_prefix` is then ""). `read_object` finds the section's line of
     the table once: `definition`. `attach_target` is what follows the prefix: "sched/sched_switch"
-    of "tracepoint/sched/sched_switch".
+    of "tracepoint/sched/sched_switch". An XDP program with an `ifindex` is bound to that interface:
+    it may call kernel functions that read what the device knows of a frame, and runs nowhere else
+    (Linux 6.3, commit 2b3486bc2d23).
     """
 
     name: str
@@ -116,6 +119,7 @@ class ProgramSpec(NamedTuple):
     attach_target: str = ""
     flags: int = 0
     autoload: bool = True
+    ifindex: int = 0
 
     @property
     def definition(self) -> SecDef | None:
@@ -203,7 +207,7 @@ class ExternSpec(NamedTuple):
 _MAP_FIELDS = frozenset(
     {"type", "key_size", "value_size", "max_entries", "flags", "map_extra", "numa_node", "pinning"}
 )
-_PROGRAM_FIELDS = frozenset({"flags", "autoload", "attach_target"})
+_PROGRAM_FIELDS = frozenset({"flags", "autoload", "attach_target", "ifindex"})
 """What `ObjectSpec.configure` may change."""
 
 
@@ -331,12 +335,12 @@ class ObjectSpec(NamedTuple):
             name: of a map, or of a program.
             fields: of a map `type` (a name or a number), `key_size`, `value_size`, `max_entries`,
                 `flags`, `map_extra`, `numa_node`, `pinning`; of a program `flags`, `autoload`,
-                `attach_target`.
+                `attach_target`, `ifindex` (of XDP).
 
         Raises:
             KeyError: there is no such map or program.
             TypeError: it has no such field; lists those it has.
-            SchemaError: a type of map that is not known.
+            SchemaError: a type of map that is not known; an `ifindex` of another program than XDP.
         """
         is_map = name in self.maps
         known = _MAP_FIELDS if is_map else _PROGRAM_FIELDS
@@ -352,6 +356,9 @@ class ObjectSpec(NamedTuple):
             return self._replace(maps={**self.maps, name: spec})
         problem = f"{self.source}: unknown map or program"
         program = _lookup(self.programs, name, problem)._replace(**fields)
+        if program.ifindex and program.type != bpf_prog_type.BPF_PROG_TYPE_XDP:
+            reason = "only an XDP program is bound to an interface"
+            raise SchemaError(f"{self.source}: program {name}: {reason}")
         return self._replace(programs={**self.programs, name: program})
 
     def resize(self, /, **max_entries: int) -> Self:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         TooLongError,
     )
     from purebpf.abi.bpf import bpf_map_type
-    from purebpf.asm.build import build
+    from purebpf.asm.object import build
     from purebpf.asm.program import Function, MapName, Program, Stack
     from purebpf.spec import MapSpec
 
@@ -97,6 +97,6 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             },
             "MapSpec": "purebpf.spec.MapSpec",
             "bpf_map_type": "purebpf.abi.bpf.bpf_map_type",
-            "build": "purebpf.asm.build.build",
+            "build": "purebpf.asm.object.build",
         },
     )

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.build.compile import compile, load_c  # noqa: A004 - as re.compile()
-    from purebpf.build.generate import generate
+    from purebpf.build.compilation import compile, load_c  # noqa: A004 - as re.compile()
+    from purebpf.build.generation import generate
     from purebpf.build.headers import include, make_vmlinux
-    from purebpf.build.link import link
+    from purebpf.build.linking import link
 
 __all__ = ["compile", "generate", "include", "link", "load_c", "make_vmlinux"]
 
@@ -25,11 +25,11 @@ if not TYPE_CHECKING:
     __getattr__ = names(
         __name__,
         {
-            "compile": "purebpf.build.compile.compile",
-            "generate": "purebpf.build.generate.generate",
+            "compile": "purebpf.build.compilation.compile",
+            "generate": "purebpf.build.generation.generate",
             "include": "purebpf.build.headers.include",
-            "link": "purebpf.build.link.link",
-            "load_c": "purebpf.build.compile.load_c",
+            "link": "purebpf.build.linking.link",
+            "load_c": "purebpf.build.compilation.load_c",
             "make_vmlinux": "purebpf.build.headers.make_vmlinux",
         },
     )

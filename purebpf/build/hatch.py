@@ -12,7 +12,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.plugin import hookimpl
 
-from purebpf.build.generate import generate
+from purebpf.build.generation import generate
 from purebpf.build.options import parse_options
 from purebpf.errors import FormatError
 

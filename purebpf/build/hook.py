@@ -11,7 +11,7 @@ from typing import Any
 
 from setuptools.command.build_py import build_py
 
-from purebpf.build.generate import generate
+from purebpf.build.generation import generate
 from purebpf.build.options import read_options
 
 __all__ = ["BuildPy"]

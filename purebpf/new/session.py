@@ -24,7 +24,7 @@ def create(name: str, directory: str = "") -> tuple[list[str], str]:
         KernelError: it is there already, or cannot be made.
         CompileError: the compiler refused the C.
     """
-    from purebpf.build.generate import generate
+    from purebpf.build.generation import generate
 
     folder = os.path.join(directory, name)
     try:

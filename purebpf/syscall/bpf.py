@@ -276,6 +276,22 @@ def prog_test_run(
     return TestRunResult(*(number("test", attr, name) for name in names))
 
 
+def prog_stream_read(prog_fd: int, stream_id: int, buffer: bytearray) -> int:
+    """BPF_PROG_STREAM_READ_BY_FD: how many bytes of a program's text are in `buffer` now, or 0.
+
+    Linux 6.17 (commit 5ab154f1463a, "bpf: Introduce BPF standard streams").
+    """
+    cmd = bpf_cmd.BPF_PROG_STREAM_READ_BY_FD
+    return command(
+        cmd,
+        "prog_stream_read",
+        prog_fd=prog_fd,
+        stream_id=stream_id,
+        stream_buf=buffer,
+        stream_buf_len=len(buffer),
+    )
+
+
 def token_create(bpffs_fd: int, flags: int = 0) -> Descriptor:
     """BPF_TOKEN_CREATE: a token of the bpf file system with root `bpffs_fd`.
 

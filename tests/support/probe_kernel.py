@@ -29,7 +29,7 @@ from tests.support.probe_calls import (
     program_load,
     syscall,
 )
-from tests.support.probe_machine import cgroup2, guest
+from tests.support.probe_machine import cgroup2, guest, program_on_path
 
 _DATA = Path(__file__).parents[1] / "data"
 
@@ -69,6 +69,21 @@ def page_sizes() -> str:
     attr = ctypes.create_string_buffer(struct.pack("=IIQQQ", 1, 112, 9, 0, 1 << 22), 112)
     problem = syscall(1, attr, 0, -1, -1, 8)
     return f"perf_event_open with the size of a page says {problem}" if problem else ""
+
+
+def streams() -> str:
+    """Linux 6.18; printing takes memory that not every machine gives without a lock."""
+    if absent := in_btf("bpf_stream_vprintk_impl")() or program_on_path("clang-19")():
+        return absent
+    source = """
+    #include "vmlinux.h"
+    #include <bpf/bpf_helpers.h>
+    SEC("syscall") int say(void *ctx) { return bpf_stream_printk(BPF_STDOUT, "said"); }
+    char LICENSE[] SEC("license") = "GPL";
+    """
+    with purebpf.build.load_c(source) as obj:
+        result = obj.programs["say"].test_run(ctx=b"").retval_signed
+    return f"bpf_stream_printk() says {errno_name(-result)}" if result < 0 else ""
 
 
 def vmlinux_btf() -> str:

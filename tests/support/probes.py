@@ -104,6 +104,11 @@ PROBES: dict[str, Callable[[], str]] = {
     "exceptions": kernel.in_btf("bpf_throw"),
     "live_frames": kernel.in_btf("bpf_test_run_xdp_live"),
     "tokens": kernel.in_btf("BPF_TOKEN_CREATE"),
+    "streams": kernel.streams,
+    "no_streams": lambda: (
+        "this kernel has streams" if not kernel.in_btf("BPF_PROG_STREAM_READ_BY_FD")() else ""
+    ),
+    "xdp_metadata": kernel.in_btf("veth_xdp_rx_hash"),
     "snprintf": kernel.in_btf("bpf_snprintf"),
     "struct_ops_links": kernel.in_btf("bpf_struct_ops_link"),
     "bpf_lsm": kernel.bpf_lsm,

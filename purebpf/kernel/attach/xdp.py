@@ -33,7 +33,8 @@ _REFUSED = {
     'SEC("xdp.frags"), or lower the MTU',
     errno.EEXIST: "the interface runs a program in another mode, or not the one to replace",
     errno.EINVAL: "the driver refuses the program or the interface's settings (MTU, queues), or "
-    "the program is for a devmap or cpumap (SEC xdp/devmap, xdp/cpumap)",
+    "the program is for a devmap or cpumap (SEC xdp/devmap, xdp/cpumap), or bound to another "
+    "interface",
 }
 
 

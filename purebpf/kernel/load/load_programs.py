@@ -30,6 +30,9 @@ from purebpf.tuples import NamedTuple
 
 __all__ = ["load_programs"]
 
+_BOUND_TO_DEVICE = 1 << 6
+"""BPF_F_XDP_DEV_BOUND_ONLY: without it, the card itself would have to run the program."""
+
 
 class _Given(NamedTuple):
     """What all programs of an object refer to; `btf_fd` is None if they cannot."""
@@ -128,6 +131,9 @@ def _fields(program: ProgramSpec, linked: LinkedProgram, given: _Given) -> dict[
         "prog_flags": program.flags,
         "expected_attach_type": program.attach_type,
     }
+    if program.ifindex:
+        flags = program.flags | _BOUND_TO_DEVICE
+        fields |= {"prog_ifindex": program.ifindex, "prog_flags": flags}
     if target := given.prepared.attach_targets.get(program.name):
         fields |= {"attach_btf_id": target.type_id, "attach_btf_obj_fd": target.btf_fd}
     if given.fd_array:

@@ -92,7 +92,8 @@ def explain_refusal(
         if not poisoned:
             from purebpf.kernel.load.verifier_advice import Refusal, advise
 
-            fix = advise(Refusal(line, source, log, program.section, spec.license, source_of))
+            terms = (program.section, spec.license, source_of, program.name)
+            fix = advise(Refusal(line, source, log, *terms))
     if btf_problem:
         without = f"it was loaded without part of its BTF: {btf_problem}"
         why = f"{why}. {without}" if why else without
@@ -122,6 +123,8 @@ def _silent_refusal(program: ProgramSpec, error: KernelError, log: str) -> tuple
 
         if not (known := have_program_type(program.type)):
             return f"this kernel does not support these programs ({known})", ""
+    if program.ifindex and (why := _unbound(program.ifindex, error.errno or 0)):
+        return why, ""
     if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS and error.errno == ENOTSUPP:
         why = "no struct_ops map of the object has it as a member"
         return (
@@ -135,6 +138,19 @@ def _silent_refusal(program: ProgramSpec, error: KernelError, log: str) -> tuple
         last = log.rstrip().rpartition("\n")[2].strip()
         return f"no line of the verifier log gives a reason; the last one: {last}", ""
     return "the verifier log is empty", ""
+
+
+def _unbound(ifindex: int, error: int) -> str:
+    """Why the kernel does not bind a program: bpf_prog_dev_bound_init (kernel/bpf/offload.c)."""
+    import socket
+
+    try:
+        name = socket.if_indextoname(ifindex)
+    except OSError:
+        return f"no interface has index {ifindex}"
+    if error == errno.EOPNOTSUPP:
+        return f"the driver of {name} cannot be asked about frames"
+    return "" if error != errno.EINVAL else "binding a program to an interface needs Linux 6.3"
 
 
 def _host() -> privilege.Host:

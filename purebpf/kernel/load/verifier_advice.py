@@ -22,6 +22,7 @@ class Refusal(NamedTuple):
         log: the whole log.
         section: the program's, in the object.
         license: the object's.
+        name: the program's.
         source_of: the C line of any instruction of the program, as `source`.
     """
 
@@ -31,6 +32,7 @@ class Refusal(NamedTuple):
     section: str
     license: str
     source_of: Callable[[int], str]
+    name: str = ""
 
     @property
     def place(self) -> str:
@@ -249,6 +251,13 @@ def _unlock(match: re.Match[str], _: Refusal) -> str:
     return f"call {ends}() first, on every path"
 
 
+def _bind_to_device(_: re.Match[str], refusal: Refusal) -> str:
+    return (
+        "say which interface's driver it may ask: "
+        f"spec.configure({refusal.name!r}, ifindex=socket.if_nametoindex(...))"
+    )
+
+
 def _sleepable(_: re.Match[str], refusal: Refusal) -> str:
     prefix, slash, target = refusal.section.lstrip("?").partition("/")
     return f'{refusal.called} may sleep: put the program into SEC("{prefix}.s{slash}{target}")'
@@ -323,6 +332,7 @@ _ADVICE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str], Refusal], s
             ),
         ),
         (r"cannot be used inside (bpf_\w+)-ed region", _unlock),
+        (r"metadata kfuncs require device-bound program", _bind_to_device),
         (r"might sleep in non-sleepable|may sleep in non-sleepable", _sleepable),
     )
 )

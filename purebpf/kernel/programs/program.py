@@ -246,6 +246,20 @@ class Program(Closing):
             batch_size=batch_size,
         )
 
+    def read_stream(self, name: str = "stdout") -> str:
+        """What it has printed since the last read, by `bpf_stream_printk()`; "" when nothing.
+
+        "stderr" has what the kernel reports of it: a loop that took too long, a deadlock, an access
+        to a page that its arena lacks. The kernel keeps 100,000 bytes of each until they are read.
+
+        Raises:
+            NotSupportedError: the kernel does not have streams (Linux 6.17, commit 5ab154f1463a).
+            ValueError: another name, or the program is closed.
+        """
+        from purebpf.kernel.programs.streams import read_stream
+
+        return read_stream(self.fileno(), name)
+
     @property
     def info(self) -> ProgramInfo:
         """What the kernel says about it now.

@@ -15,7 +15,7 @@ from purebpf.kernel.programs.link_info import DeviceLink, NetfilterLink
 from purebpf.kernel.programs.program import Program
 from purebpf.syscall import network_namespace
 from purebpf.syscall.backend import replaced
-from tests.kernel.net_devices import PRIME, UNSPEC, load
+from tests.kernel.net_devices import PRIME, SPEC, UNSPEC, load
 from tests.support.host import network
 from tests.support.host.doors import Interposer
 
@@ -94,6 +94,58 @@ def test_native_xdp_and_frames_of_several_buffers():
         assert "native XDP of near" in link.what
         send_frames("far", PRIME)
         assert arrived(obj) == PRIME
+
+
+METADATA = """
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+__u64 frames, hashes;
+
+SEC("xdp")
+int frame(struct xdp_md *ctx)
+{
+    enum xdp_rss_hash_type kind;
+    __u32 hash;
+
+    __sync_fetch_and_add(&frames, 1);
+    if (bpf_xdp_metadata_rx_hash(ctx, &hash, &kind) != -95) /* EOPNOTSUPP: a driver without it */
+        __sync_fetch_and_add(&hashes, 1);
+    return XDP_PASS;
+}
+
+char LICENSE[] SEC("license") = "GPL";
+"""
+
+
+@veth
+@pytest.mark.needs("xdp_metadata", "clang", "vmlinux_btf")
+def test_a_program_bound_to_an_interface_asks_its_driver():
+    from tests.support.patience import until
+
+    spec = purebpf.read_object(purebpf.build.compile(METADATA))
+    with pytest.raises(purebpf.VerifierError, match=r"configure\('frame', ifindex=") as refused:
+        purebpf.load(spec)
+    assert "device-bound" in refused.value.line
+    with network.pair("near", "far"):
+        bound = spec.configure("frame", ifindex=socket.if_nametoindex("near"))
+        with purebpf.load(bound) as obj:
+            with pytest.raises(purebpf.AttachError, match=r"EINVAL.*bound to another interface"):
+                obj.programs["frame"].attach("far")
+            with obj.programs["frame"].attach("near"):
+                send_frames("far", PRIME)
+                until(lambda: obj.globals["frames"] >= PRIME)
+                assert obj.globals["hashes"] == obj.globals["frames"] >= PRIME
+
+
+def test_what_is_bound_to_no_interface_of_this_machine(lo):
+    spec = SPEC.only("frame").configure("frame", ifindex=1 << 30)
+    with pytest.raises(purebpf.PurebpfError, match="no interface has index 1073741824"):
+        purebpf.load(spec)
+    with pytest.raises(purebpf.PurebpfError, match="the driver of lo cannot be asked"):
+        purebpf.load(SPEC.only("frame").configure("frame", ifindex=lo))
+    with pytest.raises(purebpf.SchemaError, match="only an XDP program is bound to an interface"):
+        SPEC.configure("packet", ifindex=lo)
 
 
 def send_frames(interface: str, count: int, size: int = 64) -> None:

@@ -13,7 +13,7 @@
 	__pb_14th(_, ##arguments, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 
 /* __pb_each(f, a, b): f(a), f(b) */
-#define __pb_each_0(f)
+#define __pb_each_0(f, ...)
 #define __pb_each_1(f, a) f(a)
 #define __pb_each_2(f, a, rest...) f(a), __pb_each_1(f, rest)
 #define __pb_each_3(f, a, rest...) f(a), __pb_each_2(f, rest)

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from purebpf.build.compile import compile as compile_c
+from purebpf.build.compilation import compile as compile_c
 from purebpf.build.stubs import stubs
 from purebpf.elf.reader import read_object
 from purebpf.kernel.host.regular_file import opened_regular
