@@ -22,8 +22,8 @@ stacks with function names."""
 
 _EPILOG = """\
 examples:
-  purebpf report                         perf.data here: functions, heaviest stacks
-  purebpf report --all                   every function and stack
+  purebpf report                  perf.data here: functions, heaviest stacks
+  purebpf report --all            every function and stack
   purebpf report -i perf.data --format folded
   purebpf report -o out.pb.gz -o out.json        two formats at once
   purebpf report -e page-faults --weight period

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import pytest
 
 import purebpf
 from purebpf import build
+from purebpf.abi.instruction import unpack
+from purebpf.spec import FunctionSpec
 from tests.support.environment import ROOT
 
 pytestmark = [pytest.mark.needs("clang"), pytest.mark.any_kernel]
@@ -119,6 +122,8 @@ SEC("raw_tp/sched_switch") int on_text(u64 *ctx)
 	char text[16];
 
 	BPF_SNPRINTF(text, sizeof(text), "%d %s", (int)ctx[0], "x");
+	BPF_SNPRINTF(text, sizeof(text), "no value");
+	bpf_stream_printk(BPF_STDERR, "%d", 3);
 	sum += text[0];
 	return 0;
 }
@@ -143,3 +148,114 @@ def test_a_source_has_the_same_code_with_all_types_and_with_those_it_needs(tmp_p
         name: function.code for name, function in small.functions.items()
     }
     assert len(build.make_vmlinux(ALL)) < (tmp_path / "vmlinux.h").stat().st_size // 50
+
+
+REGISTERS = """
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#ifdef __TARGET_ARCH_arm64
+struct user_pt_regs {
+	__u64 regs[31], sp, pc, pstate;
+};
+struct pt_regs {
+	struct user_pt_regs user_regs;
+	__u64 orig_x0;
+} __attribute__((preserve_access_index));
+#else
+#include <linux/ptrace.h>
+#endif
+#include <bpf/bpf_tracing.h>
+#include <bpf/usdt.bpf.h>
+
+long sum;
+
+#define ADD(macro) sum += macro(ctx)
+#define ADD_EACH(suffix)                                                                       \\
+	ADD(PT_REGS_PARM1##suffix), ADD(PT_REGS_PARM2##suffix), ADD(PT_REGS_PARM3##suffix),    \\
+		ADD(PT_REGS_PARM4##suffix), ADD(PT_REGS_PARM5##suffix)
+
+SEC("kprobe/f") int at_entry(struct pt_regs *ctx)
+{
+	ADD_EACH();
+	ADD(PT_REGS_RET), ADD(PT_REGS_FP), ADD(PT_REGS_RC), ADD(PT_REGS_SP), ADD(PT_REGS_IP);
+	return 0;
+}
+
+SEC("kprobe/f") int from_elsewhere(struct pt_regs *ctx)
+{
+	ADD_EACH(_CORE);
+	ADD(PT_REGS_FP_CORE), ADD(PT_REGS_RC_CORE), ADD(PT_REGS_SP_CORE), ADD(PT_REGS_IP_CORE);
+	return 0;
+}
+
+SEC("kprobe/f") int of_a_call(struct pt_regs *ctx)
+{
+	ADD_EACH(_CORE_SYSCALL);
+	return 0;
+}
+
+SEC("kprobe/f") int BPF_KPROBE(with_arguments, int a, long b, char c, void *d, short e)
+{
+	sum += a + b + c + (long)d + e;
+	return 0;
+}
+
+SEC("kretprobe/f") int BPF_KRETPROBE(with_result, int result)
+{
+	sum += result;
+	return 0;
+}
+
+SEC("ksyscall/f") int BPF_KSYSCALL(with_call, int a, long b, char c, void *d, short e)
+{
+	sum += a + b + c + (long)d + e;
+	return 0;
+}
+
+SEC("usdt") int BPF_USDT(with_probe, int a, long b)
+{
+	sum += a + b;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";
+"""
+
+
+def compiled_for(architecture: str, headers: str, folder: Path) -> purebpf.ObjectSpec:
+    source, made = folder / "registers.bpf.c", folder / "registers.bpf.o"
+    source.write_text(REGISTERS)
+    flags = ["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3"]
+    places = ["-I", headers, f"-I/usr/include/{os.uname().machine}-linux-gnu"]
+    subprocess.run(
+        ["clang-19", *flags, f"-D__TARGET_ARCH_{architecture}", *places, "-c", source, "-o", made],
+        check=True,
+    )
+    return purebpf.read_object(made)
+
+
+@pytest.mark.skipif(not LIBBPF.exists(), reason="libbpf-dev is not installed")
+@pytest.mark.parametrize("architecture", ["x86", "arm64"])
+def test_registers_are_those_that_libbpf_reads(architecture: str, tmp_path: Path) -> None:
+    ours = compiled_for(architecture, build.include(), tmp_path)
+    theirs = compiled_for(architecture, "/usr/include", tmp_path)
+    assert len(ours.programs) == 7
+    same = ours.programs.keys() - {"with_probe", "with_call"}  # written in another way
+    assert {name: reads(ours.functions[name]) for name in same} == {
+        name: reads(theirs.functions[name]) for name in same
+    }
+    calls = [
+        [relocation.access for relocation in spec.functions["with_call"].core_relocations]
+        for spec in (ours, theirs)
+    ]
+    assert calls[0]
+    assert set(calls[0]) == set(calls[1])
+
+
+def reads(function: FunctionSpec) -> list[tuple[int, int, int]]:
+    """Opcode, offset and constant of its loads and its arithmetic, sorted."""
+    loads = [each for each in unpack(function.code) if each.opcode & 7 in (1, 7)]
+    return sorted((each.opcode, each.offset, each.imm) for each in loads)
