@@ -110,6 +110,11 @@ int main(void)
 #else
 	AT(code_lines, PyCodeObject, co_lnotab);
 #endif
+#if PY_VERSION_HEX >= 0x030c0000
+	AT(code_version, PyCodeObject, co_version);
+#else
+	NONE(code_version);
+#endif
 #if PY_VERSION_HEX >= 0x030b0000
 	AT(code_qualname, PyCodeObject, co_qualname);
 	AT(code_bytes, PyCodeObject, co_code_adaptive);

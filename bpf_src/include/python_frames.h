@@ -23,6 +23,13 @@
 #define SHIM 3 // FRAME_OWNED_BY_CSTACK (3.12), _INTERPRETER (3.14): no code, below the first of a call
 #define STACK_REF_TAG 7ull // bits of a _PyStackRef (3.14) that are not of the object's address
 #define MOST_STRING (1u << 20)
+#define MOST_NUMBER (1u << 27) // an even number of 28 bits; odd ones are user space's
+#define FIELD_BYTES 128 // of a frame, and of a code object, that are read at once
+#define TEXT_WORDS 12 // of a string behind its type, that are read at once
+#define HEADER_BYTES 24 // of those, before its characters
+#define FEW_BYTES 40 // of its characters, however long its header is
+#define ENDING_BYTES 64 // of a longer one
+#define TABLE_BYTES 64 // of a table of lines, that tell it from others
 
 #ifndef PYTHON_PLACES
 #define PYTHON_PLACES 1
@@ -34,7 +41,8 @@ enum python_style {
 	SHIM_FRAMES = 2, // 3.12
 };
 
-// Offsets as in purebpf/cpython/layout.py; those that a version does not have are 0.
+// Offsets as in purebpf/cpython/layout.py; those that a version does not have are 0. Those of a code
+// object are from `code_start`.
 struct python_process {
 	u64 identity;	 // of the program that the process executed; 0: any
 	u64 generation;	 // of this entry: tells code objects of processes apart
@@ -43,7 +51,7 @@ struct python_process {
 	u8 is_indirect;
 	u8 has_current;
 	u8 style;
-	u8 pad;
+	u8 has_version; // code objects have a number of their own
 	__u16 thread_id;
 	__u16 frame;
 	__u16 current;
@@ -51,56 +59,73 @@ struct python_process {
 	__u16 frame_previous;
 	__u16 frame_instruction;
 	__u16 frame_owner;
+	__u16 frame_size; // to read for all of this
+	__u16 code_start;
 	__u16 code_filename;
 	__u16 code_name; // qualified where it is
 	__u16 code_first_line;
+	__u16 code_version;
 	__u16 code_lines;
-	__u16 code_bytes;
+	__u16 code_size; // to read for all of this
+	__u16 code_bytes; // from the code object
 	__u16 ascii_size;
 	__u16 compact_size;
 	__u16 string_length;
 	__u16 string_state;
+	__u16 bytes_length;
+	__u16 bytes_data;
 	__u16 thread_interpreter;
 	__u16 gil_size;
-	u64 gil; // its address; 0: in `gil_in_interpreter` of the interpreter, a pointer to it
-	u32 gil_in_interpreter;
 	__u16 gil_locked;
 	__u16 gil_holder;
-	__u16 code_plain_name; // of which CPython has the hash, as it interns it
-	__u16 string_hash;
-	u32 unused;
+	u32 gil_in_interpreter;
+	u32 pad;
+	u64 gil; // its address; 0: in `gil_in_interpreter` of the interpreter, a pointer to it
 };
 
-// Code objects are freed, and another one gets the same memory, for its names as well: the hash of
-// its name tells them apart.
+// Code objects are freed, and another one gets the same memory, for its strings as well: `identity`
+// is of the number that CPython gives each (3.12), or of what its strings say.
 struct code_key {
 	u64 generation;
 	u64 code;
-	u64 name;
-	u64 filename;
-	u64 first_line;
-	u64 hash;
+	u64 identity;
 };
 
-// What `python_names` carries.
+// Code objects of one function: programs that compile the same again and again do not need names,
+// numbers and stacks for each.
+struct function_key {
+	u64 generation;
+	u64 hash; // of name, file and first line
+};
+
+// What `python_names` carries, as far as its strings go: the bytes of the name, then of the path.
 struct python_code {
-	struct code_key key;
-	u64 lines; // address of the table
+	u64 generation;
+	u64 name; // addresses
+	u64 path;
+	u64 lines;
 	u32 number;
+	u32 first_line;
 	u32 name_state; // PyASCIIObject.state
 	u32 name_length; // characters; of which as many as there is room for
 	u32 path_state;
 	u32 path_length;
-	u32 pad;
-	u8 name[NAME_BYTES];
-	u8 path[PATH_BYTES];
+	u8 text[NAME_BYTES + PATH_BYTES];
 };
 
 struct python_walk {
 	u64 frame; // to read next
-	u64 process; // struct python_process of this tgid
 	u32 depth;
 	u32 is_cut; // memory could not be read
+	u64 code; // of the last frame, and its number
+	u64 file; // the last path of a code object without a version, and its identity
+	u64 file_identity;
+	u32 number;
+	u32 pad;
+	struct python_process layout; // of this process
+	u64 frame_fields[FIELD_BYTES / 8 + 1]; // a word more: fields are read as words
+	u64 code_fields[FIELD_BYTES / 8 + 1];
+	u64 text[TEXT_WORDS];
 	u64 words[PYTHON_FRAMES];
 };
 
@@ -109,13 +134,14 @@ struct python_stats {
 	u64 python_frames;
 	u64 python_cut;	      // a frame could not be read
 	u64 python_too_deep;  // more than PYTHON_FRAMES
-	u64 python_unnamed;   // frames of code objects that found no room
+	u64 python_unnamed;   // frames of code objects whose names could not be sent
 	u64 python_names_lost; // `python_names` had no room
 };
 
 CONFIG bool python = false;
 CONFIG bool python_lines = false;
 u32 fsbase_at = 0; // in struct task_struct; user space looks it up
+u32 python_number = 0; // of the next function
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -124,19 +150,34 @@ struct {
 	__type(value, struct python_process);
 } pythons SEC(".maps");
 
+// What has not been met for long makes room: it is introduced again when it is.
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768);
 	__type(key, struct code_key);
 	__type(value, u32);
 } python_codes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768);
+	__type(key, struct function_key);
+	__type(value, u32);
+} python_functions SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
 } python_names SEC(".maps");
 
-struct python_code *python_names_record; // the type of what it carries
+struct python_code *python_names_type; // of what it carries
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PYTHON_PLACES);
+	__type(key, u32);
+	__type(value, struct python_code);
+} python_records SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -151,14 +192,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct python_stats);
 } python_stats SEC(".maps");
-
-// Numbers given out at a place on this CPU.
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, PYTHON_PLACES);
-	__type(key, u32);
-	__type(value, u32);
-} python_numbers SEC(".maps");
 
 static __always_inline u64 user_word(u64 address)
 {
@@ -176,12 +209,113 @@ static __always_inline u32 user_half(u64 address)
 	return half;
 }
 
-// A string's state, length and first bytes.
-static __always_inline void read_string(struct python_process *layout, u64 address, u32 *state,
-					u32 *length, u8 *to, u32 room)
+// What goes in first must be mixed itself, into 0: else it meets the next word in an exclusive or.
+static __always_inline u64 mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
+	return hash ^ hash >> 32;
+}
+
+// A word at an offset in bytes.
+static __always_inline u64 field(u64 *fields, u32 offset)
+{
+	u8 *bytes = (u8 *)fields;
+
+	offset &= FIELD_BYTES - 1;
+	OPAQUE(offset);
+	return *(u64 *)(bytes + (offset & (FIELD_BYTES - 1)));
+}
+
+// Fills the fields of a frame, or of a code object; false: it could not be read.
+static __always_inline bool read_fields(u64 *to, u64 size, u64 address)
+{
+	OPAQUE(size); // as 64 bits: Linux 6.1 forgets what a comparison of 32 says of the rest
+	if (size > FIELD_BYTES)
+		size = FIELD_BYTES;
+	return !bpf_probe_read_user(to, size, (void *)address);
+}
+
+// Of what a string says: its length, its first bytes and, where they are not all, its last ones.
+// The text of a place is overwritten.
+__noinline u64 text_identity(u32 place, u64 address)
+{
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+	struct python_process *layout;
+	u64 from, state, length, start, bytes, hash, whole = sizeof(walk->text);
+
+	if (!walk)
+		return 0;
+	layout = &walk->layout;
+	from = layout->string_length;
+	if (bpf_probe_read_user(walk->text, whole, (void *)(address + from))) {
+		whole = 0; // near the end of a mapping
+		bpf_probe_read_user(walk->text, HEADER_BYTES, (void *)(address + from));
+	}
+	length = walk->text[0];
+	if (length > MOST_STRING)
+		length = MOST_STRING;
+	state = field(walk->text, (layout->string_state - from) & 31);
+	start = state & 1 << 6 ? layout->ascii_size : layout->compact_size;
+	bytes = length * (state >> 2 & 7);
+	hash = mix(0, length << 3 | (state >> 2 & 7));
+	if (!whole) {
+		u64 *to = &walk->text[(start - from) >> 3 & 7], size = bytes;
+
+		OPAQUE(size);
+		if (size > FEW_BYTES)
+			size = FEW_BYTES;
+		bpf_probe_read_user(to, size, (void *)(address + start));
+		whole = start - from + FEW_BYTES;
+	}
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < TEXT_WORDS; i++) {
+		u64 at = ((start - from) >> 3) + i, left = bytes - i * 8, word;
+
+		OPAQUE(i);
+		if (i * 8 >= bytes || at >= TEXT_WORDS)
+			break;
+		word = walk->text[at];
+		if (left < 8)
+			word &= (1ull << left * 8) - 1;
+		hash = mix(hash, word);
+	}
+	if (start - from + bytes <= whole)
+		return hash;
+	bpf_probe_read_user(walk->text, ENDING_BYTES,
+			    (void *)(address + start + bytes - ENDING_BYTES));
+#pragma clang loop unroll(full)
+	for (u32 i = 0; i < ENDING_BYTES / 8; i++)
+		hash = mix(hash, walk->text[i]);
+	return hash;
+}
+
+// What tells the code object of `code_fields` from those that had its memory before.
+static __always_inline u64 code_identity(u32 place, struct python_walk *walk)
+{
+	struct python_process *layout = &walk->layout;
+	u64 name = field(walk->code_fields, layout->code_name);
+	u64 file = field(walk->code_fields, layout->code_filename);
+	u64 line = (u32)field(walk->code_fields, layout->code_first_line);
+	u64 version = 0;
+
+	if (layout->has_version)
+		version = (u32)field(walk->code_fields, layout->code_version);
+	if (!version) { // or the numbers have run out, after 2^32
+		if (file != walk->file) {
+			walk->file = file;
+			walk->file_identity = text_identity(place, file);
+		}
+		version = mix(text_identity(place, name), walk->file_identity);
+	}
+	return mix(mix(mix(mix(0, version), name), file), line);
+}
+
+// A string's state, length and first bytes; how many these are.
+static __always_inline u64 read_string(struct python_process *layout, u64 address, u32 *state,
+				       u32 *length, u8 *to, u32 room)
 {
 	u64 characters = user_word(address + layout->string_length);
-	u64 size; // compared as 64 bits: Linux 6.1 forgets what a comparison of 32 says of the rest
+	u64 size; // compared as 64 bits, see read_fields()
 	u32 kind, start;
 
 	*state = user_half(address + layout->string_state);
@@ -192,118 +326,175 @@ static __always_inline void read_string(struct python_process *layout, u64 addre
 	OPAQUE(size);
 	if (size > room)
 		size = room;
-	if (bpf_probe_read_user(to, size, (void *)(address + start)))
-		*state = 0;
+	if (!bpf_probe_read_user(to, size, (void *)(address + start)))
+		return size;
+	*state = 0;
+	return 0;
 }
 
-static __always_inline u32 new_number(u32 place)
+// Of the text of the record in a place.
+__noinline u64 hash_text(u32 place)
 {
-	u32 *numbers = bpf_map_lookup_elem(&python_numbers, &place);
-	u32 cpu = bpf_get_smp_processor_id();
+	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
+	u64 *words, hash;
 
-	if (!numbers || *numbers >= 1 << 16 || cpu >= 1 << 10)
+	if (!record)
+		return 0;
+	words = (u64 *)record->text;
+	hash = mix(0, (u64)record->name_length << 32 | record->path_length);
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < sizeof(record->text) / 8; i++) {
+		OPAQUE(i);
+		if (i >= sizeof(record->text) / 8 || !words[i])
+			break;
+		hash = mix(hash, words[i]);
+	}
+	return hash;
+}
+
+// Of the beginning of a table of lines: of what is compiled from the same line, each has its own.
+static __always_inline u64 hash_lines(struct python_process *layout, u64 table)
+{
+	u64 words[TABLE_BYTES / 8] = {}, size = user_word(table + layout->bytes_length);
+	u64 hash = mix(0, size);
+
+	OPAQUE(size);
+	if (size > TABLE_BYTES)
+		size = TABLE_BYTES;
+	bpf_probe_read_user(words, size, (void *)(table + layout->bytes_data));
+#pragma clang loop unroll(full)
+	for (u32 i = 0; i < TABLE_BYTES / 8; i++)
+		hash = mix(hash, words[i]);
+	return hash;
+}
+
+// Fills the record of a place from `code_fields`; how many bytes it has.
+__noinline u32 fill_record(u32 place)
+{
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
+	struct python_process *layout;
+	u64 name_size, path_size;
+
+	if (!walk || !record)
+		return 0;
+	layout = &walk->layout;
+	record->generation = layout->generation;
+	record->name = field(walk->code_fields, layout->code_name);
+	record->path = field(walk->code_fields, layout->code_filename);
+	record->lines = field(walk->code_fields, layout->code_lines);
+	record->first_line = field(walk->code_fields, layout->code_first_line);
+	__builtin_memset(record->text, 0, sizeof(record->text));
+	name_size = read_string(layout, record->name, &record->name_state, &record->name_length,
+				record->text, NAME_BYTES);
+	OPAQUE(name_size);
+	if (name_size > NAME_BYTES)
+		return 0;
+	path_size = read_string(layout, record->path, &record->path_state, &record->path_length,
+				record->text + name_size, PATH_BYTES);
+	return __builtin_offsetof(struct python_code, text) + name_size + path_size;
+}
+
+// A number for the code object of `code_fields`. The names of a function that is new go to user
+// space before any sample does.
+__noinline u32 introduce_code(u32 place)
+{
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
+	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
+	struct function_key key = {};
+	u32 *known, number;
+	u64 size;
+
+	if (!python || !walk || !record || !st)
 		return NO_CODE;
-	// 16 bits of count, 10 of the CPU, 2 of the place
-	return (*numbers)++ << 12 | cpu << 2 | (place & 3);
-}
-
-// A number for a code object that has none; its names go to user space before any sample does.
-static __always_inline u32 introduce_code(u32 place, struct python_process *layout,
-					  struct code_key *key, struct python_stats *st)
-{
-	struct python_code *record;
-	u32 number;
-
-	record = bpf_ringbuf_reserve(&python_names, sizeof(*record), 0);
-	if (!record) {
+	size = fill_record(place);
+	key.generation = record->generation;
+	key.hash = mix(hash_text(place), record->first_line);
+	if (python_lines)
+		key.hash = mix(key.hash, hash_lines(&walk->layout, record->lines));
+	known = bpf_map_lookup_elem(&python_functions, &key);
+	if (known)
+		return *known;
+	number = __sync_fetch_and_add(&python_number, 1); // Linux 5.12
+	if (number >= MOST_NUMBER - 1) {
+		__sync_fetch_and_sub(&python_number, 1);
+		return NO_CODE;
+	}
+	number <<= 1;
+	record->number = number;
+	OPAQUE(size);
+	if (size > sizeof(*record))
+		size = sizeof(*record);
+	if (bpf_ringbuf_output(&python_names, record, size, 0)) {
 		st->python_names_lost++;
 		return NO_CODE;
 	}
-	number = new_number(place);
-	if (number == NO_CODE || bpf_map_update_elem(&python_codes, key, &number, BPF_NOEXIST)) {
-		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
-		return NO_CODE;
-	}
-	__builtin_memcpy(&record->key, key, sizeof(*key));
-	record->lines = user_word(key->code + layout->code_lines);
-	record->number = number;
-	record->pad = 0;
-	read_string(layout, key->name, &record->name_state, &record->name_length, record->name,
-		    NAME_BYTES);
-	read_string(layout, key->filename, &record->path_state, &record->path_length,
-		    record->path, PATH_BYTES);
-	bpf_ringbuf_submit(record, 0);
+	bpf_map_update_elem(&python_functions, &key, &number, BPF_ANY);
 	return number;
 }
 
 // The number of the code object at an address.
-__noinline u32 code_number(u32 place, u32 process, u64 code)
+__noinline u32 code_number(u32 place, u64 code)
 {
-	struct python_process *layout = bpf_map_lookup_elem(&pythons, &process);
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
 	struct code_key key = {};
-	u32 *known, number;
-	u64 plain;
+	u32 *known, number = NO_CODE;
 
-	if (!layout || !st)
+	if (!walk || !st)
 		return NO_CODE;
-	key.generation = layout->generation;
-	key.code = code;
-	key.name = user_word(code + layout->code_name);
-	key.filename = user_word(code + layout->code_filename);
-	key.first_line = user_half(code + layout->code_first_line);
-	plain = key.name;
-	if (layout->code_plain_name != layout->code_name)
-		plain = user_word(code + layout->code_plain_name);
-	key.hash = user_word(plain + layout->string_hash);
-	known = bpf_map_lookup_elem(&python_codes, &key);
-	if (known)
-		return *known;
-	number = introduce_code(place, layout, &key, st);
-	if (number == NO_CODE) { // another CPU may have been first
+	if (read_fields(walk->code_fields, walk->layout.code_size, code + walk->layout.code_start)) {
+		key.generation = walk->layout.generation;
+		key.code = code;
+		key.identity = code_identity(place, walk);
 		known = bpf_map_lookup_elem(&python_codes, &key);
 		if (known)
 			return *known;
-		st->python_unnamed++;
+		number = introduce_code(place);
 	}
+	if (number == NO_CODE)
+		st->python_unnamed++;
+	else
+		bpf_map_update_elem(&python_codes, &key, &number, BPF_ANY);
 	return number;
 }
 
-static __always_inline u64 instruction_of(struct python_process *layout, u64 frame, u64 code)
+static __always_inline u64 instruction_of(struct python_walk *walk, u64 code)
 {
-	u64 at = frame + layout->frame_instruction;
+	u64 at = field(walk->frame_fields, walk->layout.frame_instruction);
 
 	if (!python_lines)
 		return 0;
-	if (layout->style == EVERY_FRAME)
-		return user_half(at) & INSTRUCTION_MASK;
-	return (user_word(at) - code - layout->code_bytes) & INSTRUCTION_MASK;
+	if (walk->layout.style == EVERY_FRAME)
+		return at & INSTRUCTION_MASK;
+	return (at - code - walk->layout.code_bytes) & INSTRUCTION_MASK;
 }
 
 // Keeps the frame that comes next; 0: there is none.
-__noinline int python_step(u32 place, u32 process)
+__noinline int python_step(u32 place)
 {
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
-	struct python_process *layout = bpf_map_lookup_elem(&pythons, &process);
-	u64 frame, code, previous, word;
-	u32 depth, number;
+	struct python_process *layout;
+	u64 frame, code, word;
+	u32 depth;
 	u8 owner = 0;
 
-	if (!walk || !layout)
+	if (!walk)
 		return 0;
+	layout = &walk->layout;
 	depth = walk->depth;
 	frame = walk->frame;
 	OPAQUE(depth);
 	if (!frame || depth >= PYTHON_FRAMES)
 		return 0;
-	if (bpf_probe_read_user(&previous, sizeof(previous),
-				(void *)(frame + layout->frame_previous))) {
+	if (!read_fields(walk->frame_fields, layout->frame_size, frame)) {
 		walk->is_cut = 1;
 		return 0;
 	}
-	walk->frame = previous;
+	walk->frame = field(walk->frame_fields, layout->frame_previous);
 	if (layout->style != EVERY_FRAME)
-		bpf_probe_read_user(&owner, sizeof(owner), (void *)(frame + layout->frame_owner));
+		owner = field(walk->frame_fields, layout->frame_owner);
 	if (layout->style == SHIM_FRAMES && owner >= SHIM) {
 		u32 last = depth - 1;
 
@@ -312,10 +503,13 @@ __noinline int python_step(u32 place, u32 process)
 			walk->words[last] |= PYTHON_ENTRY;
 		return 1;
 	}
-	code = user_word(frame + layout->frame_code) & ~STACK_REF_TAG;
-	number = code_number(place, process, code);
-	word = PYTHON_TAG | (u64)number << CODE_SHIFT | instruction_of(layout, frame, code);
-	if (layout->style == EVERY_FRAME || !previous ||
+	code = field(walk->frame_fields, layout->frame_code) & ~STACK_REF_TAG;
+	if (code != walk->code) { // else the function calls itself
+		walk->number = code_number(place, code);
+		walk->code = code;
+	}
+	word = PYTHON_TAG | (u64)walk->number << CODE_SHIFT | instruction_of(walk, code);
+	if (layout->style == EVERY_FRAME || !walk->frame ||
 	    (layout->style == ENTRY_FLAG && owner == 1))
 		word |= PYTHON_ENTRY;
 	walk->words[depth] = word;
@@ -324,14 +518,14 @@ __noinline int python_step(u32 place, u32 process)
 }
 
 // A number of frames; 0: there are no more.
-__noinline int take_python_steps(u32 place, u32 process)
+__noinline int take_python_steps(u32 place)
 {
 	int more = 1;
 
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken < PYTHON_STRIDE; taken++) {
 		OPAQUE(taken);
-		more = python_step(place, process);
+		more = python_step(place);
 		if (!more)
 			break;
 	}
@@ -373,6 +567,10 @@ __noinline int walk_python(u32 place, u32 process, u64 identity)
 	state = thread_state(layout);
 	if (!state)
 		return 0;
+	walk->layout = *layout;
+	walk->code = 0;
+	walk->file = 0;
+	walk->number = NO_CODE;
 	walk->frame = user_word(state + layout->frame);
 	if (layout->has_current && walk->frame)
 		walk->frame = user_word(walk->frame + layout->current);
@@ -380,7 +578,7 @@ __noinline int walk_python(u32 place, u32 process, u64 identity)
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken < 2 * PYTHON_FRAMES; taken += PYTHON_STRIDE) {
 		OPAQUE(taken);
-		if (!take_python_steps(place, process))
+		if (!take_python_steps(place))
 			break;
 	}
 	if (!walk->depth)

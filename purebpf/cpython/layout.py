@@ -27,7 +27,8 @@ class Layout(NamedTuple):
             units, before 3.11 an index.
         frame_owner: what tells the first frame of a call of the evaluation loop.
         frame_size: bytes of a frame to read for all of this.
-        code_*: in a code object; `code_bytes` is where the code units begin (3.11).
+        code_*: in a code object; `code_bytes` is where the code units begin (3.11), and
+            `code_version` a number that no other one has (3.12).
         code_size: bytes of a code object to read for all of this.
         ascii_size, compact_size: of the headers of strings.
         string_length, string_state: in those.
@@ -60,6 +61,7 @@ class Layout(NamedTuple):
     code_qualname: int
     code_first_line: int
     code_lines: int
+    code_version: int
     code_bytes: int
     code_size: int
     ascii_size: int

@@ -166,6 +166,8 @@ class Profiler(Closing):
         if self._taken is None:
             self._taken = self._make_snapshot()
         self._taken.take()
+        if sampling.python is not None:  # of samples since the drain, too
+            sampling.python.drain()
         self._write_java_maps()
         if sampling.walking is None or not sampling.walking.is_behind:
             sampling.followed.forget_exited(self._taken.processes)

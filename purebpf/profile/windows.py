@@ -107,8 +107,9 @@ class WindowProfiler(Profiler):
             self._note_counters()
             if python is not None and is_crowded:
                 python.drain()
-                for name in ("python_codes", "python_numbers"):
+                for name in ("python_codes", "python_functions"):
                     sampling.loaded.maps[name].clear()
+                sampling.loaded.globals["python_number"] = 0
         finally:
             self._begin(is_paused=is_last or pause)
         assert self._taken is not None

@@ -18,8 +18,11 @@ from purebpf.tuples import NamedTuple
 
 __all__ = ["CodeNames"]
 
-_CODE = struct.Struct("<6QQ6I256s256s")
+_CODE = struct.Struct("<4Q6I")
 _CODE_MASK, _INSTRUCTION_MASK = (1 << 28) - 1, (1 << 24) - 1
+_MOST_BYTES = 256
+"""Of a name, and of a path."""
+
 _MOST_TABLE, _MOST_TABLES = 1 << 19, 1 << 25
 """Bytes of tables of lines: of one code object, and of all."""
 
@@ -27,7 +30,7 @@ _CROWDED = 1 << 14
 """Names: some 4 MB."""
 _NO_LINES = LineTable((3, 0), b"", 0)
 """Of code that is asked for no other line than its first."""
-_OWN_PLACE = 3  # of the numbers of code objects: those that are given out here
+_OWN = 1  # numbers of code objects that are given out here are odd
 _NOT_STARTED = 1 << 23  # of the instruction: its line is the code's first one
 
 
@@ -66,7 +69,8 @@ class CodeNames:
     def forget(self) -> None:
         """Forget all names: the programs give out the numbers of code objects again.
 
-        `python_codes` and `python_numbers` are empty, and no stack with an old number comes.
+        `python_codes` and `python_functions` are empty, `python_number` is 0, and no stack with an
+        old number comes.
         """
         self._codes.clear()
         self._numbers.clear()
@@ -84,14 +88,16 @@ class CodeNames:
         """
         if len(raw) < _CODE.size:
             raise FormatError("python_names", f"{len(raw)} bytes", f"a record has {_CODE.size}")
-        (generation, _, name, path, first, _, table, number, *strings, names, paths) = (
-            _CODE.unpack_from(raw)
-        )
-        name_state, name_length, path_state, path_length, _ = strings
+        generation, name, path, table, number, first, *strings = _CODE.unpack_from(raw)
+        name_state, name_length, path_state, path_length = strings
         known = interpreters.get(generation)
         if known is None:
             return
         memory = Memory(known.process.read)
+        texts = raw[_CODE.size :]
+        name_size = min(name_length * (name_state >> 2 & 7), _MOST_BYTES)
+        path_size = min(path_length * (path_state >> 2 & 7), _MOST_BYTES)
+        names, paths = texts[:name_size], texts[name_size : name_size + path_size]
         lines = _NO_LINES
         if self._lines:
             lines = LineTable(known.version, self._read_table(memory, known.layout, table), first)
@@ -118,7 +124,7 @@ class CodeNames:
     def word(self, frame: PythonFrame, version: tuple[int, int]) -> int:
         """A word for a frame that was read from outside, with the line that it has now."""
         key = frame.name, frame.file, frame.line
-        number = self._numbers.setdefault(key, len(self._numbers) << 2 | _OWN_PLACE)
+        number = self._numbers.setdefault(key, len(self._numbers) << 1 | _OWN)
         if number not in self._codes:
             self._codes[number] = _Code(*key, _NO_LINES, version, is_trampoline=False)
         word = TAG | number << CODE_SHIFT | _NOT_STARTED

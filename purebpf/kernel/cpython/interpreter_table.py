@@ -30,8 +30,8 @@ from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["Interpreter", "InterpreterTable"]
 
-_PROCESS = struct.Struct("<QQiIBBBB18HQIHHHH4x")
-_HASH = 8  # PyASCIIObject has it behind the length
+_PROCESS = struct.Struct("<QQiIBBBB26HI4xQ")
+_POINTER = 8
 _MOST_PROCESSES = 4096  # of the map `pythons`
 _COMPARED = 4
 """Threads that must have their state in the same slot."""
@@ -326,23 +326,25 @@ def _pack(python: PythonProcess, slot: ThreadSlot, identity: int, generation: in
     layout = python.layout
     style = 0 if python.version < (3, 11) else 1 if python.version < (3, 12) else 2
     name = layout.code_name if layout.code_qualname == NONE else layout.code_qualname
+    code = (
+        *(layout.code_filename, name, layout.code_first_line, layout.code_version),
+        layout.code_lines,
+    )
+    code_start = min(field for field in code if field != NONE)
+    frame = (layout.frame_code, layout.frame_previous, layout.frame_instruction)
+    frame_end = max(*frame, layout.frame_owner) + _POINTER  # of which a flag is less
     fields = (
-        *(layout.thread_id, layout.frame, layout.current, layout.frame_code),
-        *(layout.frame_previous, layout.frame_instruction, layout.frame_owner),
-        *(layout.code_filename, name, layout.code_first_line, layout.code_lines),
-        *(layout.code_bytes, layout.ascii_size, layout.compact_size, layout.string_length),
-        layout.string_state,
-        layout.thread_interpreter,
-        layout.gil_size,
+        *(layout.thread_id, layout.frame, layout.current),
+        *(*frame, layout.frame_owner, min(layout.frame_size, frame_end)),
+        *(code_start, *(field - code_start for field in code)),
+        *(max(code) + _POINTER - code_start, layout.code_bytes),
+        *(layout.ascii_size, layout.compact_size, layout.string_length, layout.string_state),
+        *(layout.bytes_length, layout.bytes_data, layout.thread_interpreter),
+        *(layout.gil_size, layout.gil_locked, layout.gil_holder, layout.gil_in_interpreter),
+        python.runtime + layout.gil_in_runtime if layout.gil_in_runtime != NONE else 0,
     )
-    in_runtime = layout.gil_in_runtime
-    gil = (
-        python.runtime + in_runtime if in_runtime != NONE else 0,
-        *(layout.gil_in_interpreter, layout.gil_locked, layout.gil_holder),
-    )
-    has_current = layout.current != NONE
     return _PROCESS.pack(
-        *(identity, generation, slot.offset, max(0, slot.inner), slot.inner >= 0, has_current),
-        *(style, 0, *(max(0, field) for field in (*fields, *gil))),
-        *(layout.code_name, layout.string_length + _HASH),
+        *(identity, generation, slot.offset, max(0, slot.inner), slot.inner >= 0),
+        *(layout.current != NONE, style, layout.code_version != NONE),
+        *(max(0, field) for field in fields),
     )

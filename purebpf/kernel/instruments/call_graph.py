@@ -31,12 +31,12 @@ _COPY_BYTES, _LONG_COPY_BYTES = 16384, 32768
 _NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
 """Counters of user_stacks.h: stacks that needed a copy and got none."""
 _TABLES = ("rules", "exes", "procs", "shards", "call_sites")
-_PYTHON = ("pythons", "python_codes", "python_names")
+_PYTHON = ("pythons", "python_codes", "python_functions", "python_names")
 """Maps that the program refers to and does not use by frame pointers."""
 _OF_STACKS_BY_TABLES = (
     *_TABLES,
     *_PYTHON,
-    *("python_stats", "python_walks", "python_numbers", "python_threads"),
+    *("python_stats", "python_walks", "python_records", "python_threads"),
     *("walks", "budgets", "copies", "unwind_stats"),
 )
 """Maps that a program of frame pointers alone does not refer to."""

@@ -1,0 +1,120 @@
+"""Programs that compile code and throw it away keep their names, however long they run."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from purebpf.kernel.instruments.call_graph import load_walking
+from purebpf.profile import Options, Profiler, sampling
+from purebpf.spec import ObjectSpec
+from tests.commands.profile.test_python_frames import EVERY, started
+from tests.support.programs import pythons
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
+_PLACES, _CALLS = 256, 60
+
+CHAINS = f"""
+import itertools, sys, time, types
+
+numbers = itertools.count()
+code = (lambda rest: rest.pop()(rest)).__code__
+name = "co_qualname" if sys.version_info >= (3, 11) else "co_name"
+
+def marked(rest):
+    until = time.thread_time() + 0.002
+    while time.thread_time() < until:
+        pass
+
+print(flush=True)
+while True:
+    codes = [code.replace(**{{name: f"made_{{next(numbers)}}"}}) for _ in range({_CALLS})]
+    rest = [marked, *(types.FunctionType(made, {{}}) for made in reversed(codes))]
+    rest.pop()(rest)
+"""
+"""Each code object may be where another one was, and its name where that one's was; before 3.11 the
+name is the only one, later the qualified name is the only one that differs."""
+
+SAME = """
+import time
+text = "def same():\\n  end = time.thread_time() + 0.001\\n  while time.thread_time() < end: pass"
+print(flush=True)
+kept = []
+while True:
+    made = {"time": time}
+    exec(compile(text, "<made>", "exec"), made)
+    kept.append(made["same"])
+    made["same"]()
+"""
+
+
+@pytest.fixture
+def few_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The maps of code objects have places for those of a few stacks."""
+
+    def load(spec: ObjectSpec, *arguments: Any, **keywords: Any) -> Any:
+        maps = [name for name in ("python_codes", "python_functions") if name in spec.maps]
+        return load_walking(spec.resize(**dict.fromkeys(maps, _PLACES)), *arguments, **keywords)
+
+    monkeypatch.setattr(sampling, "load_walking", load)
+
+
+@pytest.mark.usefixtures("few_places")
+@pytest.mark.parametrize("python", EVERY)
+def test_names_are_right_however_many_code_objects_there_were(
+    python: pythons.Python, tmp_path: Path
+) -> None:
+    chains: Counter[str] = Counter()
+    with (
+        started(python.path, CHAINS, tmp_path) as process,
+        Profiler(Options(pids=(process.pid,), frequency=199, kernel_stacks=False)) as profiler,
+    ):
+        for _ in range(60):
+            profiler.wait(at_most_s=0.5)
+            profiler.take()
+            for row in profiler.last().rows():
+                frames = [frame for frame in row.user if frame.kind == "python"]
+                names = [getattr(frame, "name", "") for frame in frames]
+                if names[:1] == ["marked"]:
+                    chains[_judge(names[1:-1])] += row.weight
+            if chains["right"] * _CALLS > 10 * _PLACES:
+                break
+        about = profiler.stop().about
+    assert chains["right"] * _CALLS > 10 * _PLACES
+    assert not chains["wrong"], chains
+    # a reader that gets no CPU for half a second loses names, and says so
+    assert about["python_unnamed"] == about["python_names_lost"]
+    assert bool(chains["unnamed"]) <= bool(about["python_names_lost"]), chains
+
+
+def _judge(names: list[str]) -> str:
+    """Of the names of a stack, innermost first: each call has the number below its callee's."""
+    if not all(names):
+        return "unnamed"
+    last = int(names[0].rpartition("_")[2])
+    return "right" if names == [f"made_{last - at}" for at in range(_CALLS)] else "wrong"
+
+
+def test_code_objects_of_one_function_share_a_number(tmp_path: Path) -> None:
+    """Else each has a stack of its own, and the map of stacks has room for 16,384."""
+    samples = 0
+    with (
+        started(sys.executable, SAME, tmp_path) as process,
+        Profiler(Options(pids=(process.pid,), frequency=499, kernel_stacks=False)) as profiler,
+    ):
+        for _ in range(60):
+            profiler.wait(at_most_s=0.5)
+            profiler.take()
+            for row in profiler.last().rows():
+                samples += row.weight * any(
+                    getattr(frame, "name", "") == "same" for frame in row.user
+                )
+            if samples > 100:
+                break
+        numbers = profiler._sampling.loaded.globals["python_number"]  # noqa: SLF001
+    assert samples > 100
+    assert 0 < numbers < 10
