@@ -19,7 +19,7 @@ import time
 from multiprocessing import Process
 
 import flask
-import waitress
+from waitress.server import create_server
 
 QUERY_S = 0.01
 PORT = 8742
@@ -99,7 +99,7 @@ def main(seconds: float) -> None:
             other.start()
         app.config["database"] = Database(listener.getsockname()[:2])
     threading.Thread(target=refresh_prices, daemon=True).start()
-    server = waitress.create_server(app, host="127.0.0.1", port=PORT, threads=8)
+    server = create_server(app, host="127.0.0.1", port=PORT, threads=8)
     threading.Thread(target=server.run, daemon=True).start()
     time.sleep(seconds)
     for other in others:
