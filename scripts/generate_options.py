@@ -27,6 +27,8 @@ One option means the same in every command that has it. This page is read off th
 _TREE = """
 `-p` and `--comm` mean processes with all their threads, and those alone; with `--tree` also their
 children, those that exist and those to come. A command behind `--` is measured with all of them.
+
+`profile` and `record` also take `--count N`, as bcc and perf spell it, for `--period N`.
 """
 _SHORT = """
 ## Letters

@@ -92,9 +92,10 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
         help=f"samples a second on each CPU (default {DEFAULT_FREQUENCY})",
     )  # fmt: skip
     rate.add_argument(
-        *("-c", "--count"), dest="period", metavar="N", type=positive_int,
+        *("-c", "--period"), dest="period", metavar="N", type=positive_int,
         help="sample every N events: CPU cycles, or nanoseconds of cpu-clock without a PMU",
     )  # fmt: skip
+    rate.add_argument("--count", dest="period", type=positive_int, help=argparse.SUPPRESS)
     parser.add_stack_kinds(group)
     parser.add_call_graph(group)
     parser.add_python(group)

@@ -121,9 +121,10 @@ def _add_events(group: argparse._ArgumentGroup) -> None:
         help=f"samples a second (default {FREQUENCY}; of tracepoints: each one)",
     )  # fmt: skip
     rate.add_argument(
-        *("-c", "--count"), dest="period", metavar="PERIOD", type=positive_int,
+        *("-c", "--period"), dest="period", metavar="N", type=positive_int,
         help="a sample every so many events (of cpu-clock: ns)",
     )  # fmt: skip
+    rate.add_argument("--count", dest="period", type=positive_int, help=argparse.SUPPRESS)
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:

@@ -85,7 +85,7 @@ def _split(text: str) -> list[str]:
     parts = [""]
     depth, in_unit = 0, False
     for char in text:
-        in_unit ^= char == "/"
+        in_unit ^= char == "/" and not parts[-1].rpartition(",")[2].lstrip("{").startswith("mem:")
         depth += (char == "{") - (char == "}")
         if depth not in (0, 1):
             raise ValueError(f"the braces of {text!r} do not match")

@@ -10,7 +10,6 @@ from scripts.generate_options import PAGE, page, vocabulary
 DIFFERENT = {
     "--by": "the columns that a command can group by",
     "--call-graph": "record knows perf's words, too",
-    "--count": "bcc's profile and perf count to a period; others print counts alone",
     "--event": "what a command can follow",
     "--kind": "what a command measures: allocations, samples of a store",
     "--layout": "the tools that a command can look like",
@@ -55,7 +54,7 @@ def test_a_switch_has_no_value_in_another_command(commands: tuple[Command, ...])
         for flag, meanings in vocabulary(commands).items()
         if len({bool(meaning.value) for meaning in meanings}) > 1
     }
-    assert both == {"--count", "--weight"}
+    assert both == {"--weight"}
 
 
 @pytest.mark.parametrize("flag", ["--pid", "--tid", "--comm", "--tree", "--cgroup", "--container"])

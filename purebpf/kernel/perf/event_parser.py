@@ -2,10 +2,13 @@
 
     cycles:u    page-faults    L1-dcache-load-misses:k    r01c2    sched:sched_switch
     cpu/event=0x3c,umask=0x1/pp    msr/tsc/    software/config=0,period=1000/
+    mem:0x404040    mem:0x404040/8:w:u
 
 A modifier is a letter: `u`, `k`, `h` count in user space, in the kernel, in the hypervisor only;
 each `p` asks for a more precise place; `I` leaves out idle CPUs. What a performance unit calls its
-terms is in sysfs (Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
+terms is in sysfs (Documentation/ABI/testing/sysfs-bus-event_source-devices-format). `mem:` is a
+breakpoint of the processor: an address, how many bytes from there on (4), and whether reading,
+writing (both) or executing counts.
 """
 
 from __future__ import annotations
@@ -26,6 +29,14 @@ _SPACES = {"u": "exclude_user", "k": "exclude_kernel", "h": "exclude_hv"}
 _MOST_PRECISE = 3
 _CONFIGS = ("config", "config1", "config2", "config3")
 _BITS = re.compile(r"(config[123]?):([0-9,-]+)")
+_BREAKPOINT = re.compile(
+    r"mem:(?P<address>0[xX][0-9a-fA-F]+|\d+)(?:/(?P<size>[1248]))?(?::(?P<access>x|rw?|w))?"
+    r"(?::(?P<modifiers>[ukhpI]+))?"
+)
+_MEMORY = "mem:"
+_ACCESS = {"r": 1, "w": 2, "rw": 3, "x": 4}
+"""HW_BREAKPOINT_* of include/uapi/linux/hw_breakpoint.h."""
+_DATA_SIZE, _CODE_SIZE = 4, 8
 _U64 = (1 << 64) - 1
 _NEAREST = 3
 
@@ -56,7 +67,7 @@ def split(text: str) -> list[str]:
     parts = [""]
     inside = False
     for char in text:
-        inside ^= char == "/"
+        inside ^= char == "/" and not parts[-1].startswith(_MEMORY)
         if char == "," and not inside:
             parts.append("")
         else:
@@ -75,6 +86,8 @@ def choose_event(text: str) -> Choice:
         raise EventError("an event without a name: is there a comma too many?")
     if "{" in text or "}" in text:
         raise EventError(f"event {text!r}: groups are not supported; name the events one by one")
+    if text.startswith(_MEMORY):
+        return _breakpoint(text)
     if "/" in text:
         return _of_unit(text)
     head, colon, modifiers = text.partition(":")
@@ -103,6 +116,23 @@ def _tracepoint(text: str, category: str, name: str, modifiers: str) -> Choice:
         ) from None
     event = Event(text, perf_type_id.PERF_TYPE_TRACEPOINT, number)
     return Choice(event, _apply_modifiers(text, modifiers))
+
+
+def _breakpoint(text: str) -> Choice:
+    match = _BREAKPOINT.fullmatch(text)
+    if match is None:
+        raise EventError(
+            f"event {text!r}: expected mem:ADDRESS[/BYTES][:ACCESS], as mem:0x404040/8:w "
+            "(1, 2, 4 or 8 bytes; r, w, rw or x)"
+        )
+    access = match["access"] or "rw"
+    fields = {
+        "bp_type": _ACCESS[access],
+        "bp_addr": _number(text, "address", match["address"]),
+        "bp_len": int(match["size"] or (_CODE_SIZE if access == "x" else _DATA_SIZE)),
+    }
+    event = Event(text, perf_type_id.PERF_TYPE_BREAKPOINT, 0)
+    return Choice(event, fields | _apply_modifiers(text, match["modifiers"] or ""))
 
 
 def _apply_modifiers(text: str, modifiers: str) -> dict[str, int]:

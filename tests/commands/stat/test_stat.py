@@ -265,6 +265,28 @@ def test_perf_counts_the_same_at_the_same_time(tmp_path: Path):
 
 
 @pytest.mark.needs("tracefs")
+@pytest.mark.needs("gcc")
+def test_breakpoints_count_what_touches_an_address(tmp_path):
+    source, program = tmp_path / "touch.c", tmp_path / "touch"
+    source.write_text(
+        "volatile int counter; void called(void) { counter++; }\n"
+        f"int main(void) {{ for (int i = 0; i < {CALLS}; i++) called(); return 0; }}\n"
+    )
+    options = ["-O1", "-fno-inline", "-no-pie"]
+    subprocess.run(["gcc", *options, "-o", program, source], check=True)
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    places = {
+        line.split()[2]: f"0x{line.split()[0]}" for line in symbols.splitlines() if line[0] != " "
+    }
+    written, executed = f"mem:{places['counter']}/4:w:u", f"mem:{places['called']}:x:u"
+    out = tmp_path / "out"
+    words = ("-e", f"{written},{executed}", "--format", "json", "-o", str(out), "--", str(program))
+    done = run("stat", *words)
+    assert done.returncode == 0, done.stderr
+    counts = {count["event"]: count["value"] for count in json.loads(out.read_text())["counts"]}
+    assert counts == {written: CALLS, executed: CALLS}
+
+
 def test_intervals_add_up():
     line = ("-I", "100", "--format", "json", "-e", f"{{{GETPPID},cs}}")
     code = f"import time; time.sleep(0.25); {WORK.strip()}"

@@ -26,6 +26,8 @@ def test_an_empty_command_line_asks_for_the_defaults() -> None:
         ("5", asked(duration_s=5)),
         ("-F 99 0.5", asked(frequency=99, duration_s=0.5)),
         ("-c 1000000", asked(period=1000000)),
+        ("--period 1000000", asked(period=1000000)),
+        ("--count 1000000", asked(period=1000000)),  # bcc's word
         ("-p 185,2040", asked(pids=(185, 2040))),
         ("--pid 185", asked(pids=(185,))),
         ("-L 7", asked(tids=(7,))),
@@ -71,7 +73,7 @@ def test_a_command_line_becomes_its_options(
         ("-F 1 -c 1", "not allowed with argument"),
         ("-f --format json", "each of several formats needs its own -o"),
         ("-F 0", "argument -F/--frequency: '0' must be above zero"),
-        ("-c -5", "argument -c/--count"),
+        ("-c -5", "argument -c/--period"),
         ("-p x", "argument -p/--pid: 'x' is not a PID"),
         ("-C 1-", "argument -C/--cpu: '' is not a CPU number"),
         ("0", "argument duration: '0' must be above zero"),

@@ -84,3 +84,12 @@ def test_the_default_clock_is_that_of_the_target() -> None:
     assert default_groups(of_tasks=False)[0] == ("cpu-clock",)
     assert not Options(command=("true",), all_cpus=True).is_of_tasks
     assert Options(command=("true",)).is_of_tasks
+
+
+def test_breakpoints_are_events_of_lists_and_groups() -> None:
+    assert parse_groups("mem:0x10/4:w,cs,{mem:0x20/8,faults}:u,cpu/event=1,umask=2/") == (
+        ("mem:0x10/4:w",),
+        ("cs",),
+        ("mem:0x20/8:u", "faults:u"),
+        ("cpu/event=1,umask=2/",),
+    )

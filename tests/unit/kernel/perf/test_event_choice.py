@@ -49,6 +49,13 @@ def sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("cpu/mem-loads/pp", (4, 0x1CD), {"config1": 3, "precise_ip": 2}),
         ("cpu/config=5,period=1000/", (4, 5), {"sample_period": 1000, "freq": 0}),
         ("cpu/config=5,freq=99/", (4, 5), {"sample_period": 99, "freq": 1}),
+        ("mem:0x404040", (5, 0), {"bp_type": 3, "bp_addr": 0x404040, "bp_len": 4}),
+        ("mem:4096/8:w", (5, 0), {"bp_type": 2, "bp_addr": 4096, "bp_len": 8}),
+        (
+            "mem:0x10:x:u",
+            (5, 0),
+            {"bp_type": 4, "bp_addr": 16, "bp_len": 8, "exclude_kernel": 1, "exclude_hv": 1},
+        ),
     ],
 )
 def test_each_spelling_chooses_its_event(
@@ -93,3 +100,15 @@ def test_every_known_name_is_an_event() -> None:
 
 def test_lists_are_split_outside_of_slashes() -> None:
     assert split("a,b/c=1,d/p,e") == ["a", "b/c=1,d/p", "e"]
+
+
+@pytest.mark.parametrize("text", ["mem:", "mem:main", "mem:0x10/3", "mem:0x10:rx", "mem:0x10/4/"])
+def test_a_breakpoint_is_an_address_a_size_and_an_access(text: str) -> None:
+    with pytest.raises(EventError, match="expected mem:ADDRESS"):
+        choose_event(text)
+
+
+def test_the_size_of_a_breakpoint_does_not_hide_a_comma() -> None:
+    assert split("mem:0x10/4:w,cpu/event=1,umask=2/,cs") == [
+        *("mem:0x10/4:w", "cpu/event=1,umask=2/", "cs"),
+    ]
