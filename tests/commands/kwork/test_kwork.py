@@ -201,3 +201,10 @@ def test_a_full_table_is_loss():
 def test_a_cpu_that_is_offline_is_reported():
     with pytest.raises(NoSuchTargetError, match="CPU 4095 is offline"):
         Kwork(Options(cpus=(4095,))).__enter__()
+
+
+def test_a_kernel_without_btf_is_said_so():
+    hidden = 'mount -t tmpfs none /sys/kernel/btf && exec "$@"'
+    done = run("kwork", "0.1", prefix=("unshare", "-m", "sh", "-c", hidden, "sh"))
+    assert done.returncode == 1
+    assert "without CONFIG_DEBUG_INFO_BTF" in " ".join(done.stderr.split())
