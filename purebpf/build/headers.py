@@ -110,7 +110,10 @@ def read_sources(paths: Sequence[str]) -> list[str]:
     texts = []
     for path in paths:
         with open(path, encoding="utf-8", errors="replace") as file:
-            texts += source_texts(file.read(), [os.path.dirname(os.path.abspath(path))])
+            text = file.read(_MOST + 1)
+        if len(text) > _MOST:
+            raise FormatError(path, "source", f"more than {_MOST >> 20} MiB")
+        texts += source_texts(text, [os.path.dirname(os.path.abspath(path))])
     return texts
 
 

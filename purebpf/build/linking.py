@@ -39,10 +39,12 @@ def link(*objects: bytes | str | os.PathLike[str]) -> bytes:
             paths.append(path)
         target = os.path.join(directory, "linked.bpf.o")
         command = [bpftool, "gen", "object", target, *paths]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(command, check=False, capture_output=True)
         if done.returncode:
-            said = (done.stderr or done.stdout).strip().replace(f"{directory}{os.sep}", "")
-            raise LinkError("bpftool gen object", "linking", said)
+            said = (done.stderr or done.stdout).decode(errors="replace").strip()
+            raise LinkError(
+                "bpftool gen object", "linking", said.replace(f"{directory}{os.sep}", "")
+            )
         return _read(target)
 
 

@@ -11,6 +11,8 @@ from purebpf.kernel.symbolize.debug_files import image_of
 __all__ = ["read_btf_file"]
 
 _ELF = b"\x7fELF"
+_MOST = 1 << 28
+"""Bytes of BTF alone: that of a kernel has six million."""
 
 
 def read_btf_file(path: str | os.PathLike[str]) -> Btf:
@@ -24,7 +26,10 @@ def read_btf_file(path: str | os.PathLike[str]) -> Btf:
     with open(name, "rb") as file:
         start = file.read(len(_ELF))
         if start != _ELF:
-            return Btf(start + file.read(), source=name)
+            data = start + file.read(_MOST)
+            if len(data) > _MOST:
+                raise FormatError(name, "size", f"more than {_MOST >> 20} MiB are not BTF")
+            return Btf(data, source=name)
         image = image_of(file.fileno(), name)
         section = image.section(".BTF")
         if section is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,8 @@ def test_files_without_types(tmp_path: Path):
         read_btf_file(text)
     with pytest.raises(FileNotFoundError):
         read_btf_file(tmp_path / "nothing")
+    hole = tmp_path / "hole"
+    hole.write_bytes(b"\x9f\xeb\1\0")
+    os.truncate(hole, 1 << 40)
+    with pytest.raises(purebpf.FormatError, match="size: more than 256 MiB are not BTF"):
+        read_btf_file(hole)

@@ -29,6 +29,11 @@ def test_headers_without_an_end_are_refused(tmp_path: Path) -> None:
         read_sources([str(tmp_path / "x.c")])
 
 
+def test_a_source_without_an_end_is_refused() -> None:
+    with pytest.raises(FormatError, match="/dev/zero: source: more than 64 MiB"):
+        read_sources(["/dev/zero"])
+
+
 @pytest.mark.parametrize("name", ["pipe", "/dev/zero", ".", "a\0b"])
 def test_what_is_not_a_file_is_left_to_the_compiler(name: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")

@@ -40,3 +40,9 @@ def test_without_bpftool_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(purebpf.NotSupportedError, match="apt-get install bpftool"):
         build.link(b"")
+
+
+def test_names_that_are_not_text_are_refused_with_the_words_of_bpftool() -> None:
+    strange = halves()[0].replace(b"\0shared\0", b"\0share\xff\0")
+    with pytest.raises(purebpf.LinkError, match=r"bpftool gen object: linking: .*\ufffd"):
+        build.link(strange, strange)
