@@ -2,7 +2,8 @@
 
 uvicorn waits for the first request of a connection, and for the rest of its head, for ever, and
 takes any number of connections. Here a head has ten seconds, and beyond a number of connections
-without a request the oldest of them ends: who connects and sends goes on.
+without a request the oldest of them ends: who connects and sends goes on. The form that asks for a
+token may be sent by all, and counts as a part of the head.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 __all__ = ["PatientProtocol"]
 
 _HEAD_S = 10.0
+_FORM = "/enter"
 _MOST_IDLE = 4096
 """Each host has a connection that it keeps; of the descriptors they may take half."""
 
@@ -40,7 +42,8 @@ class PatientProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Take a part of a request; a head that begins has its time from here on."""
         super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and cycle.scope["path"] != _FORM:
             self._idle.pop(self, None)
             self._stop_timer()
         elif self._timer is None:

@@ -8,7 +8,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
-from starlette.responses import RedirectResponse
+from starlette.requests import ClientDisconnect
+from starlette.responses import RedirectResponse, Response
 
 from purebpf.fleet.web.layout import message_page
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
 __all__ = ["Access"]
 
@@ -58,10 +58,14 @@ class Access:
     async def enter(self, request: Request) -> Response:
         """Answer the form that asks for a token."""
         body = b""
-        async for piece in request.stream():
-            body += piece
-            if len(body) > _MOST_BYTES:
-                return message_page("<p>The form has more than 4 kB.</p>", HTTPStatus.BAD_REQUEST)
+        try:
+            async for piece in request.stream():
+                body += piece
+                if len(body) > _MOST_BYTES:
+                    problem = "<p>The form has more than 4 kB.</p>"
+                    return message_page(problem, HTTPStatus.BAD_REQUEST)
+        except ClientDisconnect:
+            return Response()
         token = dict(parse_qsl(body.decode("utf-8", "replace"))).get("token", "")
         if self._knows(token):
             return self._let_in(token, "/")
