@@ -414,6 +414,8 @@ __noinline int step_by_guess(u32 place)
 		return WALK_NO_UNWIND_INFO;
 	if (!read_user(saved, sizeof(saved), walk->fp))
 		return WALK_READ_FAULT;
+	if (!saved[1] && !walks_frame_pointers) // no frame: an outermost one is named by 0
+		return WALK_NO_UNWIND_INFO;
 	return leave(walk, place, walk->fp + 16, saved[0], saved[1]);
 }
 

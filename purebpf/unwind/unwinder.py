@@ -408,7 +408,10 @@ class _Walk:
             return 0
         if fp is None or fp < sp or fp & 7:
             raise _Stop(Reason.NO_UNWIND_INFO)
-        return self._leave(fp + 16, self._stack.word(fp), self._stack.word(fp + 8))
+        caller = self._stack.word(fp + 8)
+        if not caller:  # no frame: fresh memory is 0, and an outermost frame is named by 0
+            raise _Stop(Reason.NO_UNWIND_INFO)
+        return self._leave(fp + 16, self._stack.word(fp), caller)
 
     def _by_depth(self, sp: int, depth: int, fp: int | None) -> int:
         """Leave a leaf of which only the depth of the stack is known: Go's functions."""

@@ -184,9 +184,9 @@ def test_assembly_without_rules_that_has_a_frame(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("register", ["$0x1234567", "$8", "$-8"])
+@pytest.mark.parametrize("register", ["$0x1234567", "$8", "%rsp", "$-8"])
 def test_assembly_without_rules_or_a_frame(tmp_path: Path, register: str) -> None:
-    """What is in the frame pointer is not a frame: the stack is cut there, whatever it is."""
+    """The frame pointer holds something else: the stack is cut there, whatever that is."""
     prologue = f"sub $40, %rsp\\n mov {register}, %rbp"
     source = _ASM.replace("PROLOGUE", prologue).replace("ROOM", "40")
     walks = _run(tmp_path, source, share=0)
@@ -225,7 +225,7 @@ def _named(found: Iterable[WalkedStack], program: Path, maps: str) -> list[_Foun
 
 
 def _walk_processes(program: Path, comm: str, *before: object) -> list[_Found]:
-    """Stacks of a program with threads called `comm`."""
+    """Stacks of a program, of its threads that are called `comm`."""
     with Walking(copies_all=True, copies_per_second=0) as walked:
         walked.only(comm)
         walked.start(*before, program)
@@ -357,7 +357,7 @@ int main(void) {
 def test_a_bare_clone3_ends_where_its_stack_does(
     tmp_path: Path, fill: str, *, is_whole: bool
 ) -> None:
-    """The rules say that its function was called; what lies above the new stack is not code."""
+    """The rules say that its function was called; nothing above the new stack called."""
     program = build(tmp_path, _CLONE3, f"-DFILL={fill}")
     with Walking(copies_all=True, copies_per_second=0) as walked:
         walked.only("child")

@@ -325,6 +325,13 @@ def test_a_frame_pointer_that_does_not_look_like_one(fp):
     assert trace(None, BASE, stack, fp=fp) == ([BASE], Reason.NO_UNWIND_INFO, 1)
 
 
+def test_memory_that_was_never_written_does_not_look_like_a_frame():
+    """It is 0; the outermost frame has a return address, and a frame pointer of 0."""
+    stack = Stack().put(SP + 0x20, SP + 0x60, 0)
+    assert trace(None, BASE, stack, fp=SP + 0x20) == ([BASE], Reason.NO_UNWIND_INFO, 1)
+    assert trace(None, BASE, Stack(), fp=SP + 0x20) == ([BASE], Reason.NO_UNWIND_INFO, 1)
+
+
 @pytest.mark.parametrize("has_frame", [False, True])
 def test_a_leaf_of_go_by_the_depth_of_its_stack(has_frame):
     """rbp is the caller's own until the leaf has a frame."""
