@@ -141,7 +141,8 @@ class Sampling(Closing):
             pids = descendants(options.pids) if tree else options.pids
             self.python.interpreters.publish_running(pids)  # else the start does not wait for it
         self.events = stack.enter_context(self._open_events())
-        self.followed = stack.enter_context(Followed(self._command_pid))
+        only = None if self.by_tree or self._command_pid else frozenset(options.pids) or None
+        self.followed = stack.enter_context(Followed(self._command_pid, only))
         (program,) = self.loaded.programs.values()
         for event in self.events:
             stack.enter_context(program.attach(event, enable=False))

@@ -7,7 +7,7 @@ time, the CPU and the ids that `sample_type` asks for, in that order.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from operator import itemgetter
 
 from purebpf.abi.perf import PERF_EVENT_ATTR
@@ -43,6 +43,17 @@ TRAILER = (
     (bit.PERF_SAMPLE_IDENTIFIER, "Q", ("id",)),
 )
 
+_PID = struct.Struct("=I")
+_ACTIONS = frozenset(
+    (
+        kind.PERF_RECORD_MMAP,
+        kind.PERF_RECORD_MMAP2,
+        kind.PERF_RECORD_COMM,
+        kind.PERF_RECORD_FORK,
+        kind.PERF_RECORD_EXIT,
+    )
+)
+"""What a process did: its number comes first."""
 _MMAP = struct.Struct("=IIQQQ")
 _MMAP2 = struct.Struct("=IIQQQ24sII")
 _FILE = struct.Struct("=IIQ8x")
@@ -105,12 +116,21 @@ class RecordFormat:
             sample_id_all=bool(fields["sample_id_all"]),
         )
 
-    def iter_decode(self, data: Buffer) -> Iterator[Record]:
+    def iter_decode(self, data: Buffer, pids: Container[int] | None = None) -> Iterator[Record]:
         """The records of `data`, which starts and ends at a record.
 
-        Raises FormatError at the first record that breaks its format.
+        Args:
+            data: the records.
+            pids: leave out what other processes did; None: what any did is wanted.
+
+        Raises:
+            FormatError: at the first record that breaks its format.
         """
         for type_, misc, start, end in frames(data):
+            if pids is not None and type_ in _ACTIONS and start + _PID.size <= end:
+                (pid,) = _PID.unpack_from(data, start)
+                if pid not in pids:
+                    continue
             yield self.decode(type_, misc, data, start, end)
 
     def decode(self, type_: int, misc: int, data: Buffer, start: int, end: int) -> Record:

@@ -27,15 +27,19 @@ class Followed(Closing):
         tasks: the threads that `root` and its descendants are made of, so far.
     """
 
-    def __init__(self, root: int = 0) -> None:
-        """Follow from now on; `root` is a process; its descendants are counted.
+    def __init__(self, root: int = 0, pids: Container[int] | None = None) -> None:
+        """Follow from now on.
+
+        Args:
+            root: a process; its descendants are counted.
+            pids: follow only these; None: all.
 
         Raises:
             KernelError: as `SideBand`.
         """
         self.tasks = 1
         self._family = {root}
-        self._band = SideBand()
+        self._band = SideBand(pids=pids)
         self._lost_before = 0
 
     # Not imported before everything is attached:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import time
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -32,8 +32,19 @@ class SideBand(Closing):
     perf_event_paranoid below 1.
     """
 
-    def __init__(self, *, pages: int = 16, cpus: Iterable[int] | None = None) -> None:
-        """Open the events and map their rings, of `pages` data pages each (a power of two).
+    def __init__(
+        self,
+        *,
+        pages: int = 16,
+        cpus: Iterable[int] | None = None,
+        pids: Container[int] | None = None,
+    ) -> None:
+        """Open the events and map their rings.
+
+        Args:
+            pages: data pages of each ring, a power of two.
+            cpus: those to follow; None: all that are online.
+            pids: pass over what other processes do, at a twentieth of the cost; None: all count.
 
         Raises:
             KernelError: the kernel refused an event or a ring; nothing stays open.
@@ -54,6 +65,7 @@ class SideBand(Closing):
             watermark=1,
             wakeup_watermark=pages * mmap.PAGESIZE // 2,
         )
+        self._pids = pids
         self._held: list[Change] = []
         self._lost_records = 0
         self._lost_at_close: int | None = None
@@ -101,7 +113,7 @@ class SideBand(Closing):
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         records = self._held
         for event, ring in zip(self._events, self._rings, strict=True):
-            for record in event.format.iter_decode(ring.consume()):
+            for record in event.format.iter_decode(ring.consume(), self._pids):
                 if isinstance(record, Mmap2 | Comm | Fork | Exit):
                     records.append(record)
                 elif isinstance(record, Lost):

@@ -176,3 +176,19 @@ def test_address_spaces_take_its_records() -> None:
     assert found is not None
     assert found.file.path == TRUE
     assert found.offset == first.pgoff
+
+
+def test_other_processes_may_be_passed_over() -> None:
+    known: set[int] = set()
+    with SideBand(pids=known) as band:
+        for is_known in (False, True):
+            child = subprocess.Popen(["sh", "-c", "read line; exec true"], stdin=subprocess.PIPE)
+            if is_known:
+                known.add(child.pid)
+            child.communicate(b"\n")
+        seen = band.drain()
+    assert {change.pid for change in seen} == known
+    assert [change.comm for change in seen if isinstance(change, Comm) and change.exec][
+        -1
+    ] == "true"
+    assert isinstance(seen[-1], Exit)

@@ -152,6 +152,21 @@ def test_records_are_decoded_one_after_the_other() -> None:
     assert list(form.iter_decode(data)) == [expected for *_, expected in CASES]
 
 
+def test_what_other_processes_did_is_passed_over() -> None:
+    form = RecordFormat(WHERE, sample_id_all=True)
+    data = b"".join(record(type_, body + TRAILER, misc) for type_, misc, body, _ in CASES)
+    actions = Comm | Exit | Fork | Mmap | Mmap2
+    for pids in ((), (1,), (41,), range(1 << 22)):
+        wanted = [
+            expected
+            for *_, expected in CASES
+            if not isinstance(expected, actions) or expected.pid in pids
+        ]
+        assert list(form.iter_decode(data, pids)) == wanted
+    with pytest.raises(FormatError):
+        list(form.iter_decode(record(kind.PERF_RECORD_EXIT, b""), (1,)))
+
+
 @pytest.mark.parametrize(("type_", "misc", "body", "expected"), CASES)
 def test_a_record_that_is_cut_short_is_refused(
     type_: int, misc: int, body: bytes, expected: Record
