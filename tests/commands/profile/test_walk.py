@@ -51,7 +51,7 @@ def hops() -> list[tuple[str, str]]:
 def test_profile_takes_every_hop_in_this_order(workloads: Workloads) -> None:
     with workloads.running("split") as pid:
         done = subprocess.run(
-            [sys.executable, "-c", FOLLOW, "-v", "-F", "499", "-p", str(pid), "3"],
+            [sys.executable, "-c", FOLLOW, "-v", "-F", "499", "-p", str(pid), "--tree", "3"],
             capture_output=True, text=True, check=False, cwd=ROOT,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
