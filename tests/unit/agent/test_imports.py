@@ -19,7 +19,7 @@ print("http.client" in sys.modules)
 """
 
 
-def test_an_agent_that_writes_files_has_neither_http_nor_tls() -> None:
+def test_an_agent_that_writes_files_imports_no_http_client() -> None:
     words = [sys.executable, "-c", PROGRAM]
     answer = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=True).stdout
     assert answer == "\nTrue\n"
