@@ -77,7 +77,7 @@ class WindowProfiler(Profiler):
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         self._before: dict[str, int] = {}
-        self._is_paused = False
+        self._is_paused = self._is_last = False
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -95,7 +95,7 @@ class WindowProfiler(Profiler):
         Raises:
             KernelError: a map could not be read.
         """
-        sampling = self._sampling
+        sampling, self._is_last = self._sampling, is_last
         sampling.drain()  # most of it, before the pause
         python = sampling.python
         is_crowded = python is not None and python.names.is_crowded
@@ -143,6 +143,10 @@ class WindowProfiler(Profiler):
 
     def _read_counters(self) -> dict[str, int]:
         return self._counters.copy()
+
+    def _hints(self, profile: Profile) -> list[str]:
+        """Only for a person, who sees the last window: to look for them takes 6 % of all time."""
+        return super()._hints(profile) if self._is_last else []
 
     def _forget(self, *, names: bool) -> None:
         """Forget what processes that are gone, or had no part in this window, have left."""

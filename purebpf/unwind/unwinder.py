@@ -152,6 +152,10 @@ class Unwinder:
             self._known[key] = known
         return known
 
+    def rest(self) -> None:
+        """Forget the rules of this process; those of its files are shared."""
+        self._known.clear()
+
     def has_code(self, address: int) -> bool:
         """Whether an address is in an executable mapping."""
         return self._space.find(address) is not None

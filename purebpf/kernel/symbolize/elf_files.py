@@ -208,11 +208,17 @@ class ElfFiles:
                 image, path, (pid,), _has_symbols, self._fetch_debug_file, owner=owner, spend=spend
             )
         try:
+            is_stripped = _is_stripped(image, debug.image if debug else None)
+            if is_stripped:  # a file of its own, as a debug file may be installed later
+                key = _key(image.build_id, owner, is_stripped=True)
+                table = self._cache.load(key) if may_keep else None
+                if table is not None:
+                    return ElfFunctions(image.build_id, True, _loadable_segments(image), table)  # noqa: FBT003
             functions = functions_of(image, debug.image if debug else None)
         finally:
             if debug is not None:
                 os.close(debug.fd)
-        if may_keep and not functions.is_stripped:
+        if may_keep:
             self._cache.keep(key, functions.table)
         return functions
 
@@ -231,9 +237,9 @@ class ElfFiles:
         for identity, known in list(self._tables.items()):
             if known is functions:
                 del self._tables[identity]
-                key = _key(functions.build_id, identity.owner)
-                self._cache.drop(key)
-                self._uncached.add(key)
+                whose = functions.build_id, identity.owner
+                self._cache.drop(_key(*whose, is_stripped=functions.is_stripped))
+                self._uncached.add(_key(*whose))
 
     def _keep(self, identity: Identity, functions: ElfFunctions) -> None:
         self._tables[identity] = functions
@@ -248,14 +254,16 @@ class ElfFiles:
             pages = functions.table.pages
             if pages is not None:
                 pages.forget()
-            elif not functions.is_stripped and functions.build_id:
+            elif functions.build_id:
                 self._leave_in_file(identity, functions)
         self._drop_above(_KEEP_AT_REST)
 
     def _leave_in_file(self, identity: Identity, functions: ElfFunctions) -> None:
         """Replace a table in memory by the file of it, if there is one."""
-        key = _key(functions.build_id, identity.owner)
-        table = self._cache.load(key) if key not in self._uncached else None
+        whose = functions.build_id, identity.owner
+        if _key(*whose) in self._uncached:
+            return
+        table = self._cache.load(_key(*whose, is_stripped=functions.is_stripped))
         if table is not None:
             self._tables[identity] = functions._replace(table=table)
 
@@ -271,8 +279,8 @@ class ElfFiles:
             others -= self._tables.pop(oldest).table.nbytes
 
 
-def _key(build_id: str, owner: int) -> str:
-    return f"{build_id}-{owner}"
+def _key(build_id: str, owner: int, *, is_stripped: bool = False) -> str:
+    return f"{build_id}-{owner}" + "-exported" * is_stripped
 
 
 def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions:
@@ -281,9 +289,13 @@ def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions
     Raises:
         FormatError: a table is not what it claims to be.
     """
-    is_whole = image.section_of_type(SHT_SYMTAB) or image.section(".gnu_debugdata") or debug
     table = read_symbols(image, debug)
-    return ElfFunctions(image.build_id, not is_whole, _loadable_segments(image), table)
+    is_stripped = _is_stripped(image, debug)
+    return ElfFunctions(image.build_id, is_stripped, _loadable_segments(image), table)
+
+
+def _is_stripped(image: ElfImage, debug: ElfImage | None) -> bool:
+    return not (_has_symbols(image) or image.section(".gnu_debugdata") or debug)
 
 
 def _loadable_segments(image: ElfImage) -> list[Segment]:

@@ -29,8 +29,8 @@ __all__ = ["CodeFiles"]
 
 _RECENT_S = 1.0
 _ALL = 0
-_MOST = 512
-"""Files that are open at a time."""
+_MOST = 256
+"""Files that are open at a time: some 30 KB each."""
 
 
 class _Identity(NamedTuple):
@@ -58,7 +58,7 @@ class _Recent(NamedTuple):
 
 
 class CodeFiles(Closing):
-    """Open files by what they are; those not used for longest are closed above 512.
+    """Open files by what they are; those not used for longest are closed above 256.
 
     Args:
         spend: called with the number of bytes about to be read; may raise.
@@ -68,7 +68,6 @@ class CodeFiles(Closing):
         self._spend = spend
         self._files: dict[Hashable, _Open] = {}
         self._recent: dict[tuple[int, MappedFile], _Recent] = {}
-        self._used: set[Hashable] = set()
         # a file that is opened again numbers its rules as those do that were published of it
         self._tables: WeakValueDictionary[Hashable, RuleTable] = WeakValueDictionary()
 
@@ -78,15 +77,12 @@ class CodeFiles(Closing):
         if entry is None:
             return None
         self._files[key] = entry  # the one used last at the end
-        self._used.add(key)
         return entry.cfi
 
     def rest(self) -> None:
-        """Drop the entries of files that were not asked for since the last call; they stay open."""
-        for key, entry in self._files.items():
-            if key not in self._used:
-                entry.cfi.rest()
-        self._used.clear()
+        """Drop the entries of all files, which stay open: rules that were found are known."""
+        for entry in self._files.values():
+            entry.cfi.rest()
 
     def mapping(self, mapping: Mapping, pid: int) -> CodeMapping:
         """A mapping of a process with what unwinding needs of its file.

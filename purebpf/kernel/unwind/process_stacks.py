@@ -115,8 +115,9 @@ class ProcessStacks(Closing):
             self._programs.at(tgid, time_ns)
 
     def rest(self) -> None:
-        """Drop what can be read again and was not needed since the last call."""
+        """Drop what can be read again, or is shared by all processes."""
         self._files.rest()
+        self._programs.rest()
 
     def on_behalf(self, tgid: int) -> Work:
         """What is read in this context is paid for by the process.

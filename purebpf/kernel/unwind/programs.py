@@ -225,6 +225,12 @@ class Programs:
             del self._ended[next(iter(self._ended))]
         self._ended[tgid] = ended
 
+    def rest(self) -> None:
+        """Forget programs that ended, and what unwinders remember but for what they share."""
+        self._ended.clear()
+        for program in self._running.values():
+            program.unwinder.rest()
+
     def clear(self) -> None:
         """Forget everything."""
         for known in (self._running, self._ended, self._begun, self._mapped, self._shared):

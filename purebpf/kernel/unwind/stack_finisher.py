@@ -95,7 +95,7 @@ class StackFinisher(Closing):
         feed(self._stacks if self._filler is None else self._filler, record)
 
     def rest(self) -> None:
-        """Drop what can be read again and was not needed since the last call."""
+        """Drop what can be read again."""
         if self._filler is not None:
             self._filler.rest()
         else:

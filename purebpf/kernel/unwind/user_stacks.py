@@ -205,7 +205,7 @@ class UserStacks(Closing):
         self._backlog.mark(is_behind)
 
     def rest(self) -> None:
-        """Drop what can be read again and was not needed since the last call."""
+        """Drop what can be read again."""
         if self._finisher is not None:
             self._finisher.rest()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,21 @@ def test_between_windows_a_table_is_left_in_its_file(program, home):
     symbolizer.forget_but(())
     assert memory() < whole / 50
     assert _named(program, symbolizer) == _EXPECTED
+
+
+@pytest.mark.needs("gcc")
+def test_what_a_stripped_file_exports_is_kept_apart(tmp_path, home, monkeypatch):
+    flags = ("-Wl,--build-id=sha1", "-rdynamic")
+    source = _MANY.replace(".type", ".globl f\\\\@\\n.type") + SOURCE
+    path = compile_program(tmp_path / "program", *flags, source=source)
+    subprocess.run(["objcopy", "--strip-all", path, path.with_suffix(".stripped")], check=True)
+    stripped = path.with_suffix(".stripped")
+    with running(stripped) as child:
+        assert _named(child)[1:] == _EXPECTED[1:]
+        (kept,) = home.iterdir()
+        assert kept.name.endswith("-exported")
+        with monkeypatch.context() as patch:
+            patch.delattr(elf_files, "read_symbols")
+            assert _named(child)[1:] == _EXPECTED[1:]
+    with running(path) as child:  # the whole file has the same build id
+        assert _named(child) == _EXPECTED
