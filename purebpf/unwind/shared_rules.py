@@ -25,6 +25,10 @@ class SharedRules:
         self._known: dict[tuple[Hashable, int], Known] = {}
         self._plans: dict[_Contents, Plan] = {}
 
+    def __len__(self) -> int:
+        """How many addresses it has."""
+        return len(self._known)
+
     def find(self, file: Hashable, address: int, *, exact: bool) -> Known | None:
         """What was kept."""
         return self._known.get((file, address << 1 | exact))

@@ -44,6 +44,7 @@ __all__ = [
 _KEEP_BYTES = 24 << 20
 _KEEP_AT_REST = 8 << 20
 _KEEP_TABLES = 512
+_SMALL = 1 << 18
 _KEEP_PROBLEMS = 4096
 
 
@@ -121,6 +122,7 @@ class ElfFiles:
         self._problems: dict[tuple[int, MappedFile], Problem] = {}
         self._cache = SymbolCache()
         self._uncached: set[str] = set()
+        self._used: set[Identity] = set()  # since the last `rest`
 
     def functions(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
         """The functions of a mapped file, or why they cannot be known.
@@ -139,6 +141,7 @@ class ElfFiles:
         known = self._tables.pop(identity, None) if identity else None
         if known is not None and identity is not None:
             self._tables[identity] = known
+            self._used.add(identity)
             return known
         problem = self._problems.get((pids[0], mapping.file))
         return problem or self._find(mapping, pids)
@@ -182,7 +185,7 @@ class ElfFiles:
                 image = image_of(fd, file.path, self._budget.spend)
                 if file.build_id and image.build_id != file.build_id:
                     return Problem(Reason.REPLACED)
-                functions = self._read(image, file.path, pid, identity.owner)
+                functions = self._read(image, file.path, pid, identity)
             self._keep(identity, functions)
         if for_all:
             if len(self._identities) >= _KEEP_PROBLEMS:
@@ -194,10 +197,11 @@ class ElfFiles:
             self._as_seen[pid, file] = identity
         return functions
 
-    def _read(self, image: ElfImage, path: str, pid: int, owner: int) -> ElfFunctions:
+    def _read(self, image: ElfImage, path: str, pid: int, identity: Identity) -> ElfFunctions:
         """The functions of a file, as they were kept or from the file."""
-        key = _key(image.build_id, owner)
-        may_keep = image.build_id and key not in self._uncached
+        owner = identity.owner
+        key = _key(identity, image.build_id)
+        may_keep = key not in self._uncached
         table = self._cache.load(key) if may_keep else None
         if table is not None:
             return ElfFunctions(image.build_id, False, _loadable_segments(image), table)  # noqa: FBT003
@@ -210,7 +214,7 @@ class ElfFiles:
         try:
             is_stripped = _is_stripped(image, debug.image if debug else None)
             if is_stripped:  # a file of its own, as a debug file may be installed later
-                key = _key(image.build_id, owner, is_stripped=True)
+                key = _key(identity, image.build_id, is_stripped=True)
                 table = self._cache.load(key) if may_keep else None
                 if table is not None:
                     return ElfFunctions(image.build_id, True, _loadable_segments(image), table)  # noqa: FBT003
@@ -237,30 +241,35 @@ class ElfFiles:
         for identity, known in list(self._tables.items()):
             if known is functions:
                 del self._tables[identity]
-                whose = functions.build_id, identity.owner
+                whose = identity, functions.build_id
                 self._cache.drop(_key(*whose, is_stripped=functions.is_stripped))
                 self._uncached.add(_key(*whose))
 
     def _keep(self, identity: Identity, functions: ElfFunctions) -> None:
         self._tables[identity] = functions
+        self._used.add(identity)
         self._drop_above(_KEEP_BYTES)
 
     def rest(self) -> None:
         """Keep 8 MiB of tables, those used last: between two windows of a run that goes on.
 
-        Those that are kept in files are read from there from now on, as in any later run.
+        Those that are kept in files are read from there from now on, as in any later run; those
+        that were not asked for since the last call go, but for small ones.
         """
-        for identity, functions in self._tables.items():
-            pages = functions.table.pages
-            if pages is not None:
-                pages.forget()
-            elif functions.build_id:
+        for identity, functions in list(self._tables.items()):
+            table = functions.table
+            if table.pages is not None:
+                table.pages.forget()
+            elif identity not in self._used and table.nbytes > _SMALL:
+                del self._tables[identity]
+            else:
                 self._leave_in_file(identity, functions)
+        self._used.clear()
         self._drop_above(_KEEP_AT_REST)
 
     def _leave_in_file(self, identity: Identity, functions: ElfFunctions) -> None:
         """Replace a table in memory by the file of it, if there is one."""
-        whose = functions.build_id, identity.owner
+        whose = identity, functions.build_id
         if _key(*whose) in self._uncached:
             return
         table = self._cache.load(_key(*whose, is_stripped=functions.is_stripped))
@@ -279,8 +288,11 @@ class ElfFiles:
             others -= self._tables.pop(oldest).table.nbytes
 
 
-def _key(build_id: str, owner: int, *, is_stripped: bool = False) -> str:
-    return f"{build_id}-{owner}" + "-exported" * is_stripped
+def _key(identity: Identity, build_id: str, *, is_stripped: bool = False) -> str:
+    """What a file's table is kept under: its build id and owner, or what it is on this machine."""
+    device, inode, mtime_ns, size, owner = identity
+    name = build_id or f"{device:x}.{inode:x}.{mtime_ns:x}.{size:x}"
+    return f"{name}-{owner}" + "-exported" * is_stripped
 
 
 def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions:

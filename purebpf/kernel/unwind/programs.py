@@ -27,6 +27,8 @@ __all__ = ["EarlierLookup", "Program", "Programs", "live_mappings"]
 _MOST_RUNNING = 4096
 _MOST_ENDED = 512
 _MOST_BEGUN = 1 << 16
+_MOST_SHARED_AT_REST = 1 << 13
+"""Addresses with rules: some 2 MB."""
 _NOW = 1 << 64
 _TICK_NS = 10**7
 """USER_HZ is 100 on every machine: proc_pid_stat(5), starttime."""
@@ -228,6 +230,8 @@ class Programs:
     def rest(self) -> None:
         """Forget programs that ended, and what unwinders remember but for what they share."""
         self._ended.clear()
+        if len(self._shared) > _MOST_SHARED_AT_REST:
+            self._shared.clear()
         for program in self._running.values():
             program.unwinder.rest()
 
