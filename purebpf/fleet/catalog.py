@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from purebpf.fleet.duck import BATCH, relation, rows
+from purebpf.fleet.duck import BATCH, relation, rows, run
 from purebpf.fleet.landing import FOLDER, landed_in
 from purebpf.fleet.renamed import find_renamed
 from purebpf.fleet.rows import hours_between
@@ -94,8 +94,8 @@ def make_views(connection: duckdb.DuckDBPyConnection, store: Store, catalog: Cat
     """
     statements = []
 
-    def run(statement: str) -> None:
-        connection.execute(statement)
+    def make(statement: str) -> None:
+        run(connection, statement)
         statements.append(statement)
 
     def compacted(table: str) -> str:
@@ -108,7 +108,7 @@ def make_views(connection: duckdb.DuckDBPyConnection, store: Store, catalog: Cat
 
     parts = {table: [compacted(table)] for table in SCHEMAS}
     if catalog.landed.get("windows"):
-        run(
+        make(
             f"create temp table landed_windows as select *, {BATCH} as batch "
             f"from {landed('windows')} "
             f"where delivery not in (select delivery from {compacted('windows')}) "
@@ -131,9 +131,9 @@ def make_views(connection: duckdb.DuckDBPyConnection, store: Store, catalog: Cat
     parts["unique_stacks"] = list(_unique_stacks(store, catalog))
     for table, sources in parts.items():
         text = " union all by name ".join(f"select * from {source}" for source in sources)
-        run(f"create temp view {table} as {text}")
+        make(f"create temp view {table} as {text}")
     for statement in find_renamed(connection):
-        run(statement)
+        make(statement)
     return statements
 
 

@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _MEMORY = "700MB"
+_GONE = ("No files found that match", "No such file or directory", "FileNotFoundError")
+_GONE_SAID = "files of this answer were removed while it was read (by prune?): ask again"
 _Answer = TypeVar("_Answer")
 
 
@@ -127,7 +129,7 @@ def table(
         answer = connection.sql(statement)
         return list(answer.columns), answer.fetchall()
     except duckdb.Error as error:
-        raise QueryError(str(error).strip()) from error
+        raise QueryError(_GONE_SAID if _is_gone(error) else str(error).strip()) from error
 
 
 def run(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
@@ -157,5 +159,11 @@ def _with_room(connection: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer]
 
 def _reason(error: Exception) -> str:
     """The first line, or, where Python code of ours failed in it, that code's reason."""
+    if _is_gone(error):
+        return _GONE_SAID
     lines = str(error).strip().splitlines()
     return lines[-1 if "Traceback" in lines[0] else 0]
+
+
+def _is_gone(error: Exception) -> bool:
+    return any(words in str(error) for words in _GONE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from purebpf.fleet import duck
 from purebpf.fleet.landing import FOLDER, landed_in
 from purebpf.fleet.rows import KINDS
-from purebpf.fleet.stores.store import Store, StoreError
+from purebpf.fleet.stores.store import Manifest, Store, StoreError
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,21 +23,21 @@ _STALE_S = 3600
 def prune(store: Store, keep_days: float, now_s: float) -> list[str]:
     """Remove the days that ended more than `keep_days` ago; which they were.
 
-    The manifest goes first: a reader finds nothing of the hour, rather than a part.
+    Each hour gets a manifest without files first, so that from one moment on a reader finds nothing
+    of it, rather than a part.
     """
     store.require_own()
     # a day is over at its last second
     last = time.strftime("%Y-%m-%d", time.gmtime(now_s - keep_days * 86400 - 86400))
-    gone = set()
-    for name in store.names("hours"):
-        if name[:10] <= last:
-            store.delete(f"hours/{name}")
-            gone.add(name[:10])
-    for hour in store.names(FOLDER):
-        if hour[:10] <= last:
-            gone.add(hour[:10])
-            for name in store.names(f"{FOLDER}/{hour}"):
-                store.delete(f"{FOLDER}/{hour}/{name}")
+    manifests = {name.removesuffix(".json") for name in store.names("hours")}
+    hours = {hour for hour in {*manifests, *store.names(FOLDER)} if hour[:10] <= last}
+    gone = {hour[:10] for hour in hours}
+    for hour in hours:
+        landed = sorted({name.partition(".")[0] for name in store.names(f"{FOLDER}/{hour}")})
+        store.write(f"hours/{hour}.json", Manifest({}, landed).text().encode())
+    for hour in hours:
+        for name in store.names(f"{FOLDER}/{hour}"):
+            store.delete(f"{FOLDER}/{hour}/{name}")
     for folder in _date_folders(store):
         date = folder.rpartition("date=")[2]
         if date <= last:
@@ -45,6 +45,8 @@ def prune(store: Store, keep_days: float, now_s: float) -> list[str]:
             for hour in store.names(folder):
                 for name in store.names(f"{folder}/{hour}"):
                     store.delete(f"{folder}/{hour}/{name}")
+    for hour in hours:
+        store.delete(f"hours/{hour}.json")
     return sorted(gone)
 
 

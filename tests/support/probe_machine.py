@@ -121,6 +121,21 @@ def perf_trace() -> str:
     return "" if "Summary of events:" in told else f"perf trace says {told[:200]}"
 
 
+def cpu_controller() -> Path | None:
+    """Where cgroups that limit CPU time can be made; None: nowhere."""
+    for folder in (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")):  # cgroups(7): v1, v2
+        if (folder / "cpu.cfs_quota_us").exists():
+            return folder
+        control = folder / "cgroup.subtree_control"
+        if control.exists() and "cpu" in control.read_text().split():
+            return folder
+    return None
+
+
+def cpu_limit() -> str:
+    return "" if cpu_controller() else "cgroups cannot limit CPU time here"
+
+
 def two_cpus() -> str:
     return "" if (os.cpu_count() or 1) > 1 else "one CPU is online"
 

@@ -148,6 +148,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "python_with_jitdump": machine.python_with_jitdump,
     "python_with_probes": machine.python_with_probes,
     "perf_trace": machine.perf_trace,
+    "cpu_limit": machine.cpu_limit,
     "two_cpus": machine.two_cpus,
     "x86_64": machine.x86_64,
     "arm64_programs": machine.arm64_programs,

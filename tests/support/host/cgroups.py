@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support import probes
+from tests.support.probe_machine import cpu_controller
 
-__all__ = ["inside", "made"]
+__all__ = ["inside", "limited", "made"]
 
 
 def _mount() -> Path:
@@ -42,3 +43,21 @@ def inside(cgroup: Path) -> Iterator[None]:
         yield
     finally:
         (before / "cgroup.procs").write_text("0")
+
+
+@contextmanager
+def limited(quota_us: int, period_us: int) -> Iterator[Path]:
+    """A cgroup that gets so much CPU time in each period."""
+    root = cpu_controller()
+    assert root is not None
+    path = root / f"purebpf-limit-{os.getpid()}"
+    path.mkdir()
+    try:
+        if (path / "cpu.max").exists():
+            (path / "cpu.max").write_text(f"{quota_us} {period_us}")
+        else:
+            (path / "cpu.cfs_period_us").write_text(str(period_us))
+            (path / "cpu.cfs_quota_us").write_text(str(quota_us))
+        yield path
+    finally:
+        path.rmdir()

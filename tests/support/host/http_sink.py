@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ class HttpSink:
 
 
 @contextmanager
-def serving() -> Iterator[HttpSink]:
+def serving(tls: ssl.SSLContext | None = None) -> Iterator[HttpSink]:
     """Serve on a free port of 127.0.0.1."""
     sink = HttpSink()
 
@@ -60,9 +61,15 @@ def serving() -> Iterator[HttpSink]:
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: Any) -> None:
+            """Clients that refuse the certificate are no news."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
-        sink.url = f"http://127.0.0.1:{server.server_port}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        sink.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:
