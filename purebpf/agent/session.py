@@ -63,7 +63,7 @@ class Agent(Closing):
     Attributes:
         spool, senders: what is written, and who sends it.
         windows: written so far.
-        last_profile: that of the last window, with what it lost.
+        last_profile: that of the last window, with what it lost, once the agent was stopped.
 
     Raises, when it is entered; nothing stays open then:
         SecondAgentError: another agent runs on this host.
@@ -163,19 +163,22 @@ class Agent(Closing):
             KernelError: a map could not be read.
         """
         frequency, profiler = self._frequency, self._profiler
-        self.last_profile = None  # or both would be in memory
         was_sampled = self._is_sampled
         self._choose()
         self._frequency = self._wanted_frequency()
         restarts = self._frequency != frequency
         waits, self._waits = self._waits, None
         span = self._clock.end()
-        profile = None
+        profile, bpf_ns = None, 0
         if profiler is not None:
             last = is_last or restarts
             profile = profiler.window(is_last=last, pause=not self._is_sampled)
+        if profile is not None:
+            bpf_ns = profile.cost["run_time_ns"]
         if was_sampled and profile is not None and profiler is not None:
             self._write_cpu(span, profile, frequency, profiler)
+        self.last_profile = profile if is_last else None
+        del profile  # its memory is given back below
         if restarts and not is_last:
             self._stop_sampling()
             self._start_sampling()
@@ -185,7 +188,7 @@ class Agent(Closing):
             self._start_waits()
             if profiler is not None and self._is_sampled and not restarts:
                 profiler.resume()
-        self._account(span, profile, is_fresh=restarts)
+        self._account(span, bpf_ns, is_fresh=restarts)
 
     def burst(self) -> None:
         """Sample at the higher frequency for some minutes, from the next window on."""
@@ -218,7 +221,6 @@ class Agent(Closing):
         self, span: Span, profile: Profile, frequency: int, profiler: WindowProfiler
     ) -> None:
         probability = self._config.cpu.probability
-        self.last_profile = profile
         self._last_window = f"{profile.total} samples in {span.duration_ns / 1e9:.1f} s"
         window = Window(
             "samples", "count", span.started_ns, span.duration_ns,
@@ -324,13 +326,12 @@ class Agent(Closing):
         if waits is not None:
             waits.close()
 
-    def _account(self, span: Span, profile: Profile | None, *, is_fresh: bool) -> None:
+    def _account(self, span: Span, bpf_ns: int, *, is_fresh: bool) -> None:
         """What the window cost, and what the rate is to be."""
         kernel_btf.cache_clear()  # 7 MB, which starts need
         trim_heap()  # to name a window takes some 20 MB that the next minute does not need
         before, self._cpu_ns = self._cpu_ns, time.process_time_ns()
-        bpf_ns, self._waits_bpf_ns = self._waits_bpf_ns, 0
-        bpf_ns += 0 if profile is None else profile.cost["run_time_ns"]
+        bpf_ns, self._waits_bpf_ns = bpf_ns + self._waits_bpf_ns, 0
         rss = _rss_bytes()
         self._cost = Cost(self._cpu_ns - before, bpf_ns, rss, self.spool.nbytes)
         self._export()

@@ -63,6 +63,12 @@ class WindowCounts(CountsSnapshot):
         is_behind = self._walking is not None and self._walking.is_behind
         self._earlier = self.traces if is_behind else {}
 
+    def forget(self) -> None:
+        """Forget the window, once it has a profile; copies that wait may need its stacks."""
+        self.last = []
+        self.all.clear()
+        self.traces = self._earlier
+
     def _read(self, numbers: set[int]) -> None:  # noqa: ARG002
         """Take all stacks, also those of copies that wait."""
         own = {number: stack_maps.trace(stack) for number, stack in self._stacks.drain()}
@@ -150,8 +156,9 @@ class WindowProfiler(Profiler):
 
     def _forget(self, *, names: bool) -> None:
         """Forget what processes that are gone, or had no part in this window, have left."""
-        assert self._taken is not None
+        assert isinstance(self._taken, WindowCounts)
         self._symbolizer.forget_but(self._taken.processes)
+        self._taken.forget()
         sampling = self._sampling
         if sampling.walking is not None:
             sampling.walking.rest()

@@ -45,7 +45,8 @@ from purebpf.tuples import NamedTuple
 __all__ = ["Symbolizer"]
 
 _KEEP_ANSWERS = 1 << 16
-_KEEP_KERNEL_ANSWERS = 1 << 13
+_KEEP_ANSWERS_AT_REST = 1 << 13
+_KEEP_KERNEL_ANSWERS = 1 << 12
 _KEEP_PAYERS = 1 << 16
 _ANSWERS_COST = 8
 """What an empty `_UserAnswers` takes, in answers."""
@@ -139,6 +140,8 @@ class Symbolizer:
         for answers in (self._kernel_exact, self._kernel_callers):
             if len(answers) > _KEEP_KERNEL_ANSWERS:
                 answers.clear()
+        if self._given > _KEEP_ANSWERS_AT_REST:
+            self._user_answers.clear()
         for place in [place for place in self._user_answers if place[0] not in keep]:
             del self._user_answers[place]
         self._given = sum(
