@@ -63,7 +63,7 @@ def serving(tls: ssl.SSLContext | None = None) -> Iterator[HttpSink]:
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, *_: Any) -> None:
-            """Clients that refuse the certificate are no news."""
+            """Clients may refuse the certificate."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
