@@ -79,7 +79,7 @@ def test_an_answer_survives_the_compaction_of_its_files(any_store: Store) -> Non
 
 
 def test_answers_during_compactions_are_whole(store: Store) -> None:
-    """Each has what had landed before it, some of what lands while it is asked, and no window twice."""
+    """Each has what landed before it, some of what lands during it, and no window twice."""
     truth = Truth()
     sums = [0]
     answers: list[tuple[int, int]] = []
