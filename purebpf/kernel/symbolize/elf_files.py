@@ -381,7 +381,7 @@ def _has_build_id(fd: int, file: MappedFile) -> bool:
 def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Trust]]:
     path = mapping.file.path
     yield _map_file(mapping, pids[0]), _Trust.EXACT
-    if not mapping.file.deleted:
+    if not mapping.file.deleted and path.startswith("/"):  # not "[vsyscall]" in a directory of ours
         yield f"/proc/{pids[0]}/root{path}", _Trust.ROOT
         for ancestor in pids[1:]:
             yield f"/proc/{ancestor}/root{path}", _Trust.SHARED

@@ -140,3 +140,15 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
         assert cfi.row(0x1100) is None or cfi.fde(0x1100) is not None
         library.write_bytes(b"")
         assert cfi.code(0x1000, 8) == b""
+
+
+@pytest.mark.parametrize("name", ["[vsyscall]", "[uprobes]"])
+def test_memory_of_the_kernel_is_no_file_of_the_current_directory(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = build(tmp_path, "int main(void) { return 0; }")
+    program.rename(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    mapping = Mapping(Address(0x7000), Address(0x8000), FileOffset(0x1000), mapped_file(name))
+    with CodeFiles() as files:
+        assert files.mapping(mapping, os.getpid()).file is None
