@@ -97,7 +97,7 @@ def _split(
 
 def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
     if bool(parsed.functions) == bool(parsed.pairs):
-        made.error("functions to time required, or pairs of events: -e BEGIN,END")
+        made.error("functions to time required, or pairs of events (-e BEGIN,END), not both")
     if parsed.only_count and (parsed.time or parsed.slower_ms is not None):
         made.error("--count does not time calls: --time and --slower exclude it")
     if parsed.only_count and parsed.by.startswith("ret"):
