@@ -32,6 +32,7 @@ _REASONS = 4
 _WORST = 2
 """Reasons in words, of those that explain the frames without a name."""
 _MODULES = 2
+_NO_SYMBOL = "functions without a symbol (shown as FILE!0x1c340)"
 _INDENT = "  "
 
 
@@ -103,10 +104,13 @@ def _missed(loss: Loss, unit: str) -> str:
 
 
 def _unnamed(unnamed: Unnamed) -> list[str]:
-    """The share of frames without a name, and why."""
-    if not unnamed.unknown:
+    """The share of frames without a name, and why; the page has the same share."""
+    percent = unnamed.percent + unnamed.function_percent
+    if not percent:
         return []
     by_reason: Counter[str] = Counter()
+    if unnamed.functions:
+        by_reason[_NO_SYMBOL] = unnamed.functions
     modules: dict[str, list[str]] = {}
     for why, where, weight in unnamed.reasons:
         by_reason[why] += weight
@@ -116,7 +120,7 @@ def _unnamed(unnamed: Unnamed) -> list[str]:
     reasons = [_reason(why, modules.get(why, ())) for why, _ in ranked[:_WORST]]
     if len(ranked) > _WORST:
         reasons.append(f"{count_text(len(ranked) - _WORST, 'other reasons')} (-v)")
-    return [f"{_share(unnamed.percent)} of frames unnamed: {'; '.join(reasons)}"]
+    return [f"{_share(percent)} of frames unnamed: {'; '.join(reasons)}"]
 
 
 def _reason(why: str, modules: Sequence[str]) -> str:

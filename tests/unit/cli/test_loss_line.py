@@ -110,6 +110,16 @@ def test_in_words_notes_are_left_out() -> None:
     assert Loss(causes=causes).any
 
 
+def test_in_words_functions_without_a_symbol_are_unnamed() -> None:
+    profile = Profile()
+    profile.add((FRAME,), (), 3, Labels("app", 1))
+    start = "a.so!0x1c340"
+    profile.add((Frame(start, 4, "/opt/lib/a.so", Address(1), "user"),), (), 1, Labels("app", 1))
+    assert words_of_profile(profile)[0] == (
+        "25 % of frames unnamed: functions without a symbol (shown as FILE!0x1c340)"
+    )
+
+
 def test_in_words_the_share_without_names_has_its_reasons() -> None:
     profile = Profile()
     stacks = [
