@@ -22,6 +22,7 @@ from purebpf.dump.waits import STATES, describe_wait
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.cpython.python_process import PythonProcess, find_python
 from purebpf.kernel.instruments.thread_registers import ThreadNow, ThreadRegisters
+from purebpf.measure.privileges import needing
 from purebpf.measure.targets import PidNamespace, check_processes
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
@@ -102,7 +103,7 @@ def dump(
     began = time.monotonic()
     check_processes((pid,), thread_option="its process, not")
     notes: list[str] = []
-    with ExitStack() as open_now:
+    with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as open_now:
         python = _find_python(pid, notes)
         if python is not None:
             open_now.enter_context(python)

@@ -6,18 +6,18 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from purebpf.errors import KernelError
+from purebpf.errors import KernelError, errno_name
 
 __all__ = ["RefusedError", "needing"]
 
 
 class RefusedError(KernelError):
-    """An EPERM of a command, which says what to type before it says what failed."""
+    """An EPERM or EACCES of a command, which says what to type before it says what failed."""
 
     def __str__(self) -> str:
         """`run it as root: sudo ... Why: ... (map 'counts': ... failed with EPERM)`."""
         what = f"{self.what}: " if self.what else ""
-        failed = f"({what}{self.call} failed with EPERM)"
+        failed = f"({what}{self.call} failed with {errno_name(self.errno or 0)})"
         if not self.fix:
             return f"{self.why} {failed}"
         return f"{self.fix}  -- {self.why} {failed}"
@@ -27,14 +27,28 @@ class RefusedError(KernelError):
 def needing(*capabilities: str) -> Iterator[None]:
     """A context that adds to EPERM errors which `capabilities` would have allowed it.
 
-    The call that is refused first often needs less than those behind it.
+    The call that is refused first often needs less than those behind it. An EACCES is another
+    user's process or event, for which the error may say itself what helps.
     """
     try:
         yield
     except KernelError as error:
+        if error.errno == errno.EACCES:
+            raise _no_access(error, capabilities) from None
         if error.errno != errno.EPERM:
             raise
         from purebpf.kernel.host import privilege  # only when something was refused
 
         told = privilege.explain_eperm(error, error.what, *capabilities)
         raise RefusedError(told.call, errno.EPERM, told.what, why=told.why, fix=told.fix) from None
+
+
+def _no_access(error: KernelError, capabilities: tuple[str, ...]) -> KernelError:
+    why, fix = error.why, error.fix
+    if not fix:
+        from purebpf.kernel.host import privilege
+
+        why, fix = privilege.advise_or(*capabilities, otherwise=error.why)
+    if not fix:
+        return error
+    return RefusedError(error.call, errno.EACCES, error.what, why=why, fix=fix)

@@ -10,6 +10,7 @@ from purebpf.kernel.host import cpus
 from purebpf.kernel.perf.inheritance import CHILDREN_COUNT, inherited_by_threads
 from purebpf.measure.limits import raise_open_files
 from purebpf.measure.perf_targets import EventPlace, places
+from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds
 from purebpf.measure.wait import RunClock
@@ -50,7 +51,7 @@ class Counter(Closing):
         options = self._options
         self._inheritance = self._who_inherits()
         raise_open_files()
-        with ExitStack() as stack:
+        with needing("CAP_PERFMON"), ExitStack() as stack:
             self._opened = open_counters(
                 options.groups,
                 self._places(),

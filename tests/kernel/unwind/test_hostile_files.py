@@ -143,7 +143,7 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["[vsyscall]", "[uprobes]"])
-def test_memory_of_the_kernel_is_no_file_of_the_current_directory(
+def test_memory_of_the_kernel_is_not_read_from_the_current_directory(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = build(tmp_path, "int main(void) { return 0; }")

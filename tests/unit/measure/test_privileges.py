@@ -27,3 +27,24 @@ def test_other_errors_pass_as_they_are() -> None:
     with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
         raise error
     assert caught.value is error
+
+
+def test_the_command_to_type_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(privilege, "read_host", lambda: NOBODY)
+    for number in (errno.EPERM, errno.EACCES):
+        with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
+            raise KernelError("read(/proc/1/maps)", number)
+        assert caught.value.errno == number
+        assert str(caught.value).startswith("run it as root: sudo python -P -m purebpf.profile  --")
+        assert f"(read(/proc/1/maps) failed with {errno.errorcode[number]})" in str(caught.value)
+
+
+def test_an_access_that_more_rights_would_not_give_is_left_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = NOBODY._replace(capabilities=(1 << 41) - 1)
+    monkeypatch.setattr(privilege, "read_host", lambda: every)
+    error = KernelError("open(/x)", errno.EACCES)
+    with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
+        raise error
+    assert caught.value is error
