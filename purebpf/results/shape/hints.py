@@ -77,12 +77,10 @@ def _find_stripped(profile: Profile) -> list[str]:
     if not files:
         return []
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    which = f"{', '.join(files[:_SHOWN])}{more} {'is' if len(files) == 1 else 'are'}"
-    advice = (
-        "stripped: install their debug packages (Debian: -dbgsym, Fedora: -debuginfo), or ask "
-        "servers with --debuginfod"
-    )
-    return [f"{which} {advice}"]
+    are, packages = ("is", "its debug package") if len(files) == 1 else ("are", "debug packages")
+    which = f"{', '.join(files[:_SHOWN])}{more}"
+    systems = "(Debian: -dbgsym, Fedora: -debuginfo), or ask servers with --debuginfod"
+    return [f"{which} {are} stripped: install {packages} {systems}"]
 
 
 def _is_stripped(entry: Frame | Unknown) -> bool:

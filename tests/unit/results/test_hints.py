@@ -117,7 +117,7 @@ def stripped(path):
 def test_where_the_names_of_stripped_files_are():
     one = stripped("/opt/a\nb")
     (hint,) = told(profile((7, 5, one, one), (8, 95, OTHER)))
-    assert hint.startswith("a?b is stripped: install their debug packages")
+    assert hint.startswith("a?b is stripped: install its debug package (Debian")
     assert "--debuginfod" in hint
     files = [(at, at, stripped(f"/lib/lib{at}.so")) for at in range(10, 15)]
     (hint,) = told(profile(*files, (9, 900, OTHER)))
