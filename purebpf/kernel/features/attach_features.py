@@ -77,6 +77,12 @@ _LINKS = {
         (errno.EFAULT,),  # of the array of addresses; of an address that is none, EINVAL
         {"kprobe_multi_cnt": 1, "kprobe_multi_addrs": 8},
     ),
+    "kprobe.session": _Link(
+        _P.BPF_PROG_TYPE_KPROBE,
+        _A.BPF_TRACE_KPROBE_SESSION,
+        (errno.EFAULT,),
+        {"kprobe_multi_cnt": 1, "kprobe_multi_addrs": 8},
+    ),
     "uprobe.multi": _Link(
         _P.BPF_PROG_TYPE_KPROBE,
         _A.BPF_TRACE_UPROBE_MULTI,
