@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.cli import destination
-from purebpf.cli.destination import Destination
+from purebpf.cli.destination import Destination, ResultOptions
 from purebpf.cli.output import Output
 from purebpf.errors import KernelError
 from purebpf.measure.binary_file import DataFile
@@ -184,7 +184,7 @@ def test_what_one_output_cannot_take_keeps_no_other(tmp_path: Path) -> None:
         Destination("folded", str(last)),
     ]
     with pytest.raises(KernelError, match=r"/dev/full.*ENOSPC"):
-        destination.write(profile, to)
+        destination.write(profile, ResultOptions(to))
     assert first.read_text() == last.read_text() != ""
 
 
