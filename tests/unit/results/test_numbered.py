@@ -20,7 +20,7 @@ TABLE: list[Frame | Unknown] = [
 ]
 
 
-OTHER_ORDER = {"speedscope", "chrome"}
+OTHER_ORDER = {"speedscope", "chrome", "firefox"}
 """Formats that number functions as they come, so that another table is another order."""
 
 
