@@ -192,7 +192,7 @@ class Profile:
         return sum(row.weight for row in self._rows)
 
     def unnamed(self) -> Unnamed:
-        """Count the frames without a name, by reason and module."""
+        """Count the frames without a name, by reason and module; equal weights by their names."""
         frames = functions = 0
         reasons: Counter[tuple[str, str]] = Counter()
         for user, kernel, weight, *_ in self._rows:
@@ -205,5 +205,6 @@ class Profile:
                         reasons[entry.reason, entry.module] += weight
                     elif "!0x" in entry.name and is_unnamed_function(entry):
                         functions += weight
-        ranked = tuple((why, where, weight) for (why, where), weight in reasons.most_common())
-        return Unnamed(frames, reasons.total(), ranked, functions)
+        ranked = sorted((-weight, why, where) for (why, where), weight in reasons.items())
+        named = tuple((why, where, -weight) for weight, why, where in ranked)
+        return Unnamed(frames, reasons.total(), named, functions)

@@ -242,6 +242,15 @@ def test_unnamed_frames_weigh_as_their_rows(profile: Profile) -> None:
     assert unnamed.reasons == ((Reason.STRIPPED, "/opt/bin/tool", 21),)
 
 
+def test_reasons_of_equal_weight_come_by_their_names() -> None:
+    """A profile and the same one saved and read again say the same."""
+    places = ["/opt/b", "/opt/c", "/opt/a"]
+    found = Profile("Sampling")
+    for place in places:
+        found.add((NAMELESS._replace(module=place),), (), 3, Labels("tool", 8))
+    assert [where for _, where, _ in found.unnamed().reasons] == sorted(places)
+
+
 @pytest.mark.parametrize(
     ("loss", "incomplete"),
     [
