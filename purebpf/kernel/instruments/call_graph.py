@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from purebpf.kernel.unwind.programs import EarlierLookup
     from purebpf.spec import ObjectSpec
 
-__all__ = ["CHOICES", "CallGraph", "describe_walking", "load_walking", "read_python"]
+__all__ = [
+    "CHOICES",
+    "CallGraph",
+    "describe_walking",
+    "load_walking",
+    "read_python",
+    "without_fetch",
+]
 
 CHOICES = ("auto", "tables", "deep", "copy", "fp")
 _NUMBERS = {"fp": 0, "tables": 1, "deep": 1, "copy": 2}
@@ -40,6 +47,10 @@ _OF_STACKS_BY_TABLES = (
     *("walks", "budgets", "copies", "unwind_stats"),
 )
 """Maps that a program of frame pointers alone does not refer to."""
+_NUMBERING = "introduce_code"
+"""The function of python_frames.h that numbers code objects."""
+_ATOMIC = (0xC3, 0xDB)  # BPF_STX | BPF_ATOMIC, of 4 and of 8 bytes
+_FETCH = 1  # of the operation, which is in the immediate
 
 
 class CallGraph(NamedTuple):
@@ -98,7 +109,7 @@ def load_walking(
     if fp_program:
         spec = spec.only(fp_program).leave_out(*_OF_STACKS_BY_TABLES)
     else:
-        spec = _shrunk(spec, *_TABLES, *_PYTHON)
+        spec = without_fetch(_shrunk(spec, *_TABLES, *_PYTHON))
     return _load_frame_pointers(spec, mode, load, owned), None, CallGraph(mode, why)
 
 
@@ -193,6 +204,23 @@ def read_python(
     owned.callback(python.close)
     walking.on_missed = python.interpreters.publish
     return python
+
+
+def without_fetch(spec: ObjectSpec) -> ObjectSpec:
+    """A spec that kernels without BPF_FETCH take (Linux 5.12, commit 5ca419f2864a).
+
+    They refuse the instruction also where it is dead code, as the numbering of Python's code
+    objects is without Python frames: it adds without an answer here.
+    """
+    numbering = spec.functions.get(_NUMBERING)
+    if numbering is None:
+        return spec
+    code = bytearray(numbering.code)
+    for at in range(0, len(code), 8):
+        if code[at] in _ATOMIC:
+            code[at + 4] &= ~_FETCH
+    changed = numbering._replace(code=bytes(code))
+    return spec._replace(functions={**spec.functions, _NUMBERING: changed})
 
 
 def _shrunk(spec: ObjectSpec, *maps: str) -> ObjectSpec:

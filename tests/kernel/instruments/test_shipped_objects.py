@@ -16,6 +16,7 @@ from purebpf.btf.types.kinds import Int
 from purebpf.btf.types.parse import Btf
 from purebpf.io.session import programs as io_programs
 from purebpf.kernel.instruments import sched_compat
+from purebpf.kernel.instruments.call_graph import without_fetch
 from purebpf.kernel.types.kernel_btf import no_types
 from purebpf.kernel.unwind.native_machine import native_code_bits
 from purebpf.kwork.request import PROGRAMS
@@ -90,12 +91,12 @@ def load_each(spec: ObjectSpec, types: Btf | None = None, **choices: Iterable[in
             assert loaded.programs.keys() == spec.programs.keys()
 
 
-@pytest.mark.needs("perf_event")
+@pytest.mark.needs("perf_event", "atomic_fetch")
 def test_profile_loads():
     load_each(objects.spec("profile").only("on_sample"))
 
 
-@pytest.mark.needs("perf_event", "vmlinux_btf")
+@pytest.mark.needs("perf_event", "vmlinux_btf", "atomic_fetch")
 def test_profile_loads_with_a_typed_context():
     load_each(objects.spec("profile").only("on_sample_typed"))
 
@@ -126,6 +127,25 @@ def test_stack_walk_loads():
 
 
 @pytest.mark.needs("perf_event", "vmlinux_btf")
+def test_offcpu_by_frame_pointers_loads():
+    """On kernels without BPF_FETCH, too, which is refused in dead code as well."""
+    spec = without_fetch(sched_compat.adapt(every("offcpu")))
+    assert _fetches(every("offcpu"))
+    assert not _fetches(spec)
+    with purebpf.load(small(spec)) as loaded:
+        assert loaded.programs.keys() == spec.programs.keys()
+
+
+def _fetches(spec: ObjectSpec) -> int:
+    """Atomic additions that give the value before."""
+    return sum(
+        function.code[at] in (0xC3, 0xDB) and function.code[at + 4] == 1
+        for function in spec.functions.values()
+        for at in range(0, len(function.code), 8)
+    )
+
+
+@pytest.mark.needs("perf_event", "vmlinux_btf", "atomic_fetch")
 def test_offcpu_loads():
     load_each(sched_compat.adapt(every("offcpu")))
 
