@@ -23,7 +23,7 @@ def _run(*command: str) -> int:
 
 
 def test_those_without_samples_are_forgotten() -> None:
-    with Profiler(Options(pids=(os.getpid(),))) as profiler:
+    with Profiler(Options(pids=(os.getpid(),), tree=True, frequency=1)) as profiler:
         gone = [_run("true") for _ in range(5)]
         profiler.take()
         followed = profiler._sampling.followed
