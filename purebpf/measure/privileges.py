@@ -10,6 +10,9 @@ from purebpf.errors import KernelError, errno_name
 
 __all__ = ["RefusedError", "needing"]
 
+_OF_TASKS = ("perf_event_open", "read(/proc/")
+"""Calls that are refused with EACCES for the tasks and events that they ask about."""
+
 
 class RefusedError(KernelError):
     """An EPERM or EACCES of a command, which says what to type before it says what failed."""
@@ -27,13 +30,14 @@ class RefusedError(KernelError):
 def needing(*capabilities: str) -> Iterator[None]:
     """A context that adds to EPERM errors which `capabilities` would have allowed it.
 
-    The call that is refused first often needs less than those behind it. An EACCES is another
-    user's process or event, for which the error may say itself what helps.
+    The call that is refused first often needs less than those behind it. An EACCES may be another
+    user's process or event, for which the error may say itself what helps; that of a file to write
+    is left as it is.
     """
     try:
         yield
     except KernelError as error:
-        if error.errno == errno.EACCES:
+        if error.errno == errno.EACCES and error.call.startswith(_OF_TASKS):
             raise _no_access(error, capabilities) from None
         if error.errno != errno.EPERM:
             raise

@@ -101,7 +101,7 @@ def test_processes_that_are_gone_are_forgotten(workloads: Workloads) -> None:
     rounds: list[list[int]] = []
     with (
         workloads.running("split") as pid,
-        WindowProfiler(Options(frequency=199, pids=(pid,))) as profiler,
+        WindowProfiler(Options(frequency=199, pids=(pid,), tree=True)) as profiler,
     ):
         for _ in range(5):
             rounds.append([])

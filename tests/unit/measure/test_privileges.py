@@ -48,3 +48,13 @@ def test_an_access_that_more_rights_would_not_give_is_left_as_it_is(
     with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
         raise error
     assert caught.value is error
+
+
+def test_a_file_that_cannot_be_written_is_not_a_reason_to_be_root(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(privilege, "read_host", lambda: NOBODY)
+    error = KernelError("open(2)", errno.EACCES, "output /tmp/perf.data")
+    with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
+        raise error
+    assert caught.value is error
