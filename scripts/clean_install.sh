@@ -39,7 +39,7 @@ unshare --mount sh -euc '
     mount --bind "$1" "$1"
     mount -o remount,bind,ro "$1"
     if touch "$1/written" 2>/dev/null; then exit 1; fi
-    exec env -i HOME=/nonexistent PATH=/nonexistent PYTHONPATH="$1" \
+    exec env -i HOME=/dev/null/home PATH=/nonexistent PYTHONPATH="$1" \
         "$2" -m purebpf profile -f -F 999 -- /bin/sh -c "$3"
 ' sh "$work/image" "$(readlink -f "$work/venv/bin/python")" "$loop" >"$work/image.txt"
 grep -q '^sh;' "$work/image.txt"

@@ -353,15 +353,18 @@ __noinline u64 hash_text(u32 place)
 }
 
 // Of the beginning of a table of lines: of what is compiled from the same line, each has its own.
-static __always_inline u64 hash_lines(struct python_process *layout, u64 table)
+// In the text of the walk: the stack of a program may not have room for it.
+static __always_inline u64 hash_lines(struct python_walk *walk, u64 table)
 {
-	u64 words[TABLE_BYTES / 8] = {}, size = user_word(table + layout->bytes_length);
+	u64 *words = walk->text, size = user_word(table + walk->layout.bytes_length);
 	u64 hash = mix(0, size);
+
+	__builtin_memset(words, 0, TABLE_BYTES);
 
 	OPAQUE(size);
 	if (size > TABLE_BYTES)
 		size = TABLE_BYTES;
-	bpf_probe_read_user(words, size, (void *)(table + layout->bytes_data));
+	bpf_probe_read_user(words, size, (void *)(table + walk->layout.bytes_data));
 #pragma clang loop unroll(full)
 	for (u32 i = 0; i < TABLE_BYTES / 8; i++)
 		hash = mix(hash, words[i]);
@@ -412,7 +415,7 @@ __noinline u32 introduce_code(u32 place)
 	key.generation = record->generation;
 	key.hash = mix(hash_text(place), record->first_line);
 	if (python_lines)
-		key.hash = mix(key.hash, hash_lines(&walk->layout, record->lines));
+		key.hash = mix(key.hash, hash_lines(walk, record->lines));
 	known = bpf_map_lookup_elem(&python_functions, &key);
 	if (known)
 		return *known;
