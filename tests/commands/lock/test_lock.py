@@ -181,19 +181,24 @@ def test_intervals_add_up_to_all():
     assert [part.open for part in parts] == [WAITERS] * (len(parts) - 1) + [0]
 
 
+def _trace_one_hold(program: Held, *words: str) -> None:
+    """Run a command while the lock is held once and given; it loses nothing."""
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "purebpf", *words], stderr=subprocess.PIPE
+    ) as tracer:
+        assert tracer.stderr
+        assert b"Measuring" in tracer.stderr.readline()
+        program.hold()
+        program.give()
+        tracer.terminate()
+        assert b"lost: nothing" in tracer.stderr.read()
+
+
 def test_each_stack_has_a_line(tmp_path):
     path = tmp_path / "folded"
     with held() as program:
         words = ["lock", "-p", str(program.pid), "--format", "folded", "-o", str(path)]
-        with subprocess.Popen(
-            [sys.executable, "-P", "-m", "purebpf", *words], stderr=subprocess.PIPE
-        ) as tracer:
-            assert tracer.stderr
-            assert b"Measuring" in tracer.stderr.readline()
-            program.hold()
-            program.give()
-            tracer.terminate()
-            assert b"lost: nothing" in tracer.stderr.read()
+        _trace_one_hold(program, *words)
     (line,) = [line for line in path.read_text().splitlines() if "pipe_read;" in line]
     stack, _, took_us = line.rpartition(" ")
     assert stack.endswith(";[mutex]")
@@ -214,15 +219,7 @@ def test_the_command_prints_rows_stacks_and_json(tmp_path):
     with held() as program:
         words = ["lock", "-p", str(program.pid), "--stacks", "--slower", "50", "-o"]
         text, data = tmp_path / "text", tmp_path / "data"
-        with subprocess.Popen(
-            [sys.executable, "-P", "-m", "purebpf", *words, str(text)], stderr=subprocess.PIPE
-        ) as tracer:
-            assert tracer.stderr
-            assert b"Measuring" in tracer.stderr.readline()
-            program.hold()
-            program.give()
-            tracer.terminate()
-            assert b"lost: nothing" in tracer.stderr.read()
+        _trace_one_hold(program, *words, str(text))
     shown = text.read_text()
     assert shown.count(f" ({program.holder})\n") == WAITERS
     assert "pipe_read" in shown
