@@ -30,10 +30,9 @@ def describe(profile: Profile) -> str:
     if ends is None:
         return ""
     total = ends.total or 1
-    complete = ends.total - ends.cut - ends.guessed
-    parts = {"complete": complete, "guessed": ends.guessed, "cut": ends.cut}
+    parts = {"complete": ends.whole, "guessed": ends.guessed, "cut": ends.cut}
     if profile.unit == "samples" and isinstance(finished := about.get("finished"), int):
-        parts["complete"] = max(0, complete - finished)
+        parts["complete"] = max(0, ends.whole - finished)
         parts = {"complete": parts.pop("complete"), "finished": finished} | parts
     words = [f"{name}={100 * part / total:.1f}%" for name, part in parts.items()]
     if ends.cuts:
@@ -58,7 +57,7 @@ def describe_in_words(profile: Profile) -> str:
     shares = [
         f"{_percent(part, ends.total)} % {name}"
         for name, part in (
-            ("whole", ends.total - ends.cut - ends.guessed),
+            ("whole", ends.whole),
             ("guessed in part", ends.guessed),
             ("cut", ends.cut),
         )

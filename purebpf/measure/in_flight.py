@@ -39,6 +39,7 @@ class Sleepers:
     Attributes:
         traces: the user stacks that were walked here, by number.
         undescribed: threads of which a stack could not be walked.
+        are_shown: whether the kernel shows where threads were in user code (Linux 5.15).
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Sleepers:
     ) -> None:
         self.traces: dict[int, Trace] = {}
         self.undescribed = 0
+        self.are_shown = True
         self._only_listed = only_listed
         self._places: dict[int, Place] = {}
         asleep = [
@@ -53,6 +55,7 @@ class Sleepers:
             for task in switches.list_tasks()
             if not task.is_seen and task.is_away and is_wanted(task)
         ]
+        self.are_shown = any(task.registers[0] for task in asleep)
         walking = switches.walking
         walked = {task.place.tid: _walk(task) for task in asleep} if walk else {}
         copied = {

@@ -60,8 +60,12 @@ def losses(times: Times, request: Request) -> Loss:
         "undescribed": (
             times.undescribed,
             (
-                "threads were off the CPU when the run began, and moved before their stacks were "
-                "read, or this kernel does not show them (Linux 5.15 does)"
+                "threads were off the CPU when the run began, and "
+                + (
+                    "moved before their stacks were read"
+                    if times.are_shown
+                    else "this kernel does not show their stacks (Linux 5.15 does)"
+                )
             ),
         ),
         "sideband_lost": (

@@ -17,6 +17,7 @@ which tells addresses apart.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -40,6 +41,8 @@ _OWNER = 21
 """Where a process's name begins."""
 _ROOTS = 4
 """Of a stack that is longer than `_FRAMES`, the last ones."""
+_EXTENSION = re.compile(r"\.(cpython|abi)[\w-]*\.so")
+"""How CPython's extension modules end (PEP 3149)."""
 _HEADER = f"{'self':>8}  CPUs {'total':>10}  CPUs   function\n"
 
 
@@ -156,9 +159,12 @@ def _spell_total(total: int, unit: str) -> str:
 
 def _name(function: Function, *, whole: bool) -> str:
     name = function.name if whole else merge_clones(shorten(function.name))
-    file = (function.module.rpartition("/")[2] or function.module).strip("[]")
+    file = function.module.rpartition("/")[2] or function.module
+    if name.startswith(f"{file}!0x"):  # a function without a symbol: its name has the file
+        return printable(name if whole else _EXTENSION.sub("", name))
+    file = file.strip("[]")
     if not whole:
-        file = file.partition(".so.")[0]
+        file = _EXTENSION.sub("", file).partition(".so.")[0]
     return printable(f"{name} [{file}]" if file else name)
 
 

@@ -139,7 +139,8 @@ def _describe_stacks(profile: Profile) -> dict[str, Any] | None:
     if ends is None or not ends.total:
         return None
     return {
-        "whole_percent": ends.whole_percent,
+        "whole_percent": 100 * ends.whole / ends.total,
+        "guessed_percent": 100 * ends.guessed / ends.total,
         "cuts": [
             {"reason": name.replace("_", " "), "percent": 100 * weight / ends.total}
             for name, weight in ends.cuts[:_REASONS]

@@ -29,9 +29,9 @@ class StackEnds(NamedTuple):
         return sum(weight for _, weight in self.cuts)
 
     @property
-    def whole_percent(self) -> float:
-        """Of those that reach their roots, 0 to 100."""
-        return 100 * (self.total - self.cut) / self.total if self.total else 100.0
+    def whole(self) -> int:
+        """Of those that reach their roots without a guess."""
+        return self.total - self.cut - self.guessed
 
 
 def stack_ends(profile: Profile) -> StackEnds | None:

@@ -85,3 +85,14 @@ def test_the_heaviest_functions_alone() -> None:
         "  60.0 %  1.20     60.0 %  1.20   sort_rows(vector<string>&, ulong) [shop]\n",
         "                                 and 3 more\n",
     ]
+
+
+def test_a_function_without_a_symbol_names_its_file_once() -> None:
+    made = Profile()
+    extension = "/usr/lib/_json.cpython-311-x86_64-linux-gnu.so"
+    nameless = frame("_json.cpython-311-x86_64-linux-gnu.so!0x4e40", extension)
+    made.add((nameless, frame("scan", extension)), (), 1, Labels("app", 1))
+    text = "".join(answer.pieces(made))
+    assert "    _json!0x4e40\n    scan [_json]\n" in text
+    whole = "".join(answer.pieces(made, whole_names=True))
+    assert "    _json.cpython-311-x86_64-linux-gnu.so!0x4e40\n    scan [_json.cpyth" in whole

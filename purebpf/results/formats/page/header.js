@@ -25,9 +25,11 @@ function describeRun(head) {
 }
 
 function shares({ loss, stacks }) {
-  const whole = stacks && Math.floor(10 * stacks.whole_percent) / 10; // 99.96% is not all
   const unnamed = loss.unknown.percent + loss.unknown.unnamed_percent; // of no function, or of one without a symbol
-  return [...(stacks ? [`${whole}% of stacks whole`] : []), `${unnamed.toFixed(unnamed < 10 ? 1 : 0)}% of frames unnamed`];
+  const parts = [`${unnamed.toFixed(unnamed < 10 ? 1 : 0)}% of frames unnamed`];
+  if (stacks?.guessed_percent >= 0.1) parts.unshift(`${stacks.guessed_percent.toFixed(1)}% guessed in part`);
+  if (stacks) parts.unshift(`${Math.floor(10 * stacks.whole_percent) / 10}% of stacks whole`); // 99.96% is not all
+  return parts;
 }
 
 // What the numbers do not include, in sentences; the first one is enough to know.
