@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.fleet import duck
 from purebpf.fleet.selection import Selection, timestamp
+from purebpf.results.model.spelling import count_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,17 +45,17 @@ class Coverage(NamedTuple):
             return "coverage: no host sent a window in this range"
         share = 100 * self.windows / max(1, self.expected_windows)
         parts = [
-            f"coverage: {self.hosts} host{'s' if self.hosts > 1 else ''}",
-            f"{self.windows} of {self.expected_windows} windows ({share:.1f} %)",
-            f"{self.seen} samples",
+            f"coverage: {count_text(self.hosts, 'hosts')}",
+            f"{self.windows} of {count_text(self.expected_windows, 'windows')} ({share:.1f} %)",
+            count_text(self.seen, "samples"),
         ]
         if self.unknown_ppm:
             parts.append(f"{self.unknown_ppm / 1e4:.1f} % of the frames unnamed")
         parts += [f"lost: {count} ({cause})" for cause, count in self.lost]
         if self.dropped:
-            parts.append(f"{self.dropped} windows dropped by agents")
+            parts.append(count_text(self.dropped, "windows dropped by agents"))
         if self.skewed:
-            parts.append(f"clocks of {self.skewed} hosts more than {_CLOCK_S} s off")
+            parts.append(f"clocks of {count_text(self.skewed, 'hosts')} more than {_CLOCK_S} s off")
         return ", ".join(parts if self.lost else [*parts, "lost: nothing"])
 
 

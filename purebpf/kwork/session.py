@@ -24,8 +24,7 @@ from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.targets import check_cpus
 from purebpf.measure.wait import RunClock
-from purebpf.results import Cause, Loss
-from purebpf.results.model.spelling import count_text
+from purebpf.results import Cause, Loss, count_cause
 from purebpf.symbols.frame import is_of_tracepoint, spell_kernel_frame
 from purebpf.syscall import proc
 
@@ -188,7 +187,7 @@ class Kwork(Closing):
 
 def _causes(counts: Mapping[str, int]) -> Iterator[Cause]:
     for name, text in _LOSSES.items():
-        yield Cause(name, counts[name], count_text(counts[name], text), name in _NOTES)
+        yield count_cause(name, counts[name], text, name in _NOTES)
 
 
 def supported_kinds(wanted: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -25,10 +25,9 @@ from purebpf.lock.user_types import Wait, describe
 from purebpf.measure.event_session import Ending
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.user_stack_session import UserStackSession
-from purebpf.results import Cause, Loss
+from purebpf.results import Loss, count_cause
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.model.intervals import Interval, subtract
-from purebpf.results.model.spelling import count_text
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.syscall import proc
 
@@ -299,10 +298,7 @@ class UserLocks(UserStackSession[FutexTracer]):
             ),
             "sideband_lost": self._followed.lost,
         }
-        causes = [
-            Cause(name, counts[name], count_text(counts[name], text))
-            for name, text in _LOSSES.items()
-        ]
+        causes = [count_cause(name, counts[name], text) for name, text in _LOSSES.items()]
         return Loss(seen=stats["waits"], causes=tuple(causes))
 
 

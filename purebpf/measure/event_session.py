@@ -16,8 +16,7 @@ from purebpf.measure import targets
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, follow_descendants
-from purebpf.results import Cause, Loss
-from purebpf.results.model.spelling import count_text
+from purebpf.results import Loss, count_cause
 
 __all__ = ["Ending", "EventSession", "EventTarget", "loss_of"]
 
@@ -207,5 +206,5 @@ def loss_of(counts: Mapping[str, int], own: Mapping[str, str]) -> Loss:
     for name, text in (*own.items(), *_COMMON.items()):
         what = text.removeprefix("note: ")
         count = counts[name]
-        causes.append(Cause(name, count, count_text(count, what), what is not text))
+        causes.append(count_cause(name, count, what, what is not text))
     return Loss(causes=tuple(causes))

@@ -14,8 +14,7 @@ from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import follow_descendants
-from purebpf.results import Cause, Loss
-from purebpf.results.model.spelling import count_text
+from purebpf.results import Loss, count_cause
 from purebpf.results.shape.distribution import Distribution
 
 __all__ = ["Interval", "Latency", "Request", "losses"]
@@ -153,7 +152,6 @@ def losses(stats: Mapping[str, int], *, groups: int) -> Loss:
     }
     return Loss(
         causes=tuple(
-            Cause(name, stats[name], count_text(stats[name], text), name in _NOTES)
-            for name, text in what.items()
+            count_cause(name, stats[name], text, name in _NOTES) for name, text in what.items()
         )
     )

@@ -15,11 +15,12 @@ from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.measure.naming import interruptible
 from purebpf.measure.recorded_copies import RecordedCopies
-from purebpf.results import Cause, Labels, Loss, Profile
+from purebpf.results import Labels, Loss, Profile, count_cause
 from purebpf.results.build import stack_ends
 from purebpf.results.build.chain_ends import chain_method
 from purebpf.results.build.perf_data_aggregate import DEEP, SLOT_NS, Counted, Owner, Unwind, count
 from purebpf.results.model.profile import NO_MARKS
+from purebpf.results.model.spelling import count_text
 from purebpf.results.model.stack_end import end_of, root_frame
 from purebpf.results.shape.hints import hints
 from purebpf.results.shape.naming_loss import with_naming
@@ -232,7 +233,9 @@ def name_counted(
         loss=_loss(counted, number),
     )
     if others:
-        profile.about["other_events"] = [f"{name}: {samples} samples" for name, samples in others]
+        profile.about["other_events"] = [
+            f"{name}: {count_text(samples, 'samples')}" for name, samples in others
+        ]
     slots = counted.slots[number]
     if slots:
         profile.slot_ns = SLOT_NS
@@ -271,10 +274,10 @@ def _depth_limit(event: RecordedEvent, deep: Mapping[tuple[Owner, Stacks], int])
 
 def _with_truncated(loss: Loss, truncated: int, limit: int) -> Loss:
     what = (
-        f"{truncated} stacks have as many frames as the kernel recorded ({limit}) and lack their "
+        f"stacks have as many frames as the kernel recorded ({limit}) and lack their "
         "roots. Raise the limit: sysctl kernel.perf_event_max_stack"
     )
-    return loss._replace(causes=(*loss.causes, Cause("truncated", truncated, what)))
+    return loss._replace(causes=(*loss.causes, count_cause("truncated", truncated, what)))
 
 
 def _unit(event: RecordedEvent, *, periods: bool) -> str:
@@ -313,8 +316,8 @@ def _about(file: PerfData) -> dict[str, object]:
 
 def _loss(counted: Counted, number: int) -> Loss:
     lost = counted.lost
-    what = f"{lost} samples were lost while the file was recorded: the ring buffers were full"
-    return Loss(None, counted.samples[number], 0, (Cause("ring_lost", lost, what),))
+    what = "samples were lost while the file was recorded: the ring buffers were full"
+    return Loss(None, counted.samples[number], 0, (count_cause("ring_lost", lost, what),))
 
 
 class FileNames:

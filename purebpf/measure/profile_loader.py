@@ -17,7 +17,7 @@ from typing import NamedTuple, TextIO
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.symbolize.debug_files import Fetch
-from purebpf.results import Cause, Profile
+from purebpf.results import Profile, count_cause
 from purebpf.results.formats import (
     folded,
     json,
@@ -25,7 +25,6 @@ from purebpf.results.formats import (
     pprof_reader,
     speedscope_reader,
 )
-from purebpf.results.model.spelling import count_text
 from purebpf.wire.perf_data import MAGIC
 
 __all__ = ["Bounds", "read"]
@@ -128,7 +127,7 @@ def _of_text(data: bytes, name: str, bounds: Bounds | None) -> Profile:
         what = (
             "lines of the file were left out: it is too large (`purebpf convert` reads all of it)"
         )
-        cause = Cause("lines_left_out", left_out, count_text(left_out, what))
+        cause = count_cause("lines_left_out", left_out, what)
         profile.loss = profile.loss._replace(causes=(*profile.loss.causes, cause))
     return profile
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.measure.provenance import origin
-from purebpf.results import Cause, Loss, Profile
+from purebpf.results import Loss, Profile, count_cause
 from purebpf.results.build import stored_stacks as kept
-from purebpf.results.model.spelling import count_text
 
 if TYPE_CHECKING:
     from purebpf.measure.sched_trace import Request, Times
@@ -81,10 +80,7 @@ def losses(times: Times, request: Request) -> Loss:
             stats["samples_full"],
             f"samples were dropped: the map was full, {more}",
         )
-    causes = [
-        Cause(name, lost, count_text(lost, text), name in _NOTES)
-        for name, (lost, text) in what.items()
-    ]
+    causes = [count_cause(name, lost, text, name in _NOTES) for name, (lost, text) in what.items()]
     causes[1:1] = kept.causes(
         stats,
         "times",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from purebpf.kernel.instruments.process_tree import CAPACITY
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.mem.request import Options
-from purebpf.results import Cause, Loss
+from purebpf.results import Loss, count_cause
 from purebpf.results.build.stored_stacks import causes
 from purebpf.results.model.spelling import count_text, printable
 
@@ -79,10 +79,7 @@ def losses(
         ),
     }
     notes = _NOTES | {_OF_THE_MACHINE} if options.has_target else _NOTES
-    own = [
-        Cause(name, lost, count_text(lost, text), name in notes)
-        for name, (lost, text) in what.items()
-    ]
+    own = [count_cause(name, lost, text, name in notes) for name, (lost, text) in what.items()]
     own[1:1] = causes(
         stats,
         "events",

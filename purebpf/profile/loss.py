@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from purebpf.kernel.instruments.process_tree import CAPACITY
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.profile.request import Options
-from purebpf.results import Cause, Loss
+from purebpf.results import Loss, count_cause
 from purebpf.results.build.stored_stacks import causes
 from purebpf.tuples import NamedTuple
 
@@ -84,19 +84,15 @@ def losses(
         children_missed: processes that `ProcessTree` could not enter; None: there is no tree.
     """
     lost = (
-        Cause(
+        count_cause(
             "map_full",
             stats["counts_full"],
-            f"{stats['counts_full']} samples (table of counts full: --hash-storage-size "
-            f"{2 * options.hash_storage_size})",
+            f"samples (table of counts full: --hash-storage-size {2 * options.hash_storage_size})",
         ),
-        Cause(
+        count_cause(
             "map_busy",
             stats["counts_busy"],
-            (
-                f"{stats['counts_busy']} samples interrupted an update of the counts and were "
-                "dropped. Lower -F"
-            ),
+            "samples interrupted an update of the counts and were dropped. Lower -F",
         ),
         *causes(
             stats,
@@ -106,25 +102,25 @@ def losses(
             room=MAX_DEPTH,
             rarer="Lower -F",
         ),
-        Cause(
+        count_cause(
             "outside_namespace",
             stats["outside_namespace"],
-            f"{stats['outside_namespace']} samples were of tasks without an ID in this PID "
+            "samples were of tasks without an ID in this PID "
             "namespace: they are shown as process 0",
         ),
-        Cause(
+        count_cause(
             "sideband_lost",
             side_band_lost,
-            f"{side_band_lost} records of new processes and mappings were lost: names of "
+            "records of new processes and mappings were lost: names of "
             "processes that ended during the run may be missing",
         ),
     )
     if children_missed is not None:
         lost += (
-            Cause(
+            count_cause(
                 "children_missed",
                 children_missed,
-                f"{children_missed} child processes were not followed: more than {CAPACITY} lived "
+                f"child processes were not followed: more than {CAPACITY} lived "
                 "at once, or the map was busy",
             ),
         )

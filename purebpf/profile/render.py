@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from purebpf.results.model.spelling import count_text
+
 if TYPE_CHECKING:
     from purebpf.cli.destination import ResultOptions
     from purebpf.results import Profile
@@ -44,13 +46,14 @@ def sample_lines(profile: Profile, whose: str) -> list[str]:
     about, loss = profile.about, profile.loss
     counted = about["counted"]
     assert isinstance(counted, int)
-    seen = str(loss.seen) if loss.expected is None else f"{loss.seen} of {loss.expected}"
-    if about["event"] != "cpu-clock":
-        seen = str(loss.seen)  # a CPU that sleeps counts no cycles: how many are due is unknown
+    seen = count_text(loss.seen, "samples")
+    if loss.expected is not None and about["event"] == "cpu-clock":
+        # others, as cycles, stop while a CPU sleeps: how many are due is unknown
+        seen = f"{loss.seen} of {count_text(loss.expected, 'samples')}"
     cpus = counted * cpus_of_sample(profile)
     used = f" ({cpus:.2f} CPUs)" if cpus else ""
     what = f"{counted} in {whose}{used}" if whose else f"{counted} not idle{used}"
-    lines = [f"{seen} samples, {what}; {_event(about)}"]
+    lines = [f"{seen}, {what}; {_event(about)}"]
     ended = about.get("ended")
     if isinstance(ended, list):
         which = f"PID{'s' if len(ended) > 1 else ''} {', '.join(map(str, ended))}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from purebpf.results import Cause, Loss
+from purebpf.results import Loss, count_cause
+from purebpf.results.model.spelling import count_text
 
 __all__ = ["Recorded", "losses", "remarks"]
 
@@ -52,36 +53,32 @@ class Recorded(NamedTuple):
 def losses(recorded: Recorded) -> Loss:
     """Every way to lose something, zero or not."""
     causes = (
-        Cause(
+        count_cause(
             "ring_lost",
             recorded.lost,
-            (
-                f"{recorded.lost} samples were lost: the ring buffers were full. Lower -F, or "
-                "enlarge them with -m"
-            ),
+            "samples were lost: the ring buffers were full. Lower -F, or enlarge them with -m",
         ),
-        Cause(
+        count_cause(
             "throttled",
             recorded.throttled,
-            f"{recorded.throttled} times the kernel paused an event, as sampling took too much CPU "
+            "times the kernel paused an event, as sampling took too much CPU "
             "(kernel.perf_cpu_time_max_percent). Lower -F",
         ),
-        Cause(
+        count_cause(
             "sideband_lost",
             recorded.side_band_lost,
-            f"{recorded.side_band_lost} records of new processes and mappings were lost: names of "
-            "functions may be missing",
+            "records of new processes and mappings were lost: names of functions may be missing",
         ),
-        Cause(
+        count_cause(
             "undecided",
             recorded.undecided,
-            f"{recorded.undecided} samples were dropped by a pinned filter program without a "
+            "samples were dropped by a pinned filter program without a "
             "decision of this filter: another process of this user wrote to its table",
         ),
-        Cause(
+        count_cause(
             "children_missed",
             recorded.children_missed,
-            f"{recorded.children_missed} new processes were not followed: too many lived at once",
+            "new processes were not followed: too many lived at once",
         ),
     )
     seen = recorded.samples + recorded.dropped + recorded.outside
@@ -91,7 +88,7 @@ def losses(recorded: Recorded) -> Loss:
 def remarks(recorded: Recorded) -> Iterator[str]:
     """What was recorded, and what the filter did."""
     yield from recorded.notes
-    yield f"{recorded.path}: {recorded.samples} samples, {_bytes(recorded.size)}"
+    yield f"{recorded.path}: {count_text(recorded.samples, 'samples')}, {_bytes(recorded.size)}"
     for event, terms in recorded.rejected:
         for term, count in terms:
             yield f"filter: {event}: {count} rejected by {term}"

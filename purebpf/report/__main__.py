@@ -24,7 +24,7 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.cli.progress import doing
     from purebpf.cli.source_info import add_lines, debuginfod
     from purebpf.measure.perf_data_loader import LoadOptions, read
-    from purebpf.results.model.spelling import printable
+    from purebpf.results.model.spelling import count_text, printable
     from purebpf.symbols.budget import Budget
 
     timed = says_when(view.to)
@@ -39,9 +39,8 @@ def _run(options: Options, view: ResultOptions) -> int:
     if Destination("text", None) not in view.to:  # which begins with it
         command.say(printable(loaded.profile.title))
     for name, samples in loaded.others:
-        command.say(
-            f"also in the file: {samples} samples of {printable(name)} (-e {printable(name)})"
-        )
+        shown = printable(name)
+        command.say(f"also in the file: {count_text(samples, 'samples')} of {shown} (-e {shown})")
     if loaded.profile.about["rejected"]:
         command.say(f"rejected by filters: {loaded.profile.about['rejected']} samples")
     explain_profile(loaded.profile, verbose=view.verbose)

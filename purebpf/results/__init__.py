@@ -5,7 +5,7 @@ The writers are modules of this package, imported when needed: `text`, `folded`,
 
 from __future__ import annotations
 
-from purebpf.results.model.loss import Cause, Loss
+from purebpf.results.model.loss import Cause, Loss, count_cause
 from purebpf.results.model.profile import Labels, Marks, Profile, Row, Slots, Stack, Unnamed, Waker
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "Stack",
     "Unnamed",
     "Waker",
+    "count_cause",
 ]

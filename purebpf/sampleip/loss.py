@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from purebpf.results import Cause
+from purebpf.results import Cause, count_cause
 from purebpf.sampleip.request import Options
 
 __all__ = ["losses"]
@@ -19,35 +19,32 @@ def losses(stats: Mapping[str, int], options: Options) -> tuple[Cause, ...]:
     """
     full, none, failed = (stats[f"output_{name}"] for name in ("full", "none", "failed"))
     return (
-        Cause(
+        count_cause(
             "output_full",
             full,
-            f"{full} samples were lost: their CPU's ring was full (ENOSPC). Lower -F, or raise -m",
+            "samples were lost: their CPU's ring was full (ENOSPC). Lower -F, or raise -m",
         ),
-        Cause(
+        count_cause(
             "output_none",
             none,
-            f"{none} samples were lost: their CPU had no ring (ENOENT), as it came online later",
+            "samples were lost: their CPU had no ring (ENOENT), as it came online later",
         ),
-        Cause("output_failed", failed, f"{failed} samples could not be sent"),
-        Cause(
+        count_cause("output_failed", failed, "samples could not be sent"),
+        count_cause(
             "map_full",
             stats["counts_full"],
-            f"{stats['counts_full']} samples were dropped: the map was full, at "
+            "samples were dropped: the map was full, at "
             f"{options.map_entries} addresses. Raise --map-entries",
         ),
-        Cause(
+        count_cause(
             "map_busy",
             stats["counts_busy"],
-            (
-                f"{stats['counts_busy']} samples interrupted an update of the counts and were "
-                "dropped. Lower -F"
-            ),
+            ("samples interrupted an update of the counts and were dropped. Lower -F"),
         ),
-        Cause(
+        count_cause(
             "outside_namespace",
             stats["outside_namespace"],
-            f"{stats['outside_namespace']} samples were of tasks without an ID in this PID "
+            "samples were of tasks without an ID in this PID "
             "namespace: they are shown as process 0",
         ),
     )

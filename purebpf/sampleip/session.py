@@ -27,7 +27,7 @@ from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import follow_descendants
 from purebpf.measure.targets import PidNamespace
-from purebpf.results import Cause, Loss
+from purebpf.results import Loss, count_cause
 from purebpf.results.shape.naming_loss import with_naming
 from purebpf.sampleip.loss import losses
 from purebpf.sampleip.ranges import resolve
@@ -233,16 +233,16 @@ class Sampler(Closing):
         missed = self._tree.missed if self._tree else 0
         causes = (
             *losses(stats, self._options),
-            Cause("ring_lost", lost, f"{lost} samples were lost on the way to the reader"),
-            Cause(
+            count_cause("ring_lost", lost, "samples were lost on the way to the reader"),
+            count_cause(
                 "sideband_lost",
                 self._followed.lost,
-                f"{self._followed.lost} records of new processes and mappings were lost",
+                "records of new processes and mappings were lost",
             ),
-            Cause(
+            count_cause(
                 "children_missed",
                 missed,
-                f"{missed} child processes were not followed: more than {process_tree.CAPACITY} "
+                f"child processes were not followed: more than {process_tree.CAPACITY} "
                 "lived at once, or the map was busy",
             ),
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from purebpf.results import Cause, Loss
-from purebpf.results.model.spelling import count_text
+from purebpf.results import Cause, Loss, count_cause
 
 __all__ = ["Count", "CountedEvent", "Part", "Result", "Usage", "add_up", "losses"]
 
@@ -154,4 +153,4 @@ def losses(counts: Iterable[Count], others: Iterable[Cause] = ()) -> Loss:
 
 
 def _cause(name: str, lost: int, what: str) -> Cause:
-    return Cause(name, lost, count_text(lost, what))
+    return count_cause(name, lost, what)

@@ -15,8 +15,7 @@ from purebpf.kernel.load.object import Object
 from purebpf.kernel.programs.attach_target import main_function
 from purebpf.kernel.programs.program import Program
 from purebpf.measure.targets import NoSuchTargetError
-from purebpf.results import Cause
-from purebpf.results.model.spelling import count_text
+from purebpf.results import Cause, count_cause
 from purebpf.stat.counts import CountedEvent
 from purebpf.stat.opening import OpenCounter
 
@@ -118,12 +117,12 @@ class ProgramCounts:
             for program in watched.programs.values()
         )
         return (
-            Cause(
+            count_cause(
                 "runs_missed",
                 missed + skipped,
-                count_text(missed + skipped, "runs were not counted: they interrupted another one"),
+                "runs were not counted: they interrupted another one",
             ),
-            Cause("unread", unread, count_text(unread, "readings were refused by the kernel")),
+            count_cause("unread", unread, "readings were refused by the kernel"),
         )
 
 

@@ -14,6 +14,7 @@ from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds
 from purebpf.measure.wait import RunClock
+from purebpf.results.model.spelling import count_text
 from purebpf.stat.cgroups import cgroup_name, cgroup_places
 from purebpf.stat.counts import Part, Result, add_up, losses
 from purebpf.stat.opening import open_counters
@@ -171,7 +172,7 @@ class Counter(Closing):
         if self._inheritance == {"inherit": 1} and self._options.pids and not self._options.tree:
             notes = (*notes, CHILDREN_COUNT)
         if gone := self._opened.gone:
-            notes = (*notes, f"{gone} threads ended before they had a counter")
+            notes = (*notes, count_text(gone, "threads ended before they had a counter"))
         return notes
 
     def close(self) -> None:

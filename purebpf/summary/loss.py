@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from purebpf.results import Cause, Loss
-from purebpf.results.model.spelling import count_text
+from purebpf.results import Loss, count_cause
 
 __all__ = ["EXPLANATIONS", "losses"]
 
@@ -55,7 +54,6 @@ def losses(
     lost = {name: counts[name] if name in counts else counted[name] for name in what}
     return Loss(
         causes=tuple(
-            Cause(name, lost[name], count_text(lost[name], text), name in EXPLANATIONS)
-            for name, text in what.items()
+            count_cause(name, lost[name], text, name in EXPLANATIONS) for name, text in what.items()
         )
     )

@@ -13,9 +13,9 @@ from purebpf.kernel.instruments.task_filter import TaskFilter
 from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.measure.user_stack_session import StackFeed
-from purebpf.results import Cause
+from purebpf.results import Cause, count_cause
 from purebpf.results.build.stored_stacks import Stacks
-from purebpf.results.model.spelling import count_text, spell_location
+from purebpf.results.model.spelling import spell_location
 
 if TYPE_CHECKING:
     from purebpf.kernel.load.object import Object
@@ -155,7 +155,7 @@ class StackNames(Closing):
         causes = []
         for name, (fields, text) in _LOSSES.items():
             count = sum(stats[field] for field in fields)
-            causes.append(Cause(name, count, count_text(count, text)))
+            causes.append(count_cause(name, count, text))
         return tuple(causes)
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from purebpf.results.model.profile import Profile
-from purebpf.results.model.spelling import printable
+from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import count_in_unit, weight_in_unit
 from purebpf.results.model.width import cut
 from purebpf.results.shape.functions import Function, Functions
@@ -89,7 +89,7 @@ def pieces(
     yield from _table(merged.ranked, total, cpus, None if everything else _FUNCTIONS, width)
     heaviest = merged.weights.most_common(None if everything else _STACKS)
     shown = sum(weight for _, weight in heaviest)
-    number = f"{len(heaviest)} of {len(merged.weights)} stacks"
+    number = f"{len(heaviest)} of {count_text(len(merged.weights), 'stacks')}"
     share = f"{100 * shown / total:.0f} % of {_spell_total(total, profile.unit)}"
     more = "" if len(heaviest) == len(merged.weights) else " (all: --all)"
     yield f"\n{number}, {share}, the heaviest last{more}:\n\n"
@@ -152,7 +152,7 @@ def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
 
 
 def _spell_total(total: int, unit: str) -> str:
-    if unit in ("ns", "bytes"):
+    if unit in ("ns", "bytes") or total == 1:
         return weight_in_unit(total, unit)
     return f"{count_in_unit(total, _DIGITS)} {unit}"
 

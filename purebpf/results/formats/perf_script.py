@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from purebpf.errors import FormatError
 from purebpf.results.model.profile import Labels, Profile, Stack
+from purebpf.results.model.spelling import count_text
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 
 __all__ = ["looks_like", "parse"]
@@ -70,7 +71,9 @@ def parse(lines: Iterable[str], source: str = "perf script") -> Profile:
     if reader.event:
         profile.about["event"] = reader.event
     if reader.others:
-        others = [f"{name}: {count} samples" for name, count in reader.others.items()]
+        others = [
+            f"{name}: {count_text(count, 'samples')}" for name, count in reader.others.items()
+        ]
         profile.about["other_events"] = others
     return profile
 

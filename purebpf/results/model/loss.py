@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from purebpf.results.model.spelling import count_text
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Cause", "Loss"]
+__all__ = ["Cause", "Loss", "count_cause"]
 
 
 class Cause(NamedTuple):
@@ -19,6 +20,11 @@ class Cause(NamedTuple):
     lost: int
     what: str
     is_note: bool = False
+
+
+def count_cause(name: str, lost: int, text: str, is_note: bool = False) -> Cause:
+    """A cause with a sentence that begins with its number: `text` goes on, with a plural."""
+    return Cause(name, lost, count_text(lost, text), is_note)
 
 
 class Loss(NamedTuple):

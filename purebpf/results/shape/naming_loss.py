@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.results.model.loss import Cause, Loss
+from purebpf.results.model.loss import Loss, count_cause
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.longest_name import LONGEST_NAME
 
@@ -16,11 +16,11 @@ def with_naming(loss: Loss, budget: Budget) -> Loss:
     if budget.is_stopped:
         why = "naming was interrupted" + (f"; {why}" if why else "")
     causes = (
-        Cause("names_skipped", skipped, f"{skipped} addresses were not looked up: {why}"),
-        Cause(
+        count_cause("names_skipped", skipped, f"addresses were not looked up: {why}"),
+        count_cause(
             "names_cut",
             budget.shortened,
-            f"{budget.shortened} names have more than {LONGEST_NAME} characters, and were cut",
+            f"names have more than {LONGEST_NAME} characters, and were cut",
         ),
     )
     return loss._replace(causes=(*loss.causes, *causes))

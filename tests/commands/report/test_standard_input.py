@@ -49,7 +49,7 @@ def test_what_perf_writes_to_a_pipe_has_the_samples_that_perf_sees(tmp_path: Pat
     with piped.open("rb") as stream:
         ours = folded("-", stdin=stream)
     assert ours.returncode == 0, ours.stderr
-    assert b"also in the file: 1 samples of sched:sched_process_exec" in ours.stderr
+    assert b"also in the file: 1 sample of sched:sched_process_exec" in ours.stderr
     script = ["perf", "script", "-i", str(piped), "-F", "comm,event"]
     listed = subprocess.run(script, capture_output=True, text=True, check=True).stdout
     counts = [int(line.rsplit(maxsplit=1)[1]) for line in ours.stdout.decode().splitlines()]

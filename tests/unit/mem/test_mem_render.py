@@ -51,7 +51,7 @@ not freed, by function:
  100.0 %          100.0 %         grows [shop]
    0.0 %          100.0 %         main [shop]
 
-1 of 1 stacks, 100 % of 30.7 kB, the heaviest last:
+1 of 1 stack, 100 % of 30.7 kB, the heaviest last:
 
     grows [shop]
     main [shop]

@@ -214,7 +214,7 @@ def test_samples_of_perf_script() -> None:
     assert perf_script.looks_like(SCRIPT)
     found = perf_script.parse(SCRIPT.split("\n"))
     assert found.about["event"] == "cpu-clock:u"
-    assert found.about["other_events"] == ["sched:sched_switch: 1 samples"]
+    assert found.about["other_events"] == ["sched:sched_switch: 1 sample"]
     assert {row.labels for row in found.rows()} == {Labels("app worker", 4711, 4712, 1)}
     assert lines(found) == [
         "app worker;[unknown];leaf 1\n",
