@@ -22,7 +22,12 @@ from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.measure import targets
 from purebpf.measure.privileges import needing
-from purebpf.measure.target_ends import TargetEnds, descendants, follow_descendants
+from purebpf.measure.target_ends import (
+    TargetEnds,
+    descendants,
+    follow_descendants,
+    with_descendants,
+)
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
@@ -152,7 +157,8 @@ class Sampling(Closing):
         if self.by_tree or not self._command_pid:  # else execve enables
             self.events.enable()
         command = (self._command_pid,) if self._command_pid else ()
-        self.followed.snapshot(options.pids or command, self.collect)
+        pids = with_descendants(options.pids) if options.tree else options.pids
+        self.followed.snapshot(pids or command, self.collect)
         if command:  # it may be over before anything else is imported
             self.prepare()
 

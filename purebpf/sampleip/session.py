@@ -25,7 +25,7 @@ from purebpf.measure.limits import raise_open_files
 from purebpf.measure.perf_targets import EventPlace, places
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import follow_descendants
+from purebpf.measure.target_ends import follow_descendants, with_descendants
 from purebpf.measure.targets import PidNamespace
 from purebpf.results import Loss, count_cause
 from purebpf.results.shape.naming_loss import with_naming
@@ -123,7 +123,8 @@ class Sampler(Closing):
             for event in self._events:
                 event.enable()
         self._started = time.monotonic()
-        self._followed.snapshot(options.pids)
+        pids = with_descendants(options.pids) if options.tree else options.pids
+        self._followed.snapshot(pids)
 
     def _follow(self, pids: Collection[int]) -> None:
         self._object.maps["tgids"].update(dict.fromkeys(pids, 1))

@@ -60,6 +60,28 @@ def test_a_tree_has_children_that_exist_and_those_to_come(
     assert {"split", "brief"} <= comms(tmp_path / "tree.json")
 
 
+def test_a_child_that_exits_during_the_run_has_names(
+    workloads: Workloads, profile: Run, tmp_path: Path
+) -> None:
+    script = f"{workloads.path('split')} >/dev/null & echo ready; sleep 2; kill $!; sleep 30"
+    with subprocess.Popen(
+        ["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True
+    ) as shell:
+        try:
+            assert shell.stdout is not None
+            shell.stdout.readline()
+            target = ("-p", str(shell.pid), "--tree", "--no-python", "-U", "-F", "499", "4")
+            result = profile("-o", str(tmp_path / "tree.json"), *target)
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+    assert result.returncode == 0, result.stderr
+    document = json.loads((tmp_path / "tree.json").read_text())
+    split = [stack for stack in document["stacks"] if stack["comm"] == "split"]
+    frames = [document["frames"][frame] for stack in split for frame in stack["user"] or ()]
+    assert "main" in {frame.get("name") for frame in frames}
+    assert not [frame for frame in frames if "unknown" in frame]
+
+
 def test_processes_by_name(workloads: Workloads, profile: Run, tmp_path: Path) -> None:
     name = f"of-{os.getpid()}"  # other tests run programs of the usual names
     shutil.copy(workloads.path("split"), tmp_path / name)
