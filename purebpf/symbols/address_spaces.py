@@ -21,7 +21,7 @@ from purebpf.symbols.proc_maps import MappedFile, Mapping, mapped_file, parse_ma
 from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap, Mmap2
 
-__all__ = ["AddressSpaces", "Earlier", "code_of"]
+__all__ = ["AddressSpaces", "Earlier", "MappedCode", "code_of"]
 
 _PROT_EXEC = 4
 _KERNEL = 0xFFFFFFFF  # the pid of the kernel's own mappings
@@ -40,6 +40,23 @@ class Earlier(NamedTuple):
     mappings: list[Mapping]
     since: int
     until: int
+
+
+class MappedCode(NamedTuple):
+    """A process mapped code: an `Mmap2` record of it, with the file that many such share."""
+
+    pid: int
+    start: int
+    end: int
+    offset: int
+    file: MappedFile
+    time: int
+
+    @property
+    def mapping(self) -> Mapping:
+        """What it mapped."""
+        start, end = Address(self.start), Address(self.end)
+        return Mapping(start, end, FileOffset(self.offset), self.file)
 
 
 class AddressSpaces:
@@ -67,6 +84,7 @@ class AddressSpaces:
         self._handlers: dict[type, Callable[[Any], None]] = {
             Mmap: self._on_mmap,
             Mmap2: self._on_mmap2,
+            MappedCode: self._on_code,
             Comm: self._on_comm,
             Fork: self._on_fork,
             Exit: self._on_exit,
@@ -278,6 +296,17 @@ class AddressSpaces:
         if mapping is not None:
             self._map(record, mapping)
 
+    def _on_code(self, record: MappedCode) -> None:
+        pid, start, end, offset, file, time = record
+        process = self._processes.get(pid) or self._process(pid)
+        if pid == _KERNEL or 0 < time < process.since:
+            return
+        number = self._numbers.get(file)
+        if number is None:
+            number = self._numbers[file] = self._take_number(file)
+        process.generations[-1].add((start, end, offset, number))
+        process.change()
+
     def _map(self, record: Mmap | Mmap2, mapping: Mapping) -> None:
         process = self._current(record.pid, record.time) if record.pid != _KERNEL else None
         if process is not None:
@@ -403,7 +432,7 @@ class _Generation:
         if comm and comm not in self.names:
             self.names = (*self.names[-_KEEP_NAMES:], comm)
 
-    def add(self, row: _Row) -> None:
+    def add(self, row: tuple[int, int, int, int]) -> None:
         if self._shared:
             self.mappings = self.mappings[:]
             self._shared = False

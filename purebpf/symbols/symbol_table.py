@@ -14,7 +14,7 @@ all inside a function that has one.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import repeat
 from operator import add, and_, rshift
 from typing import Protocol
@@ -101,11 +101,14 @@ class SymbolTable:
         in_memory: bytes of memory that the columns take.
         highs: the largest end of each `BLOCK` of rows; without them they are found when needed.
         pages: of a table that is read by slices; None: it is in memory.
+
+    Attributes:
+        places: what its user found out about bytes of the file, to last as long as the table.
     """
 
     __slots__ = (
         *("_answers", "_few_highs", "_groups", "_highs"),
-        *("columns", "in_memory", "pages", "strings"),
+        *("columns", "in_memory", "pages", "places", "strings"),
     )
 
     def __init__(
@@ -121,6 +124,7 @@ class SymbolTable:
         self.strings = strings
         self.in_memory = in_memory
         self.pages = pages
+        self.places: dict[Hashable, tuple[str, int]] = {}
         self._groups: dict[int, list[int]] = {}
         self._highs = dict(enumerate(highs))
         self._few_highs: dict[int, int] = {}

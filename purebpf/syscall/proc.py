@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from functools import partial
 
 from purebpf.errors import FormatError, KernelError, NotSupportedError
 
@@ -38,6 +39,7 @@ __all__ = [
     "pids",
     "pmu",
     "pmu_path",
+    "real_user",
     "start_ticks",
     "start_time",
     "status",
@@ -53,6 +55,7 @@ SYS = "/sys"
 BOOT = "/boot"
 
 _GONE = (errno.ENOENT, errno.ESRCH)
+_CHUNK = 1 << 16
 _PIDS = 1 << 22  # PID_MAX_LIMIT
 _FIRST_NAMESPACES = {"cgroup": 0xEFFFFFFB, "pid": 0xEFFFFFFC, "user": 0xEFFFFFFD}
 """PROC_CGROUP_INIT_INO and its like of include/linux/proc_ns.h."""
@@ -69,12 +72,20 @@ def _read(path: str) -> str | None:
         KernelError: it exists and cannot be read.
     """
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in _GONE:
             return None
         raise KernelError(f"read({path})", error.errno or 0) from None
+    try:
+        parts = [*iter(partial(os.read, fd, _CHUNK), b"")]
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise KernelError(f"read({path})", error.errno or 0) from None
+    finally:
+        os.close(fd)
+    return b"".join(parts).decode("utf-8", "surrogateescape")
 
 
 def pids() -> list[int]:
@@ -103,6 +114,13 @@ def status(pid: int | str = "self") -> dict[str, str] | None:
         return None
     rows = (line.partition(":") for line in text.split("\n") if line)
     return {name: value.strip() for name, _, value in rows}
+
+
+def real_user(pid: int) -> int | None:
+    """Who started a process: the real user id in its status, of which nothing else is parsed."""
+    _, _, after = (_read(f"{PROC}/{pid}/status") or "").partition("\nUid:\t")
+    number = after.split("\t", 1)[0]
+    return int(number) if number else None
 
 
 def maps(pid: int | str) -> str | None:

@@ -36,15 +36,15 @@ class CgroupLabels:
         if text is not None:
             self._note(pid, sys.intern(text))  # thousands of processes share some
 
-    def feed(self, record: Change) -> None:
-        """Take in what happened to a process."""
+    def feed(self, record: Change, *, is_over: bool = False) -> None:
+        """Take in what happened to a process; `is_over`: it has ended, /proc need not be asked."""
         from purebpf.wire.perf_records import Comm, Fork
 
         if isinstance(record, Fork):
             if record.pid != record.ppid:
                 inherited = "" if record.ppid in _MANAGERS else self._texts.get(record.ppid, "")
                 self._note(record.pid, inherited)
-        elif isinstance(record, Comm) and record.exec:
+        elif isinstance(record, Comm) and record.exec and not is_over:
             self.read(record.pid)  # the parent of a container's process enters the cgroup before
 
     def forget(self, pid: int) -> None:

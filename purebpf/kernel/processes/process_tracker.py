@@ -97,12 +97,19 @@ class Followed(Closing):
 
     def drain(self, tell: Callable[[object], object] | None = None) -> None:
         """Take in what happened, and `tell` each record to another one."""
-        from purebpf.wire.perf_records import Fork, Mmap2
+        from purebpf.symbols.address_spaces import MappedCode
+        from purebpf.wire.perf_records import Exit, Fork
 
-        for record in self._band.drain():
+        records = self._band.drain()
+        over = {
+            record.pid
+            for record in records
+            if isinstance(record, Exit) and record.pid == record.tid
+        }
+        for record in records:
             self.spaces.feed(record)
-            if not isinstance(record, Mmap2):  # as most are
-                self.cgroups.feed(record)
+            if not isinstance(record, MappedCode):  # as most are
+                self.cgroups.feed(record, is_over=record.pid in over)
                 self.names.feed(record)
             if tell is not None:
                 tell(record)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import struct
 import time
 from bisect import bisect_right
 from collections.abc import Container, Iterable
@@ -10,18 +11,40 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.abi.perf import perf_event_type as kind
 from purebpf.closable import Closing
 from purebpf.kernel.perf.perf_events import PerfEvents
+from purebpf.wire.perf_ring import frames
 
 if TYPE_CHECKING:
-    from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
+    from purebpf.symbols.address_spaces import MappedCode
+    from purebpf.symbols.proc_maps import MappedFile
+    from purebpf.wire.perf_format import RecordFormat
+    from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["Change", "SideBand"]
 
-Change: TypeAlias = "Mmap2 | Comm | Fork | Exit"
+Change: TypeAlias = "MappedCode | Comm | Fork | Exit"
 """What happened to a process; `time` is CLOCK_MONOTONIC in ns, as bpf_ktime_get_ns."""
 
+_ACTIONS = frozenset(
+    (
+        kind.PERF_RECORD_MMAP2,
+        kind.PERF_RECORD_COMM,
+        kind.PERF_RECORD_FORK,
+        kind.PERF_RECORD_EXIT,
+    )
+)
+"""What a process did: its number comes first."""
 _BY_TIME = attrgetter("time")
+_PID = struct.Struct("=I")
+_TIME = struct.Struct("=Q")
+_TIME_AT = 16
+"""Before the end of a record: the CPU follows."""
+_MAP = struct.Struct("=I4xQQQ")
+"""The head of struct perf_record_mmap2; its file and what may be done with it follow."""
+_LAST = (1 << 64) - 1
+_MOST_FILES = 4096
 
 
 class SideBand(Closing):
@@ -67,6 +90,7 @@ class SideBand(Closing):
         )
         self._pids = pids
         self._held: list[Change] = []
+        self._files: dict[bytes, MappedFile | None] = {}
         self._lost_records = 0
         self._lost_at_close: int | None = None
         try:
@@ -108,20 +132,48 @@ class SideBand(Closing):
         """
         if self._lost_at_close is not None:
             raise ValueError("the sideband is closed")
-        from purebpf.wire.perf_records import Comm, Exit, Fork, Lost, Mmap2
-
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         records = self._held
         for event, ring in zip(self._events, self._rings, strict=True):
-            for record in event.format.iter_decode(ring.consume(), self._pids):
-                if isinstance(record, Mmap2 | Comm | Fork | Exit):
-                    records.append(record)
-                elif isinstance(record, Lost):
-                    self._lost_records += record.lost
+            self._decode(ring.consume(), event.format, records)
         records.sort(key=_BY_TIME)
         cut = bisect_right(records, now, key=_BY_TIME)
         self._held = records[cut:]
         return records[:cut]
+
+    def _decode(self, data: bytes, form: RecordFormat, into: list[Change]) -> None:
+        """Decode records; most say what was mapped, and most of those name the same few files."""
+        from purebpf.symbols.address_spaces import MappedCode, code_of
+        from purebpf.wire.perf_records import Comm, Exit, Fork, Lost, Mmap2
+
+        pids, files, size = self._pids, self._files, _MAP.size
+        for type_, misc, start, end in frames(data):
+            if pids is not None and type_ in _ACTIONS and start + _PID.size <= end:
+                (pid,) = _PID.unpack_from(data, start)
+                if pid not in pids:
+                    continue
+            if type_ != kind.PERF_RECORD_MMAP2:
+                record = form.decode(type_, misc, data, start, end)
+                if isinstance(record, Comm | Fork | Exit):
+                    into.append(record)
+                elif isinstance(record, Lost):
+                    self._lost_records += record.lost
+                continue
+            words = data[start + size : form.body_end(data, start, end, size)]
+            file = files.get(words)
+            if file is None:
+                if words in files:  # data
+                    continue
+                if len(files) >= _MOST_FILES:
+                    files.clear()
+                record = form.decode(type_, misc, data, start, end)
+                mapping = code_of(record) if isinstance(record, Mmap2) else None
+                files[words] = file = mapping.file if mapping else None
+                if file is None:
+                    continue
+            pid, address, length, offset = _MAP.unpack_from(data, start)
+            (at_ns,) = _TIME.unpack_from(data, end - _TIME_AT)
+            into.append(MappedCode(pid, address, min(address + length, _LAST), offset, file, at_ns))
 
     def close(self) -> None:
         """Unmap and close everything; again is harmless."""

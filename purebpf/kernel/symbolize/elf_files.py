@@ -134,17 +134,20 @@ class ElfFiles:
         Raises:
             OverBudgetError: it would cost more than the process, its user or the run has left.
         """
-        identity = None
-        if mapping.file.inode:
-            seen = self._as_seen.get((pids[0], mapping.file))
-            identity = seen or self._identities.get(mapping.file)
+        known = self.known(mapping, pids[0])
+        return known or self._problems.get((pids[0], mapping.file)) or self._find(mapping, pids)
+
+    def known(self, mapping: Mapping, pid: int) -> ElfFunctions | None:
+        """The functions of a file that a process has mapped, if they were asked for before."""
+        file = mapping.file
+        if not file.inode:
+            return None
+        identity = self._as_seen.get((pid, file)) or self._identities.get(file)
         known = self._tables.pop(identity, None) if identity else None
         if known is not None and identity is not None:
             self._tables[identity] = known
             self._used.add(identity)
-            return known
-        problem = self._problems.get((pids[0], mapping.file))
-        return problem or self._find(mapping, pids)
+        return known
 
     def _find(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
         file = mapping.file
@@ -258,6 +261,7 @@ class ElfFiles:
         """
         for identity, functions in list(self._tables.items()):
             table = functions.table
+            table.places.clear()
             if table.pages is not None:
                 table.pages.forget()
             elif identity not in self._used and table.nbytes > _SMALL:

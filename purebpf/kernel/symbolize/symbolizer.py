@@ -48,6 +48,8 @@ _KEEP_ANSWERS = 1 << 16
 _KEEP_ANSWERS_AT_REST = 1 << 13
 _KEEP_KERNEL_ANSWERS = 1 << 12
 _KEEP_PAYERS = 1 << 16
+_KEEP_PLACES = 1 << 13
+"""Of a file."""
 _ANSWERS_COST = 8
 """What an empty `_UserAnswers` takes, in answers."""
 _GENERATIONS = 4
@@ -276,9 +278,9 @@ class Symbolizer:
     def _user_of(self, pid: int) -> int:
         for member in self._family(pid):
             with suppress(KernelError):
-                uid = (proc.status(member) or {}).get("Uid", "") if self._lives(member) else ""
-                if uid:
-                    return int(uid.split()[0])
+                user = proc.real_user(member) if self._lives(member) else None
+                if user is not None:
+                    return user
         return _UNKNOWN_USER
 
     def _look_up(self, pid: int, comm: str | None, address: int, back: int) -> Answer:
@@ -294,7 +296,8 @@ class Symbolizer:
         elif file.is_special:
             return _unknown(Reason.NO_FUNCTION, address, file.path)
         else:
-            functions = self._files.functions(mapping, self._family(pid))
+            known = self._files.known(mapping, pid)
+            functions = known or self._files.functions(mapping, self._family(pid))
         if isinstance(functions, Problem):
             where = mapping.file_offset(Address(address))
             return Unknown(
@@ -315,18 +318,24 @@ class Symbolizer:
     def _name_in_file(
         self, functions: ElfFunctions, mapping: Mapping, pid: int, address: int, back: int
     ) -> Answer:
-        """The function of an address in a file."""
+        """The function of an address in a file, for which all processes have one answer."""
         path = mapping.file.path
         where = mapping.file_offset(Address(address))
-        at = functions.find(FileOffset(where - back))
-        named = (
-            self._name_without_symbol(functions, mapping, pid, where, back)
-            if at is None
-            else (demangle(at[0]), at[1] + back)
-        )
+        places, place = functions.table.places, (where, back, path)
+        named = places.get(place)
         if named is None:
-            reason = Reason.STRIPPED if functions.is_stripped else Reason.NO_FUNCTION
-            return Unknown(reason, path, Address(address), "user", "", functions.build_id, where)
+            at = functions.find(FileOffset(where - back))
+            named = (
+                self._name_without_symbol(functions, mapping, pid, where, back)
+                if at is None
+                else (demangle(at[0]), at[1] + back)
+            )
+            if named is None:
+                reason = Reason.STRIPPED if functions.is_stripped else Reason.NO_FUNCTION
+                address = Address(address)
+                return Unknown(reason, path, address, "user", "", functions.build_id, where)
+            if len(places) < _KEEP_PLACES:
+                places[place] = named
         return Frame(*named, path, Address(address), "user", functions.build_id, where)
 
     def _name_without_symbol(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from purebpf.symbols.address_spaces import code_of
+from purebpf.symbols.address_spaces import MappedCode, code_of
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
 
@@ -23,13 +23,20 @@ class Follower(Protocol):
     def exited(self, tgid: int, time_ns: int) -> None:
         """A process ended."""
 
+    def follows(self, tgid: int) -> bool:
+        """Whether it is to know what that process maps."""
+        ...
+
     def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
         """A process mapped code."""
 
 
 def feed(follower: Follower, record: object) -> None:
     """Tell what a record of `purebpf.wire.perf_records` says; others are ignored."""
-    if isinstance(record, Fork):
+    if isinstance(record, MappedCode):  # as most are
+        if follower.follows(record.pid):
+            follower.mapped(record.pid, record.time, record.mapping)
+    elif isinstance(record, Fork):
         if record.pid != record.ppid:
             follower.forked(record.ppid, record.pid, record.time)
     elif isinstance(record, Comm):

@@ -81,6 +81,10 @@ class ProcessStacks(Closing):
         self._programs.exited(tgid, time_ns)
         self._payers.pop(tgid, None)
 
+    def follows(self, tgid: int) -> bool:
+        """Whether `mapped` of that process says something new."""
+        return self._programs.follows(tgid)
+
     def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
         """A process mapped code."""
         self._programs.mapped(tgid, time_ns, mapping)
@@ -159,8 +163,7 @@ class ProcessStacks(Closing):
         """The accounts of a process; its user is 0 when it is gone."""
         payer = self._payers.get(tgid)
         if payer is None:
-            uid = (proc.status(tgid) or {}).get("Uid", "").split()
-            names = {RUN: 0, USER: int(uid[0]) if uid else 0, PROCESS: tgid}
+            names = {RUN: 0, USER: proc.real_user(tgid) or 0, PROCESS: tgid}
             if len(self._payers) >= _MOST_PROCESSES:
                 self._payers.clear()
             payer = self._payers[tgid] = self._budget.on_behalf(**names)

@@ -27,6 +27,7 @@ __all__ = ["EarlierLookup", "Program", "Programs", "live_mappings"]
 _MOST_RUNNING = 4096
 _MOST_ENDED = 512
 _MOST_BEGUN = 1 << 16
+_MOST_OVER = 1 << 13
 _MOST_SHARED_AT_REST = 1 << 13
 """Addresses with rules: some 2 MB."""
 _NOW = 1 << 64
@@ -96,6 +97,7 @@ class Programs:
         self._running: dict[int, Program] = {}
         self._ended: dict[int, _Ended] = {}
         self._begun: dict[int, int] = {}
+        self._over: set[int] = set()
         self._shared = SharedRules()
         self._mapped: dict[int, list[tuple[int, Mapping]]] = {}
 
@@ -105,6 +107,7 @@ class Programs:
         """A process was made, with the mappings of its parent."""
         self._end(child, time_ns)
         self._begin(child, time_ns)
+        self._over.discard(child)
         program = self._running.get(parent)
         if program is not None and program.since_ns <= time_ns:
             self._keep(child, program._replace(since_ns=time_ns))
@@ -120,6 +123,13 @@ class Programs:
         """A process ended; its number may be used again."""
         self._end(tgid, time_ns)
         self._begun.pop(tgid, None)
+        if len(self._over) >= _MOST_OVER:
+            self._over.clear()
+        self._over.add(tgid)
+
+    def follows(self, tgid: int) -> bool:
+        """Whether a mapping of that process counts: its others are known."""
+        return tgid in self._running
 
     def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
         """A process mapped code, over whatever was there."""
@@ -174,6 +184,8 @@ class Programs:
 
     def read(self, tgid: int, time_ns: int) -> Program | None:
         """The same, from /proc if it is still there. Raises as `at` does."""
+        if self._earlier is not None and self._is_over(tgid, time_ns):
+            return self._read_earlier(tgid, time_ns, self._earlier)
         read_ns = time.monotonic_ns()
         space = None if _began_after(tgid, time_ns) else self._space(tgid, self._mappings(tgid))
         if self._catch_up is not None:
@@ -183,6 +195,12 @@ class Programs:
             self._mapped.pop(tgid, None)
             return self._keep(tgid, self._program(space, since_ns, read_ns))
         return None if self._earlier is None else self._read_earlier(tgid, time_ns, self._earlier)
+
+    def _is_over(self, tgid: int, time_ns: int) -> bool:
+        """Whether what a process executed at a time has ended, so that /proc need not be asked."""
+        if self._catch_up is not None:
+            self._catch_up()
+        return tgid in self._over or self._begun.get(tgid, 0) > time_ns
 
     def _read_earlier(self, tgid: int, time_ns: int, find: EarlierLookup) -> Program | None:
         earlier = find(tgid, time_ns)
@@ -230,6 +248,7 @@ class Programs:
     def rest(self) -> None:
         """Forget programs that ended, and what unwinders remember but for what they share."""
         self._ended.clear()
+        self._over.clear()
         if len(self._shared) > _MOST_SHARED_AT_REST:
             self._shared.clear()
         for program in self._running.values():
@@ -239,6 +258,7 @@ class Programs:
         """Forget everything."""
         for known in (self._running, self._ended, self._begun, self._mapped, self._shared):
             known.clear()
+        self._over.clear()
 
 
 def _began_after(tgid: int, time_ns: int) -> bool:

@@ -44,6 +44,14 @@ class _Process(NamedTuple):
     space: AddressSpace | None = None
 
 
+class _Fork(NamedTuple):
+    """A process that another one made; most end, or execute something, before `update`."""
+
+    parent: int
+    known: _Process
+    time_ns: int
+
+
 class _Job(NamedTuple):
     """Building something, in slices, on account of a process."""
 
@@ -70,6 +78,7 @@ class TableFiller(Closing):
     def __init__(self, maps: Mapping[str, RecordMap], stacks: ProcessStacks) -> None:
         self._stacks = stacks
         self._processes: dict[int, _Process] = {}
+        self._forked: dict[int, _Fork] = {}
         self._jobs: dict[Missing, _Job] = {}
         self._has_numbers = proc.in_first_pid_namespace()
         self.tables = WalkTables(maps)
@@ -77,15 +86,13 @@ class TableFiller(Closing):
     # What processes do
 
     def forked(self, parent: int, child: int, time_ns: int) -> None:
-        """A process was made, with the mappings of its parent."""
+        """A process was made, with the mappings of its parent; `update` publishes it."""
         self._withdraw(child)
         self._stacks.forked(parent, child, time_ns)
-        known = self._processes.get(parent)
+        waits = self._forked.get(parent)
+        known = waits.known if waits else self._processes.get(parent)
         if known is not None and known.space is not None and self._has_numbers:
-            identity = forked_identity(known.identity, time_ns)
-            self.tables.fork(known.number, child, identity)
-            forked = known._replace(identity=identity, is_forked=True, number=child)
-            self._keep(child, forked)
+            self._forked[child] = _Fork(parent, known, time_ns)
 
     def executed(self, tgid: int, time_ns: int) -> None:
         """A process executes another program."""
@@ -96,6 +103,10 @@ class TableFiller(Closing):
         """A process ended."""
         self._withdraw(tgid)
         self._stacks.exited(tgid, time_ns)
+
+    def follows(self, tgid: int) -> bool:
+        """Whether `mapped` of that process says something new."""
+        return self._stacks.follows(tgid)
 
     def mapped(self, tgid: int, time_ns: int, mapping: CodePlace) -> None:
         """A process mapped code; `update` publishes it."""
@@ -133,6 +144,9 @@ class TableFiller(Closing):
 
     def update(self) -> None:
         """Publish what processes have mapped since they were published."""
+        forks, self._forked = self._forked, {}
+        for child, fork in forks.items():
+            self._publish_fork(child, *fork)
         for tgid in self._stacks.remapped:
             known = self._processes.get(tgid)
             try:
@@ -142,6 +156,15 @@ class TableFiller(Closing):
                         self._publish_space(tgid, known, space)
             except OverBudgetError:
                 self._stacks.forget(tgid)
+
+    def _publish_fork(self, child: int, parent: int, before: _Process, time_ns: int) -> None:
+        """Publish a child, unless it is known by now, or its parent has changed since then."""
+        now = self._processes.get(parent)
+        if now is None or now.space is not before.space or child in self._processes:
+            return
+        identity = forked_identity(now.identity, time_ns)
+        self.tables.fork(now.number, child, identity)
+        self._keep(child, now._replace(identity=identity, is_forked=True, number=child))
 
     def publish(
         self,
@@ -237,6 +260,7 @@ class TableFiller(Closing):
         self._processes[tgid] = process
 
     def _withdraw(self, tgid: int) -> None:
+        self._forked.pop(tgid, None)
         known = self._processes.pop(tgid, None)
         if known is not None and known.space is not None:
             self.tables.withdraw(known.number)

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from purebpf.kernel.processes.sideband import Change, SideBand
-from purebpf.symbols.address_spaces import AddressSpaces
+from purebpf.symbols.address_spaces import AddressSpaces, MappedCode
 from purebpf.syscall import proc
-from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
+from purebpf.wire.perf_records import Comm, Exit, Fork
 from tests.support import probes
 
 pytestmark = pytest.mark.needs("perf_event")
@@ -51,12 +51,12 @@ def test_a_child_is_seen_from_fork_to_exit() -> None:
     assert seen[0][:4] == (child.pid, os.getpid(), child.pid, threading.get_native_id())
     assert (seen[1].comm, seen[1].exec) == ("true", True)
     assert isinstance(seen[-1], Exit)
-    mapped = [change for change in seen if isinstance(change, Mmap2)]
+    mapped = [change for change in seen if isinstance(change, MappedCode)]
     assert len(mapped) == len(seen) - 3
-    assert mapped[0].filename == TRUE
+    assert mapped[0].file.path == TRUE
     (status,) = {(os.major(s.st_dev), os.minor(s.st_dev), s.st_ino) for s in [os.stat(TRUE)]}
     if dict(proc.mounts()).get("/") != "overlay":  # which has numbers of its own
-        assert mapped[0][6:9] == status
+        assert mapped[0].file[1:4] == status
     assert [change.time for change in seen] == sorted(change.time for change in seen)
     assert before < seen[0].time < seen[-1].time < after
 
@@ -74,20 +74,20 @@ def test_the_mappings_of_a_program_are_those_of_proc_maps() -> None:
         seen = of(child.pid, band.drain())
         assert band.lost == 0
     mapped = {
-        (change.addr, change.length, change.pgoff, change.filename)
+        (change.start, change.end - change.start, change.offset, change.file.path)
         for change in seen
-        if isinstance(change, Mmap2) and change.ino
+        if isinstance(change, MappedCode) and change.file.inode
     }
     assert mapped == executable_mappings(maps)
-    assert {change.prot for change in seen if isinstance(change, Mmap2)} == {5}
 
 
 def test_only_code_is_reported() -> None:
     with SideBand() as band:
-        with mmap.mmap(-1, 4096), mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC):
+        with mmap.mmap(-1, 4096), mmap.mmap(-1, 8192, prot=mmap.PROT_READ | mmap.PROT_EXEC):
             pass
-        mapped = [change for change in of(os.getpid(), band.drain()) if isinstance(change, Mmap2)]
-    assert [(change.prot, change.length) for change in mapped] == [(5, 4096)]
+        mine = of(os.getpid(), band.drain())
+    mapped = [change for change in mine if isinstance(change, MappedCode)]
+    assert [change.end - change.start for change in mapped] == [8192]
 
 
 def test_threads_and_names() -> None:
@@ -106,7 +106,7 @@ def test_threads_and_names() -> None:
         while not any(isinstance(change, Exit) for change in seen):  # which join() does not await
             seen += of(os.getpid(), band.drain())
     (tid,) = numbers
-    mine = [change for change in seen if change.tid == tid and not isinstance(change, Mmap2)]
+    mine = [change for change in seen if getattr(change, "tid", 0) == tid]
     assert [type(change) for change in mine] == [Fork, Comm, Exit]
     assert (mine[1].comm, mine[1].exec) == ("a name of 15 by", False)
 
@@ -169,13 +169,13 @@ def test_address_spaces_take_its_records() -> None:
         changes = band.drain()
     for change in changes:
         spaces.feed(change)
-    (first, *_) = [each for each in of(child.pid, changes) if isinstance(each, Mmap2)]
+    (first, *_) = [each for each in of(child.pid, changes) if isinstance(each, MappedCode)]
     assert spaces.has_exited(child.pid)
     assert spaces.parent(child.pid) == os.getpid()
-    found = spaces.find(child.pid, first.addr)
+    found = spaces.find(child.pid, first.start)
     assert found is not None
     assert found.file.path == TRUE
-    assert found.offset == first.pgoff
+    assert found.offset == first.offset
 
 
 def test_other_processes_may_be_passed_over() -> None:

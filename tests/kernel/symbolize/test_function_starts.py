@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from purebpf.kernel.symbolize import function_starts
+from purebpf.kernel.symbolize.elf_files import ElfFunctions
+from purebpf.kernel.symbolize.function_starts import FunctionStarts
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.budget import FILE, Allowance, Budget
 from purebpf.symbols.elf_image import ElfImage
@@ -95,6 +97,40 @@ def test_a_stripped_file_is_opened_once_for_each_function(tmp_path, monkeypatch)
     assert [frame.offset for frame in found] == list(range(40))
     assert len(opened) == 1
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("flags", [["-pie", "-fpie"], ["-pie", "-fpie", "-s"]], ids=" ".join)
+def test_what_many_processes_run_is_looked_up_once(tmp_path, monkeypatch, flags):
+    program = compile_program(tmp_path / "program", *flags)
+    names = Symbolizer()
+    asked = []
+    for kind in (ElfFunctions, FunctionStarts):
+        whole = kind.find
+        monkeypatch.setattr(
+            kind, "find", lambda *given, whole=whole: asked.append(1) or whole(*given)
+        )
+    found, times = [], []
+    for _ in range(2):  # each time at another address
+        with running(program) as child:
+            place = child.functions["main"] + 1
+            found += names.user(child.pid, [place])
+        assert found[-1].address == place
+        times.append(len(asked))
+    first, second = found
+    assert (first.name, first.offset) == (second.name, second.offset)
+    assert times[0] == times[1] > 0
+
+
+def test_two_names_of_one_stripped_file_are_kept_apart(tmp_path):
+    program = compile_program(tmp_path / "program", "-s")
+    other = tmp_path / "other"
+    os.link(program, other)
+    names = Symbolizer()
+    found = []
+    for file in (program, other):
+        with running(file) as child:
+            found += names.user(child.pid, [child.functions["main"]])
+    assert [frame.name.partition("!")[0] for frame in found] == ["program", "other"]
 
 
 def test_a_file_that_costs_too_much_says_so(tmp_path):

@@ -27,6 +27,12 @@ def put(path: Path, text: bytes) -> None:
     path.write_bytes(text)
 
 
+def test_the_real_user_is_the_first_of_four(root):
+    put(root / "proc/7/status", b"Name:\tUid:\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n")
+    put(root / "proc/8/status", b"Name:\tx\n")
+    assert [proc.real_user(pid) for pid in (7, 8, 9)] == [1000, None, None]
+
+
 def test_status_is_a_dict_of_stripped_text(root):
     put(root / "proc/7/status", b"Name:\tpython: 3\nCapEff:\t000001ffffffffff\nGroups:\t\n")
     assert proc.status(7) == {"Name": "python: 3", "CapEff": "000001ffffffffff", "Groups": ""}
