@@ -12,8 +12,14 @@ from collections.abc import Callable
 
 from purebpf.abi.bpf import bpf_core_relo_kind
 from purebpf.btf.core.rules import fields_agree, types_agree, types_match
-from purebpf.btf.types.kinds import Array, Enum, Enum64, Fwd, Kind, Member, Struct, Union
+from purebpf.btf.types.kinds import Array, Enum, Enum64, Fwd, Kind, Member
 from purebpf.btf.types.parse import Btf, essential_name
+from purebpf.btf.types.struct_members import (
+    count_members,
+    find_members,
+    has_members,
+    read_member,
+)
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.tuples import NamedTuple
 
@@ -77,14 +83,17 @@ class Access(NamedTuple):
 
 def describe_type(btf: Btf, type_id: int) -> str:
     """A type as C would write it: `struct task_struct`, `size_t`."""
-    btf_type = btf.type(type_id)
-    name = btf_type.name or "<anonymous>"
-    match btf_type:
-        case Struct() | Fwd(is_union=False):
+    name = btf.name(type_id) or "<anonymous>"
+    match btf.kind(type_id):
+        case Kind.STRUCT:
             return f"struct {name}"
-        case Union() | Fwd():
+        case Kind.UNION:
             return f"union {name}"
-        case Enum() | Enum64():
+        case Kind.FWD:
+            declared = btf.type(type_id)
+            assert isinstance(declared, Fwd)
+            return f"{'union' if declared.is_union else 'struct'} {name}"
+        case Kind.ENUM | Kind.ENUM64:
             return f"enum {name}"
         case _:
             return name
@@ -149,16 +158,17 @@ def _parse_field(local: Btf, type_id: int, kind: int, indices: list[int]) -> Acc
     steps = [Step(current, indices[0])]
     bit_offset = indices[0] * local.sizeof(current) * 8
     for index in indices[1:]:
-        container = local.type(current)
-        if isinstance(container, Struct | Union):
-            if index >= len(container.members):
-                raise _Astray(f"member {index} of {len(container.members)}")
-            member = container.members[index]
+        if has_members(local, current):
+            if index >= (count := count_members(local, current)):
+                raise _Astray(f"member {index} of {count}")
+            member = read_member(local, current, index)
             if member.name:
                 steps.append(Step(current, index, member.name))
             bit_offset += member.bit_offset
             current = local.resolve(member.type_id)
-        elif isinstance(container, Array):
+            continue
+        container = local.type(current)
+        if isinstance(container, Array):
             if not _in_bounds(local, steps[-1], container, index):
                 raise _Astray(f"element {index} of {container.count}")
             current = local.resolve(container.element)
@@ -175,8 +185,8 @@ def _in_bounds(btf: Btf, reached_by: Step, array: Array, index: int) -> bool:
         return True
     if array.count or reached_by.name is None:
         return False
-    owner = btf.type(reached_by.type_id)
-    return isinstance(owner, Struct | Union) and reached_by.number == len(owner.members) - 1
+    owner = reached_by.type_id
+    return has_members(btf, owner) and reached_by.number == count_members(btf, owner) - 1
 
 
 # Following it through a target
@@ -262,22 +272,19 @@ class _MemberSearch:
     """
 
     def __init__(self, local: Btf, step: Step, target: Btf) -> None:
-        owner = local.type(step.type_id)
-        assert isinstance(owner, Struct | Union)
         self._local = local
-        self._member: Member = owner.members[step.number]
+        self._member: Member = read_member(local, step.type_id, step.number)
         self._target = target
         self._searched: set[int] = set()
 
     def find(self, struct_id: int, depth: int) -> _Found | None:
         """The member in struct `struct_id`, which was reached in `depth` levels."""
-        struct = self._target.type(struct_id)
-        if struct_id in self._searched or not isinstance(struct, Struct | Union):
+        if struct_id in self._searched or not has_members(self._target, struct_id):
             return None
         self._searched.add(struct_id)
         name = self._member.name
-        for index, member in enumerate(struct.members):
-            if member.name == name:
+        for index, member in find_members(self._target, struct_id, name):
+            if member.name:
                 below = _deeper(self._target, depth)
                 if not fields_agree(
                     self._local, self._member.type_id, self._target, member.type_id
@@ -285,11 +292,10 @@ class _MemberSearch:
                     return None
                 step = Step(struct_id, index, name)
                 return _Found(step, member.type_id, member.bit_offset, below)
-            if not member.name:
-                below = _deeper(self._target, depth)
-                inner = self.find(self._target.resolve(member.type_id), below)
-                if inner is not None:
-                    return inner._replace(bit_offset=inner.bit_offset + member.bit_offset)
+            below = _deeper(self._target, depth)
+            inner = self.find(self._target.resolve(member.type_id), below)
+            if inner is not None:
+                return inner._replace(bit_offset=inner.bit_offset + member.bit_offset)
         return None
 
 

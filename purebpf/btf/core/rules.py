@@ -35,6 +35,7 @@ MAX_NESTING = 32
 
 _ENUMS = frozenset({Kind.ENUM, Kind.ENUM64})
 _COMPOSITES = frozenset({Kind.STRUCT, Kind.UNION})
+_ALIKE = frozenset({Kind.PTR, Kind.FLOAT})
 
 
 def kinds_agree(local: Kind, target: Kind) -> bool:
@@ -49,15 +50,16 @@ def _agree_by_name(local: str, target: str) -> bool:
 def fields_agree(local: Btf, local_id: int, target: Btf, target_id: int) -> bool:
     """Whether a target member of type `target_id` can stand for a local one of `local_id`."""
     for _ in range(MAX_NESTING):
-        local_type = local.type(local.resolve(local_id))
-        target_type = target.type(target.resolve(target_id))
-        if local_type.kind in _COMPOSITES and target_type.kind in _COMPOSITES:
+        local_id, target_id = local.resolve(local_id), target.resolve(target_id)
+        kind, target_kind = local.kind(local_id), target.kind(target_id)
+        if kind in _COMPOSITES and target_kind in _COMPOSITES:
             return True
-        if not kinds_agree(local_type.kind, target_type.kind):
+        if not kinds_agree(kind, target_kind):
             return False
+        if kind in _ALIKE:
+            return True
+        local_type, target_type = local.type(local_id), target.type(target_id)
         match local_type, target_type:
-            case ((Ptr() | Float()), _):
-                return True
             case ((Fwd() | Enum() | Enum64()), _):
                 either_nameless = not local_type.name or not target_type.name
                 return either_nameless or _agree_by_name(local_type.name, target_type.name)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from purebpf.abi.bpf import bpf_core_relo_kind
 from purebpf.btf.core.access import ENUM_KINDS, FIELD_KINDS, Access
-from purebpf.btf.types.kinds import Array, Enum, Enum64, Int, Member, Ptr, Struct, Union
+from purebpf.btf.types.kinds import Array, Enum, Enum64, Int, Member, Ptr
 from purebpf.btf.types.parse import Btf
+from purebpf.btf.types.struct_members import read_member
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.tuples import NamedTuple
 
@@ -99,9 +100,7 @@ def _field(access: Access) -> Value:
     step = access.steps[-1]
     if step.name is None:
         return _element(access, step.type_id)
-    owner = access.btf.type(step.type_id)
-    assert isinstance(owner, Struct | Union)
-    return _member(access, owner.members[step.number])
+    return _member(access, read_member(access.btf, step.type_id, step.number))
 
 
 def _element(access: Access, type_id: int) -> Value:

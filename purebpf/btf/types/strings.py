@@ -95,6 +95,23 @@ class Strings:
             names.append(data[begin:end].decode("utf-8", "surrogateescape"))
         return names
 
+    def find_among(self, offsets: Sequence[int], name: str) -> Iterator[int]:
+        """Which of `offsets`, counted from 0, are those of `name` or of the empty string."""
+        if self._base is not None:
+            yield from (at for at, own in enumerate(map(self.name, offsets)) if own in {name, ""})
+            return
+        data, shift, end = self._data, self._start, self._end
+        wanted = name.encode("utf-8", "surrogateescape") + b"\0"
+        starts = data.startswith
+        for at, offset in enumerate(offsets):
+            begin = offset + shift
+            if starts(wanted, begin, end):
+                yield at
+            elif begin >= end:
+                self.get(offset)  # raises
+            elif not data[begin]:
+                yield at
+
     def offsets(self, name: str) -> list[int]:
         """Every offset where the whole string `name` starts, the base's first."""
         raw = name.encode("utf-8", "surrogateescape")
