@@ -13,7 +13,14 @@ from collections.abc import Iterable, Mapping
 
 from purebpf.btf.types.decode import VLEN
 from purebpf.btf.types.kinds import DatasecEntry, Kind, Linkage
-from purebpf.btf.types.parse import Btf, starts, with_pointer_size, with_starts
+from purebpf.btf.types.parse import (
+    Btf,
+    decoded,
+    starts,
+    with_decoded,
+    with_pointer_size,
+    with_starts,
+)
 
 _HEADER = "HBBIIIII"
 _HEADER_SIZE = 24
@@ -38,23 +45,29 @@ class BtfEditor:
             self._words.byteswap()
         self._strings = bytearray(btf.data[strings : strings + string_size])
         self._starts = [0, *starts(btf)]
+        self._decoded = decoded(btf)
+        self._changed: set[int] = set()
 
     def set_function_linkage(self, type_id: int, linkage: Linkage) -> None:
         """Change a FUNC: its linkage is where other kinds keep their vlen."""
+        self._changed.add(type_id)
         at = self._starts[type_id] + 1
         self._words[at] = self._words[at] & ~VLEN | linkage
 
     def set_variable_linkage(self, type_id: int, linkage: Linkage) -> None:
         """Change a VAR."""
+        self._changed.add(type_id)
         self._words[self._starts[type_id] + 3] = linkage
 
     def set_variable_type(self, type_id: int, target: int) -> None:
         """Make a VAR one of type `target`."""
+        self._changed.add(type_id)
         self._words[self._starts[type_id] + 2] = target
 
     def set_datasec(self, type_id: int, size: int, entries: Iterable[DatasecEntry]) -> None:
         """Change a DATASEC's size and entries, as many as it has; they end up sorted."""
         at = self._starts[type_id]
+        self._changed.add(type_id)
         self._words[at + 2] = size
         ordered = sorted(entries, key=lambda entry: entry.offset)
         words = array("I", [word for entry in ordered for word in entry])
@@ -63,6 +76,7 @@ class BtfEditor:
     def name_parameters(self, prototype: int, name: int) -> None:
         """Give every nameless parameter of a FUNC_PROTO, but not its `...`, a name."""
         at = self._starts[prototype]
+        self._changed.add(prototype)
         first = at + 3
         for parameter in range(first, first + 2 * (self._words[at + 1] & VLEN), 2):
             if self._words[parameter + 1] and not self._words[parameter]:
@@ -111,8 +125,9 @@ class BtfEditor:
 
     def finish(self) -> Btf:
         """The edited BTF."""
-        words = array("I", self._words)
+        words = self._words
         if self._swapped:
+            words = words[:]
             words.byteswap()
         types = words.tobytes()
         header = struct.pack(
@@ -127,4 +142,5 @@ class BtfEditor:
             len(self._strings),
         )
         edited = with_starts(header + types + self._strings, self._starts[1:], self._source)
-        return with_pointer_size(edited, self._pointer_size)
+        known = {at: kept for at, kept in self._decoded.items() if at not in self._changed}
+        return with_pointer_size(with_decoded(edited, known), self._pointer_size)

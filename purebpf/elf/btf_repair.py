@@ -99,14 +99,14 @@ class _Repairer:
 
     def _complete(self, type_id: int, datasec: Datasec) -> None:
         """Give a DATASEC its size and offsets, and make its hidden variables static."""
-        for entry in datasec.entries:
-            self._must_be_here(self._variable(datasec, entry.type_id), datasec.name)
+        variables = [self._variable(datasec, entry.type_id) for entry in datasec.entries]
+        for variable in variables:
+            self._must_be_here(variable, datasec.name)
         section = self._elf.find(datasec.name)
         if section is None:
             raise self._error(datasec, "the section does not exist")
         entries = []
-        for entry in datasec.entries:
-            variable = self._variable(datasec, entry.type_id)
+        for entry, variable in zip(datasec.entries, variables, strict=True):
             if variable.linkage is Linkage.GLOBAL:
                 symbol = self._symbols.get(variable.name)
                 if symbol is None or symbol.section != section.number:

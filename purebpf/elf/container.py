@@ -11,6 +11,7 @@ docs/design/0010-elf-and-layouts.md.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from purebpf.errors import FormatError
 from purebpf.tuples import NamedTuple
@@ -27,6 +28,7 @@ STB_GLOBAL = 1
 STB_WEAK = 2
 STV_INTERNAL = 1
 STV_HIDDEN = 2
+_HIDDEN = (STV_INTERNAL, STV_HIDDEN)
 
 HEADER_SIZE = 64
 _MAGIC = b"\x7fELF"
@@ -50,6 +52,9 @@ _SECTION_TYPES = {
     8: "SHT_NOBITS",
     9: "SHT_REL",
 }
+_STRTAB, _NOBITS = 3, 8
+_TYPE, _OFFSET, _SIZE, _LINK = 1, 4, 5, 6
+"""Places in a section header."""
 _WITHOUT_BYTES = frozenset({"SHT_NOBITS", "SHT_NULL"})
 
 
@@ -102,7 +107,7 @@ class Symbol(NamedTuple):
     @property
     def hidden(self) -> bool:
         """Whether other objects cannot see it, though it is global or weak."""
-        return self.visibility in {STV_HIDDEN, STV_INTERNAL}
+        return self.visibility in _HIDDEN
 
 
 def may_be_object(header: bytes) -> bool:
@@ -179,23 +184,28 @@ class ElfObject:
         self._header_bytes(start, count - 1)
         size = count * _SECTION_HEADER_SIZE
         raw = list(layout.iter_unpack(self._data[start : start + size]))
-        sections = [
-            Section(
-                number, "", _SECTION_TYPES.get(kind, kind), flags, at, size, link, info, entry_size
-            )
-            for number, (_, kind, flags, _, at, size, link, info, _, entry_size) in enumerate(raw)
-        ]
-        self._check_bounds(sections)
+        self._check_bounds(raw)
         names_index = header.names
         if names_index == SHN_XINDEX:
-            names_index = sections[0].link
-        names = self._strings(sections, names_index, "section names")
+            names_index = raw[0][_LINK]
+        names = self._read_names(raw, names_index)
         return tuple(
-            section._replace(
-                name=self._name(names, name, f"section {section.number}"),
-                size=0 if section.type == "SHT_NULL" else section.size,
-            )
-            for section, (name, *_) in zip(sections, raw, strict=True)
+            [
+                Section(
+                    number,
+                    self._name(names, name, "section", number),
+                    _SECTION_TYPES.get(kind, kind),
+                    flags,
+                    at,
+                    size if kind else 0,
+                    link,
+                    info,
+                    entry_size,
+                )
+                for number, (name, kind, flags, _, at, size, link, info, _, entry_size) in (
+                    enumerate(raw)
+                )
+            ]
         )
 
     def _read_header(self) -> _Header:
@@ -221,34 +231,41 @@ class ElfObject:
             )
         return bytes(self._data[offset : offset + _SECTION_HEADER_SIZE])
 
-    def _check_bounds(self, sections: list[Section]) -> None:
+    def _check_bounds(self, headers: Sequence[tuple[int, ...]]) -> None:
         total = nobits = 0
-        for section in sections:
-            if section.type == "SHT_NOBITS":
-                nobits += section.size
-            elif section.type != "SHT_NULL":
-                if section.offset + section.size > len(self._data):
+        end = len(self._data)
+        for number, (_, kind, _, _, offset, size, _, _, _, _) in enumerate(headers):
+            if kind == _NOBITS:
+                nobits += size
+            elif kind:
+                if offset + size > end:
                     raise self.error(
-                        _describe_section(bytes(self._data), section.number),
-                        f"{section.size} bytes at {section.offset} do not fit in the file "
-                        f"({len(self._data)} bytes)",
+                        _describe_section(bytes(self._data), number),
+                        f"{size} bytes at {offset} do not fit in the file ({end} bytes)",
                     )
-                total += section.size
-        if total > len(self._data):
+                total += size
+        if total > end:
             raise self.error("section headers", "sections overlap: together larger than the file")
         if nobits > _NOBITS_LIMIT:
             raise self.error("section headers", f"{nobits} bytes of .bss: the limit is 256 MiB")
 
-    def _strings(self, sections: list[Section], index: int, what: str) -> bytes:
-        if not 0 < index < len(sections) or sections[index].type != "SHT_STRTAB":
-            raise self.error(what, f"section {index} is not a string table")
-        return bytes(self.contents(sections[index]))
+    def _read_names(self, headers: Sequence[tuple[int, ...]], index: int) -> bytes:
+        """The string table that the section headers' names are in."""
+        if not 0 < index < len(headers) or headers[index][_TYPE] != _STRTAB:
+            raise self.error("section names", f"section {index} is not a string table")
+        offset, size = headers[index][_OFFSET], headers[index][_SIZE]
+        return bytes(self._data[offset : offset + size])
 
-    def _name(self, strings: bytes, offset: int, where: str) -> str:
+    def _strings(self, index: int, what: str) -> bytes:
+        if not 0 < index < len(self.sections) or self.sections[index].type != "SHT_STRTAB":
+            raise self.error(what, f"section {index} is not a string table")
+        return bytes(self.contents(self.sections[index]))
+
+    def _name(self, strings: bytes, offset: int, what: str, number: int) -> str:
         end = strings.find(b"\0", offset, offset + _NAME_LIMIT)
         if end < 0:
             problem = f"no name of less than {_NAME_LIMIT} bytes at {offset} of the string table"
-            raise self.error(where, problem)
+            raise self.error(f"{what} {number}", problem)
         return strings[offset:end].decode(errors="backslashreplace")
 
     def _read_symbols(self) -> tuple[Symbol, ...]:
@@ -261,14 +278,15 @@ class ElfObject:
             raise self.error(
                 "symbol table", f"{table.size} bytes of {table.entsize}-byte symbols, not 24"
             )
-        strings = self._strings(list(self.sections), table.link, "symbol names")
+        strings = self._strings(table.link, "symbol names")
         symbols = []
         room = _NAMES_LIMIT
         entries = struct.iter_unpack(self.prefix + formats.ELF64_SYMBOL, self.contents(table))
+        count = len(self.sections)
         for index, (name, info, other, section, value, size) in enumerate(entries):
-            if len(self.sections) <= section < SHN_LORESERVE:
+            if count <= section < SHN_LORESERVE:
                 raise self.error(f"symbol {index}", f"in section {section}, which does not exist")
-            text = self._name(strings, name, f"symbol {index}") if name else ""
+            text = self._name(strings, name, "symbol", index) if name else ""
             if (room := room - len(text)) < 0:
                 raise self.error("symbol table", f"more than {_NAMES_LIMIT} bytes of names")
             symbols.append(Symbol(text, info & 15, info >> 4, other & 3, section, value, size))

@@ -68,9 +68,11 @@ Source = str | Path | Resource | bytes | bytearray | memoryview | BinaryIO
 _TEXT = ".text"
 _SIZE_LIMIT = 1 << 28
 """Bytes of an object file: objects are kilobytes; the largest that anybody may mean."""
+_AT_ONCE = 1 << 16
+"""Bytes for one read(2): Python finds memory for all that it is asked for, used or not."""
 _POINTER_SIZE = 8
 """Of BPF, whatever an object's types say: libbpf's bpf_object__init_btf() does, too."""
-_REFERENCES = {RelocationKind.CALL, RelocationKind.FUNCTION}
+_REFERENCES = (RelocationKind.CALL, RelocationKind.FUNCTION)
 _Placed = TypeVar("_Placed", CoreRelocation, LineInfo)
 
 
@@ -165,7 +167,7 @@ def _contents(file: BinaryIO) -> bytes:
 def _bytes(file: BinaryIO, size: int) -> bytes:
     """So many bytes, or those up to the end: a pipe or raw file gives what it has at the moment."""
     data = bytearray()
-    while len(data) < size and (more := file.read(size - len(data))):
+    while len(data) < size and (more := file.read(min(size - len(data), _AT_ONCE))):
         data += more
     return bytes(data)
 

@@ -12,7 +12,7 @@ fail before: programs guard such code by asking whether the field exists.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from purebpf.abi.instruction import INSN_SIZE
 from purebpf.errors import CoreRelocationError, FormatError
@@ -62,20 +62,25 @@ def apply_core(
     poisoned: dict[int, str] = {}
     for relocation, result in zip(function.core_relocations, results, strict=True):
         slot, rest = divmod(relocation.offset, INSN_SIZE)
-        where = f"function {function.name}, instruction {slot}: CO-RE relocation of {result.what}"
-        if rest or not 0 <= slot < len(code):
-            problem = f"byte {relocation.offset} of {len(function.code)} is not an instruction"
-            raise FormatError(source, where, problem)
         try:
+            if rest or not 0 <= slot < len(code):
+                _refuse_place(relocation.offset, len(function.code))
             slots = _patch(code, slot, result)
         except _Unfit as unfit:
+            place = f"function {function.name}, instruction {slot}"
+            where = f"{place}: CO-RE relocation of {result.what}"
             raise FormatError(source, where, str(unfit)) from None
-        poisoned.update(dict.fromkeys(slots, result.explain_poison()))
+        if slots:
+            poisoned.update(dict.fromkeys(slots, result.explain_poison()))
     return Patched(bytes(code), poisoned)
 
 
 class _Unfit(Exception):  # noqa: N818 - caught by apply_core, which knows the place
     """An instruction that a relocation cannot be for."""
+
+
+def _refuse_place(offset: int, size: int) -> NoReturn:
+    raise _Unfit(f"byte {offset} of {size} is not an instruction")
 
 
 def _patch(code: Code, slot: int, result: CoreResult) -> range:

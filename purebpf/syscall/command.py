@@ -73,9 +73,9 @@ def issue(cmd: bpf_cmd, layout: str, fields: Mapping[str, Field]) -> tuple[int, 
     known = ATTR[layout]
     data = bytearray(known.size)
     for name, value in fields.items():
-        if value is None:
-            continue
         offset, code = known.fields[name]
+        if not value:  # as it is zeroed
+            continue
         if code.endswith("s"):  # a name: cut and cleaned here, as bpf_obj_name_cpy() refuses others
             assert not isinstance(value, int)
             value = bytes(value).translate(FIT_FOR_OBJECT_NAME)[:OBJECT_NAME_LENGTH]  # noqa: PLW2901

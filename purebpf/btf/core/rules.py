@@ -15,7 +15,6 @@ from purebpf.btf.types.kinds import (
     Array,
     Enum,
     Enum64,
-    Float,
     FuncProto,
     Fwd,
     Int,

@@ -53,7 +53,7 @@ class Strides(dict[int, int]):
 
     def __init__(self, layout: bytes = b"") -> None:
         super().__init__()
-        self._layout = layout
+        self.layout = layout
 
     def __missing__(self, info: int) -> int:
         number = kind_number(info)
@@ -67,7 +67,7 @@ class Strides(dict[int, int]):
 
     def _unknown(self, kind: int, vlen: int) -> int:
         """Words after the first three of a kind that only the layout knows."""
-        fixed, element = self._layout[LAYOUT_SIZE * kind :][:2] or (1, 0)
+        fixed, element = self.layout[LAYOUT_SIZE * kind :][:2] or (1, 0)
         if not kind or fixed % 4 or element % 4:
             raise KeyError(kind)
         return (fixed + element * vlen) // 4
@@ -199,7 +199,7 @@ def _func_proto(record: Record) -> types.FuncProto:
 def _linkage(value: int) -> types.Linkage:
     if value > types.Linkage.EXTERN:
         raise ValueError(f"has an unknown linkage {value}")
-    return types.Linkage(value)
+    return _LINKAGES[value]
 
 
 def _datasec(record: Record) -> types.Datasec:
@@ -213,6 +213,7 @@ def _datasec(record: Record) -> types.Datasec:
     )
 
 
+_LINKAGES = tuple(types.Linkage)
 _DECODERS: dict[int, Callable[[Record], Type]] = {
     Kind.INT: _int,
     Kind.PTR: lambda r: types.Ptr(r.target),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from purebpf.btf.types import decode
@@ -369,6 +369,17 @@ def with_starts(data: bytes, starts: Iterable[int], source: str) -> Btf:
     return btf
 
 
+def decoded(btf: Btf) -> Mapping[int, Type]:
+    """The types of a blob itself that were decoded so far, by id."""
+    return btf._types
+
+
+def with_decoded(btf: Btf, types: Mapping[int, Type]) -> Btf:
+    """The same, of which some types are known: those of a blob that it was made from."""
+    btf._types.update(types)
+    return btf
+
+
 def with_distinct_names(btf: Btf) -> Btf:
     """The same, which is known to have no string of its own twice: names are found sooner."""
     btf._strings.distinct = True
@@ -383,9 +394,9 @@ def with_pointer_size(btf: Btf, size: int) -> Btf:
 
 def ids_of(btf: Btf, kind: Kind) -> Iterator[int]:
     """The ids of a blob's own types of a kind, ascending."""
-    words = btf._words
+    words, number = btf._words, int(kind)
     for type_id, at in enumerate(btf._offsets, btf._first):
-        if decode.kind_number(words[at + 1]) == kind:
+        if words[at + 1] >> 24 & 127 == number:
             yield type_id
 
 

@@ -9,6 +9,10 @@ from purebpf.btf.types.decode import Strides
 
 __all__ = ["MalformedError", "find_starts"]
 
+_KNOWN = 4096
+_known: dict[int, int] = {}
+"""The words that types take, by info word; so few are in use that they are kept for all blobs."""
+
 _WORD = 4
 
 
@@ -55,7 +59,7 @@ def _starts(infos: Sequence[int], end: int, strides: Strides) -> Iterator[int]:
 
     A dict that is not of a subclass, and a generator instead of `append`: a third less time.
     """
-    known: dict[int, int] = {}
+    known = {} if strides.layout or len(_known) > _KNOWN else _known
     at = 0
     while at < end:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from purebpf.syscall import proc
 from purebpf.syscall.proc import parse_cpu_list as parse
 
@@ -13,6 +15,7 @@ def online() -> tuple[int, ...]:
     return proc.cpu_numbers("online")
 
 
+@cache
 def possible() -> tuple[int, ...]:
-    """The CPUs that may ever run: what per-CPU map values have room for."""
+    """The CPUs that may ever run: what per-CPU map values have room for. Set when Linux boots."""
     return proc.cpu_numbers("possible")
