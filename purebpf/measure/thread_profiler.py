@@ -117,7 +117,7 @@ class ThreadProfiler(Closing):
         if self._run.python is not None:
             pids = {row.labels.pid for row in profile.rows()}
             profile.hints += self._run.python.interpreters.hints(pids)
-            profile.loss = self._run.python.with_merging(profile.loss)
+            profile.loss = self._run.python.with_python(profile.loss, times.stats)
         return profile
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:

@@ -191,6 +191,6 @@ class Memory(UserStackSession[MemoryTracer]):
         if tracer.python is not None:
             pids = {row.labels.pid for row in profile.rows()}
             profile.hints += tracer.python.interpreters.hints(pids)
-            profile.loss = tracer.python.with_merging(profile.loss)
+            profile.loss = tracer.python.with_python(profile.loss, stats)
             profile.about |= tracer.python.counts()
         return profile

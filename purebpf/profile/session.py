@@ -294,7 +294,7 @@ class Profiler(Closing):
         profile.loss = with_naming(profile.loss, self.budget)
         profile.hints = self._hints(profile)
         if python is not None:
-            profile.loss = python.with_merging(profile.loss)
+            profile.loss = python.with_python(profile.loss, profile.about)
         return profile
 
     def _hints(self, profile: Profile) -> list[str]:

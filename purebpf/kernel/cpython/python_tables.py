@@ -140,11 +140,27 @@ class PythonTables(Closing):
             if self._native or isinstance(entry, PythonFrame) or not _is_folded(entry, known.path)
         ]
 
-    def with_merging(self, loss: Loss) -> Loss:
-        """The losses, and what could not be merged exactly: a note, as both lists are kept."""
-        what = f"{self.inexact} user stacks of {self.merges} do not fit with their Python frames"
-        cause = Cause("python_merge", self.inexact, what, is_note=True)
-        return loss._replace(causes=(*loss.causes, cause))
+    def with_python(self, loss: Loss, stats: Mapping[str, object]) -> Loss:
+        """The losses, and those of Python frames, by `struct python_stats`.
+
+        What could not be merged exactly is a note, as both lists are kept.
+        """
+        unnamed, lost = (int(str(stats[name])) for name in ("python_unnamed", "python_names_lost"))
+        causes = (
+            Cause(
+                "python_unnamed",
+                unnamed,
+                f"{unnamed} Python frames have no name: the names of {lost} found no room in a "
+                f"ring that was not read in time, and {unnamed - lost} could not be read",
+            ),
+            Cause(
+                "python_merge",
+                self.inexact,
+                f"{self.inexact} user stacks of {self.merges} do not fit with their Python frames",
+                is_note=True,
+            ),
+        )
+        return loss._replace(causes=(*loss.causes, *causes))
 
     def counts(self) -> dict[str, int]:
         """What came of merging: stacks, and those of them that did not fit together."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from purebpf.cli.loss import words_of_profile
 from purebpf.kernel.instruments.call_graph import load_walking
 from purebpf.profile import Options, Profiler, sampling
 from purebpf.spec import ObjectSpec
@@ -89,6 +91,34 @@ def test_names_are_right_however_many_code_objects_there_were(
     # a reader that gets no CPU for half a second loses names, and says so
     assert about["python_unnamed"] == about["python_names_lost"]
     assert bool(chains["unnamed"]) <= bool(about["python_names_lost"]), chains
+
+
+def test_names_that_found_no_room_are_counted_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(spec: ObjectSpec, *arguments: Any, **keywords: Any) -> Any:
+        rings = [name for name in ("python_names",) if name in spec.maps]
+        return load_walking(spec.resize(**dict.fromkeys(rings, 4096)), *arguments, **keywords)
+
+    monkeypatch.setattr(sampling, "load_walking", load)
+    options = Options(frequency=199, kernel_stacks=False)
+    with (
+        started(sys.executable, CHAINS, tmp_path) as process,
+        Profiler(options._replace(pids=(process.pid,))) as profiler,
+    ):
+        for _ in range(60):
+            time.sleep(0.5)  # nothing is read
+            profiler.take()
+            if profiler.last().about["python_unnamed"]:
+                break
+        profile = profiler.stop()
+    unnamed = profile.about["python_unnamed"]
+    assert unnamed
+    causes = {cause.name: cause for cause in profile.loss.causes}
+    assert causes["python_unnamed"].lost == unnamed
+    said = "\n".join(words_of_profile(profile))
+    assert f"lost: {unnamed} Python frames have no name: the names of {unnamed} found" in said
+    assert "a Python function: its name found no room" in said
 
 
 def _judge(names: list[str]) -> str:

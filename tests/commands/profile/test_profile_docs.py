@@ -37,6 +37,7 @@ def test_every_word_of_the_loss_line_is_explained() -> None:
     loss = losses(nothing, Options(), expected=0, tolerance=0, max_depth=127, side_band_lost=0)
     loss = with_naming(loss, Budget())
     causes = [cause.name for cause in loss.causes]
-    causes.append("python_merge")  # by `PythonTables.with_merging`, where Python frames are read
+    # by `PythonTables.with_python`, where Python frames are read
+    causes += ["python_unnamed", "python_merge"]
     words = ["expected", "seen", *causes, "unnamed", "unknown"]
     assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == words
