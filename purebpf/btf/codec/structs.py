@@ -74,8 +74,8 @@ class StructCodec(Codec):
         self.record = record_class(name, self.names)
         self._make = maker(self.record)
         if tail is None and layout.converts == []:
-            unpack_from, new, made = layout.format.unpack_from, tuple.__new__, self.record
-            self.from_start = lambda buffer: new(made, unpack_from(buffer))
+            unpack_from, make = layout.format.unpack_from, self._make
+            self.from_start = lambda buffer: make(unpack_from(buffer))
         self._rows = frozenset() if tail else frozenset({tuple, list, self.record})
         self._places = {name: place for place, name in enumerate(self.names)}
         self._places.update(zip(self.record._fields, range(len(self.names)), strict=True))

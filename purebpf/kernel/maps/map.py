@@ -65,14 +65,14 @@ class Map(MapHandle, MutableMapping[K, V]):
     def __getitem__(self, key: K | Raw) -> V:
         store = self._store
         try:
-            value = store.elements.look_up(store.write_key, key, store.read_value)
+            value: V = store.look_up(key)
         except SchemaError as error:
             raise store.named(error, "key") from None
         if value.__class__ is Errno:
             if value == errno.ENOENT:
                 raise KeyError(key)
-            raise self._explain_lookup(value, key)
-        return cast("V", value)
+            raise self._explain_lookup(cast("int", value), key)
+        return value
 
     @overload
     def get(self, key: K | Raw, default: None = None, *, flags: int = 0) -> V | None: ...
@@ -82,7 +82,7 @@ class Map(MapHandle, MutableMapping[K, V]):
         """The value, or `default`. `flags`: BPF_F_LOCK, to read a value with a spin lock whole."""
         store = self._store
         try:
-            value = store.elements.look_up(store.write_key, key, store.read_value, flags)
+            value = store.look_up(key, flags)
         except SchemaError as error:
             raise store.named(error, "key") from None
         if value.__class__ is Errno:
@@ -113,7 +113,7 @@ class Map(MapHandle, MutableMapping[K, V]):
         """Store one value. `flags`: BPF_NOEXIST (EEXIST), BPF_EXIST (ENOENT), BPF_F_LOCK."""
         store = self._store
         try:
-            result = store.elements.update(store.write_key, key, store.write_value, value, flags)
+            result = store.update(key, value, flags)
         except SchemaError as error:
             raise store.misfit(error, key) from None
         if result:

@@ -111,14 +111,17 @@ class Store:
         return quick or self.value.decode
 
     @cached_property
-    def write_key(self) -> Write:
-        """What puts a key into an element; SchemaError as `encode_key`, without the map's name."""
-        return _writer(self.key)
+    def look_up(self) -> Callable[..., Any]:
+        """What gives for `(key, flags=0)` the value, or an `Errno`.
+
+        It raises SchemaError as `encode_key`, without the map's name.
+        """
+        return self.elements.reader(_writer(self.key), self.read_value)
 
     @cached_property
-    def write_value(self) -> Write:
-        """What puts a value into an element, as `write_key`."""
-        return _writer(self.value)
+    def update(self) -> Callable[..., int]:
+        """What stores a value for `(key, value, flags=0)`: 0, or a negated errno; as `look_up`."""
+        return self.elements.updater(_writer(self.key), _writer(self.value))
 
     def bind(self, key: type | None, value: type | None, *, text: bool | None) -> None:
         """Have keys or values be instances of these classes, and char arrays text or bytes.
@@ -137,7 +140,7 @@ class Store:
         codecs |= {what: bound(codecs[what], cls) for what, cls in classes.items()}
         self.key, self.value = codecs["key"], codecs["value"]
         self._classes, self.text = classes, text
-        for made in ("read_value", "write_key", "write_value"):
+        for made in ("read_value", "look_up", "update"):
             self.__dict__.pop(made, None)
 
     def encode_key(self, key: Any) -> bytes:

@@ -154,9 +154,9 @@ def assign(buffer, value):
 
 
 def test_a_value_is_stored_and_looked_up_in_one_call(table, elements):
-    assert elements.update(assign, b"ab", assign, b"one", flags=2) == 0
-    assert elements.look_up(assign, b"ab", bytes) == b"one"
-    missing = elements.look_up(assign, b"zz", bytes, 4)
+    assert elements.updater(assign, assign)(b"ab", b"one", flags=2) == 0
+    assert elements.reader(assign, bytes)(b"ab") == b"one"
+    missing = elements.reader(assign, bytes)(b"zz", 4)
     assert isinstance(missing, Errno)
     assert missing == errno.ENOENT
     assert table.flags == [2, 0, 4]
@@ -164,8 +164,8 @@ def test_a_value_is_stored_and_looked_up_in_one_call(table, elements):
 
 def test_an_element_comes_back_whatever_the_encoder_raises(elements):
     for call in (
-        lambda: elements.look_up(assign, b"too long", bytes),
-        lambda: elements.update(assign, b"ab", assign, b"long!"),
+        lambda: elements.reader(assign, bytes)(b"too long"),
+        lambda: elements.updater(assign, assign)(b"ab", b"long!"),
     ):
         with pytest.raises(BufferError):
             call()
@@ -177,11 +177,11 @@ def test_an_encoder_may_close_the_map(elements):
         elements.close()
         buffer[:] = value
 
-    assert isinstance(elements.look_up(closing, b"ab", bytes), Errno)
+    assert isinstance(elements.reader(closing, bytes)(b"ab"), Errno)
     assert elements.descriptor.closed
     for call in (
-        lambda: elements.look_up(assign, b"ab", bytes),
-        lambda: elements.update(assign, b"ab", assign, b"one"),
+        lambda: elements.reader(assign, bytes)(b"ab"),
+        lambda: elements.updater(assign, assign)(b"ab", b"one"),
     ):
         with pytest.raises(ValueError, match="closed"):
             call()
