@@ -68,8 +68,8 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", watch)
         rounds = [seen(driver, f"file://{path}") for _ in range(options.rounds)]
     for what, unit, limit in (
-        ("first paint", "ms", 1000),
-        ("flame graph drawn", "ms", 1000),
+        ("first paint", "ms", 200),
+        ("flame graph drawn", "ms", 500),
         ("a search", "ms", 200),
         ("heap", "MB", None),
     ):
