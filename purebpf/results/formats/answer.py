@@ -11,8 +11,9 @@
             35.2 %  0.70 CPUs  279 samples
 
 Stacks are merged by function, leaf first, recursion in one line; the parts and copies that a
-compiler makes of a function (`.isra`, `.part`) are that function. `text.blocks` is bcc's layout,
-which tells addresses apart.
+compiler makes of a function (`.isra`, `.part`) are that function. Processes of one name are one,
+`grep (312 PIDs)`: a script's many children are not as many stacks. `text.blocks` is bcc's layout,
+which tells addresses and processes apart.
 """
 
 from __future__ import annotations
@@ -58,15 +59,15 @@ class _Merged(NamedTuple):
     """What is shown as one stack; `how` is which time it is and in which state it passed."""
 
     process: str
-    pid: int
     how: str
     names: tuple[str, ...]
 
 
 class _Stacks(NamedTuple):
-    """Weights of stacks, and of each name."""
+    """Weights of stacks and the processes that have them, and the weights of each name."""
 
     weights: Counter[_Merged]
+    pids: dict[_Merged, set[int]]
     ranked: list[Ranked]
 
 
@@ -95,7 +96,7 @@ def pieces(
     yield f"\n{number}, {share}, the heaviest last{more}:\n\n"
     for stack, weight in reversed(heaviest):
         yield from _frames(stack.names, None if everything else _FRAMES, width)
-        owner = f" ({stack.pid}){stack.how}"
+        owner = f" ({_spell_pids(merged.pids[stack])}){stack.how}"
         name = cut(printable(stack.process), width - _OWNER - len(owner))
         yield f"    {'-':<16s} {name}{owner}\n"
         in_cpus = f"  {weight * cpus:.2f} CPUs" if cpus else ""
@@ -118,7 +119,7 @@ def rank(profile: Profile, *, whole_names: bool = False) -> list[Ranked]:
 
 
 def stacks(profile: Profile, *, whole_names: bool = False) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Each stack by the names that are shown, leaf first, and its weight; again per process."""
+    """Each stack by the names that are shown, leaf first, and its weight; again by process name."""
     for stack, weight in _merge(profile, whole_names=whole_names).weights.items():
         yield stack.names, weight
 
@@ -132,6 +133,7 @@ def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
     known = Functions()
     names: list[str] = []
     weights: Counter[_Merged] = Counter()
+    pids: dict[_Merged, set[int]] = {}
     own: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for row in profile.rows():
@@ -140,7 +142,9 @@ def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
         names += [_name(function, whole=whole_names) for function in known.table[len(names) :]]
         stack = tuple([names[number] for number in path])
         how = "".join(f" {printable(word)}" for word in (row.marks.kind, row.labels.state) if word)
-        weights[_Merged(row.labels.process_name, row.labels.pid, how, stack)] += row.weight
+        merged = _Merged(row.labels.process_name, how, stack)
+        weights[merged] += row.weight
+        pids.setdefault(merged, set()).add(row.labels.pid)
     for merged, weight in weights.items():
         if merged.names:
             own[merged.names[0]] += weight
@@ -148,7 +152,11 @@ def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
                 total[name] += weight
     ranked = [Ranked(name, own[name], total[name]) for name in total]
     ranked.sort(key=lambda line: (-line.own, -line.total, line.name))
-    return _Stacks(weights, ranked)
+    return _Stacks(weights, pids, ranked)
+
+
+def _spell_pids(pids: set[int]) -> str:
+    return f"{len(pids)} PIDs" if len(pids) > 1 else str(*pids)
 
 
 def _spell_total(total: int, unit: str) -> str:

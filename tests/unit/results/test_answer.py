@@ -96,3 +96,15 @@ def test_a_function_without_a_symbol_names_its_file_once() -> None:
     assert "    _json!0x4e40\n    scan [_json]\n" in text
     whole = "".join(answer.pieces(made, whole_names=True))
     assert "    _json.cpython-311-x86_64-linux-gnu.so!0x4e40\n    scan [_json.cpyth" in whole
+
+
+def test_processes_of_one_name_are_one() -> None:
+    made = Profile()
+    for pid in range(300):
+        made.add((frame("main", "/bin/grep"),), (), 1, Labels("grep", 1000 + pid))
+        made.add((frame("main", "/bin/sh"),), (), 1, Labels("grep", 2000 + pid, process="sh"))
+    made.add((frame("loop"),), (), 500, Labels("shop", 7))
+    text = "".join(answer.pieces(made))
+    assert "3 of 3 stacks, 100 % of 1100 samples" in text
+    for line in ("grep (300 PIDs)", "sh (300 PIDs)", "shop (7)"):
+        assert f"    -                {line}\n" in text
