@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from purebpf.agent.name_shares import UNKNOWN_USER, user_of_cgroup
 from purebpf.agent.services import Process
-from purebpf.errors import FormatError
+from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.syscall import proc
 
-__all__ = ["Executables"]
+__all__ = ["Executables", "user_of"]
 
 _MOST = 4096
 
@@ -39,6 +40,18 @@ class Executables:
                 self._build_ids.clear()
             build_id = self._build_ids[identity] = _read_build_id(link)
         return Process(comm, cgroup, path.removesuffix(" (deleted)"), build_id)
+
+
+def user_of(pid: int, cgroup: str) -> int:
+    """Who may have chosen the names of a process: that of its session, else who started it.
+
+    Not the owner in /proc, which is root where a process forbids to be looked at (proc(5)).
+    """
+    user = user_of_cgroup(cgroup)
+    if user is None:
+        with suppress(KernelError):
+            user = proc.real_user(pid)
+    return UNKNOWN_USER if user is None else user
 
 
 def _read_build_id(path: str) -> str:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from purebpf.agent.config import Rule
+from purebpf.agent.name_shares import OTHER, NameShares
 from purebpf.results.formats.otlp import Attribute
 from purebpf.results.model.spelling import printable
 from purebpf.symbols.cgroup_names import CgroupIds, cgroup_ids
@@ -133,6 +134,14 @@ class Services:
             *self._labels,
         )
         return tuple((key, printable(value)) for key, value in pairs if value)
+
+    def admit(
+        self, shares: NameShares, resource: tuple[Attribute, ...], user: int
+    ) -> tuple[Attribute, ...]:
+        """The attributes of a service, or those of `other`, where a user has too many."""
+        if shares.admit(resource, user):
+            return resource
+        return (("service.name", OTHER), ("host.name", self._host), *self._labels)
 
     def nothing(self) -> tuple[Attribute, ...]:
         """The attributes of a window in which nothing ran."""

@@ -21,8 +21,9 @@ from purebpf.agent.budget import Rate
 from purebpf.agent.config import Config, Metrics
 from purebpf.agent.facts import Cost, facts_of
 from purebpf.agent.host_lock import HostLock
+from purebpf.agent.name_shares import NameShares
 from purebpf.agent.notify import notify
-from purebpf.agent.processes import Executables
+from purebpf.agent.processes import Executables, user_of
 from purebpf.agent.rows import off_cpu, on_cpu, run_queue
 from purebpf.agent.sender import Sender
 from purebpf.agent.services import PodNames, Services
@@ -49,6 +50,8 @@ __all__ = ["Agent"]
 
 _LOOK_S = 5.0
 """How often it looks at the clock, and says to the watchdog that it lives."""
+_MOST_SERVICES, _MOST_OF_USER = 2048, 256
+"""Of a window; the hub takes 4,096."""
 _SECOND_NS = 1_000_000_000
 
 
@@ -86,6 +89,7 @@ class Agent(Closing):
         self._cost = Cost()
         self._waits_bpf_ns = 0
         self._executables = Executables()
+        self._users: dict[str, int] = {}
         host = config.agent.host or os.uname().nodename
         self._pods = PodNames(config.agent.pod_logs)
         self._services = Services(config.services, config.labels, host, self._pods)
@@ -248,11 +252,16 @@ class Agent(Closing):
 
     def _series(self, rows: Iterator[Weighted], text: Callable[[int], str]) -> list[Series]:
         self._pods.read()
+        shares = NameShares(_MOST_SERVICES, _MOST_OF_USER)
+        self._users = {}
 
         def resource(labels: Labels) -> tuple[Attribute, ...]:
             cgroup = text(labels.pid)
             process = self._executables.describe(labels.pid, labels.process_name, cgroup)
-            return self._services.resource(process)
+            user = user_of(labels.pid, cgroup)
+            found = self._services.admit(shares, self._services.resource(process), user)
+            self._users.setdefault(str(found[0][1]), user)
+            return found
 
         return series_of(rows, resource)
 
@@ -273,7 +282,8 @@ class Agent(Closing):
         self._number += 1
         window = window._replace(facts=facts, identity=os.urandom(16))
         if self._exporter is not None:
-            self._exporter.counts.add_window(kind, window.period_ns, series, dict(facts))
+            counts = self._exporter.counts
+            counts.add_window(kind, window.period_ns, series, dict(facts), self._users)
         series = series or [Series(self._services.nothing(), {})]
         data = gzip.compress(document(window, series, __version__), 4, mtime=0)
         try:

@@ -1,7 +1,7 @@
 """Counters of all windows so far. Pure, and safe to read from the thread of a scrape.
 
 Labels are few on purpose: no process, no address, no container. The 500th service and those after
-it are `other`.
+it are `other`, and so are those above a hundred of one user, who may choose their names.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from purebpf.agent.name_shares import OTHER, UNKNOWN_USER, NameShares
 from purebpf.results.formats.otlp import Series
 
 __all__ = ["Counts", "Totals"]
 
-OTHER = "other"
 _MOST_SERVICES = 500
+_MOST_OF_USER = 100
 _MOST_CALLS = 200
 _STATES = {"offcpu": "blocked", "runqueue": "run_queue"}
 
@@ -52,17 +53,26 @@ class Counts:
         self._calls: Counter[str] = Counter()
         self._call_errors: Counter[tuple[str, str]] = Counter()
         self._lost: Counter[str] = Counter()
-        self._services: set[str] = set()
+        self._services = NameShares(_MOST_SERVICES, _MOST_OF_USER)
         self._numbers: Counter[str] = Counter()
         self._unknown_ratio = 0.0
 
     def add_window(
-        self, kind: str, period_ns: int, series: Iterable[Series], facts: Mapping[str, str | int]
+        self,
+        kind: str,
+        period_ns: int,
+        series: Iterable[Series],
+        facts: Mapping[str, str | int],
+        users: Mapping[str, int],
     ) -> None:
-        """A window of samples (`period_ns` each) or of waits (nanoseconds, 0)."""
+        """A window of samples (`period_ns` each) or of waits (nanoseconds, 0).
+
+        `users` have chosen the names of services.
+        """
         with self._lock:
             for resource, samples in series:
-                service = self._service(str(dict(resource).get("service.name", "")))
+                name = str(dict(resource).get("service.name", ""))
+                service = self._service(name, users.get(name, UNKNOWN_USER))
                 value = sum(samples.values()) * (period_ns or 1)
                 if kind == "cpu":
                     self._cpu[service] += value
@@ -103,9 +113,8 @@ class Counts:
                 numbers["lumped"], numbers["cpu_ns"], numbers["bpf_ns"], self._unknown_ratio,
             )  # fmt: skip
 
-    def _service(self, name: str) -> str:
-        if name in self._services or len(self._services) < _MOST_SERVICES:
-            self._services.add(name)
+    def _service(self, name: str, user: int) -> str:
+        if self._services.admit(name, user):
             return name
         self._numbers["lumped"] += 1
         return OTHER

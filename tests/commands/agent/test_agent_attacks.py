@@ -173,7 +173,7 @@ def test_a_name_beyond_text_ends_no_metrics(tmp_path: Path) -> None:
     services = Services((), (), "host")
     with Exporter(Metrics(textfile=str(text)), 60, lambda: STATE) as exporter:
         series = series_of(on_cpu(profile), lambda labels: services.resource(Process(labels.comm)))
-        exporter.counts.add_window("cpu", 10**9, series, {})
+        exporter.counts.add_window("cpu", 10**9, series, {}, {})
         exporter.window()
     assert 'purebpf_cpu_seconds_total{service="a??[2J"} 5.0' in text.read_text()
 

@@ -46,9 +46,9 @@ def test_windows_add_up() -> None:
     counts = Counts()
     facts = {"purebpf.expected": 20, "purebpf.seen": 19, "purebpf.lost.map_full": 1}
     for _ in range(3):
-        counts.add_window("cpu", PERIOD_NS, services({"shop": 7, "web": 2}), facts)
-    counts.add_window("offcpu", 0, services({"shop": 1_500_000_000}), {})
-    counts.add_window("runqueue", 0, services({"shop": 250_000_000}), {})
+        counts.add_window("cpu", PERIOD_NS, services({"shop": 7, "web": 2}), facts, {})
+    counts.add_window("offcpu", 0, services({"shop": 1_500_000_000}), {}, {})
+    counts.add_window("runqueue", 0, services({"shop": 250_000_000}), {}, {})
     counts.add_cost(2_000_000_000, 500_000_000)
     found = samples(exposed(counts))
     assert found["purebpf_cpu_seconds_total", "shop"] == pytest.approx(21 * PERIOD_NS / 1e9)
@@ -84,7 +84,13 @@ def test_histograms_are_cumulative_and_exact() -> None:
 
 def test_a_million_services_are_few_series() -> None:
     counts = Counts()
-    counts.add_window("cpu", 1, services({f"s{n}": 1 for n in range(3000)}), {})
+    counts.add_window(
+        "cpu",
+        1,
+        services({f"s{n}": 1 for n in range(3000)}),
+        {},
+        dict.fromkeys((f"s{n}" for n in range(3000)), 0),
+    )
     counts.add_calls({f"call{n}": 3000 - n for n in range(400)}, {})
     counts.add_calls({"late": 5}, {("late", "EPERM"): 2})
     text = exposed(counts)
@@ -98,7 +104,7 @@ def test_a_million_services_are_few_series() -> None:
 
 def test_names_are_escaped() -> None:
     counts = Counts()
-    counts.add_window("cpu", 1, services({'a"b\\c\nd': 10**9}), {})
+    counts.add_window("cpu", 1, services({'a"b\\c\nd': 10**9}), {}, {})
     assert samples(exposed(counts))["purebpf_cpu_seconds_total", 'a"b\\c\nd'] == 1
 
 
@@ -120,8 +126,8 @@ def test_mistakes_of_the_section_are_named(text: str, problem: str) -> None:
 def everything() -> str:
     """What an agent exposes that counts all there is."""
     counts = Counts()
-    counts.add_window("cpu", PERIOD_NS, services({"shop": 7}), {"purebpf.lost.map_full": 1})
-    counts.add_window("offcpu", 0, services({"shop": 7}), {})
+    counts.add_window("cpu", PERIOD_NS, services({"shop": 7}), {"purebpf.lost.map_full": 1}, {})
+    counts.add_window("offcpu", 0, services({"shop": 7}), {}, {})
     counts.add_calls({"read": 3}, {("read", "EAGAIN"): 1})
     return exposed(counts, {name: (0, [0] * BUCKETS) for name in ("run_queue", "on_cpu")})
 
@@ -158,3 +164,14 @@ def test_what_is_exposed_and_the_rules_please_promtool() -> None:
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
     for words in (("check", "rules", "alerts.yml"), ("test", "rules", "alerts_test.yml")):
         subprocess.run(["promtool", *words], cwd=RULES, check=True, capture_output=True)
+
+
+def test_one_user_does_not_take_the_names_of_the_others() -> None:
+    counts = Counts()
+    names = [f"m{number}" for number in range(3000)]
+    users = {**dict.fromkeys(names, 1001), "shop": 1000, "nginx": 0}
+    counts.add_window("cpu", 1, services(dict.fromkeys(names, 1)), {}, users)
+    counts.add_window("cpu", 1, services({"shop": 5, "nginx": 7}), {}, users)
+    cpu = counts.totals().cpu
+    assert (cpu["shop"], cpu["nginx"], cpu["other"]) == (5, 7, 2900)
+    assert len(cpu) == 103
