@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from purebpf.closable import Closing
@@ -22,6 +22,7 @@ __all__ = ["BusyError", "Desk", "Hand"]
 
 T = TypeVar("T")
 _PATIENCE_S = 120.0
+_AGAIN_S = 0.1
 _MOST_WAITING = 16
 
 
@@ -30,16 +31,22 @@ class BusyError(PurebpfError):
 
 
 class Hand(Closing):
-    """Opens questions, which end with it. `give_up` may be called from another thread."""
+    """Opens questions, which end with it. `give_up` may be called from another thread.
+
+    Attributes:
+        gave_up: whether that was called.
+        is_over: whether it was closed.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._open: list[duckdb.DuckDBPyConnection] = []
         self._closing = ExitStack()
-        self.gave_up = False
+        self.gave_up = self.is_over = False
 
     def close(self) -> None:
         """Close the questions; again is harmless."""
+        self.is_over = True
         self._open.clear()
         self._closing.close()
 
@@ -52,10 +59,13 @@ class Hand(Closing):
         return Question(self._store, selection, connection, by_host=by_host)
 
     def give_up(self) -> None:
-        """End the statement that runs."""
+        """End the statement that runs. One that begins later is not ended: call it again."""
         self.gave_up = True
+        import duckdb
+
         for connection in list(self._open):
-            connection.interrupt()
+            with suppress(duckdb.Error):  # it was closed in this moment
+                connection.interrupt()
 
 
 class Desk:
@@ -89,11 +99,11 @@ class Desk:
             with hand:
                 return work(hand)
 
-        timer = asyncio.get_running_loop().call_later(_PATIENCE_S, hand.give_up)
+        timer = asyncio.get_running_loop().call_later(_PATIENCE_S, _give_up, hand)
         try:
             return await asyncio.to_thread(run)
         except asyncio.CancelledError:  # the reader went away
-            hand.give_up()
+            _give_up(hand)
             raise
         except PurebpfError:
             if hand.gave_up:
@@ -103,3 +113,10 @@ class Desk:
             raise
         finally:
             timer.cancel()
+
+
+def _give_up(hand: Hand) -> None:
+    """End what it asks, until it is over: between two statements there is none to end."""
+    if not hand.is_over:
+        hand.give_up()
+        asyncio.get_running_loop().call_later(_AGAIN_S, _give_up, hand)

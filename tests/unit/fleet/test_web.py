@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -139,6 +140,36 @@ def test_a_question_that_takes_too_long_ends(
 
     with pytest.raises(BusyError, match="shorter range"):
         asyncio.run(Desk(Directory(str(tmp_path))).answer(work))
+
+
+def test_a_question_that_begins_when_its_time_is_over_ends_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purebpf.fleet.web.desk._PATIENCE_S", 2)
+    (tmp_path / "landing").mkdir()
+    rescues: list[Hand] = []
+
+    def rescue(hand: Hand) -> None:
+        rescues.append(hand)
+        hand.give_up()
+
+    def work(hand: Hand) -> object:
+        question = hand.ask(Selection(0, HOUR_US))
+        while not hand.gave_up:
+            time.sleep(0.01)
+        time.sleep(0.01)
+        timer = threading.Timer(20, rescue, (hand,))
+        timer.start()
+        try:
+            return question.ask(
+                "select count(*) from range(1000000) a, range(1000000) b where a != b"
+            )
+        finally:
+            timer.cancel()
+
+    with pytest.raises(BusyError, match="shorter range"):
+        asyncio.run(Desk(Directory(str(tmp_path))).answer(work))
+    assert not rescues
 
 
 def test_so_many_wait_and_no_more(tmp_path: Path) -> None:
