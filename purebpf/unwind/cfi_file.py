@@ -32,6 +32,8 @@ __all__ = ["CfiFile", "Function", "WholeWindows"]
 
 _SMALL = 360 << 10
 """Bytes of a section of about 64 k rows, each of which takes 5.3 bytes on average."""
+_LARGE = 4 << 20
+"""The same of 800 k rows, which take 0.8 s and 4 MB. That of gcc's cc1plus has 2.6 MB."""
 _SLICE_STEPS = 1 << 13
 """Bytes of instructions between two yields: about 4 ms."""
 _STEPS = 1 << 18
@@ -138,6 +140,14 @@ class CfiFile:
         if self._depths is not None:  # those of all functions are many, and not in `whole`
             return False
         return self._frames is None or self._frames.section.size <= _SMALL
+
+    @property
+    def is_huge(self) -> bool:
+        """Whether it is better never to be read whole."""
+        self._prepare()
+        if self._depths is not None:
+            return True
+        return self._frames is not None and self._frames.section.size > _LARGE
 
     @property
     def has_rules(self) -> bool:
@@ -382,15 +392,16 @@ class CfiFile:
         if self._rows is not None:
             return
         entries = Entries()
-        if self._frames is not None:
-            try:
-                yield from self._add_all(entries, self._frames)
-            except (OverBudgetError, FormatError):
-                self.exhausted = True
-        if self._first_code is not None:
-            first = self._first_code
-            entries.add(first.start, first.end, self.table.program(first, self._budget))
-        self._rows = yield from entries.laying_out(self.table)
+        with self.table.keep_programs():  # windows may be made in between
+            if self._frames is not None:
+                try:
+                    yield from self._add_all(entries, self._frames)
+                except (OverBudgetError, FormatError):
+                    self.exhausted = True
+            if self._first_code is not None:
+                first = self._first_code
+                entries.add(first.start, first.end, self.table.program(first, self._budget))
+            self._rows = yield from entries.laying_out(self.table)
         self.table.forget()
 
     def _add_all(self, entries: Entries, frames: Frames) -> Iterator[None]:

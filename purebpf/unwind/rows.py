@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from itertools import zip_longest
 from operator import eq
 from typing import TypeVar
@@ -68,11 +69,23 @@ class RuleTable:
         self.rules: list[Rule] = [UNSUPPORTED, UNSUPPORTED]
         self.rows_interpreted = 0
         self._fp, self._ra = fp, ra
+        self._keepers = 0
         self._ids: dict[PlainRule, int] = {UNSUPPORTED: 1}
         self.forget()
 
+    @contextmanager
+    def keep_programs(self) -> Iterator[None]:
+        """Programs keep their numbers in this context: `forget` is for later."""
+        self._keepers += 1
+        try:
+            yield
+        finally:
+            self._keepers -= 1
+
     def forget(self) -> None:
         """Drop what only helps to make more rows, and the numbers of programs; the rules stay."""
+        if self._keepers:
+            return
         self._known: dict[Cie, dict[bytes, int]] = {}
         self._places = array("I", (0,))
         self._offsets = array("I")

@@ -33,6 +33,10 @@ class CacheFiles:
         self.directory = directory
         self._limit = limit
 
+    def has(self, key: str) -> bool:
+        """Whether there is a file, which may not be trusted."""
+        return os.path.lexists(os.path.join(self.directory, key))
+
     def open(self, key: str) -> CacheReader:
         """A file, which counts as used now.
 

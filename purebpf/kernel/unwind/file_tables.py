@@ -2,7 +2,8 @@
 
 A file has a number (`exes`), an index of its windows and their blocks (`shards`), and rules
 (`rules`): the maps of bpf_src/include/unwind_tables.h. Small files are published whole with the
-first window that is asked for, of others only the windows asked for.
+first window that is asked for, and so are those that a run before had whole. Of others only the
+windows asked for are; once they are many, the rest follows.
 
 Files that no process has mapped are kept until they take 8 MiB; then those go that were not used
 for longest. What a program may still read stays as it is for a second.
@@ -38,6 +39,12 @@ _WINDOWED_RULES = 1024
 _CALL_SITE = struct.Struct("<Q")
 _CALL_SITE_BITS = 48
 _WORD = struct.Struct("<I")
+_MANY_WINDOWS = 64
+"""Of a large file: so many were asked for one by one, then it is worth it to have all. Of gcc's
+cc1plus, 60 % of the samples of a minute are copied for the sake of a window, else.
+"""
+_PIECE_WORDS = 1 << 14
+"""Of a large file, blocks are put into pieces of about this many words."""
 _CHUNK_WORDS = 1024
 """Blocks of single windows are put into pieces of this many words."""
 _UNUSED_WORDS = 2 << 20
@@ -61,13 +68,17 @@ class TableFile:
         users: lists of mappings that name it.
         words: memory of its index and blocks.
         table: what its rules are numbered by, also once the file is closed and opened again.
+        built: windows that were published one by one.
+        has_rest: whether all others were to be published once these were many.
     """
 
     __slots__ = (
+        "built",
         "calls",
         "chunk",
         "chunk_end",
         "first",
+        "has_rest",
         "index",
         "number",
         "pieces",
@@ -84,7 +95,8 @@ class TableFile:
         self.number = number
         self.table = cfi.table
         self.first, self.windows = cfi.first_window, cfi.window_count
-        self.users = self.words = 0
+        self.users = self.words = self.built = 0
+        self.has_rest = False
         self.index = self.chunk = self.chunk_end = 0
         self.rules = self.rules_room = self.rules_written = 0
         self.pieces: list[tuple[int, int]] = []
@@ -230,8 +242,17 @@ class FileTables(Closing):
         if file is None or not file.users or not 0 <= window < file.windows:
             return None
         if not file.index:
-            return Missing(key, -1 if cfi.is_small else window)
+            is_whole = cfi.is_small or self._cache.has(cfi.cache_key)
+            return Missing(key, -1 if is_whole else window)
         return None if self._shards.read_word(file.index + window) else Missing(key, window)
+
+    def missing_rest(self, key: Hashable, cfi: CfiFile) -> Missing | None:
+        """All windows of a file of which many were missing; None, and each time after the first."""
+        file = self._files.get(key)
+        if file is None or file.has_rest or file.built < _MANY_WINDOWS or cfi.is_huge:
+            return None
+        file.has_rest = True
+        return Missing(key, -1)
 
     def build(self, missing: Missing, cfi: CfiFile) -> Iterator[None]:
         """Publish what is missing, in slices of a few milliseconds.
@@ -242,9 +263,12 @@ class FileTables(Closing):
         """
         key, window = missing
         yield from cfi.prepare()
-        whole = None if window >= 0 else (yield from self._make_whole(cfi))
+        before = self._files.get(key)
+        whole = None
+        if window < 0 and before is not None:
+            whole = yield from self._make_whole(cfi, may_load=not before.rules_room)
         file = self._files.get(key)
-        if file is None or not file.users:
+        if file is None or file is not before or not file.users:
             return  # it went in between
         try:
             if whole is not None:
@@ -254,9 +278,11 @@ class FileTables(Closing):
         except NoRoomError:
             self.full += 1
 
-    def _make_whole(self, cfi: CfiFile) -> Generator[None, None, PackedWindows]:
-        """All windows of a file: kept ones, or its own."""
-        known = self._cache.load(cfi.cache_key, cfi.source)
+    def _make_whole(
+        self, cfi: CfiFile, *, may_load: bool
+    ) -> Generator[None, None, PackedWindows | None]:
+        """All windows of a file: kept ones, which number the rules in their own way, or its own."""
+        known = self._cache.load(cfi.cache_key, cfi.source) if may_load else None
         if known is not None:
             return known
         whole = yield from cfi.cut_whole()
@@ -273,18 +299,32 @@ class FileTables(Closing):
 
     def _publish_whole(self, file: TableFile, whole: PackedWindows) -> None:
         first, rules, places, blocks = whole
-        if file.index or first != file.first or len(places) > file.windows:
+        if first != file.first or len(places) > file.windows:
             return
-        base = self._take(file, len(blocks)) if blocks else 0
-        if blocks:
-            self._shards.write(base, blocks)
         self._take_rules(file, len(rules) // _RULE_BYTES)
+        if len(rules) > file.rules_room * _RULE_BYTES:
+            return  # windows stay as they are asked for
         self._memory.view[file.rules * _RULE_BYTES :][: len(rules)] = rules
-        file.rules_written = file.rules_room
-        index = array("I", [base + place - 1 for place in places])
+        file.rules_written = len(rules) // _RULE_BYTES
+        index = array("I")
+        for begin, end in _cut(places, len(blocks)):
+            start = places[begin] - 1
+            words = blocks[start : places[end] - 1 if end < len(places) else len(blocks)]
+            base = self._take(file, len(words))
+            self._shards.write(base, words)
+            index.extend([base + place - 1 - start for place in places[begin:end]])
         index.extend([self._empty()] * (file.windows - len(places)))
-        self._publish(file, index)
+        if file.index:
+            self._publish_rest(file, index)
+        else:
+            self._publish(file, index)
         self.rows += len(blocks) - len(places)
+
+    def _publish_rest(self, file: TableFile, index: array[int]) -> None:
+        """Make the windows known that are not yet."""
+        for window, address in enumerate(index):
+            if not self._shards.read_word(file.index + window):
+                self._shards.write_word(file.index + window, address)
 
     def _build_window(self, file: TableFile, cfi: CfiFile, window: int) -> None:
         block = cfi.window(file.first + window)
@@ -298,6 +338,7 @@ class FileTables(Closing):
             self._shards.write(address, block)
             self.rows += block[0]
         self._shards.write_word(file.index + window, address)
+        file.built += 1
 
     def _publish(self, file: TableFile, places: array[int]) -> None:
         """Make an index known, after what it leads to."""
@@ -351,3 +392,13 @@ class FileTables(Closing):
     def close(self) -> None:
         """Unmap the rules; programs keep theirs. Again is harmless."""
         self._memory.close()
+
+
+def _cut(places: array[int], words: int) -> Iterator[tuple[int, int]]:
+    """Windows, from a number up to another one, whose blocks go together."""
+    begin = 0
+    for number in range(1, len(places) + 1):
+        stop = places[number] - 1 if number < len(places) else words
+        if number == len(places) or stop - places[begin] >= _PIECE_WORDS:
+            yield begin, number
+            begin = number

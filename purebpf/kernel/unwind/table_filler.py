@@ -80,6 +80,7 @@ class TableFiller(Closing):
         self._processes: dict[int, _Process] = {}
         self._forked: dict[int, _Fork] = {}
         self._jobs: dict[Missing, _Job] = {}
+        self._rests: dict[Missing, _Job] = {}  # can wait
         self._has_numbers = proc.in_first_pid_namespace()
         self.tables = WalkTables(maps)
 
@@ -216,6 +217,9 @@ class TableFiller(Closing):
                 missing = files.missing(mapping.file, cfi, own)
                 if missing is not None and missing not in self._jobs:
                     self._jobs[missing] = _Job(tgid, files.build(missing, cfi))
+                rest = files.missing_rest(mapping.file, cfi) if missing is not None else None
+                if rest is not None:
+                    self._rests[rest] = _Job(tgid, files.build(rest, cfi))
                 if confirms and number:
                     self._confirm(mapping.file, cfi, own)
 
@@ -235,8 +239,8 @@ class TableFiller(Closing):
         Rings are to be read in between: a large file takes many slices.
         """
         deadline = time.thread_time() + seconds
-        while self._jobs:
-            missing, job = next(iter(self._jobs.items()))
+        while jobs := self._jobs or self._rests:
+            missing, job = next(iter(jobs.items()))
             try:
                 with self._stacks.on_behalf(job.tgid):
                     for _ in job.slices:
@@ -244,14 +248,14 @@ class TableFiller(Closing):
                             return True
             except OverBudgetError:
                 pass
-            del self._jobs[missing]
+            del jobs[missing]
             if time.thread_time() >= deadline:
                 break
-        return bool(self._jobs)
+        return bool(self._jobs or self._rests)
 
     def rest(self) -> None:
         """Drop what can be read again, unless something is being built of it."""
-        if not self._jobs:
+        if not (self._jobs or self._rests):
             self._stacks.rest()
 
     def _keep(self, tgid: int, process: _Process) -> None:

@@ -18,8 +18,8 @@ _LIMIT = 256 << 20
 """Bytes of all files together."""
 _WORTH = 2048
 """Words of blocks from which windows are kept: fewer are made in 2 ms."""
-_LARGEST = 4 << 20
-"""Bytes of a file; those that are read whole take less than a tenth of it."""
+_LARGEST = 8 << 20
+"""Bytes of a file; those of a `CfiFile` that is not huge take half of it."""
 
 
 class WindowCache:
@@ -40,6 +40,10 @@ class WindowCache:
         self._limit = limit
         self.hits = 0
         self.rejected = 0
+
+    def has(self, key: str) -> bool:
+        """Whether there are windows with that key; they may turn out to be of no use."""
+        return bool(key) and self._files.has(key)
 
     def load(self, key: str, source: Source) -> PackedWindows | None:
         """The windows with that key; None when there are none that can be used."""
