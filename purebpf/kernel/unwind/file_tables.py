@@ -395,7 +395,7 @@ class FileTables(Closing):
 
 
 def _cut(places: array[int], words: int) -> Iterator[tuple[int, int]]:
-    """Windows, from a number up to another one, whose blocks go together."""
+    """Windows, from a number up to another one: their blocks go together."""
     begin = 0
     for number in range(1, len(places) + 1):
         stop = places[number] - 1 if number < len(places) else words
