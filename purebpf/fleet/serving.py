@@ -47,7 +47,7 @@ def serve_hub(options: Options, say: Callable[[str], object]) -> None:
     intake = Intake(store, pause_s=options.pause_s, say=say)
     with _listen(*options.listen) as listener:
         say(f"store {store.root}, taking windows at {_address(listener, options)}")
-        _run(hub_app(intake, tokens, say), listener, options)
+        _run(hub_app(intake, tokens, say), listener, options, say)
     done = intake.tally
     say(
         f"{done.deliveries} windows stored, {done.rows} rows, {done.nbytes} bytes; "
@@ -77,7 +77,7 @@ def serve_pages(options: Options, say: Callable[[str], object]) -> None:
         access = Access(readers, port=port, is_secure=bool(options.certificate))
         token = f"/?token={access.made_up}" if access.made_up else "/"
         say(f"store {store.root}, pages at {_address(listener, options)}{token}")
-        _run(fleet_app(store, access), listener, options)
+        _run(fleet_app(store, access), listener, options, say)
 
 
 def _check_address(options: Options) -> None:
@@ -97,10 +97,22 @@ def _address(listener: socket.socket, options: Options) -> str:
     return f"http{'s' if options.certificate else ''}://{name}:{listener.getsockname()[1]}"
 
 
-def _run(app: Starlette, listener: socket.socket, options: Options) -> None:
+def _run(
+    app: Starlette, listener: socket.socket, options: Options, say: Callable[[str], object]
+) -> None:
+    import asyncio
+
     import uvicorn
 
+    from purebpf.fleet.accept_failures import AcceptFailures
     from purebpf.fleet.connections import PatientProtocol
+
+    failures = AcceptFailures(say)
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            asyncio.get_running_loop().set_exception_handler(failures)
+            await super().startup(sockets)
 
     config = uvicorn.Config(
         app,
@@ -119,8 +131,9 @@ def _run(app: Starlette, listener: socket.socket, options: Options) -> None:
     # uvicorn raises the signal that ended it once more, for those who were there before
     before = {number: signal.signal(number, lambda *_: None) for number in _ENDING}
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        Server(config).run(sockets=[listener])
     finally:
+        failures.report()
         for number, handler in before.items():
             signal.signal(number, handler)
 

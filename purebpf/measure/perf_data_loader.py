@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shlex
 import stat
 import time
 from collections.abc import Mapping, Sequence
@@ -97,8 +99,10 @@ def read(path: str, wanted: LoadOptions = _ANYTHING) -> Read:
     """
     name = "standard input" if path == "-" else path
     try:
-        fd = _copy_input() if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = _copy_input() if path == "-" else _open(path)
     except OSError as error:
+        if isinstance(error, KernelError):
+            raise
         raise KernelError("open(2)", error.errno or 0, f"input {name}") from None
     try:
         size = os.fstat(fd).st_size
@@ -110,6 +114,16 @@ def read(path: str, wanted: LoadOptions = _ANYTHING) -> Read:
         raise KernelError("read(2)", error.errno or 0, f"input {name}") from None
     finally:
         os.close(fd)
+
+
+def _open(path: str) -> int:
+    """The file; what cannot be one, as a pipe that its user left there, is not waited for."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        fix = f"If it is a pipe with a perf.data: purebpf report - < {shlex.quote(path)}"
+        raise KernelError("lseek(2)", errno.ESPIPE, f"input {path}", fix=fix)
+    return fd
 
 
 def _copy_input() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -74,4 +75,22 @@ def test_who_leaves_in_the_middle_of_a_form_writes_nothing_to_the_log(tmp_path: 
         process.terminate()
         assert process.stderr
         assert process.stderr.read() == ""
+        assert process.wait(60) == 0
+
+
+def test_connections_without_descriptors_are_one_line_with_a_number(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        with few_files(64):
+            process, port = stack.enter_context(pages(tmp_path))
+        with ExitStack() as clients:
+            for _ in range(300):
+                clients.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            assert process.stderr
+            line = process.stderr.readline()
+            assert re.search(r"accept\(2\) failed with EMFILE (once|\d+ times)", line), line
+        assert status(port) == 401
+        process.terminate()
+        rest = process.stderr.read().splitlines()
+        assert len(rest) <= 1, rest
+        assert all("failed with EMFILE" in line for line in rest)
         assert process.wait(60) == 0

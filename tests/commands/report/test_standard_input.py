@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,10 @@ def test_what_is_not_perf_data_is_named_standard_input() -> None:
     failed = folded("-", input=b"no perf.data")
     assert failed.returncode == 1
     assert failed.stderr.startswith(b"purebpf.report: standard input: ")
+
+
+def test_a_pipe_in_the_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "perf.data")
+    failed = folded(str(tmp_path / "perf.data"))
+    assert failed.returncode == 1
+    assert b"purebpf report - <" in b" ".join(failed.stderr.split())
