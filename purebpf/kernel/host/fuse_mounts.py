@@ -3,7 +3,8 @@
 A file there is opened and read when that user's process answers, and once it has been asked, not
 even SIGKILL ends the wait: request_wait_answer() of fs/fuse/dev.c. Without `allow_other` the kernel
 keeps root out before it asks: fuse_allow_current_process() of fs/fuse/dir.c. A mount that was
-detached (umount2(2), MNT_DETACH) is in no list and is not known.
+detached (umount2(2), MNT_DETACH) is in no list of mounts; its connection is still in fusectl, a
+directory of the user who mounted it, named by the number of the device.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import re
 import time
 from collections.abc import Mapping
 
+from purebpf.syscall.device import device_of
+
 __all__ = ["check_mount", "check_path", "enters_one", "foreign_mounts"]
 
 _MOST_LINKS = 40
@@ -21,6 +24,7 @@ _KNOWN_S = 1.0
 _MOST_KNOWN = 256
 _ROOT = re.compile(r"/proc/(?:[0-9]+|self)/root(?=/)")
 _PROCESS = re.compile(r"/proc/([0-9]+)/")
+_CONNECTIONS = "/sys/fs/fuse/connections"
 _known: dict[str, tuple[float, dict[int, str]]] = {}
 
 
@@ -40,12 +44,26 @@ def check_mount(fd: int, path: str) -> None:
     Raises:
         PermissionError: it is in one.
     """
+    if _is_of_a_foreign_connection(fd):
+        raise PermissionError(errno.EACCES, "in a file system of another user", path)
     if not (mounts := _mounts_for(path)):
         return
     with open(f"/proc/self/fdinfo/{fd}") as file:
         number = re.search(r"^mnt_id:\s*([0-9]+)", file.read(), re.MULTILINE)
     if number and int(number[1]) in mounts:
         raise PermissionError(errno.EACCES, "in a file system of another user", path)
+
+
+def _is_of_a_foreign_connection(fd: int) -> bool:
+    """Whether an open file is of a FUSE that another user mounted; False without fusectl."""
+    device = device_of(fd)
+    if device is None or device[0]:
+        return False
+    try:
+        owner = os.stat(f"{_CONNECTIONS}/{device[1]}").st_uid
+    except OSError:
+        return False
+    return owner not in (0, os.geteuid())
 
 
 def enters_one(path: str, mounts: Mapping[int, str]) -> bool:

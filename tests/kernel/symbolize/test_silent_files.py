@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +51,37 @@ def test_a_file_that_never_answers_is_not_waited_for(mapping: tuple[int, Mapping
     assert ElfFiles().functions(file, (pid,)) == Problem(Reason.UNREADABLE, "EACCES")
     with pytest.raises(FileNotFoundError):
         open_mapped(file, (pid,))
+
+
+@pytest.fixture
+def fusectl() -> Iterator[None]:
+    """Its connections, as systemd mounts them; at their place, where nothing else can be."""
+    place = "/sys/fs/fuse/connections"
+    if os.path.ismount(place):
+        yield
+        return
+    subprocess.run(["mount", "-t", "fusectl", "fusectl", place], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.skipif(not os.access("/dev/fuse", os.W_OK), reason="there is no /dev/fuse")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts for another user")
+@pytest.mark.skipif(shutil.which("nsenter") is None, reason="there is no nsenter")
+@pytest.mark.usefixtures("fusectl")
+def test_a_file_of_a_detached_mount_is_not_waited_for(mapping: tuple[int, Mapping]) -> None:
+    pid, file = mapping
+    mount = os.path.dirname(file.file.path)
+    subprocess.run(["nsenter", "-t", str(pid), "-m", "umount", "-l", mount], check=True)
+    assert f" {mount} " not in Path(f"/proc/{pid}/mountinfo").read_text()
+    with (
+        pytest.raises(PermissionError),
+        opened_regular(f"/proc/{pid}/map_files/{file.start:x}-{file.end:x}") as fd,
+    ):
+        os.pread(fd, 64, 0)
+    assert mapped_status(file, pid) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+"""Which device a file is on, without a question to the file system (statx(2))."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+__all__ = ["device_of"]
+
+_EMPTY_PATH, _DONT_SYNC = 0x1000, 0x4000
+_SIZE = 256
+_DEVICE = struct.Struct("=II")
+_DEVICE_AT = 136
+"""stx_dev_major and stx_dev_minor in struct statx, include/uapi/linux/stat.h."""
+
+
+def device_of(fd: int) -> tuple[int, int] | None:
+    """The major and minor number; None where libc has no statx (before glibc 2.28).
+
+    fstat(2) may ask the server of a FUSE, which need not answer; this call asks for no field, and
+    not to synchronise: Linux 4.11, commit a528d35e8bfc ("statx: Add a system call ...").
+
+    Raises:
+        OSError: EBADF.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "statx"):
+        return None
+    data = bytearray(_SIZE)
+    buffer = (ctypes.c_char * _SIZE).from_buffer(data)
+    if libc.statx(fd, b"", _EMPTY_PATH | _DONT_SYNC, 0, buffer):
+        raise OSError(ctypes.get_errno(), "statx(2)")
+    major, minor = _DEVICE.unpack_from(data, _DEVICE_AT)
+    return major, minor
