@@ -3,7 +3,9 @@
     12: (79) r1 = *(u64 *)(r7 + 48)
     13: (15) if r1 == 0x11 goto +3
 
-Only what purebpf's assembler writes is spelled out; any other opcode is shown by its number.
+All instructions of RFC 9669, and those that Linux has had since: may_goto, jumps through tables,
+loads that acquire, stores that release, casts of an arena's pointers. Another opcode is shown by
+its number.
 """
 
 from __future__ import annotations
@@ -25,14 +27,15 @@ from purebpf.abi.names import member
 
 __all__ = ["disassemble", "listing"]
 
-_ALU = {code: operator for operator, code in ALU.items()}
-_LOAD = {0x71: "u8", 0x69: "u16", 0x61: "u32", 0x79: "u64"}
-_STORE = {0x73: "u8", 0x6B: "u16", 0x63: "u32", 0x7B: "u64"}
-_STORE_CONSTANT = {0x72: "u8", 0x6A: "u16", 0x62: "u32", 0x7A: "u64"}
-_ATOMIC = {0xC3: "u32", 0xDB: "u64"}
-_COMPARE = {code: operator for operator, code in JUMPS.items()}
+_CODE = 0xF0
+_ALU = {code & _CODE: operator for operator, code in ALU.items()}
+_COMPARE = {code & _CODE: operator for operator, code in JUMPS.items()}
+_SIZES = {0x00: 32, 0x08: 16, 0x10: 8, 0x18: 64}
+_NEGATE, _SWAP, _MOVE = 0x80, 0xD0, 0xB0
+_SIGNED = {0x30: "s/=", 0x90: "s%="}
+_ATOMIC = {0x00: ("+=", "add"), 0x40: ("|=", "or"), 0x50: ("&=", "and"), 0xA0: ("^=", "xor")}
+_FETCH, _EXCHANGE, _COMPARE_EXCHANGE, _ACQUIRE, _RELEASE = 0x01, 0xE1, 0xF1, 0x100, 0x110
 _REGISTER = 0x08
-_JA = 0x05
 
 
 def disassemble(
@@ -49,7 +52,7 @@ def disassemble(
             yield index, f"(18) {_wide(instruction, instructions[index + 1])}"
             index += 2
         else:
-            yield index, f"({instruction.opcode:02x}) {_spell_call(instruction, functions or {})}"
+            yield index, f"({instruction.opcode:02x}) {_spell(instruction, functions or {})}"
             index += 1
 
 
@@ -72,33 +75,112 @@ def _wide(low: Instruction, high: Instruction) -> str:
     return f"r{low.dst} = {value:#x} ll"
 
 
-def _spell_call(instruction: Instruction, functions: Mapping[int, str]) -> str:
+def _spell(instruction: Instruction, functions: Mapping[int, str]) -> str:
+    kind = instruction.opcode & 7
+    text = ""
+    if kind in (_ALU32, _ALU64):
+        text = _spell_alu(instruction)
+    elif kind in (_JMP, _JMP32):
+        text = _spell_jump(instruction, functions)
+    elif _memory(instruction) in _MEMORY[kind]:
+        text = _spell_memory(instruction)
     opcode, dst, src, offset, imm = instruction
-    if opcode == EXIT:
-        return "exit"
+    return text or f"opcode {opcode:#x} dst={dst} src={src} off={offset} imm={imm}"
+
+
+_LD, _LDX, _ST, _STX, _ALU32, _JMP, _JMP32, _ALU64 = range(8)
+_MEM, _MEM_SIGNED, _PACKET, _PACKET_AT, _ATOMICALLY = 0x60, 0x80, 0x20, 0x40, 0xC0
+_MEMORY = {
+    _LD: (_PACKET, _PACKET_AT),
+    _LDX: (_MEM, _MEM_SIGNED),
+    _ST: (_MEM,),
+    _STX: (_MEM, _ATOMICALLY),
+}
+
+
+def _memory(instruction: Instruction) -> int:
+    return instruction.opcode & 0xE0
+
+
+def _spell_memory(instruction: Instruction) -> str:
+    opcode, dst, src, offset, imm = instruction
+    bits, mode = _SIZES[opcode & 0x18], _memory(instruction)
+    if opcode & 7 == _LD:
+        return f"r0 = *(u{bits} *)skb[{f'r{src} + ' if mode == _PACKET_AT else ''}{imm:#x}]"
+    if opcode & 7 == _LDX:
+        sign = "s" if mode == _MEM_SIGNED else "u"
+        return f"r{dst} = *({sign}{bits} *)(r{src} {_spell_offset(offset)})"
+    place = f"(r{dst} {_spell_offset(offset)})"
+    if opcode & 7 == _ST:
+        return f"*(u{bits} *){place} = {imm:#x}"
+    if mode == _MEM:
+        return f"*(u{bits} *){place} = r{src}"
+    return _spell_atomic(instruction, bits, place)
+
+
+def _spell_atomic(instruction: Instruction, bits: int, place: str) -> str:
+    _, dst, src, offset, imm = instruction
+    half = "w" if bits == 32 else "r"  # noqa: PLR2004 - bits of a half register
+    if imm == _ACQUIRE:
+        return f"r{dst} = load_acquire((u{bits} *)(r{src} {_spell_offset(offset)}))"
+    if imm == _RELEASE:
+        return f"store_release((u{bits} *){place}, r{src})"
+    if imm == _EXCHANGE:
+        return f"{half}{src} = xchg_{bits}{place[:-1]}, {half}{src})"
+    if imm == _COMPARE_EXCHANGE:
+        return f"{half}0 = cmpxchg_{bits}{place[:-1]}, {half}0, {half}{src})"
+    operator, name = _ATOMIC.get(imm & ~_FETCH, ("", ""))
+    if imm & _FETCH and name:
+        return f"{half}{src} = atomic_fetch_{name}((u{bits} *){place}, {half}{src})"
+    return f"lock *(u{bits} *){place} {operator} {half}{src}" if operator else ""
+
+
+def _spell_alu(instruction: Instruction) -> str:
+    opcode, dst, src, offset, imm = instruction
+    code, wide = opcode & _CODE, opcode & 7 == _ALU64
+    half = "r" if wide else "w"
+    target = f"{half}{dst}"
+    operand = f"{half}{src}" if opcode & _REGISTER else f"{imm:#x}"
+    if code == _NEGATE:
+        return f"{target} = -{target}"
+    if code == _SWAP:
+        order = "bswap" if wide else "be" if opcode & _REGISTER else "le"
+        return f"r{dst} = {order}{imm} r{dst}"
+    if code == _MOVE and opcode & _REGISTER and offset == 1:
+        return f"r{dst} = addr_space_cast(r{src}, {imm >> 16:#x}, {imm & 0xFFFF:#x})"
+    if code == _MOVE and opcode & _REGISTER and offset:
+        return f"{target} = (s{offset}){operand}"
+    operator = _SIGNED.get(code) if offset == 1 else _ALU.get(code)
+    return f"{target} {operator} {operand}" if operator else ""
+
+
+def _spell_jump(instruction: Instruction, functions: Mapping[int, str]) -> str:
+    opcode, dst, src, offset, imm = instruction
     if opcode == CALL:
-        if src == PSEUDO_CALL:
-            return f"call {imm:#x}"
-        if src == PSEUDO_KFUNC_CALL:
-            return f"call {functions.get(imm, f'kernel function {imm}')}"
-        name = getattr(member(bpf_func_id, imm), "name", "helper").removeprefix("BPF_FUNC_")
-        return f"call bpf_{name}#{imm}"
-    if opcode == _JA:
-        return f"goto {offset:+}"
-    if size := _LOAD.get(opcode):
-        return f"r{dst} = *({size} *)(r{src} {_spell_offset(offset)})"
-    if size := _STORE.get(opcode):
-        return f"*({size} *)(r{dst} {_spell_offset(offset)}) = r{src}"
-    if size := _STORE_CONSTANT.get(opcode):
-        return f"*({size} *)(r{dst} {_spell_offset(offset)}) = {imm:#x}"
-    if imm == 0 and (size := _ATOMIC.get(opcode)):
-        return f"lock *({size} *)(r{dst} {_spell_offset(offset)}) += r{src}"
-    operand = f"r{src}" if opcode & _REGISTER else f"{imm:#x}"
-    if operator := _ALU.get(opcode & ~_REGISTER):
-        return f"r{dst} {operator} {operand}"
-    if operator := _COMPARE.get(opcode & ~_REGISTER):
-        return f"if r{dst} {operator} {operand} goto {offset:+}"
-    return f"opcode {opcode:#x} dst={dst} src={src} off={offset} imm={imm}"
+        return f"call {_called(src, imm, functions)}"
+    simple = {
+        EXIT: "exit",
+        0x8D: f"callx r{dst}",
+        0x05: f"goto {offset:+}",
+        0x06: f"gotol {imm:+}",
+        0x0D: f"gotox r{dst}",
+        0xE5: f"may_goto {offset:+}",
+    }
+    if opcode in simple:
+        return simple[opcode]
+    half = "r" if opcode & 7 == _JMP else "w"
+    operand = f"{half}{src}" if opcode & _REGISTER else f"{imm:#x}"
+    operator = _COMPARE.get(opcode & _CODE)
+    return f"if {half}{dst} {operator} {operand} goto {offset:+}" if operator else ""
+
+
+def _called(src: int, imm: int, functions: Mapping[int, str]) -> str:
+    if src == PSEUDO_CALL:
+        return f"{imm:#x}"
+    if src == PSEUDO_KFUNC_CALL:
+        return functions.get(imm, f"kernel function {imm}")
+    name = getattr(member(bpf_func_id, imm), "name", "helper").removeprefix("BPF_FUNC_")
+    return f"bpf_{name}#{imm}"
 
 
 def _spell_offset(offset: int) -> str:

@@ -19,7 +19,8 @@
 
 `build` gives an `ObjectSpec`, as `purebpf.read_object` does of a file: what is made here is loaded,
 attached, inspected and refused like what clang made. The verifier's messages show the lines of
-Python that made the instructions. docs/asm.md
+Python that made the instructions. `disassemble` shows the code of any object below its lines of C.
+docs/asm.md
 
 Names are imported when they are first used (PEP 562).
 """
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         TooLongError,
     )
     from purebpf.abi.bpf import bpf_map_type
+    from purebpf.asm.listing import disassemble
     from purebpf.asm.object import build
     from purebpf.asm.program import Function, MapName, Program, Stack
     from purebpf.spec import MapSpec
@@ -80,6 +82,7 @@ __all__ = [
     "TooLongError",
     "bpf_map_type",
     "build",
+    "disassemble",
 ]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
@@ -98,5 +101,6 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "MapSpec": "purebpf.spec.MapSpec",
             "bpf_map_type": "purebpf.abi.bpf.bpf_map_type",
             "build": "purebpf.asm.object.build",
+            "disassemble": "purebpf.asm.listing.disassemble",
         },
     )
