@@ -29,7 +29,9 @@
 #define HEADER_BYTES 24 // of those, before its characters
 #define FEW_BYTES 40 // of its characters, however long its header is
 #define ENDING_BYTES 64 // of a longer one
-#define TABLE_BYTES 64 // of a table of lines, that tell it from others
+#define TEXT_BYTES (NAME_BYTES + PATH_BYTES)
+#define TABLE_BYTES 1024 // of a table of lines, that go to user space
+#define TABLE_PARTS 8 // of so many bytes, that tell a table from others
 
 #ifndef PYTHON_PLACES
 #define PYTHON_PLACES 1
@@ -98,19 +100,23 @@ struct function_key {
 	u64 hash; // of name, file and first line
 };
 
-// What `python_names` carries, as far as its strings go: the bytes of the name, then of the path.
+// What `python_names` carries, as far as its bytes go: those of the name, of the path, and of a table
+// of lines that is not longer than TABLE_BYTES.
 struct python_code {
 	u64 generation;
 	u64 name; // addresses
 	u64 path;
 	u64 lines;
+	u64 lines_hash; // by which user space knows that it reads the same
 	u32 number;
 	u32 first_line;
 	u32 name_state; // PyASCIIObject.state
 	u32 name_length; // characters; of which as many as there is room for
 	u32 path_state;
 	u32 path_length;
-	u8 text[NAME_BYTES + PATH_BYTES];
+	u32 lines_size; // of the table; 0 where none are wanted
+	u32 pad;
+	u8 text[TEXT_BYTES + TABLE_BYTES];
 };
 
 struct python_walk {
@@ -343,32 +349,64 @@ __noinline u64 hash_text(u32 place)
 	words = (u64 *)record->text;
 	hash = mix(0, (u64)record->name_length << 32 | record->path_length);
 #pragma clang loop unroll(disable)
-	for (u32 i = 0; i < sizeof(record->text) / 8; i++) {
+	for (u32 i = 0; i < TEXT_BYTES / 8; i++) {
 		OPAQUE(i);
-		if (i >= sizeof(record->text) / 8 || !words[i])
+		if (i >= TEXT_BYTES / 8 || !words[i])
 			break;
 		hash = mix(hash, words[i]);
 	}
 	return hash;
 }
 
-// Of the beginning of a table of lines: of what is compiled from the same line, each has its own.
-// In the text of the walk: the stack of a program may not have room for it.
-static __always_inline u64 hash_lines(struct python_walk *walk, u64 table)
+// Goes on with a hash of bytes of the process; the table of the record in a place is overwritten.
+__noinline u64 hash_bytes(u32 place, u64 hash, u64 address, u64 size)
 {
-	u64 *words = walk->text, size = user_word(table + walk->layout.bytes_length);
-	u64 hash = mix(0, size);
+	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
+	u64 *words;
 
-	__builtin_memset(words, 0, TABLE_BYTES);
-
-	OPAQUE(size);
+	if (!record)
+		return 0;
+	words = (u64 *)(record->text + TEXT_BYTES);
 	if (size > TABLE_BYTES)
 		size = TABLE_BYTES;
-	bpf_probe_read_user(words, size, (void *)(table + walk->layout.bytes_data));
-#pragma clang loop unroll(full)
-	for (u32 i = 0; i < TABLE_BYTES / 8; i++)
-		hash = mix(hash, words[i]);
+	OPAQUE(size);
+	if (size > TABLE_BYTES || bpf_probe_read_user(words, size, (void *)address))
+		return 0;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < TABLE_BYTES / 8; i++) {
+		u64 left = size - i * 8, word;
+
+		OPAQUE(i);
+		if (i >= TABLE_BYTES / 8 || i * 8 >= size)
+			break;
+		word = words[i];
+		if (left < 8)
+			word &= (1ull << left * 8) - 1;
+		hash = mix(hash, word);
+	}
 	return hash;
+}
+
+// Of a table of lines: of what is compiled from the same line, each has its own. A long one by parts
+// of it, evenly spaced from its beginning to its end.
+static __always_inline void hash_lines(u32 place, struct python_walk *walk,
+				       struct python_code *record)
+{
+	u64 size = user_word(record->lines + walk->layout.bytes_length);
+	u64 start = record->lines + walk->layout.bytes_data, step = TABLE_BYTES;
+	u64 hash = mix(0, size);
+
+	if (size > TABLE_PARTS * TABLE_BYTES)
+		step = (size - TABLE_BYTES) / (TABLE_PARTS - 1);
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < TABLE_PARTS; i++) {
+		OPAQUE(i);
+		if (i * step >= size)
+			break;
+		hash = hash_bytes(place, hash, start + i * step, size - i * step);
+	}
+	record->lines_hash = hash;
+	record->lines_size = size < MOST_STRING ? size : MOST_STRING;
 }
 
 // Fills the record of a place from `code_fields`; how many bytes it has.
@@ -387,7 +425,8 @@ __noinline u32 fill_record(u32 place)
 	record->path = field(walk->code_fields, layout->code_filename);
 	record->lines = field(walk->code_fields, layout->code_lines);
 	record->first_line = field(walk->code_fields, layout->code_first_line);
-	__builtin_memset(record->text, 0, sizeof(record->text));
+	record->lines_size = 0;
+	__builtin_memset(record->text, 0, TEXT_BYTES);
 	name_size = read_string(layout, record->name, &record->name_state, &record->name_length,
 				record->text, NAME_BYTES);
 	OPAQUE(name_size);
@@ -396,6 +435,28 @@ __noinline u32 fill_record(u32 place)
 	path_size = read_string(layout, record->path, &record->path_state, &record->path_length,
 				record->text + name_size, PATH_BYTES);
 	return __builtin_offsetof(struct python_code, text) + name_size + path_size;
+}
+
+// Puts the table of lines behind the strings of a record of so many bytes; how many it has then.
+__noinline u32 add_table(u32 place, u64 size)
+{
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
+	u64 at = size - __builtin_offsetof(struct python_code, text), room;
+
+	if (!walk || !record)
+		return 0;
+	room = record->lines_size;
+	OPAQUE(at);
+	if (at > TEXT_BYTES)
+		return 0;
+	OPAQUE(room);
+	if (room > TABLE_BYTES)
+		return 0;
+	if (bpf_probe_read_user(record->text + at, room,
+				(void *)(record->lines + walk->layout.bytes_data)))
+		return size;
+	return size + room;
 }
 
 // A number for the code object of `code_fields`. The names of a function that is new go to user
@@ -414,8 +475,10 @@ __noinline u32 introduce_code(u32 place)
 	size = fill_record(place);
 	key.generation = record->generation;
 	key.hash = mix(hash_text(place), record->first_line);
-	if (python_lines)
-		key.hash = mix(key.hash, hash_lines(walk, record->lines));
+	if (python_lines) {
+		hash_lines(place, walk, record);
+		key.hash = mix(key.hash, record->lines_hash);
+	}
 	known = bpf_map_lookup_elem(&python_functions, &key);
 	if (known)
 		return *known;
@@ -426,6 +489,8 @@ __noinline u32 introduce_code(u32 place)
 	}
 	number <<= 1;
 	record->number = number;
+	if (record->lines_size <= TABLE_BYTES)
+		size = add_table(place, size);
 	OPAQUE(size);
 	if (size > sizeof(*record))
 		size = sizeof(*record);

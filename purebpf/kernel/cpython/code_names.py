@@ -9,6 +9,7 @@ from sys import intern
 from purebpf.cpython.code_objects import TRAMPOLINES, decode_string, read_string
 from purebpf.cpython.frames import PythonFrame
 from purebpf.cpython.layout import Layout
+from purebpf.cpython.line_hash import hash_table
 from purebpf.cpython.lines import LineTable
 from purebpf.cpython.memory import Memory, UnreadableError
 from purebpf.errors import FormatError
@@ -18,13 +19,15 @@ from purebpf.tuples import NamedTuple
 
 __all__ = ["CodeNames"]
 
-_CODE = struct.Struct("<4Q6I")
+_CODE = struct.Struct("<5Q7I4x")
 _CODE_MASK, _INSTRUCTION_MASK = (1 << 28) - 1, (1 << 24) - 1
 _MOST_BYTES = 256
 """Of a name, and of a path."""
 
 _MOST_TABLE, _MOST_TABLES = 1 << 19, 1 << 25
 """Bytes of tables of lines: of one code object, and of all."""
+_SENT_TABLE = 1024
+"""Bytes of a table that comes with the names; TABLE_BYTES of python_frames.h."""
 
 _CROWDED = 1 << 14
 """Names: some 4 MB."""
@@ -88,8 +91,8 @@ class CodeNames:
         """
         if len(raw) < _CODE.size:
             raise FormatError("python_names", f"{len(raw)} bytes", f"a record has {_CODE.size}")
-        generation, name, path, table, number, first, *strings = _CODE.unpack_from(raw)
-        name_state, name_length, path_state, path_length = strings
+        generation, name, path, table, table_hash, number, first, *sizes = _CODE.unpack_from(raw)
+        name_state, name_length, path_state, path_length, table_size = sizes
         known = interpreters.get(generation)
         if known is None:
             return
@@ -100,7 +103,10 @@ class CodeNames:
         names, paths = texts[:name_size], texts[name_size : name_size + path_size]
         lines = _NO_LINES
         if self._lines:
-            lines = LineTable(known.version, self._read_table(memory, known.layout, table), first)
+            sent = texts[name_size + path_size :] if table_size <= _SENT_TABLE else None
+            content = self._take_table(sent, memory, table + known.layout.bytes_data, table_size)
+            if table_hash == hash_table(content):
+                lines = LineTable(known.version, content, first)
         self._codes[number] = _Code(  # each process has its own: thousands share names and files
             intern(_text(memory, known.layout, name, (names, name_state, name_length))),
             intern(_text(memory, known.layout, path, (paths, path_state, path_length))),
@@ -110,14 +116,18 @@ class CodeNames:
             known.version >= TRAMPOLINES and name == path,
         )
 
-    def _read_table(self, memory: Memory, layout: Layout, address: int) -> bytes:
-        """A table of lines; b"" for one that is too long, or not there."""
+    def _take_table(self, sent: bytes | None, memory: Memory, address: int, size: int) -> bytes:
+        """A table of lines; b"" for one that is too long, or not there any more.
+
+        What is not `sent` is read now. It may be another one: the code object may be gone.
+        """
+        if size > min(_MOST_TABLE, self._tables_left):
+            return b""
+        self._tables_left -= size
+        if sent is not None:
+            return sent
         try:
-            size = memory.number(address + layout.bytes_length)
-            if size > min(_MOST_TABLE, self._tables_left):
-                return b""
-            self._tables_left -= size
-            return memory.bytes(address + layout.bytes_data, size)
+            return memory.bytes(address, size)
         except UnreadableError:
             return b""
 
@@ -153,9 +163,12 @@ def _text(memory: Memory, layout: Layout, address: int, read: tuple[bytes, int, 
     if text is not None:
         return text
     try:
-        return read_string(memory, layout, address, 1024)
+        text = read_string(memory, layout, address, 1024)
     except UnreadableError:
-        return ""
+        text = ""
+    raw, state, _ = read
+    start = decode_string(raw, state, len(raw) // (state >> 2 & 7 or 1)) or ""
+    return text if text.startswith(start) else f"{start}..."  # another string is there now
 
 
 def _line(code: _Code, instruction: int) -> int:

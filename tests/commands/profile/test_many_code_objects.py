@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from purebpf import Frame
 from purebpf.cli.loss import words_of_profile
 from purebpf.kernel.instruments.call_graph import load_walking
 from purebpf.profile import Options, Profiler, sampling
@@ -40,6 +42,24 @@ while True:
 """
 """Each code object may be where another one was, and its name where that one's was; before 3.11 the
 name is the only one, later the qualified name is the only one that differs."""
+
+LINES = """
+import itertools, time
+
+def marked():
+    until = time.thread_time() + 0.002
+    while time.thread_time() < until:
+        pass
+
+print(flush=True)
+for number in itertools.count():
+    made = {"marked": marked}
+    blank = "\\n" * (number % 61)
+    exec(compile(f"def made_{number}():\\n{blank} marked()", "<made>", "exec"), made)
+    made[f"made_{number}"]()
+    made.clear()  # the function and its globals hold each other
+"""
+"""Tables of lines of one length; each is soon where another one was."""
 
 SAME = """
 import time
@@ -127,6 +147,33 @@ def _judge(names: list[str]) -> str:
         return "unnamed"
     last = int(names[0].rpartition("_")[2])
     return "right" if names == [f"made_{last - at}" for at in range(_CALLS)] else "wrong"
+
+
+@pytest.mark.parametrize("python", EVERY)
+def test_lines_of_code_that_was_thrown_away_are_its_own(
+    python: pythons.Python, tmp_path: Path
+) -> None:
+    """However late the tables of lines are read."""
+    lines: Counter[str] = Counter()
+    options = Options(frequency=999, kernel_stacks=False, python_lines=True)
+    with (
+        started(python.path, LINES, tmp_path) as process,
+        Profiler(options._replace(pids=(process.pid,))) as profiler,
+    ):
+        for _ in range(60):
+            time.sleep(0.5)  # nothing is read
+            profiler.take()
+            for row in profiler.last().rows():
+                frames = [frame for frame in row.user if isinstance(frame, Frame)]
+                for callee, frame in pairwise(frames):
+                    if callee.name == "marked" and frame.name.startswith("made_"):
+                        right = 2 + int(frame.name.partition("_")[2]) % 61
+                        how = "right" if frame.line == right else "wrong" if frame.line else "none"
+                        lines[how] += row.weight
+            if lines.total() > 60:
+                break
+    assert lines["right"] > 60, lines
+    assert lines.keys() == {"right"}, lines
 
 
 def test_code_objects_of_one_function_share_a_number(tmp_path: Path) -> None:

@@ -258,6 +258,43 @@ def test_lines_are_those_that_ran(tmp_path: Path) -> None:
     assert "-X perf" not in result.stderr
 
 
+LONG = """
+import time
+
+def spin():
+    until = time.thread_time() + 0.002
+    while time.thread_time() < until:
+        pass
+
+made = {"spin": spin}
+for lines in 40, 400, 4000:
+    body = " x = 1\\n" * lines
+    exec(compile(f"def made_{lines}():\\n{body} spin()", "<made>", "exec"), made)
+print(flush=True)
+while True:
+    for lines in 40, 400, 4000:
+        made[f"made_{lines}"]()
+"""
+
+
+@pytest.mark.parametrize("python", [*EVERY[:1], *EVERY[-1:]])
+def test_long_functions_have_their_lines(python: pythons.Python, tmp_path: Path) -> None:
+    """Of their tables, some are sent with the name, and others read and checked."""
+    lines: dict[str, set[int]] = {}
+    options = Options(frequency=499, kernel_stacks=False, python_lines=True, duration_s=0.5)
+    with started(python.path, LONG, tmp_path) as process:
+        end = time.monotonic() + _PATIENCE_S
+        while len(lines) < 3 and time.monotonic() < end:
+            with Profiler(options._replace(pids=(process.pid,))) as profiler:
+                profiler.wait()
+                profile = profiler.stop()
+            for row in profile.rows():
+                below = [frame for frame in row.user if isinstance(frame, purebpf.Frame)][:2]
+                if len(below) == 2 and below[0].name == "spin":
+                    lines.setdefault(below[1].name, set()).add(below[1].line)
+    assert lines == {"made_40": {42}, "made_400": {402}, "made_4000": {4002}}
+
+
 def test_a_command_has_its_functions(tmp_path: Path) -> None:
     file = tmp_path / "burn.py"
     file.write_text("def burn():\n  for _ in range(90_000_000): pass\nburn()\n")
