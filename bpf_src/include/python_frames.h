@@ -31,6 +31,7 @@
 #define ENDING_BYTES 64 // of a longer one
 #define TEXT_BYTES (NAME_BYTES + PATH_BYTES)
 #define TABLE_BYTES 1024 // of a table of lines, that go to user space
+#define MOST_CALLERS 64 // thread states of the main interpreter, the newest, that are looked at
 #define TABLE_PARTS 8 // of so many bytes, that tell a table from others
 
 #ifndef PYTHON_PLACES
@@ -81,8 +82,11 @@ struct python_process {
 	__u16 gil_locked;
 	__u16 gil_holder;
 	u32 gil_in_interpreter;
-	u32 pad;
+	u32 threads; // in an interpreter
 	u64 gil; // its address; 0: in `gil_in_interpreter` of the interpreter, a pointer to it
+	u64 main_interpreter; // whose threads may run another interpreter; 0: not before 3.12
+	__u16 thread_next;
+	__u16 pad[3];
 };
 
 // Code objects are freed, and another one gets the same memory, for its strings as well: `identity`
@@ -618,6 +622,54 @@ static __always_inline u64 thread_state(struct python_process *layout)
 	return state;
 }
 
+// The state of the current thread in the main interpreter, when it runs another one: it called that
+// one, and waits for it. 0: not found, or the main interpreter runs.
+__noinline u64 calling_state(u32 place, u64 state)
+{
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+	struct python_process *layout;
+	u64 pointer, other, main;
+
+	if (!walk)
+		return 0;
+	layout = &walk->layout;
+	main = layout->main_interpreter;
+	if (!main || user_word(state + layout->thread_interpreter) == main)
+		return 0;
+	pointer = user_word(state + layout->thread_id);
+	other = user_word(main + layout->threads);
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < MOST_CALLERS; i++) {
+		OPAQUE(i);
+		if (!other)
+			return 0;
+		if (user_word(other + layout->thread_id) == pointer)
+			return other;
+		other = user_word(other + layout->thread_next);
+	}
+	return 0;
+}
+
+// Adds the frames of a thread state to the walk at a place.
+__noinline int walk_state(u32 place, u64 state)
+{
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+
+	if (!walk)
+		return 0;
+	walk->frame = user_word(state + walk->layout.frame);
+	if (walk->layout.has_current && walk->frame)
+		walk->frame = user_word(walk->frame + walk->layout.current);
+	// a shim takes a turn, too
+#pragma clang loop unroll(disable)
+	for (u32 taken = 0; taken < 2 * PYTHON_FRAMES; taken += PYTHON_STRIDE) {
+		OPAQUE(taken);
+		if (!take_python_steps(place))
+			break;
+	}
+	return 0;
+}
+
 // Reads the Python frames of the current task; the walk at `place` has them.
 __noinline int walk_python(u32 place, u32 process, u64 identity)
 {
@@ -639,16 +691,13 @@ __noinline int walk_python(u32 place, u32 process, u64 identity)
 	walk->code = 0;
 	walk->file = 0;
 	walk->number = NO_CODE;
-	walk->frame = user_word(state + layout->frame);
-	if (layout->has_current && walk->frame)
-		walk->frame = user_word(walk->frame + layout->current);
-	// a shim takes a turn, too
-#pragma clang loop unroll(disable)
-	for (u32 taken = 0; taken < 2 * PYTHON_FRAMES; taken += PYTHON_STRIDE) {
-		OPAQUE(taken);
-		if (!take_python_steps(place))
-			break;
-	}
+	walk_state(place, state);
+	if (!walk->frame && !walk->is_cut)
+		state = calling_state(place, state);
+	else
+		state = 0;
+	if (state)
+		walk_state(place, state);
 	if (!walk->depth)
 		return 0;
 	st->python_stacks++;

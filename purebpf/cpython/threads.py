@@ -8,7 +8,7 @@ from purebpf.cpython.layout import NONE, Layout
 from purebpf.cpython.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Gil", "Interpreter", "ThreadState", "read_interpreters"]
+__all__ = ["Gil", "Interpreter", "ThreadState", "main_interpreter", "read_interpreters"]
 
 _MOST_INTERPRETERS = 1024
 _MOST_THREADS = 1 << 16
@@ -79,6 +79,15 @@ def read_interpreters(layout: Layout, memory: Memory, runtime: int) -> list[Inte
         gil = _gil(layout, memory, runtime, address)
         interpreters.append(Interpreter(number, threads, gil, address))
     return interpreters
+
+
+def main_interpreter(layout: Layout, memory: Memory, runtime: int) -> int:
+    """The address of the first interpreter that was made, the last one of the list; 0: none yet."""
+    try:
+        first = memory.number(runtime + layout.interpreters)
+    except UnreadableError:
+        return 0
+    return [0, *_linked(memory, first, layout.interpreter_next, _MOST_INTERPRETERS)][-1]
 
 
 def _threads(layout: Layout, memory: Memory, first: int, known: set[int]) -> Iterator[ThreadState]:

@@ -30,7 +30,7 @@ from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["Interpreter", "InterpreterTable"]
 
-_PROCESS = struct.Struct("<QQiIBBBB26HI4xQ")
+_PROCESS = struct.Struct("<QQiIBBBB26H2I2QH6x")
 _POINTER = 8
 _MOST_PROCESSES = 4096  # of the map `pythons`
 _COMPARED = 4
@@ -341,7 +341,10 @@ def _pack(python: PythonProcess, slot: ThreadSlot, identity: int, generation: in
         *(layout.ascii_size, layout.compact_size, layout.string_length, layout.string_state),
         *(layout.bytes_length, layout.bytes_data, layout.thread_interpreter),
         *(layout.gil_size, layout.gil_locked, layout.gil_holder, layout.gil_in_interpreter),
+        layout.threads,
         python.runtime + layout.gil_in_runtime if layout.gil_in_runtime != NONE else 0,
+        python.main_interpreter(),
+        layout.thread_next,
     )
     return _PROCESS.pack(
         *(identity, generation, slot.offset, max(0, slot.inner), slot.inner >= 0),

@@ -19,7 +19,7 @@ from purebpf.cpython.layout import Layout
 from purebpf.cpython.layouts import LAYOUTS
 from purebpf.cpython.memory import MOST_READS, CachedMemory, Memory, UnreadableError
 from purebpf.cpython.runtime_file import CodeRange, RuntimeFile, cold_part, read_runtime_file
-from purebpf.cpython.threads import Interpreter, read_interpreters
+from purebpf.cpython.threads import Interpreter, main_interpreter, read_interpreters
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.symbolize.elf_files import mapped_status, open_mapped
 from purebpf.symbols.elf_image import ElfImage, Segment
@@ -36,6 +36,9 @@ __all__ = ["FileKey", "KnownFiles", "PythonProcess", "PythonReading", "find_pyth
 _MOST_FILES = 8
 """Files of a process that are asked for an interpreter."""
 
+
+_OWN_STATES = (3, 12)
+"""The version from which on a thread is bound to the state that runs, of any interpreter."""
 
 FileKey = tuple[int, int, int, int]
 """Device, inode, size and time of change of a file."""
@@ -130,6 +133,12 @@ class PythonProcess(Closing):
         memory = CachedMemory(self._memory.read, most_reads)
         codes = CodeObjects(self.version, self.layout, memory)
         return PythonReading(read_interpreters(self.layout, memory, self.runtime), memory, codes)
+
+    def main_interpreter(self) -> int:
+        """The address of the interpreter that others may run beside; 0: not known."""
+        if self.version < _OWN_STATES:
+            return 0
+        return main_interpreter(self.layout, Memory(self._memory.read), self.runtime)
 
     def frames(self, reading: PythonReading, thread: int, most: int = MAX_FRAMES) -> PythonStack:
         """The frames of the thread state at an address; `most` of them."""

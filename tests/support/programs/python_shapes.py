@@ -22,7 +22,7 @@ def spin():
         code = frame.f_code
         chain.append(getattr(code, "co_qualname", code.co_name))
         frame = frame.f_back
-    text = ";".join(reversed(chain))
+    text = globals().get("CALLERS", "") + ";".join(reversed(chain))
     if text not in chains:
         chains.add(text)
         with open(os.path.join(FOLDER, "chains-%d" % os.getpid()), "a") as file:
@@ -148,7 +148,12 @@ except ImportError:
 PROGRAM = {WORK + "work()"!r}
 def runs():
     number = interpreters.create()
-    getattr(interpreters, "exec", interpreters.run_string)(number, PROGRAM)
+    frame, callers = sys._getframe(), ""
+    while frame:
+        callers = getattr(frame.f_code, "co_qualname") + ";" + callers
+        frame = frame.f_back
+    program = "CALLERS = %r\\n" % callers + PROGRAM
+    getattr(interpreters, "exec", interpreters.run_string)(number, program)
 for _ in range(2):
     threading.Thread(target=runs, daemon=True).start()
 {_ENDS}""",

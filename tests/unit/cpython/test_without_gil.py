@@ -33,6 +33,10 @@ class _Python:
     def __init__(self, *, free: bool) -> None:
         self.is_free_threaded = free
 
+    def main_interpreter(self) -> int:
+        """Not known."""
+        return 0
+
     def close(self) -> None:
         """Nothing is open."""
 
