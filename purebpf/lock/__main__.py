@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
@@ -14,9 +14,6 @@ from purebpf.lock.request import Options
 
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
-    from purebpf.lock.event import Row, Wait
-    from purebpf.lock.user_event import UserRow, UserWait
-    from purebpf.results.model.intervals import Interval
 
 __all__ = ["build_parser", "main"]
 
@@ -28,59 +25,53 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: EventView, details: LockView) -> int:
-    if options.userspace:
-        return _run_user(options, view, details)
+class _Waits(NamedTuple):
+    """What measures and prints waits: for locks of the kernel, or of programs."""
+
+    session: Callable[[Options, int], Any]
+    text: Callable[..., Printer[Any]]
+    json: Callable[..., Printer[Any]]
+    csv: Callable[..., Printer[Any]]
+    title: str
+
+
+def _waits(*, userspace: bool) -> _Waits:
     # what --help and a misspelt option need not pay for
-    from purebpf.lock.render import Csv, Folded, Json, Text
+    from purebpf.lock.render import Csv, Json, Text, UserCsv, UserJson, UserText
+
+    if userspace:
+        from purebpf.lock.user_session import UserLocks
+
+        return _Waits(UserLocks, UserText, UserJson, UserCsv, "Measuring waits in futex(2)")
     from purebpf.lock.session import Locks
 
-    make, session = event_command.keep(partial(Locks, options))
+    return _Waits(Locks, Text, Json, Csv, "Measuring waits for locks")
+
+
+def _run(options: Options, view: EventView, details: LockView) -> int:
+    from purebpf.lock.render import Folded
+
+    waits = _waits(userspace=options.userspace)
+    make, session = event_command.keep(partial(waits.session, options))
     every = options.interval_s is not None
 
-    def rows() -> Sequence[Row]:
-        return session().rows
+    def rows() -> Sequence[Any]:
+        measured: Sequence[Any] = session().rows
+        return measured
 
-    printers: dict[str, Callable[[], Printer[Wait | Interval[Row]]]] = {
-        "text": lambda: Text(
-            *(rows, options.by),
-            slow=options.slower_ms is not None,
-            every=every,
-            histogram=details.histogram,
-            most=details.most,
-        ),
-        "json": lambda: Json(rows, options.by),
-        "csv": lambda: Csv(rows, every=every),
+    def text() -> Printer[Any]:
+        others = {"others": lambda: session().others} if options.userspace else {}
+        slow = options.slower_ms is not None
+        shown = {"every": every, "histogram": details.histogram, "most": details.most}
+        return waits.text(rows, options.by, slow=slow, **shown, **others)
+
+    printers: dict[str, Callable[[], Printer[Any]]] = {
+        "text": text,
+        "json": lambda: waits.json(rows, options.by),
+        "csv": lambda: waits.csv(rows, every=every),
         "folded": lambda: Folded(rows),
     }
-    printer = printers[view.format]()
-    return event_command.run(make, options, view, printer, "Measuring waits for locks")
-
-
-def _run_user(options: Options, view: EventView, details: LockView) -> int:
-    from purebpf.lock.render import Folded, UserCsv, UserJson, UserText
-    from purebpf.lock.user_session import UserLocks
-
-    make, session = event_command.keep(partial(UserLocks, options))
-    every = options.interval_s is not None
-
-    def rows() -> Sequence[UserRow]:
-        return session().rows
-
-    printers: dict[str, Callable[[], Printer[UserWait | Interval[UserRow]]]] = {
-        "text": lambda: UserText(
-            *(rows, lambda: session().others, options.by),
-            slow=options.slower_ms is not None,
-            every=every,
-            histogram=details.histogram,
-            most=details.most,
-        ),
-        "json": lambda: UserJson(rows, options.by),
-        "csv": lambda: UserCsv(rows, every=every),
-        "folded": lambda: Folded(rows),
-    }
-    printer = printers[view.format]()
-    return event_command.run(make, options, view, printer, "Measuring waits in futex(2)")
+    return event_command.run(make, options, view, printers[view.format](), waits.title)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class UserText(SumText[UserWait, UserRow]):
     empty = "no waits"
 
     def __init__(
-        self, rows: Callable[[], Sequence[UserRow]], others: Others, by: str, **details: Any
+        self, rows: Callable[[], Sequence[UserRow]], by: str, *, others: Others, **details: Any
     ) -> None:
         super().__init__(rows, by, **details)
         self._others = others
