@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// User stacks of the calls that bpf_src/trace.bpf.c traces: it has run before at the same tracepoint,
-// and shares what it keeps of a call. An object of its own, as most traces are without stacks.
+// Stacks of the calls and tracepoints that bpf_src/trace.bpf.c traces. At a call it has run before at the
+// same tracepoint, and shares what it keeps of the call; at a tracepoint it jumps here and is jumped
+// back to. An object of its own, as most traces are without stacks.
 #define PLACES 4 // programs that are preempted at the same time: see take_place()
 #include "trace/records.h"
 #include "places.h"
@@ -21,7 +22,7 @@ struct {
 	__type(value, struct stats);
 } stats SEC(".maps");
 
-SEC("tp_btf/sys_enter")
+SEC("?tp_btf/sys_enter")
 int stack_call(u64 *ctx)
 {
 	struct task_state *state;
@@ -44,6 +45,33 @@ int stack_call(u64 *ctx)
 	}
 	state->call.stack = user_stack_by_ticket(ctx, place, state->call.event.tgid, false);
 	give_back(place);
+	return 0;
+}
+
+SEC("?tracepoint")
+int stack_point(void *ctx)
+{
+	struct point_state *state;
+	u32 zero = 0, place;
+	struct stats *st;
+
+	state = bpf_map_lookup_elem(&points, &zero);
+	st = bpf_map_lookup_elem(&stats, &zero);
+	if (!phase || !state || !st)
+		return 0; // the run has ended
+	__sync_fetch_and_add(&st->stacks, 1);
+	place = take_place();
+	if (place < PLACES) {
+		state->point.kernel_stack = kernel_stack_of(ctx, place);
+		state->point.stack =
+			user_stack_by_ticket(ctx, place, state->point.event.tgid, false);
+		give_back(place);
+	} else {
+		__sync_fetch_and_add(&st->places_taken, 1);
+		state->point.kernel_stack = STACK_LOST;
+		state->point.stack = STACK_LOST;
+	}
+	bpf_tail_call(ctx, &then_point, POINT_SENT);
 	return 0;
 }
 

@@ -43,27 +43,6 @@ struct {
 	__array(values, int(u64 *));
 } then SEC(".maps") = {.values = {[0] = (void *)&send_call}};
 
-// Where the programs of tracepoints go on: send_point().
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(u32));
-} then_point SEC(".maps");
-
-struct point_state {
-	struct point point;
-	u8 record[POINT_ROOM];
-};
-
-// The kernel runs one program of a tracepoint at a time on a CPU.
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct point_state);
-} points SEC(".maps");
-
 struct pt_regs___arguments {
 	unsigned long di, si, dx, r10, r8, r9; // x86-64
 	unsigned long bx, cx, bp;	       // i386: bx, cx, dx, si, di, bp
@@ -281,21 +260,12 @@ int deliver_signal(u64 *ctx)
 	return 0;
 }
 
-// A tracepoint is passed; the program before has put its number and the size of its record.
-SEC("?tracepoint")
-int send_point(void *ctx)
+static __always_inline int send_passed(void *ctx, struct point_state *state)
 {
-	struct point_state *state;
-	u32 zero = 0, tgid, tid;
-	u64 size, slot;
+	u64 size = state->point.size, slot;
 
-	state = bpf_map_lookup_elem(&points, &zero);
-	if (!state || !own_task_wanted(&tgid, &tid))
-		return 0;
-	size = state->point.size;
 	if (size > POINT_ROOM)
 		size = POINT_ROOM;
-	begin_event(&state->point.event, POINT, tgid, tid);
 	state->point.size = size;
 	state->point.lost = lost_calls;
 	if (bpf_probe_read_kernel(state->record, size, ctx))
@@ -309,6 +279,33 @@ int send_point(void *ctx)
 	__sync_fetch_and_add(&lost_calls, 1);
 	__sync_fetch_and_add(&events_full, 1);
 	return 0;
+}
+
+// A tracepoint is passed; the program before has put its number and the size of its record.
+SEC("?tracepoint")
+int send_point(void *ctx)
+{
+	struct point_state *state;
+	u32 zero = 0, tgid, tid;
+
+	state = bpf_map_lookup_elem(&points, &zero);
+	if (!state || !own_task_wanted(&tgid, &tid))
+		return 0;
+	state->point.stack = 0;
+	state->point.kernel_stack = 0;
+	begin_event(&state->point.event, POINT, tgid, tid);
+	bpf_tail_call(ctx, &then_point, POINT_STACKED);
+	return send_passed(ctx, state); // without stacks
+}
+
+SEC("?tracepoint")
+int send_stacked_point(void *ctx)
+{
+	struct point_state *state;
+	u32 zero = 0;
+
+	state = bpf_map_lookup_elem(&points, &zero);
+	return state ? send_passed(ctx, state) : 0;
 }
 
 // Every call that is open, for the end of a run.

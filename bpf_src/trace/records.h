@@ -71,6 +71,16 @@ struct point {
 	u64 lost;   // as in struct call, but with tracepoints
 	u32 number; // among those that are asked for
 	u32 size;
+	u64 stack; // of user space, and of the kernel: bpf_src/call_stacks.bpf.c; 0: not asked for
+	u64 kernel_stack;
+};
+
+// Programs of a tracepoint jump from one to the next, by their numbers in `then_point`.
+enum point_step {
+	POINT_WANTED = 0,  // send_point() asks whether the task is wanted
+	POINT_STACKED = 1, // stack_point() walks stacks, where they are asked for
+	POINT_SENT = 2,	   // send_stacked_point()
+	POINT_STEPS = 3,
 };
 
 struct call *anchor_call; // keep the types in BTF
@@ -82,6 +92,26 @@ struct task_state {
 	struct call call;
 	u8 pieces[CAPTURE_ROOM];
 };
+
+struct point_state {
+	struct point point;
+	u8 record[POINT_ROOM];
+};
+
+// The kernel runs one program of a tracepoint at a time on a CPU.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct point_state);
+} points SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, POINT_STEPS);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} then_point SEC(".maps");
 
 #define SPARE_STATES 64
 #include "task_state.h"

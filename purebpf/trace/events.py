@@ -81,6 +81,8 @@ class Passed(NamedTuple):
         name: `sched:sched_switch`.
         arguments: its fields as text, by name.
         values: as numbers and strings, by name.
+        stack: the functions that it was passed in, innermost first: those of the kernel, then those
+            of the program; None: not asked for.
     """
 
     time_ns: int
@@ -88,6 +90,7 @@ class Passed(NamedTuple):
     name: str
     arguments: dict[str, str]
     values: dict[str, Value]
+    stack: tuple[str, ...] | None = None
 
 
 class Lost(NamedTuple):

@@ -120,8 +120,9 @@ def build_parser() -> argparse.ArgumentParser:
     event_command.add_columns(output)
     output.add_argument(
         "--call-graph", choices=("auto", "tables", "deep", "copy", "fp"), default="",
-        help="the user stack of each call: walked by unwind tables, in deep ones from copies, all "
-        "copied, or by frame pointers; auto: tables, or fp where this kernel or CPU cannot",
+        help="the stack of each call or tracepoint: walked by unwind tables, in deep ones from "
+        "copies, all copied, or by frame pointers; auto: tables, or fp where this kernel or CPU "
+        "cannot",
     )  # fmt: skip
     return made
 

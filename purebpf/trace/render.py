@@ -51,7 +51,7 @@ def _call(call: Call, prefix: str) -> str:
 
 
 def _stack(event: Event) -> tuple[str, ...]:
-    return (event.stack or ()) if isinstance(event, Call) else ()
+    return (event.stack or ()) if isinstance(event, Call | Passed) else ()
 
 
 class TextPrinter(TaskLines[Event]):
@@ -109,6 +109,6 @@ class JsonPrinter(JsonLines[Event]):
         what = {Call: "call", Passed: "tracepoint", Signalled: "signal", Ended: "exit"}[type(event)]
         if isinstance(event, Call):
             fields["errno"] = errno_name(event.errno) if event.errno else None
-            if event.stack is None:
-                del fields["stack"]
+        if isinstance(event, Call | Passed) and event.stack is None:
+            del fields["stack"]
         return event_document(what, time_ns, {**task._asdict(), **fields})

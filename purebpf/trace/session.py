@@ -25,7 +25,12 @@ from purebpf.trace.request import Options
 from purebpf.trace.results import show_result
 from purebpf.trace.selection import select, split
 from purebpf.trace.structs import show_siginfo
-from purebpf.trace.tracepoint_programs import Tracepoint, attach_tracepoints, read
+from purebpf.trace.tracepoint_programs import (
+    Tracepoint,
+    attach_tracepoints,
+    read,
+    start_tracepoints,
+)
 from purebpf.trace.view import View, pieces
 
 if TYPE_CHECKING:
@@ -76,18 +81,25 @@ class Traces(EventSession[Event]):
         self._left = options.most_events
         self._before: list[Event] = []
         self._tracepoints: tuple[Tracepoint, ...] = ()
+        self._has_calls = True
         self._stacks: StackNames | None = None
 
     def begin(self, owned: ExitStack) -> None:
-        """Walk stacks, if they are asked for."""
+        """Walk stacks, if they are asked for, and begin with tracepoints."""
         options = self._options
         if options.call_graph:
             from purebpf.trace.stacks import StackNames  # most traces have no stacks
 
             pids = with_descendants(options.pids) if options.tree else options.pids
             self._stacks = owned.enter_context(
-                StackNames(self.stream.object, options.call_graph, pids, self._command_pid)
+                StackNames(
+                    *(self.stream.object, options.call_graph, pids, self._command_pid),
+                    calls=self._has_calls,
+                    points=bool(self._tracepoints),
+                )
             )
+        if self._tracepoints:
+            start_tracepoints(self.stream.object)
 
     def sources(self) -> Collection[int]:
         """The rings of stacks."""
@@ -98,7 +110,7 @@ class Traces(EventSession[Event]):
         options, machine = self._options, self._machine
         names, points = split(options.events)
         self._tracepoints = read(points)
-        has_calls = bool(names) or not points
+        has_calls = self._has_calls = bool(names) or not points
         tables = [syscalls.table(abi) for abi in (machine.native, machine.compat, machine.x32)]
         known = {name for table in tables for name in table.values()}
         wanted = select(names, known) if has_calls else set()
@@ -116,7 +128,11 @@ class Traces(EventSession[Event]):
                 "end_task",
                 *(("deliver_signal",) if whole else ()),
             ),
-            others=("send_call", "list_calls", *(("send_point",) if points else ())),
+            others=(
+                *("send_call", "list_calls"),
+                *(("send_point",) if points else ()),
+                *(("send_stacked_point",) if points and options.call_graph else ()),
+            ),
             settings={
                 "command_tgid": self._command_pid,
                 "exec_numbers": execs,
@@ -199,7 +215,9 @@ class Traces(EventSession[Event]):
             return Ended(time_ns, task, status, name, bool(fields.code & 0x80))
         if record.kind != _SIGNAL:
             self._before += self._lost_until(fields.lost)
-            return self._passed(time_ns, task, self._tracepoints[fields.number], record.tail)
+            passed = self._passed(time_ns, task, self._tracepoints[fields.number], record.tail)
+            stack = self._stacks.name_point(fields) if self._stacks else None
+            return passed._replace(stack=stack)
         info = show_siginfo(fields.number, fields.code, fields.error, tuple(fields.fields))
         return Signalled(time_ns, task, signal_name(fields.number), info)
 

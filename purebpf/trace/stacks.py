@@ -1,4 +1,4 @@
-"""Names of the user stacks that calls began with."""
+"""Names of the stacks that calls began with, and that tracepoints were passed with."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from purebpf.measure.user_stack_session import StackFeed
 from purebpf.results import Cause, count_cause
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.model.spelling import spell_location
+from purebpf.symbols.frame import is_of_tracepoint
 
 if TYPE_CHECKING:
     from purebpf.kernel.load.object import Object
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["LOST", "StackNames"]
 
 LOST = "[lost stack]"
-_SHARED = ("tasks", "tasks_by_address", "events")
+_SHARED = ("tasks", "tasks_by_address", "events", "points", "then_point")
 _FIRST = 16
 """FIRST_STACK of bpf_src/include/stacks.h."""
 _NONE = 0
@@ -64,19 +65,27 @@ class StackNames(Closing):
         call_graph: how stacks are walked.
         pids: the processes to know at the start; empty for all.
         command_pid: a child that waits to execute a command.
+        calls, points: are there system calls, and tracepoints?
 
     Raises:
         KernelError, NotSupportedError: as `StackTracer` and `Followed`; nothing stays open.
     """
 
-    def __init__(
-        self, tracer: Object, call_graph: str, pids: Collection[int], command_pid: int
+    def __init__(  # noqa: PLR0913
+        self,
+        tracer: Object,
+        call_graph: str,
+        pids: Collection[int],
+        command_pid: int,
+        *,
+        calls: bool = True,
+        points: bool = False,
     ) -> None:
         shared = {name: tracer.maps[name] for name in _SHARED if name in tracer.maps}
         with ExitStack() as stack:
             self._tracer = stack.enter_context(
                 CallStacks(
-                    call_stacks_request(call_graph, shared),
+                    call_stacks_request(call_graph, shared, calls=calls, points=points),
                     TaskFilter(),
                     self._earlier,
                 )
@@ -94,6 +103,7 @@ class StackNames(Closing):
             self._owned = stack.pop_all()
         self._forgotten = 0
         self._named = lru_cache(_KEPT)(self._name)
+        self._named_kernel = lru_cache(_KEPT)(self._name_kernel)
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
         return self._followed.spaces.earlier(pid, time_ns)
@@ -117,8 +127,28 @@ class StackNames(Closing):
 
         That of the command's own execve is this program's, and is left out.
         """
-        number = call.stack
-        if number == _NONE or call.is_awaited:
+        if call.is_awaited:
+            return ()
+        return self._name_user(call.stack, call.event.tgid, call.caller)
+
+    def name_point(self, point: Any) -> tuple[str, ...]:
+        """The functions of the kernel, then of the program, that a `struct point` was passed in."""
+        event = point.event
+        kernel = self._named_kernel(point.kernel_stack)
+        return (*kernel, *self._name_user(point.stack, event.tgid, event.comm))
+
+    def _name_kernel(self, number: int) -> tuple[str, ...]:
+        if number == _NONE:
+            return ()
+        addresses = self._tracer.kernel_stack(number) if number >= _FIRST else None
+        if addresses is None:
+            self._forgotten += number >= _FIRST
+            return (LOST,)
+        places = self._symbolizer.kernel_stack(addresses)
+        return tuple(spell_location(place) for place in places if not is_of_tracepoint(place))
+
+    def _name_user(self, number: int, pid: int, comm: str) -> tuple[str, ...]:
+        if number == _NONE:
             return ()
         if number < _FIRST:
             return (LOST,)
@@ -129,8 +159,7 @@ class StackNames(Closing):
         if trace is None:
             self._forgotten += 1
             return (LOST,)
-        pid: int = call.event.tgid
-        return self._named(trace, pid, call.caller, self._followed.spaces.version(pid))
+        return self._named(trace, pid, comm, self._followed.spaces.version(pid))
 
     def _name(self, trace: Trace, pid: int, comm: str, version: int) -> tuple[str, ...]:
         del version  # of what is mapped: another one, other names

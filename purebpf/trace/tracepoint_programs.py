@@ -22,9 +22,11 @@ from purebpf.trace.tracepoint_format import Field, fields_of
 if TYPE_CHECKING:
     from purebpf.kernel.load.object import Object
 
-__all__ = ["Tracepoint", "attach_tracepoints", "find", "read"]
+__all__ = ["Tracepoint", "attach_tracepoints", "find", "read", "start_tracepoints"]
 
 _MAPS = ("points", "then_point")
+_STEPS = {2: "send_stacked_point", 0: "send_point"}
+"""enum point_step of bpf_src/trace/records.h: between them, the program that walks stacks."""
 _SHORTEST = 8
 """Bytes of a record without fields: what all have."""
 _WITHOUT_PROGRAMS = ("ftrace", "syscalls")
@@ -90,15 +92,17 @@ def read(words: Iterable[str]) -> tuple[Tracepoint, ...]:
 def attach_tracepoints(
     tracer: Object, tracepoints: Sequence[Tracepoint]
 ) -> AbstractContextManager[Any]:
-    """Write, load and attach the programs; they run as long as the result is open.
+    """Write, load and attach the programs, which send nothing until `start_tracepoints()`.
+
+    They run as long as the result is open.
 
     Args:
-        tracer: bpf_src/trace.bpf.c, with its program `send_point`.
+        tracer: bpf_src/trace.bpf.c, with its programs `send_point` and, where stacks are asked for,
+            `send_stacked_point`.
         tracepoints: they have numbers in this order.
     """
     with ExitStack() as stack:
         if tracepoints:
-            tracer.maps["then_point"][0] = tracer.programs["send_point"]
             offsets = member_offsets(tracer, "point")
             programs = [_program(*numbered, offsets) for numbered in enumerate(tracepoints)]
             specs = [map_spec(tracer, name) for name in _MAPS]
@@ -107,6 +111,13 @@ def attach_tracepoints(
             for program in programs:
                 stack.enter_context(made.programs[program.name].attach())
         return stack.pop_all()
+
+
+def start_tracepoints(tracer: Object) -> None:
+    """Let the programs of tracepoints send records: once stacks are walked, if they are."""
+    for step, name in _STEPS.items():
+        if name in tracer.programs:
+            tracer.maps["then_point"][step] = tracer.programs[name]
 
 
 def _program(number: int, tracepoint: Tracepoint, offsets: Mapping[str, int]) -> asm.Program:

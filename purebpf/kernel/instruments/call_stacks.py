@@ -1,10 +1,10 @@
-"""`CallStacks`: the program of bpf_src/call_stacks.bpf.c, which adds stacks to traced calls."""
+"""`CallStacks`: bpf_src/call_stacks.bpf.c, which adds stacks to traced calls and tracepoints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from purebpf.kernel.instruments import stack_maps
 from purebpf.kernel.instruments.stack_tracer import StackRequest, StackTracer
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CallStacks", "call_stacks_request"]
 
-_PROGRAM = "stack_call"
+_AT_CALLS, _AT_POINTS = "stack_call", "stack_point"
+_JUMPS = "then_point"
+_STEP = 1
+"""POINT_STACKED of bpf_src/trace/records.h."""
 _STACKS = 16384
 _UNASKED = 16384
 _COPIES, _PAGES = 1000, 512
@@ -26,7 +29,7 @@ _COPIES, _PAGES = 1000, 512
 
 
 class CallStacks(StackTracer):
-    """Walks the stack of each traced call, from `start()` to `stop()`.
+    """Walks the stack of each traced call or tracepoint, from `start()` to `stop()`.
 
     The programs that trace calls are attached before it: at a tracepoint, programs run in the order
     in which they were attached. Stacks are asked for one by one, and forgotten after a while, so
@@ -57,14 +60,30 @@ class CallStacks(StackTracer):
         return None if stack is None else stack_maps.trace(stack)
 
     def attach(self, links: ExitStack) -> None:
-        """Attach to the start of system calls."""
-        links.enter_context(self._object.programs[_PROGRAM].attach())
+        """Attach to the start of system calls; programs of tracepoints jump to theirs."""
+        programs = self._object.programs
+        if _AT_CALLS in programs:
+            links.enter_context(programs[_AT_CALLS].attach())
+        if _AT_POINTS in programs:
+            self.maps[_JUMPS][_STEP] = programs[_AT_POINTS]
+
+    def kernel_stack(self, number: int) -> Sequence[int] | None:
+        """The addresses of a kernel stack, the innermost first; None: it was forgotten.
+
+        Raises:
+            KernelError: the map could not be read.
+        """
+        stack: Any = self.maps["stacks"].get(number)
+        return None if stack is None else tuple(stack.addresses[: stack.depth])
 
 
-def call_stacks_request(call_graph: str, shared: Mapping[str, Map]) -> StackRequest:
-    """How stacks are walked, with the maps of the programs that trace calls."""
+def call_stacks_request(
+    call_graph: str, shared: Mapping[str, Map], *, calls: bool = True, points: bool = False
+) -> StackRequest:
+    """How stacks of calls and tracepoints are walked, with the maps of the programs that trace."""
+    programs = (*((_AT_CALLS,) if calls else ()), *((_AT_POINTS,) if points else ()))
     return StackRequest(
-        *("call_stacks", (_PROGRAM,), {"python": True}, {"stacks": _STACKS}, call_graph),
+        *("call_stacks", programs, {"python": True}, {"stacks": _STACKS}, call_graph),
         copies=_COPIES,
         pages=_PAGES,
         shared=shared,

@@ -80,6 +80,70 @@ def test_frame_pointers_give_what_they_can(program: Path) -> None:
     assert all(stacks)
 
 
+SIGNALLING = """
+#include <signal.h>
+
+__attribute__((noinline)) void innermost(void)
+{
+	raise(SIGUSR1);
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) void middle(int turns)
+{
+	for (int turn = 0; turn < turns; turn++)
+		innermost();
+	__asm__ volatile("");
+}
+
+int main(void)
+{
+	signal(SIGUSR1, SIG_IGN);
+	middle(101);
+	return 0;
+}
+"""
+
+
+@pytest.mark.needs("gcc", "x86_64", "task_pt_regs")
+def test_each_tracepoint_has_the_stacks_it_was_passed_in(tmp_path: Path) -> None:
+    """Of the kernel, then of the program, with and without calls beside it."""
+    (tmp_path / "signals.c").write_text(SIGNALLING)
+    program = tmp_path / "signals"
+    words = ("gcc", "-O2", "-fomit-frame-pointer", "-o", program, tmp_path / "signals.c")
+    subprocess.run(words, check=True)
+    for events in ("signal:signal_generate", "signal:signal_generate,tgkill"):
+        result = run(
+            *("trace", "--format", "json", "--call-graph", "auto", "-e", events, "--", str(program))
+        )
+        *shown, loss = map(json.loads, result.stdout.splitlines())
+        generated = [event for event in shown if event.get("values", {}).get("sig") == 10]
+        stacks = [[re.split("[+ ]", frame)[0] for frame in at["stack"]] for at in generated]
+        assert len(stacks) == 101
+        first = stacks[-1]
+        kernel = [at for at in generated[-1]["stack"] if at.endswith("[kernel]")]
+        assert first[len(kernel) - 1].startswith("entry_SYSCALL_64"), first
+        assert any("send_signal" in name for name in first[: len(kernel)]), first
+        named = ["innermost", "middle", "main"]
+        whole = [stack for stack in stacks if [name for name in stack if name in named] == named]
+        lost = loss["loss"]["copies_lost"] + loss["loss"]["places_taken"]
+        assert len(whole) + lost >= 101, stacks
+        calls = [event for event in shown if event["event"] == "call"]
+        assert len(calls) == (101 if "tgkill" in events else 0)
+        assert all(call["stack"] for call in calls)
+
+
+def test_a_thread_of_the_kernel_has_a_stack_of_the_kernel() -> None:
+    result = run("trace", "--format", "json", "--call-graph", "fp", "-e", "sched:sched_switch", "1")
+    *shown, _ = map(json.loads, result.stdout.splitlines())
+    threads = [at for at in shown if at.get("values", {}).get("prev_comm", "").startswith("rcu")]
+    assert threads, "RCU did nothing for a second"
+    for event in threads:
+        assert event["stack"], event
+        assert all(frame.endswith("]") for frame in event["stack"]), event
+        assert any(frame.startswith("ret_from_fork") for frame in event["stack"]), event
+
+
 def test_a_stack_names_functions_of_python() -> None:
     code = """
 import os, time
