@@ -28,6 +28,7 @@ examples:
   purebpf stat -A 5              each CPU; --per-thread: each thread
   purebpf stat --for-each-cgroup 'system.slice/*' 5
   purebpf stat -b 42,43 5        while BPF programs 42 and 43 run, each
+  purebpf stat --shared -p 185 -i 1   with counters that other sessions use, too
   purebpf stat -e page-faults,sched:sched_switch -- make
   purebpf stat -e '{cycles,instructions}:u' -- make    a group: counted together
   purebpf stat --format csv -I 100 -o counts.csv -p 185 60
@@ -72,6 +73,23 @@ def parse(argv: Sequence[str]) -> tuple[Options, EventView, Repeats]:
             "-b excludes -p, -t, --comm, -G, --container and --for-each-cgroup",
         ),
         (parsed.bpf_programs and parsed.by, "-b excludes -A and --per-thread"),
+        (
+            parsed.shared
+            and (parsed.tree or parsed.cgroup or parsed.for_each_cgroup or parsed.bpf_programs),
+            "--shared excludes --tree, -G, --container, --for-each-cgroup and -b",
+        ),
+        (
+            parsed.shared and parsed.by == "cpu" and (parsed.pids or parsed.tids),
+            "--shared -A is of all tasks: it excludes -p, -t and --comm",
+        ),
+        (
+            parsed.shared and parsed.cpus and (parsed.pids or parsed.tids),
+            "--shared -C is of all tasks: it excludes -p, -t and --comm",
+        ),
+        (
+            parsed.shared and parsed.command and not parsed.all_cpus,
+            "--shared does not follow children: count all tasks while the command runs, with -a",
+        ),
         (parsed.all_cpus and not parsed.command, "-a needs a command; without one it is the rule"),
     ):
         if wrong:
@@ -130,6 +148,14 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-b", "--bpf-prog"), dest="bpf_programs", metavar="ID,...", type=_program_ids, default=(),
         help="BPF programs: what happens while they run, for each alone",
+    )  # fmt: skip
+    group.add_argument(
+        *("--shared", "--bpf-counters"), dest="shared", action="store_true",
+        help="one set of counters for all sessions that count these events",
+    )  # fmt: skip
+    group.add_argument(
+        *("--bpffs",), metavar="DIR", default="",
+        help="where --shared finds them: a bpf file system (default: /sys/fs/bpf)",
     )  # fmt: skip
     group.add_argument(
         *("--no-inherit",), dest="inherit", action="store_false",

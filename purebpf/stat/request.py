@@ -24,8 +24,10 @@ class Options(NamedTuple):
     children of a command. `all_cpus`: all tasks count for as long as the command runs.
     `for_each_cgroup`: each cgroup v2 counts alone, with those below it, that has a path below the
     mount that fits one of these patterns. `bpf_programs`: what counts is what happens while the BPF
-    programs of these IDs run, each alone. `interval_s` None: one result, at the end. `duration_s`
-    None: until a signal, or until `command` or all of `pids` end.
+    programs of these IDs run, each alone. `shared`: the counters are one set of each CPU for all
+    sessions that ask for the same events, in the same groups; `bpffs` is where they find one
+    another. `interval_s` None: one result, at the end. `duration_s` None: until a
+    signal, or until `command` or all of `pids` end.
     """
 
     groups: Groups = ()
@@ -37,6 +39,8 @@ class Options(NamedTuple):
     all_cpus: bool = False
     for_each_cgroup: tuple[str, ...] = ()
     bpf_programs: tuple[int, ...] = ()
+    shared: bool = False
+    bpffs: str = ""
     by: str = ""
     inherit: bool = True
     duration_s: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from purebpf.closable import Closing
 from purebpf.kernel.host import cpus
@@ -17,10 +17,13 @@ from purebpf.measure.wait import RunClock
 from purebpf.results.model.spelling import count_text
 from purebpf.stat.cgroups import cgroup_name, cgroup_places
 from purebpf.stat.counts import Part, Result, add_up, losses
-from purebpf.stat.opening import open_counters
+from purebpf.stat.opening import OpenCounter, Opened, open_counters
 from purebpf.stat.programs import RUNS, ProgramCounts, Times
 from purebpf.stat.request import Options
 from purebpf.syscall import proc
+
+if TYPE_CHECKING:
+    from purebpf.stat.shared import SharedCounter
 
 __all__ = ["Counter"]
 
@@ -47,28 +50,19 @@ class Counter(Closing):
         self._clock = RunClock(options.duration_s, options.interval_s)
         self._owned = ExitStack()
         self._programs: ProgramCounts | None = None
+        self._shared: SharedCounter | None = None
+        self._counters: tuple[OpenCounter, ...] = ()
 
     def __enter__(self) -> Self:
         options = self._options
         self._inheritance = self._who_inherits()
         raise_open_files()
-        with needing("CAP_PERFMON"), ExitStack() as stack:
-            self._opened = open_counters(
-                options.groups,
-                self._places(),
-                stack,
-                of_tasks=options.is_of_tasks,
-                fields={
-                    **self._inheritance,
-                    "enable_on_exec": int(bool(self._command_pid)),
-                },
-            )
-            self._counters = self._opened.counters
-            if options.bpf_programs:
-                self._programs = ProgramCounts(options.bpf_programs, self._counters, stack)
-                self._rows = self._programs.rows()
+        needed = ("CAP_PERFMON", "CAP_BPF", "CAP_SYS_ADMIN") if options.shared else ("CAP_PERFMON",)
+        with needing(*needed), ExitStack() as stack:
+            if options.shared:
+                self._join(stack)
             else:
-                self._rows = [(one.number, self._key(one.place)) for one in self._counters]
+                self._open(stack)
             self._before = [(0, 0, 0)] * len(self._rows)
             self._ends = stack.enter_context(TargetEnds(options.pids))
             if not options.command:
@@ -76,10 +70,47 @@ class Counter(Closing):
             self._owned = stack.pop_all()
         return self
 
+    def _open(self, stack: ExitStack) -> None:
+        """Open counters of its own."""
+        options = self._options
+        self._opened = open_counters(
+            options.groups,
+            self._places(),
+            stack,
+            of_tasks=options.is_of_tasks,
+            fields={**self._inheritance, "enable_on_exec": int(bool(self._command_pid))},
+        )
+        self._counters = self._opened.counters
+        if options.bpf_programs:
+            self._programs = ProgramCounts(options.bpf_programs, self._counters, stack)
+            self._rows = self._programs.rows()
+        else:
+            self._rows = [(one.number, self._key(one.place)) for one in self._counters]
+
+    def _join(self, stack: ExitStack) -> None:
+        """Take part in counters that sessions share; they count processes whole."""
+        from purebpf.stat.shared import SharedCounter  # most runs count alone
+
+        options = self._options
+        where = self._places()
+        if options.pids and options.by != "thread":
+            where = [EventPlace(pid, -1) for pid in options.pids]
+        self._shared = SharedCounter(
+            options.groups,
+            where,
+            [self._key(place) for place in where],
+            threads=bool(options.tids) or options.by == "thread",
+            bpffs=options.bpffs,
+            stack=stack,
+        )
+        self._opened = Opened(self._shared.events, (), 0, self._shared.notes)
+        self._counters = ()
+        self._rows = self._shared.rows()
+
     def _who_inherits(self) -> dict[str, int]:
         """Threads of processes; of a command, and with `tree`, children, too; not of threads."""
         options = self._options
-        if not options.inherit or not options.is_of_tasks or options.tids:
+        if not options.inherit or not options.is_of_tasks or options.tids or options.shared:
             return {}
         if options.pids and not options.tree:
             return inherited_by_threads()
@@ -92,6 +123,8 @@ class Counter(Closing):
                     opened.counter.enable(group=True)
         if self._programs is not None:
             self._programs.start()
+        if self._shared is not None:
+            self._shared.start()
         self._has_begun = True
         self._clock.start()
 
@@ -141,10 +174,10 @@ class Counter(Closing):
             since = (times[0] - before[0], times[1] - before[1], times[2] - before[2])
             parts.append(Part(*row, *since))
         self._before = now
-        programs = self._programs
-        events = (*((RUNS,) if programs else ()), *self._opened.events)
+        source = self._programs or self._shared
+        events = (*((RUNS,) if self._programs else ()), *self._opened.events)
         counts = tuple(add_up(events, dict.fromkeys(key for _, key in self._rows), parts))
-        lost = losses(counts, programs.causes() if programs else ())
+        lost = losses(counts, source.causes() if source else ())
         return Result(counts, elapsed_s, time_s, lost, self._notes())
 
     def stop(self) -> Result:
@@ -162,8 +195,9 @@ class Counter(Closing):
             return self.interval()
 
     def _read(self) -> list[Times]:
-        if self._programs is not None:
-            return self._programs.read()
+        source = self._programs or self._shared
+        if source is not None:
+            return source.read()
         readings = [opened.counter.read() for opened in self._counters]
         return [(one.value, one.time_enabled_ns, one.time_running_ns) for one in readings]
 

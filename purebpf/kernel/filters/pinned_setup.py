@@ -8,7 +8,6 @@ gets its mode: what a killed `pin` has left is a slot with a fault, which the ne
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,8 +26,8 @@ from purebpf.kernel.filters.pinned_slots import (
     find_faults,
     numbers,
 )
+from purebpf.kernel.host.root_folders import lock_folder, reach_bpffs
 from purebpf.syscall import bpf
-from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.folder import Folder, explain_distrust
 
 __all__ = ["pin", "tells_ancestors", "unpin"]
@@ -58,7 +57,7 @@ def pin(uid: int, count: int, bpffs: str = BPFFS) -> str:
         VerifierError: this kernel does not take the program.
     """
     with _by_root(bpffs), ExitStack() as held, ExitStack() as undo:
-        root = held.enter_context(_reach_bpffs(bpffs))
+        root = held.enter_context(reach_bpffs(bpffs))
         if root.mode & _PASS != _PASS:  # users pass, and see nothing
             root.change(mode=root.mode | _PASS)
         place = root
@@ -67,7 +66,7 @@ def pin(uid: int, count: int, bpffs: str = BPFFS) -> str:
             place = held.enter_context(above.make(name, FOLDER_MODE))
             if is_new:
                 undo.callback(_remove_empty, above, name)
-        held.enter_context(_lock(place))
+        held.enter_context(lock_folder(place))
         folder = held.enter_context(_make_user_folder(place, uid, undo))
         for number in sorted({*range(count), *numbers(folder)}):
             _pin_slot(folder, number, uid, undo)
@@ -145,7 +144,7 @@ def unpin(uid: int, bpffs: str = BPFFS) -> int:
             if error.errno == errno.ENOENT:
                 return 0
             raise
-        held.enter_context(_lock(filters))
+        held.enter_context(lock_folder(filters))
         if _is_missing(filters, name):
             return 0
         count = _count(filters, name)
@@ -168,20 +167,6 @@ def _count(filters: Folder, name: str) -> int:
         return 0
 
 
-def _reach_bpffs(bpffs: str) -> Folder:
-    """The root of a bpf file system that no other user can replace.
-
-    Raises:
-        KernelError: EINVAL, it is another file system; as `Folder.reach`.
-    """
-    root = Folder.reach(bpffs)
-    if root.is_bpf:
-        return root
-    root.close()
-    why = f"{bpffs} is not a bpf file system"
-    raise KernelError("pin", errno.EINVAL, why=why, fix=f"mount -t bpf -o mode=0700 bpf {bpffs}")
-
-
 def _is_missing(folder: Folder, name: str) -> bool:
     node = folder.find(name)
     if node is not None:
@@ -198,19 +183,6 @@ def _remove_empty(folder: Folder, name: str) -> None:
     """Remove it, unless it is of other users or tools, too."""
     with suppress(KernelError):
         folder.remove_empty(name)
-
-
-@contextmanager
-def _lock(folder: Folder) -> Iterator[None]:
-    """Let one process at a time pin or unpin. Only root can open this folder, and so lock it."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    try:
-        opened = Descriptor(os.open(".", flags, dir_fd=folder.fileno()))
-    except OSError as error:
-        raise KernelError("open", error.errno or 0, folder.path) from None
-    with opened:
-        fcntl.flock(opened.fileno(), fcntl.LOCK_EX)
-        yield
 
 
 @contextmanager
