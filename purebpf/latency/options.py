@@ -155,7 +155,7 @@ def _add_calls(group: argparse._ArgumentGroup) -> None:
 def _add_tables(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
-        help="a table for each such time",
+        help="print a table at this interval",
     )  # fmt: skip
     group.add_argument(
         "--by", metavar="KEY", type=_grouping, default="",

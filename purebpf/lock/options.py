@@ -89,7 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
     output = event_command.add_output(made, FORMATS)
     output.add_argument(
         *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
-        help="a table for each such time",
+        help="print a table at this interval",
     )  # fmt: skip
     output.add_argument(
         "--by", choices=GROUPINGS, default="", help="a row for each (default: caller)"

@@ -181,7 +181,12 @@ class _Opener:
     ) -> PerfEvent:
         """Open it, for user space alone where the whole is refused and the threads are ours."""
         attr = {name: value for name, value in choice.attr.items() if name not in _RATES}
-        attr |= {"disabled": 1, **self._fields}
+        if leader is None:
+            attr |= {"disabled": 1, **self._fields}
+        else:
+            # It follows its leader. An event of another unit, enabled behind its leader, never
+            # ran on Linux 6.18: ctx_resched() looks at that unit alone.
+            attr |= {name: on for name, on in self._fields.items() if name != "enable_on_exec"}
         if number in self._user_only:
             attr |= {"exclude_kernel": 1, "exclude_hv": 1}
         where = {"pid": place.pid, "cpu": place.cpu, "cgroup": place.cgroup, "group": leader}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import resource
 import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -372,3 +374,16 @@ def test_a_user_may_not_count_everything():
     kind, text = as_user(65534, lambda: Counter(Options((("page-faults",),))).__enter__())
     assert kind == "RefusedError"
     assert "CAP_PERFMON" in text
+
+
+def test_every_event_of_a_group_runs_with_its_leader():
+    """Also one of another unit than the leader's: a clock is not of that of the other events."""
+    groups = (("cpu-clock", "page-faults", "context-switches"),)
+    for options in (Options(groups), Options(groups, pids=(os.getpid(),))):
+        with Counter(options) as counter:
+            time.sleep(0.1)
+            with mmap.mmap(-1, mmap.PAGESIZE) as memory:
+                memory[0] = 1
+            counts = counter.stop().counts
+        assert [count.uncounted for count in counts] == [0, 0, 0], counts
+        assert all(count.counted for count in counts), counts

@@ -46,4 +46,7 @@ def test_most_waits_with_others_behind_them_are_a_convoy(
 def test_a_convoy_is_said_below_its_row() -> None:
     _, line = UserText(lambda: (ROW,), "caller", others=dict).row_lines(ROW)
     assert line.strip() == "convoy: 98 % of the waits ended while up to 4 others waited on"
-    assert len(list(UserText(lambda: (), "caller", others=dict).row_lines(ROW._replace(waits=999)))) == 1
+    assert (
+        len(list(UserText(lambda: (), "caller", others=dict).row_lines(ROW._replace(waits=999))))
+        == 1
+    )
