@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 
 from purebpf.trace import sockets, structs
-from purebpf.trace.constants import flag_names
+from purebpf.trace.constants import enum_name, flag_names
 from purebpf.trace.kinds import Kind
 from purebpf.trace.quoting import quote
 from purebpf.trace.special import pointer
@@ -140,7 +140,7 @@ def message(view: View, index: int, kind: Kind) -> str:
     )
     address = view.piece(index, 1, end=at_end)
     shown_name = pointer(name)
-    if name and address is not None:
+    if name and address:
         shown_name = sockets.address(address, name_size)
     parts = vector(view, index, kind, 3, first=4) if array else "NULL"
     shown = [
@@ -148,9 +148,46 @@ def message(view: View, index: int, kind: Kind) -> str:
         f"msg_iovlen={count}",
     ]  # fmt: skip
     if control_size:
-        shown.append(f"msg_control={pointer(control)}")
+        written = view.piece(index, 2, end=at_end) if control else None
+        shown.append(f"msg_control={_control(written, control_size) or pointer(control)}")
     shown += [f"msg_controllen={control_size}", f"msg_flags={flag_names('msg', flags)}"]
     return f"{{{', '.join(shown)}}}"
+
+
+_HEADER = struct.Struct("<Qii")
+"""struct cmsghdr of include/linux/socket.h."""
+_RIGHTS, _CREDENTIALS = 1, 2
+_SCM = {_RIGHTS: "SCM_RIGHTS", _CREDENTIALS: "SCM_CREDENTIALS", 29: "SO_TIMESTAMP_OLD",
+        35: "SO_TIMESTAMPNS_OLD"}  # fmt: skip
+
+
+def _control(data: bytes | None, size: int) -> str:
+    """Messages beside the data: descriptors and credentials; "" where there are none."""
+    data = (data or b"")[:size]  # of a long one, what there was room for
+    shown, at = [], 0
+    while at + _HEADER.size <= len(data):
+        length, level, kind = _HEADER.unpack_from(data, at)
+        if length < _HEADER.size:
+            break
+        shown.append(_control_message(length, level, kind, data[at + _HEADER.size : at + length]))
+        at += -(-length // 8) * 8
+    more = ["..."] if shown and len(data) < size else []
+    return f"[{', '.join(shown + more)}]" if shown else ""
+
+
+def _control_message(length: int, level: int, kind: int, data: bytes) -> str:
+    is_of_socket = level == 1  # SOL_SOCKET
+    name = _SCM.get(kind, f"{kind:#x}") if is_of_socket else f"{kind:#x}"
+    shown = f"cmsg_len={length}, cmsg_level={enum_name('sol', level)}, cmsg_type={name}"
+    if len(data) < length - _HEADER.size or not is_of_socket:
+        return f"{{{shown}}}"
+    if kind == _RIGHTS:
+        fds = ", ".join(str(fd) for (fd,) in struct.iter_unpack("<i", data[: len(data) // 4 * 4]))
+        shown += f", cmsg_data=[{fds}]"
+    elif kind == _CREDENTIALS and len(data) >= 12:  # noqa: PLR2004 - struct ucred
+        pid, uid, gid = struct.unpack_from("<iII", data)
+        shown += f", cmsg_data={{pid={pid}, uid={uid}, gid={gid}}}"
+    return f"{{{shown}}}"
 
 
 def strings(view: View, index: int, _: Kind) -> str:

@@ -378,6 +378,10 @@ static void sockets(void)
 	struct sockaddr_storage any;
 	struct iovec parts[2] = {{"message ", 8}, {"of two", 6}}, into[1] = {{buffer, 100}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2}, got = {.msg_iov = into, .msg_iovlen = 1};
+	union {
+		struct cmsghdr header;
+		char room[64];
+	} rights = {0};
 	socklen_t size = sizeof(any);
 	int pair[2], fd, one = 1;
 
@@ -388,6 +392,16 @@ static void sockets(void)
 	C(sendmsg, pair[0], &message, 0);
 	C(recvmsg, pair[1], &got, MSG_DONTWAIT);
 	C(recvmsg, pair[1], &got, MSG_DONTWAIT);
+	rights.header.cmsg_len = CMSG_LEN(2 * sizeof(int));
+	rights.header.cmsg_level = SOL_SOCKET;
+	rights.header.cmsg_type = SCM_RIGHTS;
+	memcpy(CMSG_DATA(&rights.header), pair, sizeof(pair));
+	message.msg_control = &rights;
+	message.msg_controllen = CMSG_SPACE(2 * sizeof(int));
+	C(sendmsg, pair[0], &message, 0);
+	got.msg_control = &rights;
+	got.msg_controllen = sizeof(rights);
+	C(recvmsg, pair[1], &got, MSG_CMSG_CLOEXEC);
 	C(shutdown, pair[0], SHUT_WR);
 	fd = C(socket, AF_UNIX, SOCK_STREAM, 0);
 	C(bind, fd, &un, sizeof(un));
