@@ -16,7 +16,7 @@ from purebpf.trace import Options, Traces
 from purebpf.trace.events import Call
 from tests.support.environment import run
 
-pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "current_task_btf")
+pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 
 PROGRAM = """
 #include <sys/syscall.h>
@@ -144,6 +144,7 @@ def test_a_thread_of_the_kernel_has_a_stack_of_the_kernel() -> None:
         assert any(frame.startswith("ret_from_fork") for frame in event["stack"]), event
 
 
+@pytest.mark.needs("task_pt_regs")
 def test_a_stack_names_functions_of_python() -> None:
     code = """
 import os, time

@@ -28,7 +28,7 @@ from tests.commands.following import follow
 from tests.support.environment import run
 from tests.support.patience import until
 
-pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "current_task_btf")
+pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 
 SOURCE = Path(__file__).with_name("calls.c")
 PYTHON = (sys.executable, "-S", "-E", "-c")
@@ -54,7 +54,7 @@ def events_of(*command: str, **asked: Any) -> list[Event]:
     return [*events, *last.events]
 
 
-@pytest.mark.needs("gcc", "strace", "x86_64")
+@pytest.mark.needs("gcc", "strace", "x86_64", "current_task_btf")
 def test_strace_says_the_same(program: Path, tmp_path: Path) -> None:
     """Every call, argument and result of some 290 calls: 218 different ones, and those of ld.so."""
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"

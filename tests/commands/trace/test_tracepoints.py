@@ -17,7 +17,7 @@ from purebpf.trace import Options, Traces
 from purebpf.trace.events import Call, Event, Lost, Passed
 from tests.support.environment import run
 
-pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "current_task_btf")
+pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 
 PYTHON = (sys.executable, "-S", "-E", "-c")
 SIGNALS = """
