@@ -44,11 +44,11 @@ class NameShares:
 
 
 def user_of_cgroup(text: str) -> int | None:
-    """Whose session a cgroup belongs to, as systemd names them; None: it is not in one.
+    """The user that has the session of a cgroup, as systemd names them; None: it is not in one.
 
     Args:
         text: of /proc/PID/cgroup. A user makes cgroups below his own only, so the first one counts,
             and it counts more than the user of the process: rootless containers have 65,536.
     """
-    found = _SLICE.search(text)
-    return int(found[1]) if found else None
+    match = _SLICE.search(text)
+    return int(match[1]) if match else None

@@ -259,9 +259,9 @@ class Agent(Closing):
             cgroup = text(labels.pid)
             process = self._executables.describe(labels.pid, labels.process_name, cgroup)
             user = user_of(labels.pid, cgroup)
-            found = self._services.admit(shares, self._services.resource(process), user)
-            self._users.setdefault(str(found[0][1]), user)
-            return found
+            admitted = self._services.admit(shares, self._services.resource(process), user)
+            self._users.setdefault(str(admitted[0][1]), user)
+            return admitted
 
         return series_of(rows, resource)
 

@@ -35,7 +35,7 @@ def test_a_user_has_a_share_and_others_keep_theirs() -> None:
         ("", None),
     ],
 )
-def test_whose_session_a_cgroup_is(text: str, user: int | None) -> None:
+def test_the_user_of_a_cgroup_is_the_one_of_its_session(text: str, user: int | None) -> None:
     assert user_of_cgroup(text) == user
 
 
