@@ -1,7 +1,7 @@
 """What helps against the commonest refusals of the verifier, by the line that decided.
 
 Only advice depends on what a log says: a line that is not known here is shown all the same. The
-texts are those of kernel/bpf/verifier.c, from Linux 4.19 to 6.18; several have changed in between.
+texts are those of kernel/bpf/verifier.c, from Linux 4.19 to 7.2; several have changed in between.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ def _check_for_null(_: re.Match[str], refusal: Refusal) -> str:
     names |= set(re.findall(r"(?:^|[=(,\s])\*+\s*([A-Za-z_]\w*)\b", refusal.text))
     pointer = f"`{names.pop()}`" if len(names) == 1 else "the pointer"
     maker = refusal.last(r"\) call (\w+)#-?\d+\s+; R0\w*=\w+_or_null")
+    if maker is None and refusal.line.startswith("R0 ") and "; R0" not in refusal.log:
+        maker = refusal.last(r"\) call (\w+)#-?\d+")  # Linux 5.10 says nothing of registers
     why = f": {maker[1]}() may return NULL" if maker else ""
     return f"check {pointer} for NULL before {refusal.place}{why}"
 
@@ -108,7 +110,12 @@ def _bound_index(_: re.Match[str], refusal: Refusal) -> str:
     )
 
 
+_PACKET = "compare with data_end first: return if (void *)(header + 1) > data_end"
+
+
 def _stay_inside_value(_: re.Match[str], refusal: Refusal) -> str:
+    if refusal.last(r"invalid access to packet.*\nR\d (?:min|max) value is outside"):
+        return _PACKET  # Linux 7 says it of both
     numbers = refusal.last(r"invalid access to map value, value_size=(\d+) off=(-?\d+) size=(\d+)")
     if numbers is None:
         return _bound_index(_, refusal)
@@ -126,13 +133,12 @@ _STACK = (
 
 
 def _stay_inside_stack(match: re.Match[str], refusal: Refusal) -> str:
-    start, count = int(match[2]), int(match[3])
+    start, count = int(match[1]), int(match[2])
     if start < -_STACK_SIZE:
         return _STACK
     if start + count > 0:
         place = refusal.place
-        verb = f"{match[1]}s"
-        return f"{place} {verb} {count} bytes, but the variable there has {-start} at most"
+        return f"{place} takes {count} bytes, but the variable there has {-start} at most"
     return _initialise(match, refusal)
 
 
@@ -294,10 +300,13 @@ _ADVICE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str], Refusal], s
         (r"R\d (?:min|max) value is outside of the", _stay_inside_value),
         (
             r"is outside of the packet|invalid access to packet",
-            "compare with data_end first: return if (void *)(header + 1) > data_end",
+            _PACKET,
         ),
         (
-            r"invalid (read|write) (?:from|to) stack R\d+ off[= ](-?\d+) size[= ](\d+)",
+            (
+                r"invalid (?:read|write|indirect access) (?:from|to) stack R\d+ "
+                r"off[= ](-?\d+) size[= ](\d+)"
+            ),
             _stay_inside_stack,
         ),
         (r"invalid indirect read from stack|invalid read from stack", _initialise),
