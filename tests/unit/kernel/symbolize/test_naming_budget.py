@@ -97,7 +97,7 @@ def test_debug_link_to_a_file_that_takes_long_to_read(tmp_path):
         ("names_skipped", 1),
         ("names_cut", 0),
     ]
-    assert loss.causes[0].what == f"1 addresses were not looked up: {found.detail}"
+    assert loss.causes[0].what == f"1 address was not looked up: {found.detail}"
     assert loss.any
 
 
