@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Runtime", "is_interpreter", "runtime_of"]
+__all__ = ["Runtime", "is_interpreter", "runtime_of", "script_engine"]
 
 _INTERPRETER = re.compile(r"(?:libpython3\.(\d+)[a-z]*\.so[.\d]*|python3\.(\d+)[a-z]*)")
 _UNVERSIONED = re.compile(r"python3?|libpython3\.so[.\d]*")
@@ -15,13 +15,17 @@ _LIBRARY = re.compile(r"/python3\.(\d+)[a-z]?/|\.cpython-3(\d+)[a-z]*-[^/]*\.so$
 _JAVA = re.compile(r"(?:java|jdk|jre|temurin|zulu|corretto|graalvm\D*)-?(?:1\.)?(\d{1,2})(?!\d)")
 _CHROMIUM = ("chromium", "chrome", "electron")
 _NODE = re.compile(r"node(?:js)?|libnode\.so[.\d]*")
+_ENGINES = {
+    "php": re.compile(r"php(?:-fpm|-cgi)?[.\d]*|libphp[.\d]*\.so"),
+    "ruby": re.compile(r"ruby[.\d]*|libruby[-.\d]*\.so[.\d]*"),
+}
 
 
 class Runtime(NamedTuple):
     """What runs a program.
 
-    `name` is "python", "node", "java" or "chromium"; `version` is what its paths say, "3.12" or
-    "17", or "". `is_named`: it wrote down names of what it generated.
+    `name` is "python", "node", "java", "chromium", "php" or "ruby"; `version` is what its paths
+    say, "3.12" or "17", or "". `is_named`: it wrote down names of what it generated.
     """
 
     name: str
@@ -47,16 +51,22 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
             runtimes["node"] = Runtime("node")
         elif is_interpreter(path):
             runtimes["python"] = Runtime("python")
+        elif engine := script_engine(path):
+            runtimes[engine] = Runtime(engine)
         for pattern, text in ((_INTERPRETER, base), (_LIBRARY, path)):
             where = pattern.fullmatch(text) if pattern is _INTERPRETER else pattern.search(text)
             if where is not None:
                 minor = minor or where[1] or where[2]
     if minor and "python" in runtimes:
         runtimes["python"] = Runtime("python", f"3.{minor}")
-    return next(
-        (runtimes[name] for name in ("java", "chromium", "node", "python") if name in runtimes),
-        None,
-    )
+    order = ("java", "chromium", "node", "python", *_ENGINES)
+    return next((runtimes[name] for name in order if name in runtimes), None)
+
+
+def script_engine(path: str) -> str:
+    """What a file runs functions of and does not say which, "php" or "ruby"; else ""."""
+    base = path.rpartition("/")[2]
+    return next((name for name, pattern in _ENGINES.items() if pattern.fullmatch(base)), "")
 
 
 def is_interpreter(path: str) -> bool:

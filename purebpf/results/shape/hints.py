@@ -7,7 +7,7 @@ from collections.abc import Callable
 from purebpf.results.model.profile import Profile, Row
 from purebpf.results.model.spelling import printable
 from purebpf.symbols.frame import Frame, Reason, Unknown, is_unnamed_function
-from purebpf.symbols.runtimes import Runtime, is_interpreter
+from purebpf.symbols.runtimes import Runtime, is_interpreter, script_engine
 
 __all__ = ["hints"]
 
@@ -41,7 +41,7 @@ def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[st
         interpreter = known[pid]
         if interpreter is None or pid in named or not row.user:
             continue
-        if interpreter.name == "python" and _has_python_names(row):
+        if _has_names(row, interpreter):
             named.add(pid)
         elif _lacks_names(row, interpreter):
             weights[pid] = weights.get(pid, 0) + row.weight
@@ -89,8 +89,10 @@ def _is_stripped(entry: Frame | Unknown) -> bool:
     return is_unnamed_function(entry)
 
 
-def _has_python_names(row: Row) -> bool:
-    return any(
+def _has_names(row: Row, runtime: Runtime) -> bool:
+    if runtime.name in _SCRIPTS:
+        return any(isinstance(frame, Frame) and frame.module == "[jit]" for frame in row.user or ())
+    return runtime.name == "python" and any(
         frame.kind == "python" or (isinstance(frame, Frame) and frame.name[:4] == "py::")
         for frame in row.user or ()
     )
@@ -99,6 +101,8 @@ def _has_python_names(row: Row) -> bool:
 def _lacks_names(row: Row, runtime: Runtime) -> bool:
     if runtime.name == "python":
         return any(is_interpreter(frame.module) for frame in row.user or ())
+    if runtime.name in _SCRIPTS:
+        return any(script_engine(frame.module) == runtime.name for frame in row.user or ())
     return any(isinstance(frame, Unknown) and frame.reason in _NO_MAP for frame in row.user or ())
 
 
@@ -158,8 +162,31 @@ def _java(runtime: Runtime, whose: str) -> str:
     return f"{which} ({whose}) names compiled methods: {how}; -XX:+PreserveFramePointer for stacks"
 
 
+def _script(runtime: Runtime, whose: str) -> str:
+    name, how = _SCRIPTS[runtime.name]
+    return f"the functions of {name} ({whose}) are not read; {how}"
+
+
+_SCRIPTS = {
+    "php": (
+        "PHP",
+        (
+            "those that its JIT compiles have names with `php -d opcache.enable=1 "
+            "-d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M -d opcache.jit=function "
+            "-d opcache.jit_debug=16`"
+        ),
+    ),
+    "ruby": (
+        "Ruby",
+        "those that YJIT compiles have names with `ruby --yjit --yjit-perf` (Ruby 3.3 and later)",
+    ),
+}
+"""Names of engines, and what names their functions."""
+
 _ADVICE: dict[str, Callable[[Runtime, str], str]] = {
     "node": _node,
     "java": _java,
     "chromium": _chromium,
+    "php": _script,
+    "ruby": _script,
 }

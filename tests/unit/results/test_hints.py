@@ -16,6 +16,9 @@ from purebpf.symbols.runtimes import Runtime
 GENERATED = Unknown(Reason.ANONYMOUS, "", Address(1), "user")
 LISTED = Unknown(Reason.NOT_IN_PERF_MAP, "", Address(1), "user")
 EVAL = Frame("_PyEval_EvalFrameDefault", 1, "/usr/bin/python3.12", Address(2), "user")
+EXECUTE = Frame("execute_ex", 1, "/usr/bin/php8.2", Address(5), "user")
+RUN = Frame("vm_exec", 1, "/usr/lib/libruby-3.1.so.3.1", Address(6), "user")
+COMPILED = Frame("JIT$inner", 1, "[jit]", Address(7), "user")
 NAMED = Frame("py::main:/srv/app.py", 1, "[jit]", Address(3), "user")
 OTHER = Frame("main", 1, "/srv/app", Address(4), "user")
 
@@ -62,6 +65,8 @@ def test_where_python_is_read_it_came_too_late() -> None:
             GENERATED,
             ["Java 17 (PID 7)", "--java-perf-map", "r.perfmap"],
         ),
+        (Runtime("php"), EXECUTE, ["functions of PHP (PID 7) are not read", "opcache.jit_debug"]),
+        (Runtime("ruby"), RUN, ["functions of Ruby (PID 7) are not read", "--yjit-perf"]),
         (Runtime("java", "8"), GENERATED, ["Java 8 (PID 7)", "perf-map-agent"]),
         (Runtime("java"), GENERATED, ["Java (PID 7)", "Compiler.perfmap", "perf-map-agent"]),
     ],
@@ -81,6 +86,8 @@ def test_a_hint_for_each_runtime(runtime, frame, words):
         (Runtime("java", "17"), (EVAL,)),
         (Runtime("python", "3.12"), (OTHER, GENERATED)),
         (Runtime("python", "3.12", is_named=True), (EVAL, NAMED, EVAL)),
+        (Runtime("php"), (COMPILED, EXECUTE)),
+        (Runtime("php"), (RUN,)),
     ],
 )
 def test_no_hint_where_nothing_is_missing_or_nothing_helps(runtime, stack):

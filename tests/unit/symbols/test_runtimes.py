@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.symbols.runtimes import Runtime, is_interpreter, runtime_of
+from purebpf.symbols.runtimes import Runtime, is_interpreter, runtime_of, script_engine
 
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
 JAVA = {
@@ -50,6 +50,23 @@ def test_node_is_known_by_its_program(path):
     assert runtime_of([path, LIBC]) == Runtime("node")
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/usr/bin/php8.2", "php"),
+        ("/usr/sbin/php-fpm8.2", "php"),
+        ("/usr/lib/apache2/modules/libphp8.2.so", "php"),
+        ("/usr/local/bin/php", "php"),
+        ("/usr/bin/ruby3.1", "ruby"),
+        ("/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1", "ruby"),
+        ("/usr/local/lib/libruby.so.3.4", "ruby"),
+    ],
+)
+def test_php_and_ruby_are_known_by_their_engines(path, name):
+    assert runtime_of([path, LIBC]) == Runtime(name)
+    assert script_engine(path) == name
+
+
 @pytest.mark.parametrize("name", ["chromium/chromium", "chrome", "electron"])
 def test_chromium_is_known_by_its_program(name):
     assert runtime_of([f"/opt/{name}", LIBC]) == Runtime("chromium")
@@ -58,7 +75,8 @@ def test_chromium_is_known_by_its_program(name):
 @pytest.mark.parametrize(
     "paths",
     [["/opt/google/chrome/chrome_crashpad_handler"],
-     [], [LIBC], ["/usr/bin/node_exporter"], ["/usr/bin/python3.11-config"], ["/srv/libpython.so"],
+     [], [LIBC], ["/usr/bin/node_exporter"], ["/usr/bin/python3.11-config"],
+     ["/usr/bin/phpunit"], ["/srv/rubyd"], ["/srv/libpython.so"],
      ["/srv/plugin.cpython-311-x86_64-linux-gnu.so"], ["", "[vdso]", "//anon"]],
 )  # fmt: skip
 def test_other_programs_have_no_runtime(paths):
