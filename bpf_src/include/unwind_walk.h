@@ -43,7 +43,7 @@ struct walk {
 	u32 depth;
 	u32 reason;
 	u32 guessed; // steps by frame pointer, for lack of a rule
-	u32 unused;
+	u32 guessed_at; // frames that there were at the last of them
 	u64 lr; // arm64: where a leaf returns to; signed or not
 	// The leaf's address, then return addresses; one that a signal interrupted has 1 added, so
 	// that the address before is in the function that ran.
@@ -408,8 +408,11 @@ __noinline int step_by_guess(u32 place)
 	walk->guessed++;
 	if (walk->is_fp_lost)
 		return WALK_NO_UNWIND_INFO;
-	if (!walk->fp)
-		return WALK_COMPLETE;
+	if (!walk->fp) // the end of a chain; but of a register that no chain led to, any number
+		return walks_frame_pointers || walk->guessed_at + 1 == walk->depth ?
+			       WALK_COMPLETE :
+			       WALK_NO_UNWIND_INFO;
+	walk->guessed_at = walk->depth;
 	if (walk->fp < walk->sp || walk->fp & 7)
 		return WALK_NO_UNWIND_INFO;
 	if (!read_user(saved, sizeof(saved), walk->fp))
@@ -595,6 +598,7 @@ static __always_inline void begin_walk(struct walk *walk, struct registers *from
 	walk->is_exact = 1;
 	walk->is_fp_lost = 0;
 	walk->guessed = 0;
+	walk->guessed_at = ~0u - 1;
 	walk->depth = 1;
 	walk->frames[0] = from->ip;
 }

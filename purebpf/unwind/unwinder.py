@@ -258,6 +258,7 @@ class _Walk:
     ) -> None:
         self.frames = [pc]
         self.guessed = 0
+        self._guessed_at = -1
         self._unwinder = unwinder
         self._machine = unwinder._machine  # noqa: SLF001
         self._pc = pc
@@ -408,9 +409,10 @@ class _Walk:
             if depth is not None:
                 return self._by_depth(sp, depth, fp)
         self.guessed += 1
-        if fp == 0:
+        before, self._guessed_at = self._guessed_at, len(self.frames)
+        if fp == 0 and before == len(self.frames) - 1:  # the end of a chain
             return 0
-        if fp is None or fp < sp or fp & 7:
+        if not fp or fp < sp or fp & 7:
             raise _Stop(Reason.NO_UNWIND_INFO)
         caller = self._stack.word(fp + 8)
         if not caller:  # no frame: fresh memory is 0, and an outermost frame is named by 0

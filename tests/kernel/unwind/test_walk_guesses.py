@@ -92,6 +92,36 @@ def test_code_generated_by_java(tmp_path: Path) -> None:
     _check_guesses(run, 0.9)
 
 
+_GENERATED = r"""
+#include <string.h>
+#include <sys/mman.h>
+int main(void) {
+  static const unsigned char code[] = {
+    0x55,              // push %rbp
+    0x31, 0xed,        // xor %ebp, %ebp: a register like others
+    0x89, 0xf9,        // mov %edi, %ecx
+    0xff, 0xc9,        // dec %ecx
+    0x75, 0xfc,        // jne back to it
+    0x5d, 0xc3,        // pop %rbp; ret
+  };
+  void *at = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memcpy(at, code, sizeof(code));
+  for (;;) ((void (*)(int))at)(1 << 20);
+}
+"""
+
+
+def test_a_register_of_0_is_not_the_end_of_a_stack(tmp_path: Path) -> None:
+    """Generated code without frame pointers: PHP's looks like that."""
+    run = walk_run(build(tmp_path, _GENERATED, "-O2"), copies_all=True, copies_per_second=0)
+    check_counters(run)
+    check_equality(run)
+    walks = [each.walked for each in run.late()]
+    generated = [walk for walk in walks if len(walk.frames) == 1]
+    assert len(generated) > 0.9 * len(walks)
+    assert {walk.reason for walk in generated} == {Reason.NO_UNWIND_INFO}
+
+
 _GO = """package main
 var sink int
 //go:noinline

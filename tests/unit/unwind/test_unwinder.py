@@ -319,10 +319,17 @@ def test_a_gap_in_the_rules_is_guessed_and_never_the_end():
     assert found == ([BASE, BASE + 0x500, OUTERMOST + 5], Reason.FP_GUESS, 1)
 
 
-@pytest.mark.parametrize("fp", [SP - 8, SP + 0x21, SP + 0x40, None])
+@pytest.mark.parametrize("fp", [SP - 8, SP + 0x21, SP + 0x40, 0, None])
 def test_a_frame_pointer_that_does_not_look_like_one(fp):
     stack = Stack().put(SP + 0x40, SP + 0x80, 0x1234)
     assert trace(None, BASE, stack, fp=fp) == ([BASE], Reason.NO_UNWIND_INFO, 1)
+
+
+def test_a_register_of_0_is_the_end_of_a_chain_only():
+    """Generated code keeps other things in it; PHP's leaves it as _start has set it."""
+    section = Section().fde(TEXT, 0x20)
+    stack = Stack().put(SP, BASE + 0x500)
+    assert trace(section, BASE, stack, fp=0) == ([BASE, BASE + 0x500], Reason.NO_UNWIND_INFO, 1)
 
 
 def test_memory_that_was_never_written_does_not_look_like_a_frame():
