@@ -9,6 +9,7 @@ typedef __u16 u16;
 
 #define REQ_OP_MASK 0xff
 #define PAGE_MAPPING_FLAGS 3UL // anonymous or movable: no file (include/linux/page-flags.h)
+#define LEAST_MASK 0xffffffffc0000000 // of struct pages in 1 GiB; no struct page is up there
 #define S_IFMT 0170000
 #define S_IFBLK 0060000
 
@@ -41,6 +42,10 @@ struct dentry {
 	} d_u;
 } __attribute__((preserve_access_index));
 
+struct dentry___without_d_u { // as in Linux 7.2
+	struct hlist_node d_alias;
+} __attribute__((preserve_access_index));
+
 struct super_block {
 	unsigned int s_dev;
 } __attribute__((preserve_access_index));
@@ -57,7 +62,8 @@ struct address_space {
 } __attribute__((preserve_access_index));
 
 struct page {
-	unsigned long compound_head;
+	unsigned long compound_head; // not in Linux 7.2
+	unsigned long compound_info; // there: of a page behind the first one, that one, or a mask
 	struct address_space *mapping;
 } __attribute__((preserve_access_index));
 
@@ -116,8 +122,13 @@ static __always_inline struct inode *inode_of(struct request *request)
 	page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
 	if (!page)
 		return NULL;
-	head = BPF_CORE_READ(page, compound_head);
-	if (head & 1) // a page behind the first one of a folio
+	if (bpf_core_field_exists(page->compound_head))
+		head = BPF_CORE_READ(page, compound_head);
+	else
+		head = BPF_CORE_READ(page, compound_info);
+	if (head >= LEAST_MASK && head & 1)
+		page = (void *)((u64)page & head);
+	else if (head & 1) // a page behind the first one of a folio
 		page = (void *)(head - 1);
 	mapping = BPF_CORE_READ(page, mapping);
 	if (!mapping || (u64)mapping & PAGE_MAPPING_FLAGS)
@@ -129,11 +140,15 @@ static __always_inline struct inode *inode_of(struct request *request)
 static __always_inline bool names_of(struct inode *inode, char *name, char *folder, u32 size)
 {
 	struct hlist_node *first = BPF_CORE_READ(inode, i_dentry.first);
+	struct dentry___without_d_u *newer = NULL;
 	struct dentry *entry = NULL;
 
 	if (!first)
 		return false;
-	entry = (void *)first - bpf_core_field_offset(entry->d_u.d_alias);
+	if (bpf_core_field_exists(newer->d_alias))
+		entry = (void *)first - bpf_core_field_offset(newer->d_alias);
+	else
+		entry = (void *)first - bpf_core_field_offset(entry->d_u.d_alias);
 	bpf_probe_read_kernel_str(name, size, BPF_CORE_READ(entry, d_name.name));
 	bpf_probe_read_kernel_str(folder, size, BPF_CORE_READ(entry, d_parent, d_name.name));
 	return true;
