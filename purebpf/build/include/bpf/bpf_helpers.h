@@ -135,12 +135,18 @@ static __always_inline void bpf_tail_call_static(void *ctx, const void *map, con
 	__pb_text(bpf_seq_printf(seq, __pb_format, sizeof(__pb_format), __pb_values,               \
 				 sizeof(__pb_values)),                                             \
 		  format, values)
-/* Linux 6.18; BPF_STDOUT or BPF_STDERR, for Program.read_stream(). */
+/* Linux 6.18, and without the last argument Linux 7; BPF_STDOUT or BPF_STDERR, for
+ * Program.read_stream(). */
+extern int bpf_stream_vprintk(int stream_id, const char *fmt__str, const void *args,
+			      unsigned int len__sz) __ksym __weak;
 extern int bpf_stream_vprintk_impl(int stream_id, const char *fmt__str, const void *args,
 				   unsigned int len__sz, void *aux__prog) __ksym __weak;
 #define bpf_stream_printk(stream, format, values...)                                               \
-	__pb_text(bpf_stream_vprintk_impl(stream, __pb_format, __pb_values, sizeof(__pb_values),   \
-					  (void *)0),                                              \
+	__pb_text(bpf_ksym_exists(bpf_stream_vprintk) ?                                            \
+			  bpf_stream_vprintk(stream, __pb_format, __pb_values,                     \
+					     sizeof(__pb_values)) :                                \
+			  bpf_stream_vprintk_impl(stream, __pb_format, __pb_values,                \
+						  sizeof(__pb_values), (void *)0),                 \
 		  format, values)
 #define __bpf_vprintk(format, values...)                                                           \
 	__pb_text(bpf_trace_vprintk(__pb_format, sizeof(__pb_format), __pb_values,                 \
