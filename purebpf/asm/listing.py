@@ -26,7 +26,7 @@ def disassemble(spec: ObjectSpec, name: str) -> str:
     place, a function, a symbol of the kernel, or the CO-RE relocation that `load` applies to it.
 
     Raises:
-        KeyError: there is no such program or function; lists those with a similar name.
+        KeyError: no program or function is called so; lists similar names.
     """
     key = spec.programs[name].function if name in spec.programs else name
     if key not in spec.functions:

@@ -108,50 +108,50 @@ def _lacks_names(row: Row, runtime: Runtime) -> bool:
 
 def _sentence(runtime: Runtime, pids: list[int], *, reads_python: bool) -> str:
     some = ", ".join(map(str, pids[:_SHOWN])) + (", ..." if len(pids) > _SHOWN else "")
-    whose = f"{'PID' if len(pids) == 1 else 'PIDs'} {some}"
+    ids = f"{'PID' if len(pids) == 1 else 'PIDs'} {some}"
     if runtime.name == "python":
-        return _python(runtime, whose, is_read=reads_python)
-    return _ADVICE[runtime.name](runtime, whose)
+        return _python(runtime, ids, is_read=reads_python)
+    return _ADVICE[runtime.name](runtime, ids)
 
 
-def _python(runtime: Runtime, whose: str, *, is_read: bool) -> str:
+def _python(runtime: Runtime, ids: str, *, is_read: bool) -> str:
     which = f"Python {runtime.version}".strip()
     if runtime.is_named:
         return (
-            f"{which} ({whose}) wrote the names of its functions, but no stack reached them: "
+            f"{which} ({ids}) wrote the names of its functions, but no stack reached them: "
             f"that needs {_FRAME_POINTERS}"
         )
     if runtime.version and int(runtime.version.partition(".")[2]) not in _PYTHON_MINORS:
-        return f"{which} ({whose}): only the functions of {_PYTHONS} can be read"
+        return f"{which} ({ids}): only the functions of {_PYTHONS} can be read"
     if is_read:
         return (
-            f"the functions of {which} ({whose}) were not read in time: they end at once, "
+            f"the functions of {which} ({ids}) were not read in time: they end at once, "
             "or their stacks are cut; `purebpf dump PID` shows those of one that runs"
         )
     return (
-        f"the functions of {which} ({whose}) were not read: `purebpf profile` reads those of "
+        f"the functions of {which} ({ids}) were not read: `purebpf profile` reads those of "
         f"{_PYTHONS} where it walks stacks by tables (x86-64, Linux 5.15); `purebpf dump PID` "
         "shows them now"
     )
 
 
-def _node(_runtime: Runtime, whose: str) -> str:
+def _node(_runtime: Runtime, ids: str) -> str:
     return (
-        f"node ({whose}) names its functions when started with `node --perf-basic-prof "
+        f"node ({ids}) names its functions when started with `node --perf-basic-prof "
         "--interpreted-frames-native-stack`, or with both of these in NODE_OPTIONS; the second is "
         "for functions that are not compiled yet"
     )
 
 
-def _chromium(_runtime: Runtime, whose: str) -> str:
+def _chromium(_runtime: Runtime, ids: str) -> str:
     return (
-        f"Chromium ({whose}) names compiled JavaScript when started with "
+        f"Chromium ({ids}) names compiled JavaScript when started with "
         "--js-flags=--perf-basic-prof and --no-sandbox, which lets it write /tmp/perf-PID.map: "
         "use it only for trusted pages"
     )
 
 
-def _java(runtime: Runtime, whose: str) -> str:
+def _java(runtime: Runtime, ids: str) -> str:
     which = f"Java {runtime.version}".strip()
     if not runtime.version:
         how = f"{_PERF_MAP_COMMAND} (17 and later), {_PERF_MAP_AGENT} before"
@@ -159,12 +159,12 @@ def _java(runtime: Runtime, whose: str) -> str:
         how = _PERF_MAP_AGENT
     else:
         how = _PERF_MAP_COMMAND
-    return f"{which} ({whose}) names compiled methods: {how}; -XX:+PreserveFramePointer for stacks"
+    return f"{which} ({ids}) names compiled methods: {how}; -XX:+PreserveFramePointer for stacks"
 
 
-def _script(runtime: Runtime, whose: str) -> str:
+def _script(runtime: Runtime, ids: str) -> str:
     name, how = _SCRIPTS[runtime.name]
-    return f"the functions of {name} ({whose}) are not read; {how}"
+    return f"the functions of {name} ({ids}) are not read; {how}"
 
 
 _SCRIPTS = {
