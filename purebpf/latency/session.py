@@ -23,7 +23,7 @@ from purebpf.latency.sums import Key, Sum, branches, differences, make_rows, mer
 from purebpf.measure.cgroup_ids import CgroupIds
 from purebpf.measure.event_session import Ending, EventSession, loss_of
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import with_descendants
+from purebpf.measure.target_ends import first_pids
 
 if TYPE_CHECKING:
     from purebpf.kernel.load.object import Object
@@ -150,8 +150,8 @@ class CallLatency(EventSession[Call | Interval]):
             undo.callback(self.close)
             if self._options.stacks:
                 self._followed = self._owned.enter_context(Followed(self._command_pid))
-                pids = self._options.pids
-                self._followed.snapshot(with_descendants(pids) if self._options.tree else pids)
+                pids = first_pids(self._options.pids, tree=self._options.tree)
+                self._followed.snapshot(pids)
             undo.pop_all()
         self._interval_at = self._followed_at = self._started_s
         return self

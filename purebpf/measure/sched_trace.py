@@ -19,7 +19,7 @@ from purebpf.measure import targets, wait
 from purebpf.measure.in_flight import Sleepers, open_spans
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import follow_descendants, with_descendants
+from purebpf.measure.target_ends import first_pids, follow_descendants
 from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, numbers, since
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class ThreadTime(Closing):
             switches, self._is_wanted, walk=request.user_stacks, only_listed=bool(request.cpus)
         )
         self._drain()
-        pids = with_descendants(request.pids) if request.tree else request.pids
+        pids = first_pids(request.pids, tree=request.tree)
         self._followed.snapshot(pids, self._collect)
         self._drain()
 

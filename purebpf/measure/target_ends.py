@@ -10,7 +10,7 @@ from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.syscall import proc
 
-__all__ = ["TargetEnds", "descendants", "follow_descendants", "with_descendants"]
+__all__ = ["TargetEnds", "descendants", "first_pids", "follow_descendants", "with_descendants"]
 
 
 def descendants(pids: Iterable[int]) -> set[int]:
@@ -36,6 +36,11 @@ def descendants(pids: Iterable[int]) -> set[int]:
 def with_descendants(pids: tuple[int, ...]) -> tuple[int, ...]:
     """Those processes, and then all below them at this moment; some may have ended since."""
     return (*pids, *descendants(pids).difference(pids))
+
+
+def first_pids(pids: tuple[int, ...], *, tree: bool) -> tuple[int, ...]:
+    """The processes that a run begins with: the chosen ones, with `tree` all below them, too."""
+    return with_descendants(pids) if tree else pids
 
 
 def follow_descendants(pids: Iterable[int], follow: Callable[[Collection[int]], object]) -> None:

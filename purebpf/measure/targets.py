@@ -10,7 +10,7 @@ from typing import Protocol
 from purebpf.errors import NotSupportedError, PurebpfError
 from purebpf.kernel.host import cpus
 from purebpf.kernel.instruments.task_filter import TaskFilter
-from purebpf.measure.target_ends import with_descendants
+from purebpf.measure.target_ends import first_pids
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor, directory
 from purebpf.tuples import NamedTuple
@@ -110,7 +110,7 @@ def make_task_filter(
     check_cpus(target.cpus)
     check_processes(target.pids, thread_option=thread_option)
     check_threads(target.tids)
-    pids = with_descendants(target.pids) if tree else target.pids
+    pids = first_pids(target.pids, tree=tree)
     cgroup = None if target.cgroup is None else open_cgroup(target.cgroup)
     with cgroup or nullcontext():
         yield TaskFilter(

@@ -17,7 +17,7 @@ from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.provenance import origin
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import TargetEnds, follow_descendants, with_descendants
+from purebpf.measure.target_ends import TargetEnds, first_pids, follow_descendants
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.symbols.budget import Budget
 
@@ -153,7 +153,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         self._followed = stack.enter_context(Followed(self._command_pid))
         self._feed = StackFeed(tracer, self._followed)
         command = (self._command_pid,) if self._command_pid else ()
-        pids = with_descendants(target.pids) if target.tree else target.pids
+        pids = first_pids(target.pids, tree=target.tree)
         self._feed.start(pids or command)
 
     @property

@@ -25,8 +25,8 @@ from purebpf.measure.privileges import needing
 from purebpf.measure.target_ends import (
     TargetEnds,
     descendants,
+    first_pids,
     follow_descendants,
-    with_descendants,
 )
 from purebpf.syscall import proc
 
@@ -157,7 +157,7 @@ class Sampling(Closing):
         if self.by_tree or not self._command_pid:  # else execve enables
             self.events.enable()
         command = (self._command_pid,) if self._command_pid else ()
-        pids = with_descendants(options.pids) if options.tree else options.pids
+        pids = first_pids(options.pids, tree=options.tree)
         self.followed.snapshot(pids or command, self.collect)
         if command:  # it may be over before anything else is imported
             self.prepare()

@@ -25,7 +25,7 @@ from purebpf.measure.limits import raise_open_files
 from purebpf.measure.perf_targets import EventPlace, places
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import follow_descendants, with_descendants
+from purebpf.measure.target_ends import first_pids, follow_descendants
 from purebpf.measure.targets import PidNamespace
 from purebpf.results import Loss, count_cause
 from purebpf.results.shape.naming_loss import with_naming
@@ -123,7 +123,7 @@ class Sampler(Closing):
             for event in self._events:
                 event.enable()
         self._started = time.monotonic()
-        pids = with_descendants(options.pids) if options.tree else options.pids
+        pids = first_pids(options.pids, tree=options.tree)
         self._followed.snapshot(pids)
 
     def _follow(self, pids: Collection[int]) -> None:

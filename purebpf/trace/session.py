@@ -14,7 +14,7 @@ from purebpf.kernel.instruments.task_filter import bit_words
 from purebpf.measure.cgroup_ids import CgroupIds
 from purebpf.measure.event_session import Ending, EventSession
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.target_ends import with_descendants
+from purebpf.measure.target_ends import first_pids
 from purebpf.trace import loading
 from purebpf.trace.arguments import show_arguments
 from purebpf.trace.constants import signal_name
@@ -90,7 +90,7 @@ class Traces(EventSession[Event]):
         if options.call_graph:
             from purebpf.trace.stacks import StackNames  # most traces have no stacks
 
-            pids = with_descendants(options.pids) if options.tree else options.pids
+            pids = first_pids(options.pids, tree=options.tree)
             self._stacks = owned.enter_context(
                 StackNames(
                     *(self.stream.object, options.call_graph, pids, self._command_pid),
