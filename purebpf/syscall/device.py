@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
+from functools import cache
 
 __all__ = ["device_of"]
 
@@ -23,12 +25,16 @@ def device_of(fd: int) -> tuple[int, int] | None:
     Raises:
         OSError: EBADF.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "statx"):
+    statx = _statx()
+    if statx is None:
         return None
-    data = bytearray(_SIZE)
-    buffer = (ctypes.c_char * _SIZE).from_buffer(data)
-    if libc.statx(fd, b"", _EMPTY_PATH | _DONT_SYNC, 0, buffer):
+    data = ctypes.create_string_buffer(_SIZE)
+    if statx(fd, b"", _EMPTY_PATH | _DONT_SYNC, 0, data):
         raise OSError(ctypes.get_errno(), "statx(2)")
     major, minor = _DEVICE.unpack_from(data, _DEVICE_AT)
     return major, minor
+
+
+@cache
+def _statx() -> Callable[..., int] | None:
+    return getattr(ctypes.CDLL(None, use_errno=True), "statx", None)

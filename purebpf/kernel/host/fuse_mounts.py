@@ -13,33 +13,31 @@ import errno
 import os
 import re
 import time
-from collections.abc import Mapping
 
 from purebpf.syscall.device import device_of
 
-__all__ = ["check_mount", "check_path", "enters_one", "foreign_mounts"]
+__all__ = ["check_mount", "foreign_mounts", "may_meet_one"]
 
-_MOST_LINKS = 40
 _KNOWN_S = 1.0
 _MOST_KNOWN = 256
-_ROOT = re.compile(r"/proc/(?:[0-9]+|self)/root(?=/)")
 _PROCESS = re.compile(r"/proc/([0-9]+)/")
 _CONNECTIONS = "/sys/fs/fuse/connections"
 _known: dict[str, tuple[float, dict[int, str]]] = {}
 
 
-def check_path(path: str) -> None:
-    """Ask nothing of such a file system: call it before the path is opened.
-
-    Raises:
-        PermissionError: it leads into one.
-    """
-    if (mounts := _mounts_for(path)) and enters_one(path, mounts):
-        raise PermissionError(errno.EACCES, "in a file system of another user", path)
+def may_meet_one(path: str) -> bool:
+    """Whether there is one at all: among the mounts of that process, or the connections of all."""
+    if _mounts_for(path):
+        return True
+    try:
+        with os.scandir(_CONNECTIONS) as entries:
+            return any(entry.stat().st_uid not in (0, os.geteuid()) for entry in entries)
+    except OSError:
+        return False
 
 
 def check_mount(fd: int, path: str) -> None:
-    """The same for what is open with O_PATH, by way of a link of /proc.
+    """Refuse a file in one: call it when the file is held with O_PATH, before it is opened.
 
     Raises:
         PermissionError: it is in one.
@@ -64,34 +62,6 @@ def _is_of_a_foreign_connection(fd: int) -> bool:
     except OSError:
         return False
     return owner not in (0, os.geteuid())
-
-
-def enters_one(path: str, mounts: Mapping[int, str]) -> bool:
-    """Whether a path leads into one of these mounts, through links of any kind."""
-    root = match[0] if (match := _ROOT.match(path)) else ""
-    if not root and path.startswith("/proc/"):
-        return False  # to what is open or mapped: `check_mount` knows
-    places = {root + place for place in mounts.values()}
-    parts = os.path.abspath(path).removeprefix(root).split("/")[::-1]
-    here, links = root, 0
-    while parts:
-        part = parts.pop()
-        if part == "..":
-            here = root + os.path.dirname(here.removeprefix(root)).rstrip("/")
-        elif part not in ("", "."):
-            here = f"{here}/{part}"
-            if here in places:
-                return True
-            try:
-                target = os.readlink(here)
-            except OSError:
-                continue
-            links += 1
-            if links > _MOST_LINKS:
-                return True
-            here = root if target.startswith("/") else here.rpartition("/")[0]
-            parts += target.split("/")[::-1]
-    return False
 
 
 def foreign_mounts(mountinfo: str) -> dict[int, str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from purebpf.errors import AttachError
-from purebpf.kernel.host.fuse_mounts import check_mount, check_path
+from purebpf.kernel.host.path_steps import open_place
 
 __all__ = ["Identity", "identify", "open_regular", "opened_regular", "opened_same"]
 
@@ -33,11 +33,8 @@ def open_regular(path: str, *, follow: bool = True) -> int:
         OSError: it cannot be opened; FileNotFoundError also when it is not a regular file,
             PermissionError when it is in a file system that another user runs.
     """
-    check_path(path)
-    flags = os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    fd = os.open(path, flags)
+    fd = open_place(path, follow=follow)
     try:
-        check_mount(fd, path)
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise FileNotFoundError(path)
         # O_NONBLOCK: another process's lease on the file is not waited for (fcntl(2))

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.host.fuse_mounts import enters_one, foreign_mounts
+from purebpf.errors import errno_name
+from purebpf.kernel.host import path_steps
+from purebpf.kernel.host.fuse_mounts import foreign_mounts
+from purebpf.kernel.host.path_steps import open_place
 from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.symbolize.elf_files import ElfFiles, Problem, mapped_status, open_mapped
 from purebpf.symbols.frame import Reason
 from purebpf.symbols.proc_maps import Mapping, parse_maps
+from tests.support.host.attackers import begun, doing, swap
 from tests.support.host.silent_fuse import silent
 
 HEAD = "67 45 0:39 / /tmp/a\\040b rw,nosuid - fuse"
@@ -51,6 +57,53 @@ def test_a_file_that_never_answers_is_not_waited_for(mapping: tuple[int, Mapping
     assert ElfFiles().functions(file, (pid,)) == Problem(Reason.UNREADABLE, "EACCES")
     with pytest.raises(FileNotFoundError):
         open_mapped(file, (pid,))
+
+
+TRIES = 4000
+
+
+def open_many(pid: int, path: str) -> list[str]:
+    """How each open ends while the path is exchanged; nothing if one of them waits."""
+    begun, writer = os.pipe()
+    if not os.fork():
+        ends = []
+        for _ in range(TRIES):
+            try:
+                with opened_regular(f"/proc/{pid}/root{path}"):
+                    ends.append("opened")
+            except OSError as error:
+                ends.append(errno_name(error.errno or 0))
+        os.write(writer, json.dumps(ends).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(begun) as file:
+        read: list[str] = json.loads(file.read() or "[]")
+    return read
+
+
+@pytest.mark.skipif(not os.access("/dev/fuse", os.W_OK), reason="there is no /dev/fuse")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts for another user")
+@pytest.mark.parametrize("part", ["link", "directory"])
+def test_a_swapped_link_is_not_followed(
+    mapping: tuple[int, Mapping], tmp_path: Path, part: str
+) -> None:
+    pid, file = mapping
+    mount = os.path.relpath(os.path.dirname(file.file.path), tmp_path)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/g").write_bytes(b"x")
+    good, bad = ("here/g", f"{mount}/g") if part == "link" else ("here", mount)
+    (tmp_path / "one").symlink_to(good)
+    (tmp_path / "other").symlink_to(bad)
+
+    def exchange() -> None:
+        begun()
+        while swap(f"{tmp_path}/one", f"{tmp_path}/other"):
+            pass
+
+    with doing(0, exchange):
+        ends = open_many(pid, f"{tmp_path}/one" + ("/g" if part == "directory" else ""))
+    assert len(ends) == TRIES
+    assert set(ends) == {"opened", "EACCES"}
 
 
 @pytest.fixture
@@ -100,13 +153,37 @@ def test_which_mounts_are_those_of_others(mount: str, count: int) -> None:
     assert not count or mounts == {67: "/tmp/a b"}
 
 
-def test_a_path_that_enters_one_is_known_before_it_is_opened(tmp_path: Path) -> None:
-    (tmp_path / "beside").mkdir()
-    (tmp_path / "to").symlink_to("beside/../mount/")
+NAMES = """a/b/file up/file up/../b/./file whole up ../../../../../.. loop gone a/b/file/x
+up/nothing"""
+
+
+@pytest.mark.parametrize("follow", [True, False])
+@pytest.mark.parametrize("name", NAMES.split())
+def test_steps_lead_where_the_kernel_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, follow: bool
+) -> None:
+    monkeypatch.setattr(path_steps, "may_meet_one", lambda path: True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/b/file").write_text("x")
+    (tmp_path / "up").symlink_to("a/b/../b/")
+    (tmp_path / "whole").symlink_to(f"{tmp_path}/up//file")
     (tmp_path / "loop").symlink_to("loop")
-    mounts = {67: f"{tmp_path}/mount"}
-    assert enters_one(f"{tmp_path}/mount/f", mounts)
-    assert enters_one(f"/proc/self/root{tmp_path}/to/f", mounts)
-    assert enters_one(f"{tmp_path}/loop/f", mounts)
-    assert not enters_one(f"{tmp_path}/mounted/f", mounts)
-    assert not enters_one(f"{tmp_path}/beside/f", mounts)
+    (tmp_path / "gone").symlink_to("nothing")
+    before = os.listdir("/proc/self/fd")
+    expected = inode(lambda: os.open(name, os.O_PATH | (0 if follow else os.O_NOFOLLOW)))
+    for path in (name, f"{tmp_path}/{name}", f"/proc/self/root{tmp_path}/{name}"):
+        assert inode(partial(open_place, path, follow=follow)) == expected
+    assert os.listdir("/proc/self/fd") == before
+
+
+def inode(opening: Callable[[], int]) -> int | str:
+    """Of what is opened, or why nothing is."""
+    try:
+        fd = opening()
+    except OSError as error:
+        return errno_name(error.errno or 0)
+    try:
+        return os.fstat(fd).st_ino
+    finally:
+        os.close(fd)

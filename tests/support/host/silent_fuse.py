@@ -3,7 +3,8 @@
 Run as `python -m tests.support.host.silent_fuse stack|python|file`, by root, who mounts what
 fusermount(1) mounts for a user, and becomes the user 65534. `stack`: the stack pointer of its
 thread, and its arguments, are there; `python`: the variable _PyRuntime, while a thread works;
-`file`: what would be code, in a file system that root may look into (allow_other).
+`file`: what would be code, in a file system that root may look into (allow_other). It does not say,
+either, what any other name is.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _is_silent(pid: int, mode: str) -> bool:
 
 
 def _answer(fd: int) -> None:
-    """The file system, with one file, `f`: it answers everything (linux/fuse.h) but reads."""
+    """The file system, of one file, `f`: all is answered (linux/fuse.h) but reads, other names."""
 
     def attributes(inode: int, mode: int, size: int) -> bytes:
         times = (0,) * 6
@@ -81,8 +82,8 @@ def _answer(fd: int) -> None:
     while True:
         request = os.read(fd, 1 << 20)
         _, call, unique, inode = struct.unpack_from("=IIQQ", request)
-        if call in (2, 15, 36):  # FORGET, READ, INTERRUPT
-            continue
+        if call in (2, 15, 36) or (call == 1 and request[40:] != b"f\0"):
+            continue  # FORGET, READ, INTERRUPT, LOOKUP
         body = bodies.get(call)
         if call == 3:  # GETATTR
             body = struct.pack("=QII", 100, 0, 0) + (root if inode == 1 else file)
