@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.environment import run
+from tests.support.host import cgroups
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "vmlinux_btf"),
@@ -64,6 +65,17 @@ name()
 print("ready", flush=True)
 sys.stdin.read()
 """
+
+
+CGROUP = "\x1b[2J<i>evil\r.service"
+"""Of a subtree that was delegated to the user; with the end that units have."""
+
+
+@pytest.fixture(scope="module")
+def below() -> Iterator[Path]:
+    """A cgroup with that name."""
+    with cgroups.made() as parent, cgroups.made(parent, CGROUP) as path:
+        yield path
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +156,36 @@ COMMANDS = {
     "lock, csv": ("lock", "--format", "csv", "-p", "PID", "--by", "process", "0.5"),
     "profile, csv": ("profile", "--format", "csv", "-F", "199", "-p", "PID", "0.5"),
 }
+
+
+CGROUPS = {
+    "trace": ("--cgroups", "-p", "PID", "1"),
+    "trace, json": ("trace", "--cgroups", "--format", "json", "-p", "PID", "1"),
+    "exec": ("--cgroups", "1"),
+    "open": ("--cgroups", "-p", "PID", "1"),
+    "runqlat": ("--cgroups", "1", "1"),
+    "cpudist": ("--cgroups", "1", "1"),
+    "lock": ("--by", "cgroup", "--userspace", "1"),
+    "lock, csv": ("lock", "--by", "cgroup", "--userspace", "--format", "csv", "1"),
+    "top": ("-F", "199", "--by", "cgroup", "1"),
+}
+"""Those that show cgroups."""
+
+
+@pytest.mark.needs("cgroup2")
+@pytest.mark.parametrize("name", CGROUPS)
+def test_what_another_user_calls_a_cgroup_is_text(hostile: int, below: Path, name: str) -> None:
+    (below / "cgroup.procs").write_text(str(hostile))
+    try:
+        words = [word.replace("PID", str(hostile)) for word in CGROUPS[name]]
+        result = run(*([] if "," in name else [name]), *words)
+    finally:
+        cgroups.leave(below)
+    assert result.returncode == 0, result.stderr
+    shown = result.stdout + result.stderr
+    controls = {char for line in shown.split("\n") for char in line.replace("\t", "")}
+    assert not [char for char in controls if not char.isprintable()]
+    assert "<i>evil" in shown
 
 
 @pytest.mark.parametrize("name", COMMANDS)

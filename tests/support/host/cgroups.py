@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support import probes
 from tests.support.probe_machine import cpu_controller
 
-__all__ = ["inside", "limited", "made"]
+__all__ = ["inside", "leave", "limited", "made"]
 
 
 def _mount() -> Path:
@@ -24,9 +24,9 @@ def _own() -> Path:
 
 
 @contextmanager
-def made(parent: Path | None = None) -> Iterator[Path]:
+def made(parent: Path | None = None, name: str = "") -> Iterator[Path]:
     """A new cgroup, below `parent` or the root."""
-    path = (parent or _mount()) / f"purebpf-test-{os.getpid()}"
+    path = (parent or _mount()) / (name or f"purebpf-test-{os.getpid()}")
     path.mkdir()
     try:
         yield path
@@ -43,6 +43,13 @@ def inside(cgroup: Path) -> Iterator[None]:
         yield
     finally:
         (before / "cgroup.procs").write_text("0")
+
+
+def leave(cgroup: Path) -> None:
+    """Move all that is in `cgroup` to where this process is."""
+    for pid in (cgroup / "cgroup.procs").read_text().split():
+        with suppress(ProcessLookupError):
+            (_own() / "cgroup.procs").write_text(pid)
 
 
 @contextmanager
