@@ -263,7 +263,11 @@ class ThreadTime(Closing):
 
     def _catch_up(self) -> None:
         """Take in what happened to processes by now."""
-        self._followed.drain(None if self._switches.walking is None else self._feed)
+        walking = self._switches.walking
+        if walking is None:
+            self._followed.drain()
+        else:
+            self._followed.drain(self._feed, walking.followed)
 
     def _collect(self) -> None:
         if self._switches.walking is not None:

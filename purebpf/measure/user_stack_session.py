@@ -85,7 +85,11 @@ class StackFeed:
 
     def catch_up(self) -> None:
         """Take in what happened to processes by now."""
-        self._followed.drain(None if self._tracer.walking is None else self._feed)
+        walking = self._tracer.walking
+        if walking is None:
+            self._followed.drain()
+        else:
+            self._followed.drain(self._feed, walking.followed)
 
     def collect(self) -> None:
         """Empty the rings of copies, in the middle of long work."""

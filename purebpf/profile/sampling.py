@@ -268,7 +268,8 @@ class Sampling(Closing):
 
     def _catch_up(self) -> None:
         """Take in what happened to processes by now."""
-        self.followed.drain(self._feed)
+        assert self.walking is not None
+        self.followed.drain(self._feed, self.walking.followed)
 
     def collect(self) -> None:
         """Empty the rings of copies, in the middle of long work."""

@@ -84,7 +84,7 @@ class AddressSpaces:
         self._handlers: dict[type, Callable[[Any], None]] = {
             Mmap: self._on_mmap,
             Mmap2: self._on_mmap2,
-            MappedCode: self._on_code,
+            MappedCode: self.add_code,
             Comm: self._on_comm,
             Fork: self._on_fork,
             Exit: self._on_exit,
@@ -296,7 +296,8 @@ class AddressSpaces:
         if mapping is not None:
             self._map(record, mapping)
 
-    def _on_code(self, record: MappedCode) -> None:
+    def add_code(self, record: MappedCode) -> None:
+        """`feed` of the most frequent record."""
         pid, start, end, offset, file, time = record
         process = self._processes.get(pid) or self._process(pid)
         if pid == _KERNEL or 0 < time < process.since:

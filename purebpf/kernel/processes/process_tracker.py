@@ -39,7 +39,7 @@ class Followed(Closing):
         """
         self.tasks = 1
         self._family = {root}
-        self._band = SideBand(pids=pids)
+        self._band = SideBand(pids=pids, threads=bool(root))
         self._lost_before = 0
 
     # Not imported before everything is attached:
@@ -95,22 +95,34 @@ class Followed(Closing):
                 self.cgroups.read(pid)
                 self.names.note(pid, comm)
 
-    def drain(self, tell: Callable[[object], object] | None = None) -> None:
-        """Take in what happened, and `tell` each record to another one."""
+    def drain(
+        self,
+        tell: Callable[[object], object] | None = None,
+        followed: Container[int] = (),
+    ) -> None:
+        """Take in what happened.
+
+        Args:
+            tell: is called with each record; what a process maps only if that is `followed`.
+            followed: by the receiver; looked at with each such record.
+        """
         from purebpf.symbols.address_spaces import MappedCode
         from purebpf.wire.perf_records import Exit, Fork
 
         records = self._band.drain()
         over = {
-            record.pid
-            for record in records
-            if isinstance(record, Exit) and record.pid == record.tid
+            record.pid for record in records if type(record) is Exit and record.pid == record.tid
         }
+        add_code = self.spaces.add_code
         for record in records:
+            if type(record) is MappedCode:  # as most are, of processes that nobody asks about
+                add_code(record)
+                if tell is not None and record.pid in followed:
+                    tell(record)
+                continue
             self.spaces.feed(record)
-            if not isinstance(record, MappedCode):  # as most are
-                self.cgroups.feed(record, is_over=record.pid in over)
-                self.names.feed(record)
+            self.cgroups.feed(record, is_over=record.pid in over)
+            self.names.feed(record)
             if tell is not None:
                 tell(record)
             if isinstance(record, Fork) and record.ppid in self._family:

@@ -36,8 +36,13 @@ _ACTIONS = frozenset(
     )
 )
 """What a process did: its number comes first."""
+_MMAP2, _FORK, _EXIT = map(
+    int, (kind.PERF_RECORD_MMAP2, kind.PERF_RECORD_FORK, kind.PERF_RECORD_EXIT)
+)
 _BY_TIME = attrgetter("time")
 _PID = struct.Struct("=I")
+_TASK = struct.Struct("=IIII")
+"""PERF_RECORD_FORK and PERF_RECORD_EXIT: pid, ppid, tid, ptid; more follows."""
 _TIME = struct.Struct("=Q")
 _TIME_AT = 16
 """Before the end of a record: the CPU follows."""
@@ -61,6 +66,7 @@ class SideBand(Closing):
         pages: int = 16,
         cpus: Iterable[int] | None = None,
         pids: Container[int] | None = None,
+        threads: bool = True,
     ) -> None:
         """Open the events and map their rings.
 
@@ -68,6 +74,7 @@ class SideBand(Closing):
             pages: data pages of each ring, a power of two.
             cpus: those to follow; None: all that are online.
             pids: pass over what other processes do, at a twentieth of the cost; None: all count.
+            threads: whether the beginning and end of those counts that are not a process's first.
 
         Raises:
             KernelError: the kernel refused an event or a ring; nothing stays open.
@@ -89,6 +96,7 @@ class SideBand(Closing):
             wakeup_watermark=pages * mmap.PAGESIZE // 2,
         )
         self._pids = pids
+        self._threads = threads
         self._held: list[Change] = []
         self._files: dict[bytes, MappedFile | None] = {}
         self._lost_records = 0
@@ -152,7 +160,12 @@ class SideBand(Closing):
                 (pid,) = _PID.unpack_from(data, start)
                 if pid not in pids:
                     continue
-            if type_ != kind.PERF_RECORD_MMAP2:
+            if type_ != _MMAP2:
+                if not (self._threads or end - start < _TASK.size) and (
+                    (type_ == _FORK and _is_thread_start(data, start))
+                    or (type_ == _EXIT and _is_thread_end(data, start))
+                ):
+                    continue
                 record = form.decode(type_, misc, data, start, end)
                 if isinstance(record, Comm | Fork | Exit):
                     into.append(record)
@@ -180,3 +193,15 @@ class SideBand(Closing):
         if self._lost_at_close is None:
             self._lost_at_close = self.lost
         self._events.close()
+
+
+def _is_thread_start(data: bytes, start: int) -> bool:
+    """Whether a FORK record is of a thread, not of a process."""
+    pid, parent, _, _ = _TASK.unpack_from(data, start)
+    return bool(pid == parent)
+
+
+def _is_thread_end(data: bytes, start: int) -> bool:
+    """Whether an EXIT record is of a thread other than the first of its process."""
+    pid, _, tid, _ = _TASK.unpack_from(data, start)
+    return bool(pid != tid)

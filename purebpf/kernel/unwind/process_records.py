@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Protocol
 
 from purebpf.symbols.address_spaces import MappedCode, code_of
@@ -23,9 +24,9 @@ class Follower(Protocol):
     def exited(self, tgid: int, time_ns: int) -> None:
         """A process ended."""
 
-    def follows(self, tgid: int) -> bool:
-        """Whether it is to know what that process maps."""
-        ...
+    @property
+    def followed(self) -> Container[int]:
+        """Processes of which it is to know what they map."""
 
     def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
         """A process mapped code."""
@@ -34,7 +35,7 @@ class Follower(Protocol):
 def feed(follower: Follower, record: object) -> None:
     """Tell what a record of `purebpf.wire.perf_records` says; others are ignored."""
     if isinstance(record, MappedCode):  # as most are
-        if follower.follows(record.pid):
+        if record.pid in follower.followed:
             follower.mapped(record.pid, record.time, record.mapping)
     elif isinstance(record, Fork):
         if record.pid != record.ppid:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Container, Hashable, Iterable
 from contextlib import suppress
 
 from purebpf.closable import Closing
@@ -81,9 +81,10 @@ class ProcessStacks(Closing):
         self._programs.exited(tgid, time_ns)
         self._payers.pop(tgid, None)
 
-    def follows(self, tgid: int) -> bool:
-        """Whether `mapped` of that process says something new."""
-        return self._programs.follows(tgid)
+    @property
+    def followed(self) -> Container[int]:
+        """Processes of which `mapped` says something new, as of any later moment."""
+        return self._programs.followed
 
     def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
         """A process mapped code."""

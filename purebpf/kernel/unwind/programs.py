@@ -9,7 +9,7 @@ mappings are those that /proc has when they are read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from purebpf.errors import KernelError
 from purebpf.kernel.unwind.code_files import CodeFiles
@@ -127,9 +127,10 @@ class Programs:
             self._over.clear()
         self._over.add(tgid)
 
-    def follows(self, tgid: int) -> bool:
-        """Whether a mapping of that process counts: its others are known."""
-        return tgid in self._running
+    @property
+    def followed(self) -> Container[int]:
+        """Processes of which a mapping counts, as of any later moment: their others are known."""
+        return self._running
 
     def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
         """A process mapped code, over whatever was there."""

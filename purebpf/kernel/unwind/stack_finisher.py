@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -93,6 +93,11 @@ class StackFinisher(Closing):
     def feed(self, record: object) -> None:
         """Take in what a process did, as `SideBand` reports it."""
         feed(self._stacks if self._filler is None else self._filler, record)
+
+    @property
+    def followed(self) -> Container[int]:
+        """Processes of which `feed` is to know what they map, as of any later moment."""
+        return self._stacks.followed
 
     def rest(self) -> None:
         """Drop what can be read again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 
 from purebpf.closable import Closing
 from purebpf.kernel.rings.record_types import RecordMap
@@ -105,9 +105,10 @@ class TableFiller(Closing):
         self._withdraw(tgid)
         self._stacks.exited(tgid, time_ns)
 
-    def follows(self, tgid: int) -> bool:
-        """Whether `mapped` of that process says something new."""
-        return self._stacks.follows(tgid)
+    @property
+    def followed(self) -> Container[int]:
+        """Processes of which `mapped` says something new, as of any later moment."""
+        return self._stacks.followed
 
     def mapped(self, tgid: int, time_ns: int, mapping: CodePlace) -> None:
         """A process mapped code; `update` publishes it."""

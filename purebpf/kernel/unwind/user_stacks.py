@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Container, Mapping, MutableMapping
 from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -183,6 +183,11 @@ class UserStacks(Closing):
         """Take in what a process did, as `SideBand` reports it."""
         if self._finisher is not None:  # else nothing is known that could change
             self._finisher.feed(record)
+
+    @property
+    def followed(self) -> Container[int]:
+        """Processes of which `feed` is to know what they map; of others it need not."""
+        return () if self._finisher is None else self._finisher.followed
 
     def drain(self) -> None:
         """Take what has come, and build tables and finish stacks for some milliseconds.

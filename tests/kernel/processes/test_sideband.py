@@ -192,3 +192,17 @@ def test_other_processes_may_be_passed_over() -> None:
         -1
     ] == "true"
     assert isinstance(seen[-1], Exit)
+
+
+def test_threads_may_be_passed_over() -> None:
+    with SideBand(threads=False) as band:
+        threads = [threading.Thread(target=bool) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+            thread.join()
+        child = subprocess.Popen([TRUE])
+        child.wait()
+        changes = band.drain()
+    assert not [c for c in of(os.getpid(), changes) if isinstance(c, Fork | Exit)]
+    seen = of(child.pid, changes)
+    assert (type(seen[0]), type(seen[-1])) == (Fork, Exit)
