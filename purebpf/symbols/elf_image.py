@@ -104,7 +104,6 @@ class ElfImage:
         is64: ELFCLASS64.
         order: "<" or ">", as struct spells it.
         type, machine: e_type and e_machine.
-        sections: all section headers; `[]` when they were removed.
         segments: all program headers.
 
     Raises:
@@ -133,8 +132,18 @@ class ElfImage:
         self._layout = layout
         header = self._unpack(layout.header, 16)
         self.type, self.machine, self.entry = header[0], header[1], header[3]
-        self.sections: list[Section] = self._sections(header[5], header[10:])
+        self._section_headers = header[5], header[10:]
+        assert self.sections is not None  # read now, as they may contradict each other
         self.segments: list[Segment] = self._segments(header[4], header[8], header[9])
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        """All section headers; `[]` when they were removed."""
+        return self._sections(*self._section_headers)
+
+    def rest(self) -> None:
+        """Drop the section headers, most of its memory; they are read again when asked for."""
+        self.__dict__.pop("sections", None)
 
     @classmethod
     def of_bytes(cls, data: bytes, source: str = "ELF") -> ElfImage:

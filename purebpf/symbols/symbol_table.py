@@ -32,6 +32,8 @@ _FEW = 1 << 5
 """Rows of a block that are looked at one by one."""
 _KEEP_GROUPS = 1 << 12
 _KEEP_ANSWERS = 1 << 11
+_ANSWER_BYTES = 256
+"""About what one takes."""
 _MOST_TOGETHER = 1 << 12
 """Symbols of one address that are compared: linkers that fold equal code make thousands."""
 
@@ -137,7 +139,9 @@ class SymbolTable:
     @property
     def nbytes(self) -> int:
         """Memory used, in bytes."""
-        return self.in_memory + self.strings.nbytes + (self.pages.nbytes if self.pages else 0)
+        answers = _ANSWER_BYTES * len(self._answers)
+        pages = self.pages.nbytes if self.pages else 0
+        return self.in_memory + self.strings.nbytes + pages + answers
 
     def find(self, offset: VirtualOffset) -> tuple[str, int] | None:
         """The function at an offset, as in the file (mangled), and the bytes into it."""

@@ -162,18 +162,20 @@ def find_python(pid: int, files: KnownFiles | None = None) -> PythonProcess | No
         NotSupportedError: its version is not one that can be read.
     """
     mappings = list(parse_maps(proc.maps(pid) or ""))
+    for mapping in _candidates(mappings):
+        mapped = _look_into(mapping, pid, {} if files is None else files)
+        if mapped is not None:
+            break
+    else:  # as most
+        return None
     with ExitStack() as undo:
         memory = open_process_memory(pid)
         if memory is None:
             return None
         undo.enter_context(memory)
-        for mapping in _candidates(mappings):
-            mapped = _look_into(mapping, pid, {} if files is None else files)
-            if mapped is not None:
-                python = _open(memory, mapped, mapping, mappings)
-                undo.pop_all()
-                return python
-    return None
+        python = _open(memory, mapped, mapping, mappings)
+        undo.pop_all()
+    return python
 
 
 def _candidates(mappings: list[Mapping]) -> Iterable[Mapping]:

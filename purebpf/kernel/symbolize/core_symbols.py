@@ -31,6 +31,12 @@ class CoreSymbols:
     def __init__(self, directory: str | None = None) -> None:
         place = directory or os.path.join(cache_home(), "purebpf", "kernel")
         self._files = CacheFiles(place, _LIMIT)
+        self._is_kept = False
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether `load` has found a text."""
+        return self._is_kept
 
     def load(self) -> bytes | None:
         """As an earlier run left it; None where none did, or the kernel shows something else."""
@@ -42,7 +48,8 @@ class CoreSymbols:
             shown = proc.kallsyms(_COMPARED)
         except (OSError, KernelError):
             return None
-        return text if shown and text.endswith(b"\n") and text.startswith(shown) else None
+        self._is_kept = bool(shown) and text.endswith(b"\n") and text.startswith(shown)
+        return text if self._is_kept else None
 
     def keep(self, text: bytes) -> None:
         """Write it for other runs."""

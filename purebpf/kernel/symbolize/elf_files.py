@@ -13,7 +13,7 @@ found there must be the recorded inode, or have the recorded build id:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from enum import Enum, auto
 
 from purebpf.errors import FormatError, errno_name
@@ -123,6 +123,7 @@ class ElfFiles:
         self._cache = SymbolCache()
         self._uncached: set[str] = set()
         self._used: set[Identity] = set()  # since the last `rest`
+        self._used_before: set[Identity] = set()  # between that and the one before
 
     def functions(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
         """The functions of a mapped file, or why they cannot be known.
@@ -253,22 +254,29 @@ class ElfFiles:
         self._used.add(identity)
         self._drop_above(_KEEP_BYTES)
 
-    def rest(self) -> None:
+    def rest(self, keep: Container[int]) -> None:
         """Keep 8 MiB of tables, those used last: between two windows of a run that goes on.
 
         Those that are kept in files are read from there from now on, as in any later run; those
-        that were not asked for since the last call go, but for small ones.
+        that were not asked for since the last call go, small ones with the next call.
+
+        Args:
+            keep: what is known of files of other processes alone goes, too.
         """
+        for known in (self._as_seen, self._problems):
+            for key in [key for key in known if key[0] not in keep]:
+                del known[key]
         for identity, functions in list(self._tables.items()):
             table = functions.table
             table.places.clear()
-            if table.pages is not None:
-                table.pages.forget()
-            elif identity not in self._used and table.nbytes > _SMALL:
+            is_small = table.pages is not None or table.nbytes <= _SMALL
+            if identity not in self._used and not (is_small and identity in self._used_before):
                 del self._tables[identity]
+            elif table.pages is not None:
+                table.pages.forget()
             else:
                 self._leave_in_file(identity, functions)
-        self._used.clear()
+        self._used_before, self._used = self._used, set()
         self._drop_above(_KEEP_AT_REST)
 
     def _leave_in_file(self, identity: Identity, functions: ElfFunctions) -> None:

@@ -17,7 +17,7 @@ from purebpf.symbols.elf_image import ElfImage, virtual_offset
 from purebpf.symbols.frame import FileOffset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from purebpf.symbols.budget import Budget
     from purebpf.symbols.proc_maps import MappedFile, Mapping
@@ -67,8 +67,14 @@ class FunctionStarts:
         function = known.known(where) if known else None
         return function or self._read(mapping, pids, lambda file, fd: file.function(fd, where))
 
-    def rest(self) -> None:
-        """Drop the entries of all files; what was asked for before stays known."""
+    def rest(self, keep: Container[int]) -> None:
+        """Drop the entries of all files; what was asked for before stays known.
+
+        Args:
+            keep: which files other processes have, is forgotten.
+        """
+        for key in [key for key in self._identities if key[0] != _ALL and key[0] not in keep]:
+            del self._identities[key]
         for file in self._files.values():
             if file is not None:
                 file.rest()
@@ -128,6 +134,7 @@ class _File:
     def rest(self) -> None:
         """Drop what can be read again."""
         self._entries = None
+        self._image.rest()
 
     def known(self, where: FileOffset) -> Function | None:
         """The function of a byte, if it was asked for before."""

@@ -27,6 +27,7 @@ class KernelSymbols:
 
     def __init__(self) -> None:
         self._table: Kallsyms | None = None
+        self._was_read = False
         self._is_current = False  # also of what modules and programs there are
         self._core = CoreSymbols()
         self._loaded = _LoadedCode()
@@ -37,6 +38,7 @@ class KernelSymbols:
     def resolve(self, address: int, back: int) -> Frame | Unknown:
         """The function of an address, looked up `back` bytes before it."""
         table = self._table or self._open()
+        self._was_read = table is not None
         if table is None:
             return _unknown(Reason.KERNEL_UNREADABLE, address, errno_name(self._errno))
         if table.hidden:
@@ -59,13 +61,18 @@ class KernelSymbols:
         Their addresses have had no symbol so far, or that of the program before them in memory,
         which the file does not end. Looks once a second at most.
         """
-        if self._table is None or time.monotonic() < self._next_look:
+        if not self._was_read or time.monotonic() < self._next_look:
             return False
         self._next_look = time.monotonic() + _LOOK_S
         if not self._loaded.has_changed():
             return False
         self._is_current = False
         return True
+
+    def rest(self) -> None:
+        """Drop the text, 5 MB, if it is only what was kept of it: to read that takes 2 ms."""
+        if not self._is_current and self._core.is_kept:
+            self._table = None
 
     def _open(self) -> Kallsyms | None:
         core = self._core.load()

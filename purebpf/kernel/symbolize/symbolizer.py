@@ -134,8 +134,9 @@ class Symbolizer:
 
     def forget_but(self, keep: Container[int]) -> None:
         """Forget what was found out about all other processes, and files not read since then."""
-        self._starts.rest()
-        self._files.rest()
+        self._starts.rest(keep)
+        self._files.rest(keep)
+        self._kernel.rest()
         for known in (self._payers, self._unreadable):
             for pid in [pid for pid in known if pid not in keep]:
                 del known[pid]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from weakref import WeakValueDictionary
 
 from purebpf.closable import Closing
@@ -29,8 +29,10 @@ __all__ = ["CodeFiles"]
 
 _RECENT_S = 1.0
 _ALL = 0
-_MOST = 256
-"""Files that are open at a time: some 30 KB each."""
+_MOST = 512
+"""Files that are open at a time: a few KB each at rest."""
+_MOST_RECENT = 4096
+"""Mapped files of which it is remembered which open file they are."""
 
 
 class _Identity(NamedTuple):
@@ -58,7 +60,7 @@ class _Recent(NamedTuple):
 
 
 class CodeFiles(Closing):
-    """Open files by what they are; those not used for longest are closed above 256.
+    """Open files by what they are; those not used for longest are closed above 512.
 
     Args:
         spend: called with the number of bytes about to be read; may raise.
@@ -79,10 +81,15 @@ class CodeFiles(Closing):
         self._files[key] = entry  # the one used last at the end
         return entry.cfi
 
-    def rest(self) -> None:
-        """Drop the entries of all files, which stay open: rules that were found are known."""
-        for entry in self._files.values():
-            entry.cfi.rest()
+    def rest(self, busy: Container[Hashable] = ()) -> None:
+        """Drop the entries and headers of all files, which stay open, but for those being built of.
+
+        Rules that were found are known.
+        """
+        for key, entry in self._files.items():
+            if key not in busy:
+                entry.cfi.rest()
+                entry.image.rest()
 
     def mapping(self, mapping: Mapping, pid: int) -> CodeMapping:
         """A mapping of a process with what unwinding needs of its file.
@@ -130,7 +137,7 @@ class CodeFiles(Closing):
         return opened
 
     def _note(self, pid: int, file: MappedFile, key: Hashable, now: float) -> None:
-        if len(self._recent) >= _MOST:
+        if len(self._recent) >= _MOST_RECENT:
             self._recent.clear()
         self._recent[pid, file] = _Recent(key, now + _RECENT_S)
 

@@ -5,8 +5,9 @@ A file has a number (`exes`), an index of its windows and their blocks (`shards`
 first window that is asked for, and so are those that a run before had whole. Of others only the
 windows asked for are; once they are many, the rest follows.
 
-Files that no process has mapped are kept until they take 8 MiB; then those go that were not used
-for longest. What a program may still read stays as it is for a second.
+Files that no process has mapped are kept until they take 4 MiB; then those go that were not used
+for longest. In a run that goes on, each goes after a whole window. What a program may still read
+stays as it is for a second.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _PIECE_WORDS = 1 << 14
 """Of a large file, blocks are put into pieces of about this many words."""
 _CHUNK_WORDS = 1024
 """Blocks of single windows are put into pieces of this many words."""
-_UNUSED_WORDS = 2 << 20
+_UNUSED_WORDS = 1 << 20
 """Words of the files that no process has mapped."""
 _CROWDED = 0.75
 """The share of any table from which on these files go."""
@@ -130,6 +131,7 @@ class FileTables(Closing):
         self._files: dict[Hashable, TableFile] = {}
         self._unused: dict[Hashable, TableFile] = {}
         self._unused_words = 0
+        self._idle: set[Hashable] = set()  # unused since the last `rest`, all the time
         self._no_rules = 0
         self._call_count = 0
         self.full = 0
@@ -152,6 +154,7 @@ class FileTables(Closing):
             file.users += 1
             if self._unused.pop(key, None):
                 self._unused_words -= file.words
+                self._idle.discard(key)
         return file
 
     def leave(self, files: Mapping[Hashable, TableFile]) -> None:
@@ -182,13 +185,25 @@ class FileTables(Closing):
         packed = _EXE.pack(index, file.windows, file.first, *rules, 0)
         bpf.map_update_elem(self._exes.fileno(), file.number.to_bytes(4, "little"), packed)
 
+    def rest(self) -> None:
+        """Take those out that no process has had mapped since the last call: what runs all the time
+        would keep each program that it ever met, else.
+        """
+        for key in self._idle:
+            self._take_out(key)
+        self._idle = set(self._unused)
+
     def _make_room(self) -> None:
         while self._unused and (self._unused_words > _UNUSED_WORDS or self._is_crowded()):
             key = next(iter(self._unused))
-            file = self._unused.pop(key)
-            self._unused_words -= file.words
-            del self._files[key]
-            self._evict(file)
+            self._idle.discard(key)
+            self._take_out(key)
+
+    def _take_out(self, key: Hashable) -> None:
+        file = self._unused.pop(key)
+        self._unused_words -= file.words
+        del self._files[key]
+        self._evict(file)
 
     def _is_crowded(self) -> bool:
         """Whether a table is nearly full, what was given back lately not counted."""

@@ -59,6 +59,12 @@ class Pieces:
         self.kept -= count
         self._given_back.append((self._clock() + GRACE_S, start, count))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is taken, nor may still be read."""
+        self._collect()
+        return not (self.kept or self._given_back)
+
     def _rounded(self, count: int) -> int:
         return -(-max(count, 1) // self._aligned) * self._aligned
 

@@ -119,9 +119,13 @@ class ProcessStacks(Closing):
         with suppress(OverBudgetError), self.on_behalf(tgid):  # then `unwind` says so
             self._programs.at(tgid, time_ns)
 
-    def rest(self) -> None:
-        """Drop what can be read again, or is shared by all processes."""
-        self._files.rest()
+    def rest(self, busy: Container[Hashable] = ()) -> None:
+        """Drop what can be read again, or is shared by all processes.
+
+        Args:
+            busy: files of which something is being built; they keep what they have.
+        """
+        self._files.rest(busy)
         self._programs.rest()
 
     def on_behalf(self, tgid: int) -> Work:

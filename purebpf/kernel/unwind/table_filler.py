@@ -255,9 +255,9 @@ class TableFiller(Closing):
         return bool(self._jobs or self._rests)
 
     def rest(self) -> None:
-        """Drop what can be read again, unless something is being built of it."""
-        if not (self._jobs or self._rests):
-            self._stacks.rest()
+        """Drop what can be read again, and what no process has had mapped since the last call."""
+        self._stacks.rest({missing.key for missing in (*self._jobs, *self._rests)})
+        self.tables.rest()
 
     def _keep(self, tgid: int, process: _Process) -> None:
         if len(self._processes) >= _MOST_PROCESSES and tgid not in self._processes:

@@ -211,6 +211,7 @@ class UserStacks(Closing):
 
     def rest(self) -> None:
         """Drop what can be read again."""
+        self._kinds.clear()
         if self._finisher is not None:
             self._finisher.rest()
 

@@ -175,6 +175,11 @@ class WalkTables(Closing):
             self._shards.give_back(before.address, before.words)
             self.files.leave(before.files)
 
+    def rest(self) -> None:
+        """Give back the memory of files that no process has had mapped since the last call."""
+        self.files.rest()
+        self._shards.shrink()
+
     def close(self) -> None:
         """Unmap the tables; programs keep theirs. Again is harmless."""
         self.files.close()

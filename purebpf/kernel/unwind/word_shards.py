@@ -17,6 +17,7 @@ from purebpf.kernel.unwind.pieces import Pieces
 from purebpf.syscall import bpf
 from purebpf.syscall.membarrier import order_memory
 from purebpf.syscall.memory import Memory
+from purebpf.tuples import NamedTuple
 
 __all__ = ["SHARD_WORDS", "NoRoomError", "WordShards"]
 
@@ -43,19 +44,18 @@ class WordShards(Closing):
     def __init__(self, outer: RecordMap) -> None:
         self._outer = outer
         self._is_ordered = os.uname().machine == "x86_64"
-        self._memories: list[Memory] = []
-        self._words: list[memoryview] = []
-        self._pieces: list[Pieces] = []
+        self._shards: dict[int, _Shard] = {}  # by number, ascending
+        self._leaving: list[_Shard] = []  # out of the map, and perhaps still read
 
     @property
     def nbytes(self) -> int:
         """Memory of all shards."""
-        return sum(memory.size for memory in self._memories)
+        return sum(shard.memory.size for shard in self._shards.values())
 
     @property
     def kept(self) -> float:
         """The share of all words that there can be that was taken and not given back."""
-        taken = sum(pieces.kept for pieces in self._pieces)
+        taken = sum(shard.pieces.kept for shard in self._shards.values())
         return taken / (SHARD_WORDS * self._outer.max_entries)
 
     def take(self, count: int) -> int:
@@ -66,8 +66,8 @@ class WordShards(Closing):
         """
         if count > SHARD_WORDS - _ALIGNED:
             raise NoRoomError
-        for pieces in self._pieces:
-            address = pieces.take(count)
+        for shard in self._shards.values():
+            address = shard.pieces.take(count)
             if address is not None:
                 return address
         address = self._add().take(count)
@@ -76,17 +76,17 @@ class WordShards(Closing):
 
     def give_back(self, address: int, count: int) -> None:
         """Nothing points at a piece any more. It is used again after a second."""
-        self._pieces[address >> _SHARD_BITS].give_back(address, count)
+        self._shards[address >> _SHARD_BITS].pieces.give_back(address, count)
 
     def write(self, address: int, words: array[int]) -> None:
         """Fill a piece, or the beginning of one."""
         at = address & SHARD_WORDS - 1
-        self._words[address >> _SHARD_BITS][at : at + len(words)] = memoryview(words)
+        self._shards[address >> _SHARD_BITS].words[at : at + len(words)] = memoryview(words)
 
     def write_word(self, address: int, word: int) -> None:
         """Store one word whole, after everything that was written before."""
         self.order_stores()
-        self._words[address >> _SHARD_BITS][address & SHARD_WORDS - 1] = word
+        self._shards[address >> _SHARD_BITS].words[address & SHARD_WORDS - 1] = word
 
     def order_stores(self) -> None:
         """What is stored from now on is seen after what was stored before: x86 keeps the order.
@@ -100,15 +100,16 @@ class WordShards(Closing):
     def read(self, address: int, count: int) -> array[int]:
         """What is in a piece, or the beginning of one."""
         at = address & SHARD_WORDS - 1
-        return array("I", bytes(self._words[address >> _SHARD_BITS][at : at + count]))
+        return array("I", bytes(self._shards[address >> _SHARD_BITS].words[at : at + count]))
 
     def read_word(self, address: int) -> int:
         """The word at an address."""
-        return int(self._words[address >> _SHARD_BITS][address & SHARD_WORDS - 1])
+        return int(self._shards[address >> _SHARD_BITS].words[address & SHARD_WORDS - 1])
 
     def _add(self) -> Pieces:
-        number = len(self._words)
-        if number >= self._outer.max_entries:
+        numbers = range(self._outer.max_entries)
+        number = next((number for number in numbers if number not in self._shards), None)
+        if number is None:
             raise NoRoomError
         size = 4 * SHARD_WORDS
         kind = bpf_map_type.BPF_MAP_TYPE_ARRAY
@@ -120,14 +121,44 @@ class WordShards(Closing):
             except BaseException:
                 memory.close()
                 raise
-        self._memories.append(memory)
-        self._words.append(memory.view.cast("I"))
         first = number << _SHARD_BITS
-        self._pieces.append(Pieces(first + _ALIGNED, first + SHARD_WORDS, _ALIGNED))
-        return self._pieces[-1]
+        pieces = Pieces(first + _ALIGNED, first + SHARD_WORDS, _ALIGNED)
+        self._shards[number] = _Shard(memory, memory.view.cast("I"), pieces)
+        self._shards = dict(sorted(self._shards.items()))
+        return pieces
+
+    def shrink(self) -> None:
+        """Take out the shards that nothing is in; one stays, as there will be others.
+
+        Their memory is given back with the call after that, when no program can be in it any more:
+        before commit 876673364161 ("bpf: Defer the free of inner map when necessary"), the kernel
+        did not wait for those that are.
+        """
+        for shard in self._leaving:
+            shard.close()
+        self._leaving.clear()
+        for number, shard in list(self._shards.items()):
+            if len(self._shards) == 1 or not shard.pieces.is_empty:
+                continue
+            bpf.map_delete_elem(self._outer.fileno(), number.to_bytes(4, "little"))
+            self._leaving.append(self._shards.pop(number))
 
     def close(self) -> None:
         """Unmap the shards; programs keep theirs. Again is harmless."""
-        while self._words:
-            self._words.pop().release()
-            self._memories.pop().close()
+        while self._leaving:
+            self._leaving.pop().close()
+        while self._shards:
+            self._shards.popitem()[1].close()
+
+
+class _Shard(NamedTuple):
+    """A map of words."""
+
+    memory: Memory
+    words: memoryview
+    pieces: Pieces
+
+    def close(self) -> None:
+        """Unmap it."""
+        self.words.release()
+        self.memory.close()

@@ -68,6 +68,31 @@ def test_modules_are_read_when_one_is_asked_for(kallsyms, reads) -> None:
     assert reads.count(-1) == 1
 
 
+def test_the_text_is_not_kept_between_windows(kallsyms, reads) -> None:
+    first = KernelSymbols()
+    first.resolve(0xFFFFFFFF81000000, 0)
+    first.rest()
+    assert first._table is not None, "to read all again takes 50 ms"
+    second = KernelSymbols()
+    second.resolve(0xFFFFFFFF81000000, 0)
+    second.rest()
+    assert second._table is None
+    reads.clear()
+    assert _name(second, 0xFFFFFFFF81000050) == "f5"
+    assert -1 not in reads
+
+
+def test_what_was_loaded_while_the_text_was_away_is_seen(kallsyms, monkeypatch) -> None:
+    KernelSymbols().resolve(0xFFFFFFFF81000000, 0)
+    symbols = KernelSymbols()
+    symbols.resolve(0xFFFFFFFF81000000, 0)
+    symbols.refresh()
+    symbols.rest()
+    monkeypatch.setattr(symbols, "_next_look", 0.0)
+    monkeypatch.setattr(proc, "modules", lambda: b"another")
+    assert symbols.refresh()
+
+
 def test_another_boot_has_a_file_of_its_own(kallsyms, monkeypatch) -> None:
     KernelSymbols().resolve(0xFFFFFFFF81000000, 0)
     monkeypatch.setattr(proc, "sysctl", lambda _name: "second-boot")
