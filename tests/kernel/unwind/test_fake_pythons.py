@@ -162,6 +162,7 @@ def ended(pid: int) -> Exit:
 
 
 @system_python
+@pytest.mark.needs("atomic_fetch")
 def test_more_pythons_than_places_end_no_profile() -> None:
     with pythons(6) as pids, tables() as python:
         python.interpreters.publish_running(pids)
@@ -171,6 +172,7 @@ def test_more_pythons_than_places_end_no_profile() -> None:
 
 
 @system_python
+@pytest.mark.needs("atomic_fetch")
 def test_the_place_of_a_process_that_has_ended_is_free_again() -> None:
     with pythons(8) as pids, tables() as python:
         before: list[int] = []
@@ -191,6 +193,7 @@ def test_the_place_of_a_process_that_has_ended_is_free_again() -> None:
 
 
 @system_python
+@pytest.mark.needs("atomic_fetch")
 def test_a_number_that_is_used_again_keeps_its_new_place() -> None:
     with pythons(1) as (pid,), tables() as python:
         python.interpreters.publish_running([pid])
@@ -201,6 +204,7 @@ def test_a_number_that_is_used_again_keeps_its_new_place() -> None:
 
 
 @system_python
+@pytest.mark.needs("atomic_fetch")
 def test_a_copy_of_before_execve_does_not_hide_the_program_after_it() -> None:
     """Copies come late: the mappings that are read are those of the later program already."""
     before, after = 5 << 10, 5 << 10 | 1
@@ -214,6 +218,7 @@ def test_a_copy_of_before_execve_does_not_hide_the_program_after_it() -> None:
 
 
 @system_python
+@pytest.mark.needs("atomic_fetch")
 def test_a_child_has_the_interpreter_of_its_parent_until_it_executes_another_program() -> None:
     with pythons(2) as (parent, child), tables() as python:
         python.interpreters.publish(parent, parent, 5 << 10)
@@ -226,6 +231,7 @@ def test_a_child_has_the_interpreter_of_its_parent_until_it_executes_another_pro
 
 
 @system_python
+@pytest.mark.needs("atomic_fetch")
 def test_a_user_pays_for_looks_into_what_is_theirs(tmp_path: Path) -> None:
     budget = Budget({USER: Allowance(1 << 40, 0.001)})
     with fake_python(tmp_path) as process, pythons(1) as (own,), tables(budget=budget) as python:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.unwind.reason import Reason
+from tests.support.host.faults import slow_host
 from tests.support.programs.walking import CHAIN, LEVELS, Walking, build
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64")
@@ -52,13 +53,15 @@ int main(int count, char **arguments) {
   for (int turn = 0;; turn++) {
     void *library = dlopen(arguments[1 + turn % 2], RTLD_NOW);
     unsigned long (*enters)(unsigned long) = dlsym(library, "enters");
-    clock_t end = clock() + CLOCKS_PER_SEC / 20;
+    clock_t end = clock() + CLOCKS_PER_SEC * TURN_MS / 1000;
     while (clock() < end) sum += enters(turn);
     dlclose(library);
     mmap(0, 4096 * (1 + turn % 7), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   }
 }
 """
+_TURN = f"-DTURN_MS={500 if slow_host() else 50}"
+"""As many samples of each library everywhere: `Walking` takes a tenth where all is emulated."""
 _CLOCK = r"""
 #include <time.h>
 volatile unsigned long sink;
@@ -239,7 +242,7 @@ def test_libraries_that_are_loaded_and_unloaded(tmp_path: Path) -> None:
     for number, flags in enumerate(([], ["-O1", "-fno-omit-frame-pointer"])):
         source = f"#define N {number}\n" + _LIBRARY
         build(tmp_path, source, *flags, "-shared", "-fPIC", name=f"{number}")
-    program = build(tmp_path, _LOADER)
+    program = build(tmp_path, _LOADER, _TURN)
     with Walking(copies_all=True, copies_per_second=0) as walking:
         walking.only("program")
         walking.start(program, tmp_path / "0", tmp_path / "1")
@@ -280,7 +283,7 @@ def test_the_file_of_a_program_changes_its_name(tmp_path: Path, change: str) -> 
 def test_a_library_that_is_overwritten(tmp_path: Path) -> None:
     """Code in memory changes with its file, and so do the rules: a trace may be cut, no more."""
     library = build(tmp_path, "#define N 0\n" + _LIBRARY, "-shared", "-fPIC", name="0")
-    program = build(tmp_path, _LOADER.replace("dlclose(library);", ""))
+    program = build(tmp_path, _LOADER.replace("dlclose(library);", ""), _TURN)
     with Walking(copies_per_second=0, pages=4096) as walking:
         walking.only("program")
         child = walking.start(program, library, library)
@@ -384,12 +387,16 @@ int main(void) {
     with Walking() as walking:
         walking.only("program")
         child = walking.start(program)
-        walking.collect(600)
+        tasks = Path(f"/proc/{child.pid}/task")
+        walking.until(lambda: tasks.stat().st_nlink > 5002, at_most_s=300)
+        assert tasks.stat().st_nlink > 5002  # 5,001 and two more
+        began = time.monotonic_ns()  # threads that begin are in clone3(2), which has no caller
+        walking.collect(len(walking.found) + 400)
         walking.stop()
         assert child.poll() is None
-        threads = {each.tid for each in walking.found}
-        assert len(threads) > 100
-        late = [each for each in walking.found if each.time_ns > walking.found[-1].time_ns - 10**9]
+        late = [each for each in walking.found if each.time_ns > began]
+        assert len(late) > 100
+        assert len({each.tid for each in late}) > 50
         cut = [each.trace for each in late if each.trace.reason not in _WHOLE]
         assert all(len(trace.frames) == 1 for trace in cut), cut  # where clone3(2) returns to
         assert len(cut) < len(late) / 100
