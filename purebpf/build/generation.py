@@ -16,19 +16,6 @@ from purebpf.kernel.host.regular_file import opened_regular
 __all__ = ["generate"]
 
 _SUFFIX = ".bpf.c"
-_OWN = '''
-
-def read_own() -> Spec:
-    """The object, which is beside this module in its package."""
-    from importlib.resources import files
-
-    return read_object(files(__package__) / {object_name!r})
-
-
-def load_own(**variables: Any) -> Object:
-    """Load it, with these values of its global variables."""
-    return load(read_own().set(**variables))
-'''
 
 
 def generate(
@@ -67,7 +54,7 @@ def generate(
                 includes=directories, defines=defines, cpu=cpu, optimise=optimise,
             )  # fmt: skip
             spec = read_object(made)._replace(source=f"{name}.bpf.o")
-            module = stubs(spec) + _OWN.format(object_name=f"{name}.bpf.o")
+            module = stubs(spec, object_name=f"{name}.bpf.o")
             python_name = re.sub(r"\W", "_", name)
             for file_name, contents in (
                 (f"{name}.bpf.o", made),

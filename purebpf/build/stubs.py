@@ -80,9 +80,31 @@ def read_object(source: Any) -> Spec:
     """`purebpf.read_object`, typed; `source` must be this object."""
     return cast("Spec", purebpf.read_object(source))
 '''
+_OWN = '''
+
+def read_own() -> Spec:
+    """The object, which is beside this module in its package."""
+    from importlib.resources import files
+
+    return read_object(files(__package__) / {object_name!r})
+
+
+if TYPE_CHECKING:
+
+    def load_own(
+{keywords}    ) -> Object:
+        """Load it, with these values of its global variables."""
+        ...
+
+else:
+
+    def load_own(**variables):
+        return load(read_own().set(**variables))
+'''
 _TAKEN = frozenset(
     {"Object", "Maps", "Programs", "Globals", "AnyGlobals", "Any", "Record", "Literal", "Mapping"}
-    | {"cast", "load", "overload", "os", "read_object", "record_class", "enum_class"}
+    | {"cast", "load", "load_own", "overload", "os", "read_object", "read_own"}
+    | {"record_class", "enum_class"}
     | {"BuildIdFrame", "GlobalArray", "IntEnum", "Spec", "TYPE_CHECKING"}
     | {"purebpf", "bool", "bytes", "float", "int", "str", "tuple", "property", "type"}
 )
@@ -96,8 +118,14 @@ _READERS: dict[int, str] = {
 }
 
 
-def stubs(spec: ObjectSpec) -> str:
-    """The module's text."""
+def stubs(spec: ObjectSpec, *, object_name: str = "") -> str:
+    """The module's text.
+
+    Args:
+        spec: the object.
+        object_name: of the file beside the module, for `read_own` and `load_own`; "" leaves them
+            out.
+    """
     names = legal_names(map(_class_name, spec.maps), _TAKEN)
     classes = dict(zip(spec.maps, names, strict=True))
     records = _Records(spec, _TAKEN | set(names))
@@ -109,7 +137,8 @@ def stubs(spec: ObjectSpec) -> str:
         for name, variable in spec.variables.items()
         if name not in spec.externs
     }
-    exported = ["load", "read_object", *records.classes(), *classes.values()]
+    own = ["load_own", "read_own"] if object_name else []
+    exported = ["load", "read_object", *own, *records.classes(), *classes.values()]
     exported = [name for name in exported if not name.startswith("_")]
     head = _HEAD.format(source=_escape(spec.source.rpartition("/")[2]), exported=exported)
     parts = [head, *records.texts(), *maps]
@@ -120,7 +149,11 @@ def stubs(spec: ObjectSpec) -> str:
     parts.append(_spec(spec, values, records))
     lines = [*records.run_time(), *(f"{name} = purebpf.Map" for name in classes.values())]
     run_time = "".join(f"    {line}\n" for line in lines)
-    return "".join(parts) + _TAIL.format(runtime=run_time)
+    parts.append(_TAIL.format(runtime=run_time))
+    if object_name:
+        keywords = _keywords(_settings(values, records), indent="        ")
+        parts.append(_OWN.format(object_name=object_name, keywords=keywords))
+    return "".join(parts)
 
 
 class _Records:
@@ -315,28 +348,37 @@ def _globals(types: dict[str, str], records: _Records) -> str:
 
 def _spec(spec: ObjectSpec, values: Mapping[str, str], records: _Records) -> str:
     """The class of the object's spec: what its methods take by name."""
-    settings = {name: records.given(of) for name, of in values.items()}
     sizes = {name: "int" for name, map_spec in spec.maps.items() if not map_spec.section}
     names = ", ".join(map(repr, spec.programs))
     text = '\n    class Spec(purebpf.ObjectSpec):\n        """What `read_object` gives."""\n\n'
-    text += _keywords("set", settings) + _keywords("resize", sizes)
+    text += _method("set", _settings(values, records)) + _method("resize", sizes)
     if names:
         line = f"def only(self, *programs: Literal[{names}]) -> Spec: ..."
         text += f"        {line}  # type: ignore[override]\n"
     return text
 
 
-def _keywords(method: str, types: Mapping[str, str]) -> str:
-    """A method that takes these keywords; those that Python cannot write, with any others."""
+def _settings(values: Mapping[str, str], records: _Records) -> dict[str, str]:
+    """What may be given for each global variable."""
+    return {name: records.given(of) for name, of in values.items()}
+
+
+def _method(name: str, types: Mapping[str, str]) -> str:
+    """A method of the spec that takes these keywords."""
+    head = f"        def {name}(  # type: ignore[override]\n            self,\n            /,\n"
+    return f"{head}{_keywords(types, indent='            ')}        ) -> Spec: ...\n"
+
+
+def _keywords(types: Mapping[str, str], *, indent: str) -> str:
+    """The lines of keywords; those that Python cannot write are taken with any others."""
     from keyword import iskeyword
 
     legal = {name: of for name, of in types.items() if name.isidentifier() and not iskeyword(name)}
-    lines = [f"            {name}: {of} = ...,\n" for name, of in legal.items()]
+    lines = [f"{indent}{name}: {of} = ...,\n" for name, of in legal.items()]
     if len(legal) < len(types):
-        lines.append("            **others: Any,\n")
-    star = "            *,\n" if legal else ""
-    head = f"        def {method}(  # type: ignore[override]\n            self,\n            /,\n"
-    return f"{head}{star}{''.join(lines)}        ) -> Spec: ...\n"
+        lines.append(f"{indent}**others: Any,\n")
+    star = f"{indent}*,\n" if legal else ""
+    return f"{star}{''.join(lines)}"
 
 
 def _getters(types: dict[str, str]) -> Iterator[str]:

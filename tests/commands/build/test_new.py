@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import ROOT
+from tests.support.oracles.type_check import mypy, pyright
 
 pytestmark = [pytest.mark.needs("clang", "vmlinux_btf"), pytest.mark.any_kernel]
 
@@ -111,6 +112,20 @@ def test_the_typed_module_type_checks(tmp_path: Path) -> None:
     config.write_text("[mypy]\nstrict = True\nfollow_imports = silent\n")
     checked = python("-m", "mypy", "--config-file", str(config), "-p", "demo", cwd=folder)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_a_misspelt_variable_of_load_own_is_an_error(tmp_path: Path) -> None:
+    folder = begin(tmp_path)
+    wrong = folder / "wrong.py"
+    wrong.write_text(
+        "from demo import demo_bpf\n"
+        "demo_bpf.load_own(target_pid=1).globals['lost']\n"
+        "demo_bpf.load_own(targt_pid=1)\n"
+        "demo_bpf.load_own(target_pid=[])\n"
+    )
+    lines = [line for line in mypy(folder, wrong).splitlines() if ": error: " in line]
+    assert [line.split(":")[1] for line in lines] == ["3", "4"], lines
+    assert pyright(folder, wrong) == {(wrong, 3), (wrong, 4)}
 
 
 def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
