@@ -31,6 +31,12 @@ def _run(options: Options) -> int:
         with Output(options.output) as output:
             output.write([stubs(read(options.path))])
         return 0
+    if options.disassemble:
+        from purebpf.inspect.session import code
+
+        with Output(options.output) as output:
+            output.write(["\n".join(code(options.path, options.programs))])
+        return 0
     if options.btf_for is not None:
         from purebpf.cli.destination import say_written
         from purebpf.inspect.session import few_types

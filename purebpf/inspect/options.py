@@ -21,6 +21,7 @@ _EXAMPLES = """examples:
   purebpf inspect --btf 5.4.0-90.btf tool.bpf.o  on another (BTFHub)
   purebpf inspect --sections tool.bpf.o          ELF sections and relocations
   purebpf inspect perf.data                      what perf recorded, and where
+  purebpf inspect --disassemble tool.bpf.o       the code, below its lines of C
   purebpf inspect --json tool.bpf.o              for a program to read
   purebpf inspect --stubs tool.bpf.o -o tool.py  typed, for an editor
   purebpf inspect --btf-for 5.4.0-90.btf tool.bpf.o -o tool.btf
@@ -30,9 +31,13 @@ _EXAMPLES = """examples:
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
     made = build_parser()
-    options = Options(**vars(made.parse_args(argv)))
-    if options.sections and options.stubs:
-        made.error("--sections and --stubs exclude each other")
+    given = vars(made.parse_args(argv))
+    options = Options(**given | {"programs": tuple(given["programs"])})
+    if options.sections and (options.stubs or options.disassemble):
+        other = "--stubs" if options.stubs else "--disassemble"
+        made.error(f"--sections and {other} exclude each other")
+    if options.programs and not options.disassemble:
+        made.error("PROGRAM goes with --disassemble")
     if options.btf_for is not None and (options.sections or options.output is None):
         made.error("--btf-for writes a file: it goes with -o FILE, and not with --sections")
     return options
@@ -40,9 +45,15 @@ def parse(argv: Sequence[str]) -> Options:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf.inspect", _DESCRIPTION, _EXAMPLES, usage="FILE")
+    made = parser.new("purebpf.inspect", _DESCRIPTION, _EXAMPLES, usage="FILE [PROGRAM ...]")
     made.add_argument(
         "path", metavar="FILE", help="an object file of clang or bpftool, or a perf.data file"
+    )
+    made.add_argument(
+        "programs",
+        metavar="PROGRAM",
+        nargs="*",
+        help="with --disassemble: the programs or functions",
     )
     made.add_argument(
         "--btf",
@@ -55,6 +66,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--stubs",
         action="store_true",
         help="print a Python module with a typed load() of this object: maps, globals and records",
+    )
+    form.add_argument(
+        "--disassemble",
+        action="store_true",
+        help="show the code of the programs, and of the functions that they call, below its "
+        "lines of C",
     )
     form.add_argument(
         "--btf-for",

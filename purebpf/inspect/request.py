@@ -18,6 +18,8 @@ class Options(NamedTuple):
         btf_for: write the part of this file's types that the object needs, as BTF, instead.
         sections: the ELF file's header, sections, relocations and notes instead.
         stubs: write a typed Python module for the object instead.
+        disassemble: show the code of programs and functions instead.
+        programs: which ones; () is all of them.
     """
 
     path: str
@@ -27,3 +29,5 @@ class Options(NamedTuple):
     btf_for: str | None = None
     stubs: bool = False
     sections: bool = False
+    disassemble: bool = False
+    programs: tuple[str, ...] = ()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from purebpf.abi.instruction import INSN_SIZE
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf, essential_name
 from purebpf.elf import read_object
-from purebpf.errors import KernelError, NotSupportedError
+from purebpf.errors import KernelError, NotSupportedError, SchemaError
 from purebpf.inspect.model import Report, describe
 from purebpf.inspect.request import Options
 from purebpf.kernel.load.kernel_types import KernelTypes
@@ -24,7 +26,15 @@ if TYPE_CHECKING:  # construct and pyelftools take 24 and 28 ms to import
     from purebpf.inspect.perf_data import PerfDataReport
     from purebpf.inspect.sections import ElfReport
 
-__all__ = ["few_types", "inspect", "inspect_perf_data", "inspect_sections", "is_perf_data", "read"]
+__all__ = [
+    "code",
+    "few_types",
+    "inspect",
+    "inspect_perf_data",
+    "inspect_sections",
+    "is_perf_data",
+    "read",
+]
 
 
 def inspect(options: Options) -> Report:
@@ -78,6 +88,33 @@ def few_types(path: str, kernel: str) -> bytes:
     relocations = [one for f in spec.functions.values() for one in f.core_relocations]
     wanted = [Wanted(spec.btf, relocations)] if spec.btf is not None else []
     return minimise(_types(kernel), wanted)
+
+
+def code(path: str, names: Sequence[str]) -> list[str]:
+    """The code of these programs and functions of an object, or of all, each below its name.
+
+    Raises:
+        KernelError: the object cannot be read.
+        FormatError, LinkError, NotSupportedError: as `purebpf.read_object`.
+        SchemaError: there is no such program or function.
+    """
+    from purebpf.asm.listing import disassemble
+
+    spec = read(path)
+    sections = {name: program.section for name, program in spec.programs.items()}
+    called = spec.functions.keys() - {program.function for program in spec.programs.values()}
+    all_names = [*spec.programs, *(name for name in spec.functions if name in called)]
+    listings = []
+    for name in names or all_names:
+        try:
+            text = disassemble(spec, name)
+        except KeyError as error:
+            raise SchemaError(error.args[0]) from None
+        key = spec.programs[name].function if name in spec.programs else name
+        count = len(spec.functions[key].code) // INSN_SIZE
+        where = f"{sections[name]}, " if name in sections else ""
+        listings.append(f"{name}: {where}{count} instructions\n{text}\n")
+    return listings
 
 
 def is_perf_data(path: str) -> bool:

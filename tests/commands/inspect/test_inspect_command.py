@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import purebpf
+from purebpf import asm
 from purebpf.symbols.elf_image import ElfImage
 from tests.commands.conftest import ROOT
 from tests.support.host.privilege import reachable
@@ -164,3 +166,37 @@ def test_the_types_that_an_object_needs_are_written(tmp_path: Path):
     done = inspect("--btf-for", TARGET, CORE)
     assert done.returncode == 2
     assert "it goes with -o FILE" in " ".join(done.stderr.split())
+
+
+@pytest.mark.any_kernel
+def test_code_is_shown_below_its_lines_of_c():
+    shown = inspect("--disassemble", "tests/data/load_counter.bpf.o", "count_calls")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    head, *lines = shown.stdout.splitlines()
+    spec = purebpf.read_object(ROOT / "tests/data/load_counter.bpf.o")
+    count = len(spec.functions["count_calls"].code) // 8
+    assert head == f"count_calls: {spec.programs['count_calls'].section}, {count} instructions"
+    assert "\n".join(lines) == asm.disassemble(spec, "count_calls")
+
+
+@pytest.mark.any_kernel
+def test_code_of_all_programs_and_of_what_they_call_is_shown():
+    path = "tests/data/elf_functions.bpf.o"
+    shown = inspect("--disassemble", path).stdout
+    spec = purebpf.read_object(ROOT / path)
+    programs = {program.function for program in spec.programs.values()}
+    called = spec.functions.keys() - programs
+    assert called
+    heads = [line.split(":")[0] for line in shown.splitlines() if line.endswith(" instructions")]
+    assert sorted(heads) == sorted([*spec.programs, *called])
+
+
+@pytest.mark.any_kernel
+def test_an_unknown_program_to_disassemble_names_similar_ones():
+    shown = inspect("--disassemble", "tests/data/load_counter.bpf.o", "count_cals")
+    assert (shown.returncode, shown.stdout) == (1, "")
+    assert "unknown program or function 'count_cals'; similar: count_calls" in " ".join(
+        shown.stderr.split()
+    )
+    assert inspect("tests/data/load_counter.bpf.o", "count_calls").returncode == 2
+    assert inspect("--disassemble", "--json", "tests/data/load_counter.bpf.o").returncode == 2
