@@ -25,7 +25,8 @@ def _run(options: Options, view: event_command.EventView, columns: Columns) -> i
     from purebpf.exec.render import JsonPrinter, TextPrinter
     from purebpf.exec.session import Processes
 
-    printer = JsonPrinter() if view.format == "json" else TextPrinter(**columns._asdict())
+    text = TextPrinter(**columns._asdict(), whole=view.verbose)
+    printer = JsonPrinter() if view.format == "json" else text
     make = partial(Processes, options)
     return event_command.run(make, options, view, printer, "Following processes")
 

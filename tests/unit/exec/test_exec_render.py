@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -23,6 +24,7 @@ EVENTS = (
     Ended(TASK, None, 11, True, 875_000),
     Ended(TASK, None, 40, False, 7_500_000_000_000),
 )
+MORE = " ... (7 bytes more)"
 COUNTS = {"events_full": 3, "children_missed": 0, "recursion_misses": 0, "mine": 1}
 
 
@@ -40,6 +42,37 @@ def test_the_text_is_this() -> None:
         f"exit{before}SIGSEGV (core dumped) after 875 us",
         f"exit{before}signal 40 after 2.08 h",
     ]
+
+
+def size_of(arguments: list[str]) -> int:
+    """Bytes, each argument with its NUL."""
+    return sum(len(argument.encode()) + 1 for argument in arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sh", "-c", "x" * 9000, "last"),
+        ("sh", "'" * 9000),
+        ("true", *["ab"] * 5000),
+        ("\u00e4" * 9999,),
+    ],
+    ids=["long", "quotes", "many", "letters of two bytes"],
+)
+def test_long_arguments_are_cut_and_counted(arguments: tuple[str, ...]) -> None:
+    event = Executed(TASK, "/bin/sh", "/bin/sh", arguments, 7)
+    columns = len(TextPrinter().line(event._replace(arguments=("",)), None)) - len("''" + MORE)
+    shown, _, more = TextPrinter().line(event, None)[columns:].partition(" ... (")
+    words = shlex.split(shown)
+    assert 4000 < len(shown) <= 4096 + len("''")
+    assert [
+        argument[: len(word)] for argument, word in zip(arguments, words, strict=False)
+    ] == words
+    ended_within = words[-1] != arguments[len(words) - 1]
+    left_out = size_of(list(arguments)) - size_of(words) + ended_within
+    assert more == f"{left_out + 7} bytes more)"
+    whole = TextPrinter(whole=True).line(event, None)
+    assert whole[columns:] == shlex.join(arguments) + MORE
 
 
 def test_a_terminal_has_lines_of_its_width() -> None:
