@@ -28,11 +28,12 @@ class RefusedError(KernelError):
 
 @contextmanager
 def needing(*capabilities: str) -> Iterator[None]:
-    """A context that adds to EPERM errors which `capabilities` would have allowed it.
+    """A context that adds to EPERM errors which of `capabilities` this process lacks.
 
-    The call that is refused first often needs less than those behind it. An EACCES may be another
-    user's process or event, for which the error may say itself what helps; that of a file to write
-    is left as it is.
+    The call that is refused first often needs less than those behind it. A process that has all of
+    them is refused for another reason: the one that the error gives, or what was read on this host.
+    An EACCES may be another user's process or event, for which the error may say itself what helps;
+    that of a file to write is left as it is.
     """
     try:
         yield
@@ -43,6 +44,8 @@ def needing(*capabilities: str) -> Iterator[None]:
             raise
         from purebpf.kernel.host import privilege  # only when something was refused
 
+        if error.why and privilege.has(privilege.read_host(), *capabilities):
+            raise
         told = privilege.explain_eperm(error, error.what, *capabilities)
         raise RefusedError(told.call, errno.EPERM, told.what, why=told.why, fix=told.fix) from None
 

@@ -18,6 +18,7 @@ __all__ = [
     "Host",
     "advice",
     "explain_eperm",
+    "has",
     "perf_needs_admin",
     "read_host",
     "uprobe_needs_admin",
@@ -79,27 +80,38 @@ def advice(host: Host, *needed: str) -> tuple[str, str]:
         if "CAP_BPF" in needed:
             fix += ", or where BPF is delegated: load(..., token=)"
         return why, fix
-    if host.lockdown not in (None, "none", ""):
-        why = f"the kernel is locked down (/sys/kernel/security/lockdown: {host.lockdown})"
-        return why, "boot with lockdown=none, or with Secure Boot off"
-    if host.seccomp:
-        why = f"a seccomp filter is active (/proc/self/status: Seccomp {host.seccomp})"
-        return why, "start the container with --security-opt seccomp=unconfined"
-    if host.memlock is not None and "CAP_BPF" in needed:
-        why = f"RLIMIT_MEMLOCK is {host.memlock} bytes, which limits BPF before Linux 5.11"
-        return why, "raise it in the shell: ulimit -l unlimited"
     held = " and ".join(needed)
-    return (
-        f"this process has {held}, so a security module or the kernel's configuration refuses it"
-    ), ""
+    why = f"this process has {held}: a security module, or a rule of the call itself, refuses it"
+    facts, fixes = _restrictions(host, needed)
+    if facts:
+        why += f". Read on this host: {'; '.join(facts)}"
+    return why, "; ".join(fixes)
+
+
+def _restrictions(host: Host, needed: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """What else may be why, and what lifts each. Only some calls are under each of them."""
+    facts, fixes = [], []
+    if host.lockdown not in (None, "none", ""):
+        facts.append(f"the kernel is locked down (/sys/kernel/security/lockdown: {host.lockdown})")
+        fixes.append("boot with lockdown=none, or with Secure Boot off")
+    if host.seccomp:
+        facts.append(f"a seccomp filter is active (/proc/self/status: Seccomp {host.seccomp})")
+        fixes.append("start the container with --security-opt seccomp=unconfined")
+    if not facts and host.memlock is not None and "CAP_BPF" in needed:
+        facts.append(f"RLIMIT_MEMLOCK is {host.memlock} bytes, which limits BPF before Linux 5.11")
+        fixes.append("raise it in the shell: ulimit -l unlimited")
+    return facts, fixes
 
 
 def advise_or(*needed: str, otherwise: str) -> tuple[str, str]:
     """As `advice` on this host, for an EPERM that has another cause when nothing is missing."""
     host = read_host()
-    if _missing(host, needed) or host.uid_map not in (None, _PARENT_HAS_ALL):
-        return advice(host, *needed)
-    return otherwise, ""
+    return (otherwise, "") if has(host, *needed) else advice(host, *needed)
+
+
+def has(host: Host, *needed: str) -> bool:
+    """Whether the process has these capabilities, and not only in a user namespace."""
+    return not _missing(host, needed) and host.uid_map in (None, _PARENT_HAS_ALL)
 
 
 def _missing(host: Host, needed: tuple[str, ...]) -> list[str]:

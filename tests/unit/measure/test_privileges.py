@@ -29,6 +29,40 @@ def test_other_errors_pass_as_they_are() -> None:
     assert caught.value is error
 
 
+EVERY = NOBODY._replace(capabilities=(1 << 41) - 1)
+
+
+def test_a_reason_is_kept_where_no_capability_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(privilege, "read_host", lambda: EVERY._replace(seccomp=2))
+    error = KernelError("ioctl(2)", errno.EPERM, "event 3", why="the device was opened read-only")
+    with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
+        raise error
+    assert caught.value is error
+
+
+def test_a_reason_gives_way_to_a_missing_capability(monkeypatch: pytest.MonkeyPatch) -> None:
+    only_bpf = NOBODY._replace(capabilities=1 << 39)
+    monkeypatch.setattr(privilege, "read_host", lambda: only_bpf)
+    error = KernelError("bpf(2)", errno.EPERM, why="a rule")
+    with pytest.raises(KernelError) as caught, needing("CAP_BPF", "CAP_PERFMON"):
+        raise error
+    assert "lacks CAP_PERFMON (" in str(caught.value)
+
+
+def test_without_a_reason_what_was_read_is_said_not_a_capability(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = EVERY._replace(seccomp=2, lockdown="integrity")
+    monkeypatch.setattr(privilege, "read_host", lambda: host)
+    with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
+        raise KernelError("bpf(2)", errno.EPERM, "map 'counts'")
+    text = str(caught.value)
+    assert "root" not in text
+    assert "lacks" not in text
+    for fact in ("has CAP_BPF", "Seccomp 2", "lockdown: integrity", "map 'counts'", "EPERM"):
+        assert fact in text
+
+
 def test_the_command_to_type_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privilege, "read_host", lambda: NOBODY)
     for number in (errno.EPERM, errno.EACCES):
@@ -42,8 +76,7 @@ def test_the_command_to_type_comes_first(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_an_access_that_more_rights_would_not_give_is_left_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    every = NOBODY._replace(capabilities=(1 << 41) - 1)
-    monkeypatch.setattr(privilege, "read_host", lambda: every)
+    monkeypatch.setattr(privilege, "read_host", lambda: EVERY)
     error = KernelError("open(/x)", errno.EACCES)
     with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
         raise error
