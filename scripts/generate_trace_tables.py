@@ -49,6 +49,7 @@ def _generic(header: str, pattern: str) -> Source:
 
 FLAGS = "asm-generic/fcntl.h"
 
+TERMIOS = ("asm-generic/termbits-common.h", "asm-generic/termbits.h")
 MMAN = ("asm-generic/mman-common.h", "asm-generic/mman.h", "linux/mman.h", f"{ARCH}/mman.h")
 # fmt: off
 TABLES: dict[str, Source] = {
@@ -61,11 +62,19 @@ TABLES: dict[str, Source] = {
         "fcntl",
         r"AT_(SYMLINK_\w+|NO_AUTOMOUNT|EMPTY_PATH|STATX_FORCE_SYNC|STATX_DONT_SYNC)",
     ),
-    "bpf_cmd": _linux(
+    "arphrd": _linux("if_arp", r"ARPHRD_\w+"),
+    "bpf_map_flags": _linux(
         "bpf",
-        r"BPF_(MAP_\w+|PROG_[LATDQGB]\w+|OBJ_\w+|BTF_\w+|LINK_\w+|RAW_TRACE\w+|TASK_FD\w+"
-        r"|ENABLE_STATS|ITER_CREATE)",
+        r"BPF_F_(NO_PREALLOC|NO_COMMON_LRU|NUMA_NODE|RDONLY(_PROG)?|WRONLY(_PROG)?|STACK_BUILD_ID"
+        r"|ZERO_SEED|CLONE|MMAPABLE|PRESERVE_ELEMS|INNER_MAP|LINK|PATH_FD|VTYPE_BTF_OBJ_FD)",
     ),
+    "bpf_prog_flags": _linux(
+        "bpf",
+        r"BPF_F_(STRICT_ALIGNMENT|ANY_ALIGNMENT|TEST_RND_HI32|TEST_STATE_FREQ|SLEEPABLE"
+        r"|XDP_HAS_FRAGS|XDP_DEV_BOUND_ONLY)",
+    ),
+    "bpf_update": _linux("bpf", r"BPF_(ANY|NOEXIST|EXIST|F_LOCK)"),
+    "capability": _linux("capability", r"CAP_(?!LAST|AUDIT_CONTROL$|TO)\w+|CAP_AUDIT_CONTROL"),
     "clock": _linux("time", r"CLOCK_(?!.*CLOCKS)[A-Z_]+"),
     "clone": _linux("sched", r"CLONE_(?!ARGS)\w+"),
     "close_range": _linux("close_range", r"CLOSE_RANGE_\w+"),
@@ -92,8 +101,38 @@ TABLES: dict[str, Source] = {
     "inotify": _linux("inotify", r"IN_(?!ALL_EVENTS|CLOSE$|MOVE$|CLOEXEC|NONBLOCK)\w+"),
     "inotify_init": Source((FLAGS, "linux/inotify.h"), r"IN_(CLOEXEC|NONBLOCK)"),
     "ioctl": Source(
-        ("asm-generic/ioctls.h", "linux/fs.h", "linux/perf_event.h", "linux/sockios.h"),
-        r"(TC[GSFX]|TIOC(?!PKT_|M_|SER_)|FIO|FIC|FS_IOC_|BLK|PERF_EVENT_IOC_|SIOC)\w+",
+        (
+            "asm-generic/ioctls.h",
+            "linux/fs.h",
+            "linux/perf_event.h",
+            "linux/sockios.h",
+            "linux/random.h",
+            "linux/if_tun.h",
+            "linux/nsfs.h",
+            "linux/loop.h",
+            "linux/kd.h",
+            "linux/vt.h",
+            "linux/userfaultfd.h",
+            "linux/cdrom.h",
+        ),
+        r"(TC[GSFX]|TIOC(?!PKT_|M_|SER_)|FIO|FIC|FIBMAP|FIGETBSZ|FITRIM|FIFREEZE|FITHAW|FIDEDUP"
+        r"|FS_IOC_|BLK|PERF_EVENT_IOC_|SIOC|RND[A-Z]|TUN[SGA](?!O)|NS_GET|LOOP_(?!\w+ABLE_)(SET|CLR|GET|CH|CTL|CON)"
+        r"|KD[GS]K?[A-Z]{2}|VT_(?!AUTO)[A-Z]+$|UFFDIO_(?=[A-Z]+$)|CDROM[A-Z])\w*",
+    ),
+    "fs_flags": _linux("fs", r"FS_(?!RESERVED|FL_|.*_FL_)\w+_FL"),
+    "iff": _linux("if", r"IFF_(?!VOLATILE)\w+"),
+    "tc_baud": Source(TERMIOS, r"B\d+"),
+    "tc_iflag": Source(
+        TERMIOS,
+        r"(IGNBRK|BRKINT|IGNPAR|PARMRK|INPCK|ISTRIP|INLCR|IGNCR|ICRNL|IUCLC|IXON|IXANY|IXOFF"
+        r"|IMAXBEL|IUTF8)",
+    ),
+    "tc_oflag": Source(TERMIOS, r"(OPOST|OLCUC|ONLCR|OCRNL|ONOCR|ONLRET|OFILL|OFDEL)"),
+    "tc_cflag": Source(TERMIOS, r"(CSTOPB|CREAD|PARENB|PARODD|HUPCL|CLOCAL|CMSPAR|CRTSCTS)"),
+    "tc_lflag": Source(
+        TERMIOS,
+        r"(ISIG|ICANON|XCASE|ECHO|ECHOE|ECHOK|ECHONL|NOFLSH|TOSTOP|ECHOCTL|ECHOPRT|ECHOKE"
+        r"|FLUSHO|PENDIN|IEXTEN|EXTPROC)",
     ),
     "itimer_abs": _linux("time", r"TIMER_ABSTIME"),
     "ioprio_class": _linux("ioprio", r"IOPRIO_CLASS_\w+"),
@@ -205,9 +244,16 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 CAST = re.compile(r"\(\s*(?:__force\s+)?(?:int|__u64|__poll_t|__kernel_\w+_t)\s*\)")
 SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
 OCTAL = re.compile(r"(?<![\w.])0([0-7]+)\b")
-IOCTL = re.compile(r"_IO([RW]*)\(\s*('.'|\w+)\s*,\s*(\w+)\s*(?:,\s*([\w ]+\*?)\s*)?\)")
+IOCTL = re.compile(r"_IO([RW]*)\s*\(\s*('.'|\w+)\s*,\s*(\w+)\s*(?:,\s*([\w ]+\*?)\s*)?\)")
 SIZES = {"int": 4, "unsigned int": 4, "long": 8, "size_t": 8, "__u64": 8, "__u32": 4, "char": 1,
-         "unsigned long": 8, "char *": 8, "u64": 8, "__u64 *": 8, "__u32 *": 8}  # fmt: skip
+         "unsigned long": 8, "char *": 8, "u64": 8, "__u64 *": 8, "__u32 *": 8,
+         "struct termios2": 44, "struct serial_rs485": 32, "struct serial_iso7816": 40,
+         "struct fiemap": 32, "struct file_clone_range": 32, "struct file_dedupe_range": 24,
+         "struct fstrim_range": 24, "struct fsxattr": 28, "struct blk_user_trace_setup": 72,
+         "struct sock_fprog": 16, "struct uffdio_api": 24, "struct uffdio_continue": 32,
+         "struct uffdio_copy": 40, "struct uffdio_range": 16, "struct uffdio_register": 32,
+         "struct uffdio_writeprotect": 24, "struct uffdio_zeropage": 32}  # fmt: skip
+"""Of what ioctls point to, in bytes on x86-64; those of struct where strace shows their names."""
 
 
 class Constants:

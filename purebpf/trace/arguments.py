@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from purebpf.trace import arrays, records, sockets, special, structs
+from purebpf.trace import (
+    arrays,
+    bpf_attributes,
+    ioctls,
+    messages,
+    records,
+    sockets,
+    special,
+    structs,
+)
 from purebpf.trace.constants import enum_name, flag_names, signal_name
 from purebpf.trace.kinds import HIDDEN, PATH_ROOM, Kind, Signature
 from purebpf.trace.quoting import hexadecimal, quote, quote_path
@@ -109,7 +118,7 @@ def _flags(view: View, index: int, kind: Kind) -> str:
 
 def _enum(view: View, index: int, kind: Kind) -> str:
     table, value = kind.table, view.int32(index)
-    if table in ("fadvise", "bpf_cmd", "ioctl", "arch_prctl", "prctl"):
+    if table in ("fadvise", "bpf_cmd", "arch_prctl", "prctl"):
         value = view.uint32(index)
     if table == "sched" and value == 0:
         return "SCHED_OTHER"
@@ -244,7 +253,11 @@ def _protocol(view: View, index: int, _: Kind) -> str:
 
 def _ioctl(view: View, index: int, _: Kind) -> str | None:
     del index
-    return special.ioctl_argument(view)
+    return ioctls.argument(view)
+
+
+def _request(view: View, index: int, _: Kind) -> str:
+    return ioctls.operation(view.uint32(index))
 
 
 def _prctl(view: View, index: int, _: Kind) -> list[str]:
@@ -260,14 +273,18 @@ _SHOW: dict[str, Show] = {
     "length": _length, "long": _long, "long1": _long_at, "mode": _mode, "moved": _moved,
     "nodemode": _node_mode, "offset": _offset, "open": _open, "openmode": _open_mode,
     "path": _path, "prctl": _prctl, "prot": _prot, "protocol": _protocol, "ptr": _pointer,
-    "random": _random, "sa": _address, "signal": _signal, "size": _size, "socktype": _socket_type,
-    "sockopt": _option, "statxflags": _statx_flags, "uint": _uint, "uint1": _long_at,
+    "random": _random, "received": messages.messages, "request": _request, "sa": _address,
+    "sent": messages.messages, "signal": _signal, "size": _size,
+    "socktype": _socket_type, "sockopt": _option, "statxflags": _statx_flags, "uint": _uint,
+    "uint1": _long_at,
     "ulong": _size, "value": _option_value,
-    "argv": arrays.strings, "cpuset": arrays.processors, "dirents": arrays.entries,
+    "argv": arrays.strings, "bpfattr": bpf_attributes.attributes, "cpuset": arrays.processors,
+    "dirents": arrays.entries,
     "envp": arrays.environment, "events": arrays.events, "fds": arrays.descriptors,
     "fdset": arrays.descriptor_set, "ids": arrays.identities, "iov": arrays.vector,
-    "message": arrays.message, "pollfd": arrays.polled, "sigset": arrays.signals,
+    "message": messages.message, "pollfd": arrays.polled, "sigset": arrays.signals,
     "timespecs": arrays.times, "timevals": arrays.times,
+    "capdata": records.capability_sets, "capheader": records.capability_header,
     "cloneargs": records.clone_arguments, "how": records.how, "sched_param": records.priority,
     "siginfo": records.siginfo, "status": records.status,
 }  # fmt: skip

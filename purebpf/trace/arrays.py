@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import struct
 
-from purebpf.trace import sockets, structs
-from purebpf.trace.constants import enum_name, flag_names
+from purebpf.trace import structs
+from purebpf.trace.constants import flag_names
 from purebpf.trace.kinds import Kind
 from purebpf.trace.quoting import quote
 from purebpf.trace.special import pointer
@@ -22,7 +22,6 @@ __all__ = [
     "environment",
     "events",
     "identities",
-    "message",
     "polled",
     "processors",
     "signals",
@@ -101,14 +100,30 @@ def events(view: View, index: int, _: Kind) -> str:
     return f"[{', '.join(events + more)}]"
 
 
-def vector(view: View, index: int, kind: Kind, part: int = 0, *, first: int = 1) -> str:
-    """Buffers: `[{iov_base="text", iov_len=4}]`; `part` and `first` say which pieces they are."""
+def vector(
+    view: View,
+    index: int,
+    kind: Kind,
+    *,
+    part: int = 0,
+    first: int = 1,
+    left: int | None = None,
+) -> str:
+    """Buffers: `[{iov_base="text", iov_len=4}]`.
+
+    Args:
+        view: the call.
+        index: the argument.
+        kind: what it is.
+        part: the piece of the array.
+        first: that of the first buffer.
+        left: bytes that were written to them; None: what the call returned.
+    """
     at_end = ">" in kind.where
     data = view.piece(index, part, end=at_end)
     if data is None:
         return pointer(view.arguments[index])
-    left = None
-    if at_end:
+    if at_end and left is None:
         left = max(view.result or 0, 0)
     entries = []
     for place, (base, size) in enumerate(struct.iter_unpack("<QQ", data[: len(data) // 16 * 16])):
@@ -125,69 +140,6 @@ def _entry(view: View, data: bytes | None, base: int, size: int, left: int | Non
     else:
         text = quote(data[: min(shown, view.string_size)], more=shown > view.string_size)
     return f"{{iov_base={text}, iov_len={size}}}"
-
-
-def message(view: View, index: int, kind: Kind) -> str:
-    """A struct msghdr."""
-    at_end = ">" in kind.where
-    data = view.piece(index, end=at_end)
-    if data is None:
-        return pointer(view.arguments[index])
-    if at_end and view.failed:
-        return f"{{msg_namelen={int.from_bytes(data[8:12], 'little')}}}"
-    name, name_size, array, count, control, control_size, flags = struct.unpack_from(
-        "<QI4xQQQQI", data
-    )
-    address = view.piece(index, 1, end=at_end)
-    shown_name = pointer(name)
-    if name and address:
-        shown_name = sockets.address(address, name_size)
-    parts = vector(view, index, kind, 3, first=4) if array else "NULL"
-    shown = [
-        f"msg_name={shown_name}", f"msg_namelen={name_size}", f"msg_iov={parts}",
-        f"msg_iovlen={count}",
-    ]  # fmt: skip
-    if control_size:
-        written = view.piece(index, 2, end=at_end) if control else None
-        shown.append(f"msg_control={_control(written, control_size) or pointer(control)}")
-    shown += [f"msg_controllen={control_size}", f"msg_flags={flag_names('msg', flags)}"]
-    return f"{{{', '.join(shown)}}}"
-
-
-_HEADER = struct.Struct("<Qii")
-"""struct cmsghdr of include/linux/socket.h."""
-_RIGHTS, _CREDENTIALS = 1, 2
-_SCM = {_RIGHTS: "SCM_RIGHTS", _CREDENTIALS: "SCM_CREDENTIALS", 29: "SO_TIMESTAMP_OLD",
-        35: "SO_TIMESTAMPNS_OLD"}  # fmt: skip
-
-
-def _control(data: bytes | None, size: int) -> str:
-    """Messages beside the data: descriptors and credentials; "" where there are none."""
-    data = (data or b"")[:size]  # of a long one, what there was room for
-    shown, at = [], 0
-    while at + _HEADER.size <= len(data):
-        length, level, kind = _HEADER.unpack_from(data, at)
-        if length < _HEADER.size:
-            break
-        shown.append(_control_message(length, level, kind, data[at + _HEADER.size : at + length]))
-        at += -(-length // 8) * 8
-    more = ["..."] if shown and len(data) < size else []
-    return f"[{', '.join(shown + more)}]" if shown else ""
-
-
-def _control_message(length: int, level: int, kind: int, data: bytes) -> str:
-    is_of_socket = level == 1  # SOL_SOCKET
-    name = _SCM.get(kind, f"{kind:#x}") if is_of_socket else f"{kind:#x}"
-    shown = f"cmsg_len={length}, cmsg_level={enum_name('sol', level)}, cmsg_type={name}"
-    if len(data) < length - _HEADER.size or not is_of_socket:
-        return f"{{{shown}}}"
-    if kind == _RIGHTS:
-        fds = ", ".join(str(fd) for (fd,) in struct.iter_unpack("<i", data[: len(data) // 4 * 4]))
-        shown += f", cmsg_data=[{fds}]"
-    elif kind == _CREDENTIALS and len(data) >= 12:  # noqa: PLR2004 - struct ucred
-        pid, uid, gid = struct.unpack_from("<iII", data)
-        shown += f", cmsg_data={{pid={pid}, uid={uid}, gid={gid}}}"
-    return f"{{{shown}}}"
 
 
 def strings(view: View, index: int, _: Kind) -> str:

@@ -23,10 +23,10 @@ add_key path path buf<3 size keyring
 alarm uint
 arch_prctl E:arch_prctl hex
 bind fd sa<2 int
-bpf E:bpf_cmd hex uint
+bpf E:bpf_cmd bpfattr uint
 brk ptr
-capget ptr ptr
-capset ptr ptr
+capget capheader< capdata>
+capset capheader< capdata<
 chdir path
 chmod path mode
 chown path id id
@@ -115,7 +115,7 @@ inotify_init1 F:inotify_init
 inotify_rm_watch fd int
 io_uring_enter fd uint uint hex sigset<5 size
 io_uring_setup uint ptr
-ioctl fd E:ioctl ioctl
+ioctl fd request ioctl
 ioprio_get E:ioprio_who int
 ioprio_set E:ioprio_who int int
 kill int signal
@@ -182,7 +182,8 @@ readlink path buf>r size
 readlinkat dirfd path buf>r size
 readv fd iov>r2 ulong
 recvfrom fd buf>r size F:msg sa>*5 length<>
-recvmsg fd message> F:msg
+recvmmsg fd received<>2 uint F:msg S:timespec<>
+recvmsg fd message<> F:msg
 removexattr path path
 rename path path
 renameat dirfd path dirfd path
@@ -208,6 +209,7 @@ sched_yield
 seccomp E:seccomp uint ptr
 select int fdset<> fdset<> fdset<> S:timeval<>
 sendfile fd fd offset<> size
+sendmmsg fd sent<>2 uint F:msg
 sendmsg fd message< F:msg
 sendto fd buf<2 size F:msg sa<5 int
 set_robust_list ptr size

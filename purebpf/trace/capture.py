@@ -11,6 +11,9 @@ from typing import NamedTuple
 __all__ = [
     "AT",
     "END",
+    "MESSAGES",
+    "MESSAGE_PARTS",
+    "MESSAGE_SIZE",
     "RESULT",
     "ROOM",
     "Block",
@@ -19,6 +22,8 @@ __all__ = [
     "Copy",
     "Environment",
     "Message",
+    "Messages",
+    "Pointed",
     "Strings",
     "Text",
     "Vector",
@@ -37,6 +42,11 @@ RESULT = -1
 AT = 8
 """Added to the number of an argument, as a length: the 32 bits that it points to."""
 
+MESSAGES = 4
+MESSAGE_PARTS = 16
+"""Parts that are kept for each."""
+MESSAGE_SIZE = 64  # struct mmsghdr
+
 
 class Text(NamedTuple):
     """A string, of at most `room` bytes with its NUL."""
@@ -50,6 +60,16 @@ class Block(NamedTuple):
 
     argument: int
     size: int
+    part: int = 0
+
+
+class Pointed(NamedTuple):
+    """A string of which the address is `at` bytes behind what the argument points to, if it is."""
+
+    argument: int
+    at: int
+    room: int
+    part: int
 
 
 class Bytes(NamedTuple):
@@ -96,7 +116,16 @@ class Message(NamedTuple):
     room: int
 
 
-Copy = Text | Block | Bytes | Strings | Environment | Vector | Message
+class Messages(NamedTuple):
+    """An array of struct mmsghdr: of the first MESSAGES, what a `Message` has."""
+
+    argument: int
+    length: int
+    entries: int
+    room: int
+
+
+Copy = Text | Block | Pointed | Bytes | Strings | Environment | Vector | Message | Messages
 
 
 class Capture(NamedTuple):

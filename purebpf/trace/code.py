@@ -16,6 +16,9 @@ from typing import NamedTuple
 from purebpf.asm import R0, R1, R2, R3, R4, R6, R7, R8, R9, R10, Label, MapName, Program, Stack
 from purebpf.trace.capture import (
     AT,
+    MESSAGE_PARTS,
+    MESSAGE_SIZE,
+    MESSAGES,
     RESULT,
     ROOM,
     Block,
@@ -23,6 +26,8 @@ from purebpf.trace.capture import (
     Copy,
     Environment,
     Message,
+    Messages,
+    Pointed,
     Strings,
     Text,
     Vector,
@@ -152,6 +157,12 @@ class _Writer:
         code.load(R1, *argument)
         code.jump("==", R1, 0, behind)
         identity = piece_id(copy.argument, end=self._phase)
+        if isinstance(copy, Pointed):
+            self._missing = behind  # it need not be an address: that is not tried again
+            self._fetch(argument, copy.at, _NUMBER, 8)
+            self._text(_Source(R10, _NUMBER), copy.room, identity + copy.part)
+            code.place(behind)
+            return
         self._kind(copy, argument, identity)
         code.go(behind)
         code.place(missing)
@@ -165,7 +176,7 @@ class _Writer:
         if isinstance(copy, Text):
             self._text(argument, copy.room, identity)
         elif isinstance(copy, Block):
-            self._block(argument, copy.size, identity)
+            self._block(argument, copy.size, identity + copy.part)
         elif isinstance(copy, Bytes):
             self._bytes(argument, self._length(copy.length), copy.room, identity, copy.unit)
         elif isinstance(copy, Strings):
@@ -177,7 +188,9 @@ class _Writer:
         elif isinstance(copy, Vector):
             length = self._length(copy.length)
             self._vector(argument, length, copy.entries, copy.room, identity)
-        else:
+        elif isinstance(copy, Messages):
+            self._messages(argument, copy, identity)
+        elif isinstance(copy, Message):
             self._message(argument, copy, identity)
 
     def _length(self, length: int) -> _Source:
@@ -301,6 +314,7 @@ class _Writer:
         code, over = self._code, self._code.label()
         self._bytes(array, length, entries * _IOVEC, identity, _IOVEC)
         for index in range(entries):
+            self._forget_used(over)
             code.load(R1, *length)
             code.jump("<=", R1, index, over)
             self._fetch(array, index * _IOVEC, _ENTRY, _IOVEC)
@@ -308,19 +322,44 @@ class _Writer:
             self._bytes(base, size, room, identity + 1 + index)
         code.place(over)
 
-    def _message(self, argument: _Source, copy: Message, identity: int) -> None:
+    def _forget_used(self, full: Label) -> None:
+        """R7 out and in, so that the verifier does not go on for each range that it may have."""
+        code = self._code
+        code.store(R6, self._layout.used, R7, 4)
+        code.load(R7, R6, self._layout.used, 4)
+        code.jump(">", R7, ROOM, full)
+
+    def _messages(self, argument: _Source, copy: Messages, identity: int) -> None:
+        code, over = self._code, self._code.label()
+        length = self._length(copy.length)
+        for index in range(MESSAGES):
+            self._forget_used(over)
+            code.load(R1, *length)
+            code.jump("s<", R1, index + 1, over)
+            part = identity + index * MESSAGE_PARTS
+            self._message(argument, copy, part, index * MESSAGE_SIZE, MESSAGE_SIZE)
+        code.place(over)
+
+    def _message(
+        self,
+        argument: _Source,
+        copy: Message | Messages,
+        identity: int,
+        at: int = 0,
+        size: int = _MSGHDR,
+    ) -> None:
         """The header is part 0, the name 1, control data 2, the array 3, its buffers those behind.
 
         Source: struct user_msghdr of include/linux/socket.h.
         """
-        self._block(argument, _MSGHDR, identity)
-        self._fetch(argument, 0, _HEADER, _MSGHDR)
+        self._block(argument, size, identity, at)
+        self._fetch(argument, at, _HEADER, _MSGHDR)
         parts = ((0, 8, 4, 128, 1), (32, 40, 8, 256, 2))
-        for pointer, length, size, room, part in parts:
+        for pointer, length, width, room, part in parts:
             behind = self._code.label()
             self._code.load(R1, R10, _HEADER + pointer, 8)
             self._code.jump("==", R1, 0, behind)
-            source = _Source(R10, _HEADER + length, size)
+            source = _Source(R10, _HEADER + length, width)
             self._bytes(_Source(R10, _HEADER + pointer), source, room, identity + part)
             self._code.place(behind)
         array, count = _Source(R10, _HEADER + 16), _Source(R10, _HEADER + 24)

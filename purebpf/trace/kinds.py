@@ -15,6 +15,9 @@ from purebpf.trace.structs import SIZES
 
 __all__ = [
     "HIDDEN",
+    "IOCTL_PART",
+    "LICENSE_AT",
+    "PATHNAME_PART",
     "PATH_ROOM",
     "Kind",
     "Signature",
@@ -27,6 +30,13 @@ __all__ = [
 HIDDEN = "-"
 PATH_ROOM = 2048
 """Bytes of a path: that of the kernel's limit, 4096, would double what is kept for each task."""
+
+IOCTL_PART = 1
+"""The piece of more than the first 8 bytes, which may be all that there are."""
+_IOCTL_ROOM = 44  # struct termios2
+PATHNAME_PART, LICENSE_AT = 1, 2
+"""Of union bpf_attr: the strings that the words at 0 and at 16 point to, where they do."""
+_ATTRIBUTE_ROOM = 168
 
 _TOKEN = re.compile(r"([A-Za-z_]+1?)(?::(\w+))?([<>]*)(\*?[\dr]*)")
 _ENTRIES = 8  # buffers of an array
@@ -156,14 +166,25 @@ _SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
     ("clone", 2): ((capture.Block(2, 4), True),),
     ("fcntl", 2): ((capture.Block(2, 32), False), (capture.Block(2, 32), True)),
     ("futex", 3): ((capture.Block(3, 16), False),),
-    ("ioctl", 2): ((capture.Block(2, 8), False), (capture.Block(2, 8), True)),
+    ("bpf", 1): (
+        (capture.Bytes(1, 2, _ATTRIBUTE_ROOM), False),
+        (capture.Pointed(1, 0, 256, PATHNAME_PART), False),
+        (capture.Pointed(1, 16, 64, LICENSE_AT), False),
+        (capture.Bytes(1, 2, 64), True),
+    ),
+    ("ioctl", 2): (
+        (capture.Block(2, 8), False),
+        (capture.Block(2, _IOCTL_ROOM, IOCTL_PART), False),
+        (capture.Block(2, 8), True),
+        (capture.Block(2, _IOCTL_ROOM, IOCTL_PART), True),
+    ),
     ("prctl", 1): ((capture.Text(1, 16), False), (capture.Text(1, 16), True)),
 }
 """Copies for arguments that are something else from operation to operation: and at the end?"""
 
-_BLOCKS = {"length": 4, "offset": 8, "fds": 8, "uint1": 4, "int1": 4, "long1": 8, "status": 4,
-           "fdset": 128, "sched_param": 4, "siginfo": 48, "timespecs": 32,
-           "timevals": 32}  # fmt: skip
+_BLOCKS = {"capdata": 24, "capheader": 8, "length": 4, "offset": 8, "fds": 8, "uint1": 4,
+           "int1": 4, "long1": 8, "status": 4, "fdset": 128, "sched_param": 4, "siginfo": 48,
+           "timespecs": 32, "timevals": 32}  # fmt: skip
 """Kinds of a constant size, in bytes."""
 
 
@@ -177,6 +198,15 @@ def _copies(name: str, index: int, kind: Kind, size: int) -> list[tuple[Copy, bo
         return [(capture.Strings(index, _STRINGS, size + 1), False)]
     if kind.name == "envp":
         return [(capture.Environment(index, _ENVIRONMENT_BLOCKS), False)]
+    if kind.name == "message" and kind.where == "<>":
+        return [(capture.Block(index, 56), False), (capture.Message(index, _ENTRIES, size), True)]
+    if kind.name in {"sent", "received"}:
+        most, received = capture.MESSAGES * capture.MESSAGE_SIZE, kind.name == "received"
+        array = capture.Bytes(index, kind.extent, most, capture.MESSAGE_SIZE)
+        each = capture.Messages(
+            index, capture.RESULT if received else kind.extent, _ENTRIES // 2, size
+        )
+        return [(array, not received), (each, received)]
     if kind.name == "dirents":
         return [(capture.Bytes(index, capture.RESULT, 4096), True)]
     copy = _sized(index, kind, size)

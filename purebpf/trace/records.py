@@ -8,12 +8,21 @@ from __future__ import annotations
 import struct
 
 from purebpf.trace import structs
-from purebpf.trace.constants import flag_names, signal_name
+from purebpf.trace.constants import flag_names, name_of, signal_name
 from purebpf.trace.kinds import Kind
 from purebpf.trace.special import CREATES, open_flags, pointer
 from purebpf.trace.view import View
 
-__all__ = ["clone_arguments", "how", "priority", "siginfo", "status", "wait_status"]
+__all__ = [
+    "capability_header",
+    "capability_sets",
+    "clone_arguments",
+    "how",
+    "priority",
+    "siginfo",
+    "status",
+    "wait_status",
+]
 
 
 def how(view: View, index: int, _: Kind) -> str:
@@ -42,7 +51,10 @@ def clone_arguments(view: View, index: int, _: Kind) -> str:
     shown += [f"exit_signal={signal_name(signal) if signal else 0}", f"stack={pointer(stack)}"]
     shown.append(f"stack_size={size:#x}" if size else "stack_size=0")
     shown += [f"tls={pointer(tls)}"] if flags & 0x00080000 else []
-    return f"{{{', '.join(shown)}}}"
+    text = f"{{{', '.join(shown)}}}"
+    if flags & 0x00100000 and view.result and not view.failed:
+        text += f" => {{parent_tid=[{view.result}]}}"  # which the kernel writes before it returns
+    return text
 
 
 def siginfo(view: View, index: int, _: Kind) -> str:
@@ -72,6 +84,37 @@ def wait_status(status: int) -> str:
         dumped = " && WCOREDUMP(s)" if status & 0x80 else ""
         return f"{{WIFSIGNALED(s) && WTERMSIG(s) == {signal_name(signal)}{dumped}}}"
     return f"{{WIFEXITED(s) && WEXITSTATUS(s) == {rest}}}"
+
+
+_CAP_VERSIONS = {0x19980330: 1, 0x20071026: 2, 0x20080522: 3}
+
+
+def capability_header(view: View, index: int, _: Kind) -> str:
+    """Struct __user_cap_header_struct: `{version=_LINUX_CAPABILITY_VERSION_3, pid=0}`."""
+    data = view.piece(index)
+    if data is None:
+        return pointer(view.arguments[index])
+    version, pid = struct.unpack_from("<Ii", data)
+    known = _CAP_VERSIONS.get(version)
+    name = f"_LINUX_CAPABILITY_VERSION_{known}" if known else f"{version:#x}"
+    return f"{{version={name}, pid={pid}}}"
+
+
+def capability_sets(view: View, index: int, kind: Kind) -> str:
+    """Struct __user_cap_data_struct, of which versions 2 and 3 have two."""
+    at_end = kind.where == ">"
+    data, header = view.piece(index, end=at_end), view.piece(0)
+    version = _CAP_VERSIONS.get(int.from_bytes((header or b"")[:4], "little"))
+    if data is None or version is None or (at_end and view.failed):
+        return pointer(view.arguments[index])
+    low, high = struct.unpack_from("<3I", data), struct.unpack_from("<3I", data, 12)
+    shown = []
+    for name, first, last in zip(("effective", "permitted", "inheritable"), low, high, strict=True):
+        value = first | (last << 32 if version > 1 else 0)
+        bits = [bit for bit in range(64) if value >> bit & 1]
+        names = [f"1<<{name_of('capability', bit) or bit}" for bit in bits]
+        shown.append(f"{name}={'|'.join(names) or '0'}")
+    return f"{{{', '.join(shown)}}}"
 
 
 def priority(view: View, index: int, kind: Kind) -> str:

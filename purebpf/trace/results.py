@@ -60,6 +60,8 @@ def show_result(view: View) -> str:
         return _poll(view, result)
     if view.name in _SELECTS:
         return _select(view, result)
+    if view.name == "recvmmsg" and (left := view.piece(4, end=True)) is not None:
+        return f"{result} (left {show('timespec', left)})"
     return str(result)
 
 

@@ -1,4 +1,4 @@
-"""Calls of which one argument says what the others are: fcntl, futex, clone, mmap, ioctl. Pure."""
+"""Calls of which one argument says what the others are: fcntl, futex, clone, mmap. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from purebpf.trace.quoting import quote
 from purebpf.trace.structs import show
 from purebpf.trace.view import View
 
-__all__ = ["CALLS", "CREATES", "ioctl_argument", "open_flags", "pointer", "prctl_arguments"]
+__all__ = ["CALLS", "CREATES", "open_flags", "pointer", "prctl_arguments"]
 
 _ACCESS = ("O_RDONLY", "O_WRONLY", "O_RDWR", "O_ACCMODE")
 CREATES = 0o100 | 0o20000000
@@ -154,30 +154,6 @@ CALLS: dict[str, Callable[[View], list[str]]] = {
     "mmap": _mmap,
 }
 """The arguments of calls with the kind `special`."""
-
-_READ_INT = (0x541B, 0x5411, 0x540F, 0x80086601, 0x8008_6602)  # FIONREAD, TIOCOUTQ, TIOCGPGRP, FS
-_WRITE_INT = (0x5421, 0x5452, 0x5410)  # FIONBIO, FIOASYNC, TIOCSPGRP
-_WINDOW = {0x5413: True, 0x5414: False}  # TIOCGWINSZ, TIOCSWINSZ
-
-
-def ioctl_argument(view: View) -> str | None:
-    """The third argument of an ioctl; None: the operation takes none."""
-    request, argument = view.uint32(1), view.arguments[2]
-    if request in (0x5451, 0x5450):  # FIOCLEX, FIONCLEX
-        return None
-    if request in _READ_INT and view.result == 0:
-        data = view.piece(2, end=True)
-        if data is not None:
-            return f"[{int.from_bytes(data[:4], 'little', signed=True)}]"
-    if request in _WRITE_INT and (data := view.piece(2)) is not None:
-        return f"[{int.from_bytes(data[:4], 'little', signed=True)}]"
-    if request in _WINDOW and (view.result == 0 or not _WINDOW[request]):
-        data = view.piece(2, end=_WINDOW[request])
-        if data is not None:
-            rows, columns, x, y = struct.unpack_from("<4H", data)
-            return f"{{ws_row={rows}, ws_col={columns}, ws_xpixel={x}, ws_ypixel={y}}}"
-    return pointer(argument)
-
 
 _SET_NAME, _GET_NAME, _SET_PDEATHSIG = 15, 16, 1
 _OPERANDS = {3: 0, 4: 1, 7: 0, 8: 1, 13: 0, 15: 1, 16: 1, 21: 0, 23: 1, 24: 1, 27: 0, 30: 0,

@@ -183,7 +183,7 @@ def _sigaction(data: bytes) -> str:
     handler, flags, restorer = struct.unpack_from("<QQQ", data)
     names = {0: "SIG_DFL", 1: "SIG_IGN"}
     shown = [f"sa_handler={names.get(handler, hex(handler))}", f"sa_mask={signal_set(data[24:32])}"]
-    shown.append(f"sa_flags={flag_names('sa', flags & 0xFFFFFFFF)}")
+    shown.append(f"sa_flags={flag_names('sa', flags)}")
     if flags & 0x4000000:  # SA_RESTORER
         shown.append(f"sa_restorer={restorer:#x}")
     return f"{{{', '.join(shown)}}}"

@@ -5,9 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/futex.h>
 #include <linux/openat2.h>
+#include <linux/random.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -42,6 +47,7 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 #include <utime.h>
@@ -283,6 +289,108 @@ static void tasks(void)
 	C(execve, "nothing", (char *[]){"zero", "one", NULL}, (char *[]){"A=1", NULL});
 }
 
+/* What ioctl(2) points to, of terminals, network interfaces and files. */
+static void controls(void)
+{
+	static struct ifreq request = {.ifr_name = "lo"}, missing = {.ifr_name = "nothing0"};
+	struct winsize window = {24, 80, 1, 2};
+	int zero = 0, one = 1, number, terminal, ends[2], fd;
+	struct file_clone_range range = {.src_length = 4096};
+	static struct fiemap map = {.fm_length = 4096};
+	struct fsxattr attributes;
+	char *space = buffer + 1024, name[64];
+
+	terminal = C(openat, AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY);
+	C(ioctl, terminal, TIOCGPTN, &number);
+	C(ioctl, terminal, TIOCSPTLCK, &zero);
+	snprintf(name, sizeof(name), "/dev/pts/%d", number);
+	terminal = C(openat, AT_FDCWD, name, O_RDWR | O_NOCTTY);
+	C(ioctl, terminal, TCGETS, space);
+	C(ioctl, terminal, TCSETS, space);
+	C(ioctl, terminal, TCSETSW, space);
+	C(ioctl, terminal, 0x802c542a, space); /* TCGETS2 */
+	C(ioctl, -1, TCGETS, space);
+	C(ioctl, terminal, TIOCSWINSZ, &window);
+	C(ioctl, terminal, TIOCGWINSZ, &window);
+	C(ioctl, terminal, TIOCGPGRP, &number);
+	C(ioctl, terminal, TIOCOUTQ, &number);
+	C(ioctl, terminal, TIOCGETD, &number);
+	C(ioctl, terminal, TCFLSH, TCIOFLUSH);
+	C(ioctl, terminal, TCSBRK, 1);
+	C(ioctl, terminal, TCXONC, TCOON);
+	C(ioctl, terminal, TIOCSCTTY, 0);
+	C(ioctl, terminal, TIOCEXCL);
+	C(ioctl, terminal, TIOCNXCL);
+
+	fd = C(socket, AF_INET, SOCK_DGRAM, 0);
+	C(ioctl, fd, FIONBIO, &one);
+	C(ioctl, fd, FIOASYNC, &zero);
+	C(ioctl, fd, FIOCLEX);
+	C(ioctl, fd, FIONCLEX);
+	C(ioctl, fd, SIOCGIFINDEX, &request);
+	C(ioctl, fd, SIOCGIFFLAGS, &request);
+	C(ioctl, fd, SIOCGIFADDR, &request);
+	C(ioctl, fd, SIOCGIFNETMASK, &request);
+	C(ioctl, fd, SIOCGIFMTU, &request);
+	C(ioctl, fd, SIOCGIFHWADDR, &request);
+	C(ioctl, fd, SIOCGIFTXQLEN, &request);
+	C(ioctl, fd, SIOCGIFMAP, &request);
+	C(ioctl, fd, SIOCGIFMTU, &missing);
+	request.ifr_ifindex = 1;
+	C(ioctl, fd, SIOCGIFNAME, &request);
+
+	fd = C(openat, AT_FDCWD, "file", O_RDWR);
+	C(ioctl, fd, FICLONE, -1);
+	range.src_fd = fd;
+	C(ioctl, fd, FICLONERANGE, &range);
+	C(ioctl, fd, FS_IOC_GETFLAGS, &number);
+	C(ioctl, fd, FS_IOC_FIEMAP, &map);
+	C(ioctl, fd, FS_IOC_FSGETXATTR, &attributes);
+	C(ioctl, fd, BLKGETSIZE64, space);
+	C(ioctl, fd, BLKSSZGET, &number);
+	C(ioctl, fd, 0xdeadbeef, 7);
+	C(ioctl, fd, _IO('x', 9), 0);
+	fd = C(openat, AT_FDCWD, "/dev/urandom", O_RDONLY);
+	C(ioctl, fd, RNDGETENTCNT, &number);
+}
+
+/* sendmmsg(2) and recvmmsg(2). */
+static void several(void)
+{
+	static char into[3][64];
+	struct iovec out[3] = {{"hello", 5}, {"a text of more than thirty-two bytes", 36}, {"third", 5}};
+	struct iovec in[3] = {{into[0], 64}, {into[1], 20}, {into[2], 64}};
+	struct sockaddr_storage from[2];
+	struct sockaddr_in to = {AF_INET, htons(9), {htonl(INADDR_LOOPBACK)}};
+	struct mmsghdr sent[5] = {{{0, 0, out, 1}}, {{0, 0, out + 1, 1}}, {{0, 0, out, 3}}};
+	struct mmsghdr addressed[2] = {{{&to, sizeof(to), out, 2}}, {{&to, sizeof(to), out, 1}}};
+	struct mmsghdr got[3] = {{{from, sizeof(*from), in, 1}}, {{from + 1, sizeof(*from), in + 1, 1}},
+				 {{0, 0, in + 2, 1}}};
+	struct msghdr single = {from, sizeof(*from), in, 1};
+	int ends[2], fd;
+
+	C(socketpair, AF_UNIX, SOCK_DGRAM, 0, ends);
+	C(sendmmsg, ends[0], sent, 3, MSG_DONTWAIT);
+	C(recvmmsg, ends[1], got, 3, MSG_DONTWAIT, NULL);
+	C(recvmmsg, ends[1], got, 3, MSG_DONTWAIT, NULL);
+	C(sendmmsg, ends[0], sent, 1, 0);
+	C(recvmsg, ends[1], &single, 0);
+	C(sendmmsg, -1, sent, 2, 0);
+	fd = C(socket, AF_INET, SOCK_DGRAM, 0);
+	C(sendmmsg, fd, addressed, 2, 0);
+}
+
+static void capabilities(void)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct sets[2];
+
+	C(capget, &header, sets);
+	C(capset, &header, sets);
+	header.version = 1;
+	C(capget, &header, NULL);
+}
+
 static void signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -429,6 +537,9 @@ int main(void)
 	memory();
 	tasks();
 	signals();
+	controls();
+	several();
+	capabilities();
 	times_();
 	events();
 	sockets();

@@ -78,8 +78,9 @@ def test_strace_says_the_same(program: Path, tmp_path: Path) -> None:
 def lines_of(path: Path, program: Path, place: Path) -> Iterator[tuple[str, str]]:
     """Process and line, from the execve of the program on, without what may differ.
 
-    That are numbers of processes, the order of flags, and strace's comments. A call that another
-    thread interrupts is in one piece. A SIGCHLD that is ignored is delivered to a tracee only.
+    That are numbers of processes, the order of flags, second names of a number, and strace's
+    comments. A call that another thread interrupts is in one piece. A SIGCHLD that is ignored is
+    delivered to a tracee only.
     """
     raw = path.read_text().splitlines()
     begin = max(number for number, line in enumerate(raw) if f'execve("{program}"' in line)
@@ -97,7 +98,7 @@ def lines_of(path: Path, program: Path, place: Path) -> Iterator[tuple[str, str]
             text = unfinished.pop(pid) + text.partition("resumed>")[2]
         text = re.sub(r" /\* (?:\d{4}-|\w+_\?\?\?).*?\*/", "", re.sub(r"\s+= ", " = ", text))
         text = re.sub(r"\b[A-Z_0-9]+(?:\|\w+)+", sort_flags, text).replace(str(place), "PLACE")
-        text = text.replace(",  ", ", ")
+        text = re.sub(r"\b[A-Z_0-9]+ or ", "", text.replace(",  ", ", "))  # names of one number
         for number, name in numbers.items():
             text = re.sub(rf"\b{number}\b", name, text)
         yield numbers[pid], text
