@@ -151,7 +151,7 @@ def test_context_switches_are_those_of_the_kernels_account():
 
     def sleep() -> None:
         for _ in range(SLEEPS):
-            time.sleep(0.0001)
+            time.sleep(0.001)  # long enough to be off the CPU on an emulated one, too
 
     with worker(sleep) as one, Counter(Options((("cs",),), pids=(one.pid,))) as counter:
         _, switches, _ = one.do()
