@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from purebpf import Frame
 from purebpf.cli.loss import words_of_profile
 from purebpf.kernel.instruments.call_graph import load_walking
 from purebpf.profile import Options, Profiler, sampling
+from purebpf.results import Profile
 from purebpf.spec import ObjectSpec
 from tests.commands.profile.test_python_frames import EVERY, started
 from tests.support.programs import pythons
@@ -74,6 +76,17 @@ while True:
 """
 
 
+def half_seconds(profiler: Profiler, *, reading: bool = True) -> Iterator[Profile]:
+    """What was sampled in each of 60; else than `reading`, no ring is read before its end."""
+    for _ in range(60):
+        if reading:
+            profiler.wait(at_most_s=0.5)
+        else:
+            time.sleep(0.5)
+        profiler.take()
+        yield profiler.last()
+
+
 @pytest.fixture
 def few_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """The maps of code objects have places for those of a few stacks."""
@@ -95,10 +108,8 @@ def test_names_are_right_however_many_code_objects_there_were(
         started(python.path, CHAINS, tmp_path) as process,
         Profiler(Options(pids=(process.pid,), frequency=199, kernel_stacks=False)) as profiler,
     ):
-        for _ in range(60):
-            profiler.wait(at_most_s=0.5)
-            profiler.take()
-            for row in profiler.last().rows():
+        for profile in half_seconds(profiler):
+            for row in profile.rows():
                 frames = [frame for frame in row.user if frame.kind == "python"]
                 names = [getattr(frame, "name", "") for frame in frames]
                 if names[:1] == ["marked"]:
@@ -126,10 +137,8 @@ def test_names_that_found_no_room_are_counted_in_words(
         started(sys.executable, CHAINS, tmp_path) as process,
         Profiler(options._replace(pids=(process.pid,))) as profiler,
     ):
-        for _ in range(60):
-            time.sleep(0.5)  # nothing is read
-            profiler.take()
-            if profiler.last().about["python_unnamed"]:
+        for profile in half_seconds(profiler, reading=False):
+            if profile.about["python_unnamed"]:
                 break
         profile = profiler.stop()
     unnamed = profile.about["python_unnamed"]
@@ -160,10 +169,8 @@ def test_lines_of_code_that_was_thrown_away_are_its_own(
         started(python.path, LINES, tmp_path) as process,
         Profiler(options._replace(pids=(process.pid,))) as profiler,
     ):
-        for _ in range(60):
-            time.sleep(0.5)  # nothing is read
-            profiler.take()
-            for row in profiler.last().rows():
+        for profile in half_seconds(profiler, reading=False):
+            for row in profile.rows():
                 frames = [frame for frame in row.user if isinstance(frame, Frame)]
                 for callee, frame in pairwise(frames):
                     if callee.name == "marked" and frame.name.startswith("made_"):
@@ -183,10 +190,8 @@ def test_code_objects_of_one_function_share_a_number(tmp_path: Path) -> None:
         started(sys.executable, SAME, tmp_path) as process,
         Profiler(Options(pids=(process.pid,), frequency=499, kernel_stacks=False)) as profiler,
     ):
-        for _ in range(60):
-            profiler.wait(at_most_s=0.5)
-            profiler.take()
-            for row in profiler.last().rows():
+        for profile in half_seconds(profiler):
+            for row in profile.rows():
                 samples += row.weight * any(
                     getattr(frame, "name", "") == "same" for frame in row.user
                 )
