@@ -25,6 +25,8 @@ __all__ = ["show_arguments"]
 _AT_FDCWD = -100
 _MREMAP_TO = 0x6  # MREMAP_FIXED, MREMAP_DONTUNMAP
 
+_RESTART = 516  # ERESTART_RESTARTBLOCK of include/linux/errno.h
+
 Show = Callable[[View, int, Kind], "str | list[str] | None"]
 
 
@@ -33,7 +35,7 @@ def show_arguments(view: View, known: Signature | None) -> list[str]:
     if known is None:
         return [f"{value:#x}" for value in view.arguments]
     if known.kinds and known.kinds[0].name == "special":
-        return special.CALLS[view.name](view)
+        return special.CALLS[known.name](view)
     shown: list[str] = []
     for index, kind in enumerate(known.kinds):
         text = _SHOW[kind.name](view, index, kind)
@@ -182,6 +184,14 @@ def _struct(view: View, index: int, kind: Kind) -> str:
     return pointer(view.arguments[index]) if data is None else structs.show(kind.table, data)
 
 
+def _remaining(view: View, index: int, kind: Kind) -> str:
+    """The rest of a sleep, which the kernel writes where a signal ends it."""
+    data = view.piece(index, end=True)
+    if data is None or view.result != -_RESTART:
+        return pointer(view.arguments[index])
+    return structs.show(kind.table, data)
+
+
 def _address(view: View, index: int, kind: Kind) -> str:
     at_end = kind.where == ">"
     data = view.piece(index, end=at_end)
@@ -277,6 +287,7 @@ _SHOW: dict[str, Show] = {
     "sent": messages.messages, "signal": _signal, "size": _size,
     "socktype": _socket_type, "sockopt": _option, "statxflags": _statx_flags, "uint": _uint,
     "uint1": _long_at,
+    "remaining": _remaining, "selectmask": arrays.select_mask,
     "ulong": _size, "value": _option_value,
     "argv": arrays.strings, "bpfattr": bpf_attributes.attributes, "cpuset": arrays.processors,
     "dirents": arrays.entries,

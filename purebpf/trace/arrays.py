@@ -9,7 +9,7 @@ import struct
 
 from purebpf.trace import structs
 from purebpf.trace.constants import flag_names
-from purebpf.trace.kinds import Kind
+from purebpf.trace.kinds import SIGMASK_PART, Kind
 from purebpf.trace.quoting import quote
 from purebpf.trace.special import pointer
 from purebpf.trace.view import View
@@ -24,6 +24,7 @@ __all__ = [
     "identities",
     "polled",
     "processors",
+    "select_mask",
     "signals",
     "strings",
     "times",
@@ -60,6 +61,16 @@ def signals(view: View, index: int, kind: Kind) -> str:
     if not data or (at_end and (view.failed or view.result is None)):
         return pointer(view.arguments[index])
     return structs.signal_set(data)
+
+
+def select_mask(view: View, index: int, _: Kind) -> str:
+    """The last argument of pselect6(2): `{sigmask=[CHLD], sigsetsize=8}`."""
+    data, mask = view.piece(index), view.piece(index, SIGMASK_PART)
+    if data is None:
+        return pointer(view.arguments[index])
+    address, size = struct.unpack_from("<QQ", data)
+    shown = structs.signal_set(mask) if mask else pointer(address)
+    return f"{{sigmask={shown}, sigsetsize={size}}}"
 
 
 def polled(view: View, index: int, kind: Kind) -> str:

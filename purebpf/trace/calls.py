@@ -33,7 +33,7 @@ chown path id id
 chroot path
 clock_getres E:clock S:timespec>
 clock_gettime E:clock S:timespec>
-clock_nanosleep E:clock F:itimer_abs S:timespec< S:timespec>
+clock_nanosleep E:clock F:itimer_abs S:timespec< remaining:timespec>
 clock_settime E:clock S:timespec<
 close fd
 close_range uint uint F:close_range
@@ -149,7 +149,7 @@ msync ptr size F:msync
 munlock ptr size
 munlockall
 munmap ptr size
-nanosleep S:timespec< S:timespec>
+nanosleep S:timespec< remaining:timespec>
 newfstatat dirfd path S:stat> F:at
 open path open openmode
 open_tree dirfd path F:open_tree
@@ -172,6 +172,7 @@ preadv fd iov>r2 ulong long -
 preadv2 fd iov>r2 ulong long - F:rwf
 prlimit64 int E:rlimit S:rlimit< S:rlimit>
 process_vm_readv int ptr ulong ptr ulong ulong
+pselect6 int fdset<> fdset<> fdset<> S:timespec<> selectmask
 ptrace E:ptrace int ptr ptr
 pwrite64 fd buf<2 size long
 pwritev fd iov<2 ulong long -

@@ -64,12 +64,16 @@ class Block(NamedTuple):
 
 
 class Pointed(NamedTuple):
-    """A string of which the address is `at` bytes behind what the argument points to, if it is."""
+    """A string or bytes of which the address is `at` bytes behind what the argument points to.
+
+    If it is: of some calls that is a number sometimes.
+    """
 
     argument: int
     at: int
     room: int
     part: int
+    text: bool = True
 
 
 class Bytes(NamedTuple):

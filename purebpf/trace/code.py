@@ -160,7 +160,8 @@ class _Writer:
         if isinstance(copy, Pointed):
             self._missing = behind  # it need not be an address: that is not tried again
             self._fetch(argument, copy.at, _NUMBER, 8)
-            self._text(_Source(R10, _NUMBER), copy.room, identity + copy.part)
+            write = self._text if copy.text else self._block
+            write(_Source(R10, _NUMBER), copy.room, identity + copy.part)
             code.place(behind)
             return
         self._kind(copy, argument, identity)

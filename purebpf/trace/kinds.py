@@ -19,6 +19,7 @@ __all__ = [
     "LICENSE_AT",
     "PATHNAME_PART",
     "PATH_ROOM",
+    "SIGMASK_PART",
     "Kind",
     "Signature",
     "capture_of",
@@ -37,6 +38,8 @@ _IOCTL_ROOM = 44  # struct termios2
 PATHNAME_PART, LICENSE_AT = 1, 2
 """Of union bpf_attr: the strings that the words at 0 and at 16 point to, where they do."""
 _ATTRIBUTE_ROOM = 168
+SIGMASK_PART = 1
+"""Of pselect6(2): what the first of two words points to."""
 
 _TOKEN = re.compile(r"([A-Za-z_]+1?)(?::(\w+))?([<>]*)(\*?[\dr]*)")
 _ENTRIES = 8  # buffers of an array
@@ -136,7 +139,12 @@ def capture_of(name: str, string_size: int) -> Capture:
 
 def compat_signature(name: str) -> Signature | None:
     """What is known of a 32-bit call: as of the 64-bit one, unless its arguments are others."""
-    return None if name in _OTHER_IN_COMPAT else signature(name)
+    if name == "mmap2":
+        known = signature("mmap")
+        return known and known._replace(name=name)  # its offset is in pages
+    if name in _OTHER_IN_COMPAT:
+        return None
+    return signature(_LIKE_NATIVE.get(name) or _WITH_NATIVE_STRUCTS.get(name) or name)
 
 
 _OTHER_IN_COMPAT = frozenset(
@@ -146,11 +154,49 @@ _OTHER_IN_COMPAT = frozenset(
 """Calls of which i386 has an older form (mmap, select), or with longs in two halves."""
 
 
+_LIKE_NATIVE = {
+    **{f"{name}64": name for name in ("stat", "lstat", "fstat", "fcntl", "sendfile")},
+    **{
+        f"{name}32": name
+        for name in (
+            "lchown", "getuid", "getgid", "geteuid", "getegid", "setreuid", "setregid", "getgroups",
+            "setgroups", "fchown", "setresuid", "getresuid", "setresgid", "getresgid", "chown",
+            "setuid", "setgid", "setfsuid", "setfsgid",
+        )
+    },
+    "fstatat64": "newfstatat",
+    "pselect6_time64": "pselect6",
+    "recvmmsg_time64": "recvmmsg",
+}  # fmt: skip
+"""Calls that only i386 has, by the native one with these arguments."""
+
+_WITH_NATIVE_STRUCTS = {
+    **{
+        f"{name}64": name
+        for name in (
+            "clock_gettime", "clock_settime", "timer_gettime", "timer_settime", "timerfd_gettime",
+            "timerfd_settime",
+        )
+    },
+    **{
+        f"{name}_time64": name
+        for name in (
+            "clock_getres", "clock_nanosleep", "utimensat", "ppoll", "rt_sigtimedwait", "futex",
+            "sched_rr_get_interval",
+        )
+    },
+}  # fmt: skip
+"""Those of which the structs, too, are those of the native call: times of 64 bits."""
+
+
 def compat_capture_of(name: str, string_size: int) -> Capture:
     """What to copy for a 32-bit call: strings and bytes, which look alike; structs do not."""
-    if compat_signature(name) is None:
+    known = compat_signature(name)
+    if known is None:
         return Capture()
-    native = capture_of(name, string_size)
+    native = capture_of(known.name, string_size)
+    if name in _WITH_NATIVE_STRUCTS:
+        return native
     start, end = (tuple(filter(_is_alike, copies)) for copies in (native.start, native.end))
     return Capture(start, end, native.again)
 
@@ -177,6 +223,10 @@ _SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
         (capture.Block(2, _IOCTL_ROOM, IOCTL_PART), False),
         (capture.Block(2, 8), True),
         (capture.Block(2, _IOCTL_ROOM, IOCTL_PART), True),
+    ),
+    ("pselect6", 5): (
+        (capture.Block(5, 16), False),
+        (capture.Pointed(5, 0, 8, SIGMASK_PART, text=False), False),
     ),
     ("prctl", 1): ((capture.Text(1, 16), False), (capture.Text(1, 16), True)),
 }
@@ -217,7 +267,7 @@ def _copies(name: str, index: int, kind: Kind, size: int) -> list[tuple[Copy, bo
 
 def _sized(index: int, kind: Kind, size: int) -> Copy | None:
     extent = kind.extent
-    if kind.name == "S":
+    if kind.name in {"S", "remaining"}:
         return capture.Block(index, SIZES[kind.table])
     if kind.name in _BLOCKS:
         return capture.Block(index, _BLOCKS[kind.name])

@@ -85,7 +85,7 @@ def _named(view: View, result: int) -> str | None:
 def _fcntl(view: View, result: int) -> str:
     command = view.uint32(1)
     if command == _GETFL:
-        return f"{result:#x} (flags {open_flags(result)})"
+        return f"{f'{result:#x}' if result else '0'} (flags {open_flags(result)})"
     if command == _GETFD and result:
         return f"{result:#x} (flags {flag_names('fd_flags', result)})"
     return str(result)
@@ -117,6 +117,6 @@ def _select(view: View, result: int) -> str:
         if data is not None and (members := descriptors_of(data, limit)):
             shown.append(f"{name} [{' '.join(map(str, members))}]")
     left = view.piece(4, end=True)
-    if left is not None and view.name == "select":
-        shown.append("left " + show("timeval", left))
+    if left is not None:
+        shown.append("left " + show("timeval" if view.name == "select" else "timespec", left))
     return f"{result} ({', '.join(shown)})"

@@ -237,9 +237,10 @@ class Traces(EventSession[Event]):
         ending = _ENDINGS[fields.ending]
         result = fields.result if ending == "returned" else None
         words = tuple(fields.arguments)
-        view = View(name, words, result, dict(pieces(tail)), self._options.string_size)
         is_compat = bool(self._machine.compat) and abi == self._machine.compat
         known = compat_signature(name) if is_compat else signature(name)
+        copied = dict(pieces(tail))
+        view = View(known.name if known else name, words, result, copied, self._options.string_size)
         pid = fields.event.tgid
         if self._options.paths:
             view = view._replace(path_of=partial(self._descriptors.path, pid))

@@ -17,6 +17,7 @@ CREATES = 0o100 | 0o20000000
 """O_CREAT, and O_TMPFILE without O_DIRECTORY: what open(2) takes a mode for."""
 
 _EXIT_SIGNAL = 0xFF  # of the flags of clone(2)
+_PAGE = 4096
 _BITSET_ANY = 0xFFFFFFFF
 
 
@@ -34,6 +35,8 @@ def open_flags(flags: int) -> str:
 
 def _mmap(view: View) -> list[str]:
     address, size, prot, flags, _, offset = view.arguments
+    if view.name == "mmap2":
+        offset *= _PAGE
     kind = enum_name("map_type", flags & 0xF)
     rest = flags & ~0xF
     shown = f"{kind}|{flag_names('map', rest)}" if rest else kind
@@ -152,11 +155,13 @@ CALLS: dict[str, Callable[[View], list[str]]] = {
     "fcntl": _fcntl,
     "futex": _futex,
     "mmap": _mmap,
+    "mmap2": _mmap,
 }
 """The arguments of calls with the kind `special`."""
 
 _SET_NAME, _GET_NAME, _SET_PDEATHSIG = 15, 16, 1
-_OPERANDS = {3: 0, 4: 1, 7: 0, 8: 1, 13: 0, 15: 1, 16: 1, 21: 0, 23: 1, 24: 1, 27: 0, 30: 0,
+_BOUNDING = (23, 24)  # PR_CAPBSET_READ, PR_CAPBSET_DROP
+_OPERANDS = {3: 0, 4: 1, 7: 0, 8: 1, 13: 0, 15: 1, 16: 1, 21: 0, 27: 0, 30: 0,
              29: 1, 36: 1, 39: 0, 1: 1, 2: 1, 37: 1}  # fmt: skip
 """How many arguments an operation has behind it: prctl(2). Others are shown with four."""
 
@@ -171,6 +176,8 @@ def prctl_arguments(view: View) -> list[str]:
         return [pointer(view.arguments[1])]
     if operation == _SET_PDEATHSIG:
         return [signal_name(view.uint32(1))]
+    if operation in _BOUNDING:
+        return [enum_name("capability", view.uint32(1))]
     count = _OPERANDS.get(operation, 4)
     if name_of("prctl", operation) in ("PR_SET_DUMPABLE", "PR_SET_KEEPCAPS"):
         return [str(view.arguments[1])]

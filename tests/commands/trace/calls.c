@@ -265,6 +265,7 @@ static void tasks(void)
 	C(uname, &name);
 	C(personality, 0xffffffff);
 	C(prctl, PR_SET_NAME, "renamed");
+	C(prctl, PR_CAPBSET_READ, 1);
 	C(prctl, PR_GET_NAME, buffer);
 	C(prctl, PR_SET_PDEATHSIG, SIGHUP);
 	C(kill, -99999, SIGTERM);
@@ -418,13 +419,25 @@ static void times_(void)
 {
 	struct itimerval timer = {{0, 0}, {100, 0}}, none = {0};
 	struct itimerspec spec = {{0, 0}, {50, 5}};
+	sigset_t mask = {{1 << (SIGUSR1 - 1)}};
+	struct {
+		sigset_t *mask;
+		size_t size;
+	} selected = {&mask, 8};
+	fd_set none_of_them;
 	struct timespec ts = {0, 1000}, bad = {-1, 0};
 	struct timeval tv;
 	int fd;
 
 	C(nanosleep, &ts, NULL);
+	C(nanosleep, &ts, &bad);
 	C(nanosleep, &bad, NULL);
 	C(clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
+	C(clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, buffer);
+	FD_ZERO(&none_of_them);
+	FD_SET(0, &none_of_them);
+	C(pselect6, 0, NULL, NULL, NULL, &ts, &selected);
+	C(pselect6, 1, &none_of_them, NULL, NULL, &bad, NULL);
 	C(clock_getres, CLOCK_MONOTONIC, buffer);
 	C(clock_gettime, 99, buffer);
 	C(clock_settime, CLOCK_MONOTONIC, &ts);

@@ -9,7 +9,7 @@ import pytest
 
 from purebpf.abi import syscalls
 from purebpf.trace import capture
-from purebpf.trace.arguments import _SHOW
+from purebpf.trace.arguments import _SHOW, show_arguments
 from purebpf.trace.calls import CALLS
 from purebpf.trace.capture import Capture
 from purebpf.trace.constants import numbers
@@ -19,6 +19,7 @@ from purebpf.trace.request import Options
 from purebpf.trace.selection import GROUPS, UnknownCallError, select
 from purebpf.trace.special import CALLS as SPECIAL
 from purebpf.trace.structs import SIZES
+from purebpf.trace.view import View
 
 NAMES = set(syscalls.table("x86_64").values())
 DESCRIBED = [line.split()[0] for line in CALLS.splitlines()]
@@ -79,6 +80,16 @@ def test_32_bit_calls_are_copied_where_they_look_alike() -> None:
     assert compat_capture_of("mmap", 32) == Capture()
     assert compat_signature("mmap") is None
     assert compat_signature("read") == signature("read")
+
+
+def test_calls_that_only_i386_has_are_shown_as_native_ones() -> None:
+    assert compat_signature("fstatat64") == signature("newfstatat")
+    assert [copy.argument for copy in compat_capture_of("fstatat64", 32).start] == [1]
+    assert compat_capture_of("clock_gettime64", 32) == capture_of("clock_gettime", 32)
+    known = compat_signature("mmap2")
+    view = View("mmap2", (0, 4096, 3, 0x22, 0xFFFFFFFF, 2), 0, {}, 32)
+    shown = ["NULL", "4096", "PROT_READ|PROT_WRITE", "MAP_PRIVATE|MAP_ANONYMOUS", "-1", "0x2000"]
+    assert show_arguments(view, known) == shown
 
 
 @pytest.mark.parametrize(
