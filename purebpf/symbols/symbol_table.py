@@ -32,6 +32,7 @@ _FEW = 1 << 5
 """Rows of a block that are looked at one by one."""
 _KEEP_GROUPS = 1 << 12
 _KEEP_ANSWERS = 1 << 11
+_KEEP_PLACES_AT_REST = 1 << 10
 _ANSWER_BYTES = 256
 """About what one takes."""
 _MOST_TOGETHER = 1 << 12
@@ -139,9 +140,18 @@ class SymbolTable:
     @property
     def nbytes(self) -> int:
         """Memory used, in bytes."""
-        answers = _ANSWER_BYTES * len(self._answers)
+        answers = _ANSWER_BYTES * (len(self._answers) + len(self.places))
         pages = self.pages.nbytes if self.pages else 0
         return self.in_memory + self.strings.nbytes + pages + answers
+
+    def rest(self) -> None:
+        """Drop what was remembered of the file, but for `places` that are not many."""
+        for known in (self._answers, self._groups, self._few_highs):
+            known.clear()
+        if len(self.places) > _KEEP_PLACES_AT_REST:
+            self.places.clear()
+        if self.pages is not None:
+            self.pages.forget()
 
     def find(self, offset: VirtualOffset) -> tuple[str, int] | None:
         """The function at an offset, as in the file (mangled), and the bytes into it."""

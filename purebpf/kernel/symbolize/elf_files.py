@@ -268,13 +268,11 @@ class ElfFiles:
                 del known[key]
         for identity, functions in list(self._tables.items()):
             table = functions.table
-            table.places.clear()
+            table.rest()
             is_small = table.pages is not None or table.nbytes <= _SMALL
             if identity not in self._used and not (is_small and identity in self._used_before):
                 del self._tables[identity]
-            elif table.pages is not None:
-                table.pages.forget()
-            else:
+            elif table.pages is None:
                 self._leave_in_file(identity, functions)
         self._used_before, self._used = self._used, set()
         self._drop_above(_KEEP_AT_REST)
@@ -286,6 +284,7 @@ class ElfFiles:
             return
         table = self._cache.load(_key(*whose, is_stripped=functions.is_stripped))
         if table is not None:
+            table.places.update(functions.table.places)
             self._tables[identity] = functions._replace(table=table)
 
     def _drop_above(self, nbytes: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.symbols.frame import Frame
+from purebpf.symbols.symbol_table import SymbolTable
 from tests.kernel.symbol_programs import compile_program, running
 
 pytestmark = [pytest.mark.needs("gcc")]
@@ -58,3 +59,16 @@ def test_what_is_known_of_files_of_one_process_goes_with_it(tmp_path):
         symbolizer.forget_but({1})
     assert not files._as_seen
     assert not symbolizer._starts._identities
+
+
+def test_names_that_were_found_stay_known(tmp_path, monkeypatch):
+    program = compile_program(tmp_path / "program", "-pie", "-fpie")
+    symbolizer = Symbolizer()
+    asked = []
+    find = SymbolTable.find
+    monkeypatch.setattr(SymbolTable, "find", lambda table, at: asked.append(at) or find(table, at))
+    for number in range(3):  # windows; each time another process, at another address
+        with running(program) as child:
+            _ask(symbolizer, child)
+            symbolizer.forget_but(set())
+        assert len(asked) == 3, f"window {number}"
