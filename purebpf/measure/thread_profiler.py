@@ -113,12 +113,18 @@ class ThreadProfiler(Closing):
             profile.about |= {
                 name: value for name, value in times.stats.items() if name.startswith("python_")
             }
-        profile.hints = hints(profile, self._names.runtime)
+        profile.hints = self._hints(profile, self._names)
         if self._run.python is not None:
-            pids = {row.labels.pid for row in profile.rows()}
-            profile.hints += self._run.python.interpreters.hints(pids)
             profile.loss = self._run.python.with_python(profile.loss, times.stats)
         return profile
+
+    def _hints(self, profile: Profile, names: Symbolizer) -> list[str]:
+        """What to do about names and frames that the profile lacks."""
+        lines = hints(profile, names.runtime)
+        if self._run.python is not None:
+            pids = {row.labels.pid for row in profile.rows()}
+            lines += self._run.python.interpreters.hints(pids)
+        return lines
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
         """Add the rows."""

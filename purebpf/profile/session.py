@@ -68,6 +68,7 @@ class Profiler(Closing):
         self._command_pid = command_pid
         self._sampling = Sampling(options, command_pid)
         self._elapsed_s = self._idle_s = 0.0
+        self._saw_running = False
         self._taken: CountsSnapshot | None = None
 
     @property
@@ -99,7 +100,9 @@ class Profiler(Closing):
         """
         duration_s, sampling = self._options.duration_s, self._sampling
         python, targets = sampling.prepare(), sampling.targets
-        if python is not None and not (self._options.pids or self._command_pid):
+        everyone = not (self._options.pids or self._command_pid)
+        if python is not None and everyone and not self._saw_running:
+            self._saw_running = True  # from now on, what starts is seen as it is sampled
             python.interpreters.publish_running(pause=sampling.collect)
         over = None if duration_s is None else sampling.started + duration_s
         pause = None if at_most_s is None else time.monotonic() + at_most_s

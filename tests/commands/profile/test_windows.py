@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from purebpf.kernel.cpython.interpreter_table import InterpreterTable
 from purebpf.profile.request import Options
 from purebpf.profile.windows import WindowProfiler
 from purebpf.results import Profile
@@ -117,3 +118,19 @@ def test_processes_that_are_gone_are_forgotten(workloads: Workloads) -> None:
     assert not known & {*rounds[0], *rounds[1], *rounds[2]}
     assert payers.keys() <= {pid}
     assert stacks < 100, "since the last window only"
+
+
+def test_processes_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To ask each process of the machine for its program, every 5 s, costs more than to sample."""
+    listed = []
+    publish = InterpreterTable.publish_running
+    monkeypatch.setattr(
+        InterpreterTable,
+        "publish_running",
+        lambda table, *args, **words: listed.append(1) or publish(table, *args, **words),
+    )
+    with WindowProfiler(Options(frequency=19)) as profiler:
+        for _ in range(3):
+            profiler.wait(at_most_s=0.05)
+            profiler.window()
+    assert len(listed) == 1
