@@ -38,6 +38,10 @@ class FinishedCounts:
             key = self._decode(sample.key)
             yield key._replace(user_stack=self._numbers.number(sample.trace)), samples
 
+    def waiting_kernel_stacks(self) -> set[int]:
+        """Numbers of the program's stacks that samples to come belong to."""
+        return {self._decode(key).kernel_stack for key in self._stacks.waiting_keys()}
+
     def forget(self) -> None:
         """Forget the stacks; those of samples to come have other numbers."""
         self._numbers = StackNumbers()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.kernel.instruments import stack_maps
 from purebpf.kernel.maps.map import Map
-from purebpf.kernel.unwind.user_stacks import Trace, UserStacks
+from purebpf.kernel.unwind.user_stacks import Trace
 from purebpf.profile.counts_snapshot import CountsSnapshot
 from purebpf.profile.finished_counts import FinishedCounts
 from purebpf.profile.session import Profiler
@@ -38,19 +38,12 @@ class WindowCounts(CountsSnapshot):
 
     Args:
         counts, stacks, limit, finished: as `CountsSnapshot`.
-        walking: holds copies that the next window may count, with kernel stacks of this one.
     """
 
     def __init__(
-        self,
-        counts: Map,
-        stacks: Map,
-        limit: int,
-        finished: FinishedCounts | None = None,
-        walking: UserStacks | None = None,
+        self, counts: Map, stacks: Map, limit: int, finished: FinishedCounts | None = None
     ) -> None:
         super().__init__(counts, stacks, limit, finished)
-        self._walking = walking
         self._earlier: dict[int, Trace] = {}
 
     def take(self) -> None:
@@ -60,11 +53,11 @@ class WindowCounts(CountsSnapshot):
         if self._finished is not None:
             self._finished.forget()
         super().take()
-        is_behind = self._walking is not None and self._walking.is_behind
-        self._earlier = self.traces if is_behind else {}
+        waiting = set() if self._finished is None else self._finished.waiting_kernel_stacks()
+        self._earlier = {number: self.traces[number] for number in waiting & self.traces.keys()}
 
     def forget(self) -> None:
-        """Forget the window, once it has a profile; copies that wait may need its stacks."""
+        """Forget the window, once it has a profile, but for stacks that copies that wait have."""
         self.last = []
         self.all.clear()
         self.traces = self._earlier
@@ -139,7 +132,7 @@ class WindowProfiler(Profiler):
     def _make_snapshot(self) -> CountsSnapshot:
         maps, limit = self._sampling.loaded.maps, self._options.hash_storage_size
         counts, stacks = maps["counts"], maps["stacks"]
-        return WindowCounts(counts, stacks, limit, self._finished, self._sampling.walking)
+        return WindowCounts(counts, stacks, limit, self._finished)
 
     def _note_counters(self) -> None:
         """Take the counters of the window, which goes on in the kernel."""

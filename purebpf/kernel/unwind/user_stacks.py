@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Container, Mapping, MutableMapping
+from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -174,6 +174,14 @@ class UserStacks(Closing):
         """Whether copies wait: what their processes had mapped may be asked for."""
         return bool(self._raw or self._new or self._first or self._waiting)
 
+    def waiting_keys(self) -> Iterator[bytes]:
+        """What the copies that wait will be counted under."""
+        self.collect()
+        while self._raw:
+            self._decode_one()
+        for missed in (*self._new, *self._first, *self._waiting):
+            yield missed.key
+
     def prepare(self) -> None:
         """Import what finishes stacks, 0.1 s, now: a burst may follow the first copy."""
         if self._finisher is None:
@@ -267,8 +275,9 @@ class UserStacks(Closing):
         self.prepare()
         assert self._finisher is not None
         data = self._raw.popleft()
-        self._new.extend(self._finisher.records(data))
-        self._nbytes += sum([len(missed.copy.stack) for missed in self._new]) - len(data)
+        decoded = list(self._finisher.records(data))
+        self._new.extend(decoded)
+        self._nbytes += sum([len(missed.copy.stack) for missed in decoded]) - len(data)
         self._rings.lost_records = self._finisher.lost_records
 
     def _meet_one(self) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from purebpf.kernel.cpython.interpreter_table import InterpreterTable
+from purebpf.kernel.unwind.user_stacks import UserStacks
 from purebpf.profile.request import Options
 from purebpf.profile.windows import WindowProfiler
 from purebpf.results import Profile
@@ -134,3 +135,22 @@ def test_processes_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
             profiler.wait(at_most_s=0.05)
             profiler.window()
     assert len(listed) == 1
+
+
+def test_stacks_of_a_window_go_however_busy_it_is(
+    workloads: Workloads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a copy that waits at the end of each window, those of all would be kept for it."""
+    monkeypatch.setattr(UserStacks, "is_behind", True)
+    with (
+        workloads.running("split") as pid,
+        WindowProfiler(Options(frequency=199, pids=(pid,))) as profiler,
+    ):
+        total = 0
+        for _ in range(5):
+            profiler.wait(at_most_s=0.2)
+            total += profiler.window().total
+        kept = profiler._taken.traces  # noqa: SLF001
+        waiting = profiler._finished.waiting_kernel_stacks()  # noqa: SLF001
+    assert total
+    assert kept.keys() <= waiting
