@@ -305,11 +305,11 @@ def test_a_command_has_its_functions(tmp_path: Path) -> None:
     assert named > sum(samples.values()) / 2
 
 
-FORKS = """
+FORKS = f"""
 import os, sys, time
 
 def work():
-    until = time.thread_time() + 0.2
+    until = time.thread_time() + {2 if slow_host() else 0.2}
     while time.thread_time() < until:
         sum(i * i for i in range(300))
 
@@ -336,7 +336,8 @@ def test_children_that_are_known_before_they_work_have_their_functions(tmp_path:
     with started(sys.executable, FORKS, tmp_path) as process:
         assert process.stdin
         assert process.stdout
-        options = Options(pids=(process.pid,), tree=True, frequency=499, kernel_stacks=False)
+        frequency = 49 if slow_host() else 499
+        options = Options(pids=(process.pid,), tree=True, frequency=frequency, kernel_stacks=False)
         with Profiler(options) as profiler:
             profiler.wait(at_most_s=0.5)
             for _ in range(2):
@@ -351,17 +352,17 @@ def test_children_that_are_known_before_they_work_have_their_functions(tmp_path:
         if row.labels.pid != process.pid and "_Fork" not in functions(row)  # not known yet
     ]
     total = sum(row.weight for row in children)
-    without = [row for row in children if "work" not in functions(row)]
-    assert total >= 100
+    # those that return from fork(2) have the frame of the module
+    without = [row for row in children if not functions(row) & {"work", "<module>"}]
+    assert total >= 100, (total, profile.loss)
     assert sum(row.weight for row in without) <= total // 20, without
 
 
 def test_processes_of_fifty_milliseconds_have_their_functions() -> None:
     """Each of them: what a shell or a server did in that process before is another program's."""
-    count = 13
-    work_s = 1 if slow_host() else 0.05
+    count, work_s, frequency = (4, 3, 49) if slow_host() else (13, 0.05, 999)
     burn = f"import time\ndef burn():\n  while time.process_time() < {work_s}: pass\nburn()"
-    with Profiler(Options(frequency=999, kernel_stacks=False)) as profiler:
+    with Profiler(Options(frequency=frequency, kernel_stacks=False)) as profiler:
         profiler.wait(at_most_s=0.5)
         pids = []
         for _ in range(count):
@@ -369,12 +370,13 @@ def test_processes_of_fifty_milliseconds_have_their_functions() -> None:
                 while process.poll() is None:
                     profiler.wait(at_most_s=0.02)
             pids.append(process.pid)
+            profiler.take()  # what else runs may have more stacks than the table has room for
         profile = profiler.stop()
     named: Counter[int] = Counter()
     for row in profile.rows():
         if "burn" in functions(row):
             named[row.labels.pid] += row.weight
-    assert all(named[pid] for pid in pids), named
+    assert all(named[pid] for pid in pids), (pids, named, profile.hints)
     assert sum(named[pid] for pid in pids) > count * 20
 
 

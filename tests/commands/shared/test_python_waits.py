@@ -54,7 +54,14 @@ sleeps()
 
 
 def python_names(row: Row) -> list[str]:
-    return [frame.name for frame in row.user or () if frame.kind == "python"]
+    """Innermost first; "" for one whose name was lost, which the profile counts."""
+    frames = [frame for frame in row.user or () if frame.kind == "python"]
+    return [getattr(frame, "name", "") for frame in frames]
+
+
+def unnamed(profile: Profile) -> int:
+    """Python frames of which the profile says that it lost the name."""
+    return sum(cause.lost for cause in profile.loss.causes if cause.name == "python_unnamed")
 
 
 def in_function(profile: Profile, function: str, state: str) -> int:
@@ -74,10 +81,11 @@ def test_waits_for_the_gil_name_its_holder(python: pythons.Python, tmp_path: Pat
             waiting.wait(at_most_s=0.8)
             profile = waiting.stop()
     elapsed_ns = 1e9 * float(str(profile.about["elapsed_s"]))
-    assert in_function(profile, "wants", "gil") > elapsed_ns / 2
-    # asleep with the GIL, not for it
-    assert in_function(profile, "keeps", "S") > elapsed_ns / 2
-    assert in_function(profile, "keeps", "gil") < elapsed_ns / 4
+    # else they wait for a CPU
+    assert in_function(profile, "wants", "gil") > elapsed_ns / 4
+    asleep_ns = in_function(profile, "keeps", "S")  # with the GIL, not for it
+    assert asleep_ns > elapsed_ns / 4
+    assert in_function(profile, "keeps", "gil") < asleep_ns / 2
     assert in_function(profile, "sleeps", "gil") == 0
     holders: Counter[str] = Counter()
     woken: Counter[bool] = Counter()
@@ -86,17 +94,17 @@ def test_waits_for_the_gil_name_its_holder(python: pythons.Python, tmp_path: Pat
             holders[row.user[0].name] += row.weight
             waker = row.marks.waker
             if waker is not None and waker.tid == keeper:
-                names = [frame.name for frame in waker.user or () if frame.kind == "python"]
-                woken["keeps" in names] += 1
+                woken["keeps" in python_names(waker)] += 1
     (first, weight), *_ = holders.most_common(1)
     assert first == f"[GIL held by {keeper}]", holders
     assert weight > 0.8 * holders.total()
     assert woken[True] >= 1
-    assert all(
-        python_names(row)[1:2] in (["wants"], ["keeps"])  # behind the frame of the GIL
+    behind = {  # the frame of the GIL
+        tuple(python_names(row)[1:2])
         for row in profile.rows()
         if row.labels.state == "gil" and row.user
-    )
+    }
+    assert behind <= {("wants",), ("keeps",)} | ({("",)} if unnamed(profile) else set())
 
 
 def test_threads_that_sleep_all_the_time_have_python_frames(tmp_path: Path) -> None:
@@ -177,8 +185,9 @@ def test_gil_counts_the_thread_that_holds_it(python: pythons.Python, tmp_path: P
     functions: Counter[str] = Counter()
     for row in profile.rows():
         functions[(python_names(row) or ["?"])[0]] += row.weight
-        # hashing 3 MB goes on without the GIL
-        assert not any("SHA256" in frame.name or "sha256_block" in frame.name for frame in row.user)
+        # hashing 3 MB goes on without the GIL; digest(), which calls SHA256_Final(), keeps it
+        names = [getattr(frame, "name", "") for frame in row.user]
+        assert "SHA256_Update" not in names, names
     assert functions["holds"] > 0.8 * functions.total(), functions
     assert profile.about["without_gil"]
 
