@@ -7,7 +7,7 @@ import select
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from purebpf.kernel.rings.readers import Reader
 from purebpf.kernel.rings.waiters import LONGEST_S
@@ -15,23 +15,35 @@ from purebpf.kernel.rings.waiters import LONGEST_S
 __all__ = ["poll"]
 
 
-def poll(*readers: Reader[Any], timeout: float | None = None) -> Iterator[tuple[Reader[Any], Any]]:
-    """The records of several rings as they come, each with its reader.
+class _Ring(Protocol):
+    """A map that has a reader of its own, as `Map.read` uses it."""
 
-        with obj.maps["opens"].reader() as opens, obj.maps["execs"].reader() as execs:
-            for reader, record in purebpf.poll(opens, execs, timeout=1.0):
-                ...
+    def _own_reader(self) -> Reader[Any]: ...
+
+
+_Source = TypeVar("_Source", bound=Reader[Any] | _Ring)
+
+
+def poll(*sources: _Source, timeout: float | None = None) -> Iterator[tuple[_Source, Any]]:
+    """The records of several rings as they come, each with the map or reader that it came from.
+
+        opens, execs = obj.maps["opens"], obj.maps["execs"]
+        for source, record in purebpf.poll(opens, execs, timeout=1.0):
+            ...
 
     What is in one ring is taken in turn with what is in the others: their order between rings is
     not that of the events. `break` loses nothing.
 
     Args:
-        readers: of ring buffers and perf buffers.
+        sources: ring buffers and perf event arrays, or readers of them.
         timeout: seconds, as of `Reader.read`; None: for ever; 0 does not wait.
 
     Raises:
         FormatError, OSError, ValueError: as `Reader.read`.
     """
+    readers: list[Reader[Any]] = [
+        source if isinstance(source, Reader) else source._own_reader() for source in sources
+    ]
     deadline = None if timeout is None else time.monotonic() + timeout
     over = False
     with ExitStack() as stack:
@@ -39,9 +51,9 @@ def poll(*readers: Reader[Any], timeout: float | None = None) -> Iterator[tuple[
         while not over:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             over = left == 0
-            for reader in readers:
+            for source, reader in zip(sources, readers, strict=True):
                 for record in reader.drain():
-                    yield reader, record
+                    yield source, record
             if not over:
                 waiting = select.poll()
                 numbers = [bell.fileno() for bell in bells]

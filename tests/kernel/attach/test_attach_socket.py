@@ -198,6 +198,8 @@ def test_a_namespace_may_be_a_file():
             obj.programs["pass"].attach(1)
         with pytest.raises(purebpf.KernelError, match=r"the network namespace: open\(/proc/no"):
             obj.programs["pass"].attach("/proc/no/ns/net")
+        with pytest.raises(purebpf.KernelError, match="give a path: /run/netns/blue"):
+            obj.programs["pass"].attach("blue")
         with (
             open(os.devnull) as file,
             pytest.raises(purebpf.AttachError, match="not a network nam"),

@@ -132,6 +132,19 @@ def test_two_rings_are_read_by_one_loop() -> None:
             next(purebpf.poll(*readers))
 
 
+@pytest.mark.needs("bpf", "tracefs")
+def test_maps_are_polled_by_their_own_readers() -> None:
+    with purebpf.load(CALLS.set(tgid=os.getpid())) as one:
+        moments = one.maps["moments"]
+        with one.programs["on_enter"].attach():
+            os.getppid()
+        records = list(purebpf.poll(moments, timeout=0))
+        assert {source for source, _ in records} == {moments}
+        number = 110 if os.uname().machine == "x86_64" else 173
+        assert sum(moment.nr == number for _, moment in records) == 1
+        assert list(moments.read(timeout=0)) == []
+
+
 @pytest.mark.needs("bpf", "bpffs", "vmlinux_btf")
 def test_a_pinned_link_stays_and_gets_the_next_program(bpffs: Path) -> None:
     path = bpffs / "tasks"

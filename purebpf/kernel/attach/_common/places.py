@@ -58,7 +58,8 @@ def open_namespace(target: Namespace) -> Descriptor:
         return Descriptor(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:
         call = f"open({path})"
-        raise KernelError(call, error.errno or 0, "the network namespace") from None
+        fix = "" if "/" in path else f"give a path: /run/netns/{path}, or /proc/PID/ns/net"
+        raise KernelError(call, error.errno or 0, "the network namespace", fix=fix) from None
 
 
 def open_receiver(target: Device, what: str) -> Descriptor:
