@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import os
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from purebpf.errors import FormatError
@@ -13,23 +14,28 @@ from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.demangle import demangle
 from purebpf.symbols.elf_image import ElfImage, virtual_offset
 from purebpf.symbols.elf_names import Variable, variables
-from purebpf.symbols.proc_maps import Mapping, parse_maps
+from purebpf.symbols.proc_maps import MappedFile, Mapping, parse_maps
 from purebpf.syscall import proc
 
 __all__ = ["DataSymbols"]
 
+_Known = tuple[int, list[Variable]]
+"""Where a file's own addresses have the start of a mapping, and its variables."""
+
 
 class DataSymbols:
-    """Variables by address; reads each file of a process once.
+    """Variables by address; reads each file once.
 
     Args:
         budget: what reading files may cost.
+        files: a mapping of code of each file that a process has or had, also after its end.
     """
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, files: Callable[[int], Iterable[Mapping]]) -> None:
         self._budget = budget
+        self._files = files
         self._mappings = cache(_code_of)
-        self._variables = cache(self._read)
+        self._known: dict[tuple[MappedFile, int], _Known] = {}
 
     def refresh(self) -> None:
         """Look again at what processes have mapped."""
@@ -44,36 +50,48 @@ class DataSymbols:
             address: in the process.
         """
         mapping = self._mappings(pid).get(path)
-        if mapping is None:
-            return ""
-        bias, known = self._variables(pid, mapping)
-        at = bisect.bisect_right(known, address - bias, key=lambda variable: variable.address) - 1
+        return "" if mapping is None else self._in(pid, mapping, address)
+
+    def of_ended(self, pid: int, address: int) -> str:
+        """`cache_lock in app` of a process that is gone, by the files that it had mapped; or ""."""
+        for mapping in self._files(pid):
+            if name := self._in(pid, mapping, address):
+                return f"{name} in {mapping.file.path.rpartition('/')[2]}"
+        return ""
+
+    def _in(self, pid: int, mapping: Mapping, address: int) -> str:
+        code, known = self._variables(pid, mapping)
+        own = address - mapping.start + code
+        at = bisect.bisect_right(known, own, key=lambda variable: variable.address) - 1
         if at < 0:
             return ""
         start, size, name = known[at]
-        inside = address - bias - start
+        inside = own - start
         if inside >= size:
             return ""
         return f"{demangle(name)}+{inside:#x}" if inside else demangle(name)
 
-    def _read(self, pid: int, mapping: Mapping) -> tuple[int, list[Variable]]:
-        """How far from their addresses in the file variables lie, and what they are."""
-        try:
-            fd = open_mapped(mapping, (pid,))
-        except OSError:
-            return 0, []
-        try:
-            with self._budget.on_behalf(file=mapping.file.path):
-                return _variables_of(image_of(fd, mapping.file.path, self._budget.spend), mapping)
-        except (OSError, FormatError, OverBudgetError):
-            return 0, []
-        finally:
-            os.close(fd)
+    def _variables(self, pid: int, mapping: Mapping) -> _Known:
+        key = mapping.file, mapping.offset
+        if key not in self._known:
+            try:
+                fd = open_mapped(mapping, (pid,))
+            except OSError:
+                return 0, []  # another process may show it
+            try:
+                with self._budget.on_behalf(file=mapping.file.path):
+                    image = image_of(fd, mapping.file.path, self._budget.spend)
+                    self._known[key] = _variables_of(image, mapping)
+            except (OSError, FormatError, OverBudgetError):
+                self._known[key] = 0, []
+            finally:
+                os.close(fd)
+        return self._known[key]
 
 
-def _variables_of(image: ElfImage, mapping: Mapping) -> tuple[int, list[Variable]]:
+def _variables_of(image: ElfImage, mapping: Mapping) -> _Known:
     code = virtual_offset(image.segments, mapping.offset)
-    return (0, []) if code is None else (mapping.start - code, variables(image))
+    return (0, []) if code is None else (code, variables(image))
 
 
 def _code_of(pid: int) -> dict[str, Mapping]:

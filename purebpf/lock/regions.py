@@ -19,19 +19,24 @@ class Regions:
         read: the text of /proc/PID/maps; None where the process is gone.
         variable: the name of what lies in a file of a process at an address; "" where none is
             known.
+        of_ended: the same of a process that is gone, with the file.
     """
 
     def __init__(
         self,
         read: Callable[[int], str | None],
         variable: Callable[[int, str, int], str] = lambda *_: "",
+        of_ended: Callable[[int, int], str] = lambda *_: "",
     ) -> None:
+        self._of_ended = of_ended
         self._variable = variable
         self._regions: Callable[[int], list[_Region]] = cache(lambda pid: _parse(read(pid) or ""))
 
     def name(self, pid: int, address: int) -> str:
         """`cache_lock in app`, `0x7f10 in libfoo.so+0x4040`, `0x55d0 in [heap]`, or the address."""
         regions = self._regions(pid)
+        if not regions and (ended := self._of_ended(pid, address)):
+            return ended
         at = bisect.bisect_right(regions, address, key=lambda region: region[0]) - 1
         if at < 0 or address >= regions[at][1] or not regions[at][2]:
             return f"{address:#x}"

@@ -29,6 +29,7 @@ from purebpf.results import Loss, count_cause
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.model.intervals import Interval, subtract
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.proc_maps import Mapping as MappedPart
 from purebpf.syscall import proc
 
 __all__ = ["UserLocks"]
@@ -94,7 +95,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         self._options = options
         self._before: tuple[UserRow, ...] = ()
         self._interval_at = 0.0
-        self._variables = DataSymbols(self.budget)
+        self._variables = DataSymbols(self.budget, self._files_of)
         self.rows: tuple[UserRow, ...] = ()
         self.others: dict[str, tuple[int, int]] = {}
 
@@ -218,9 +219,13 @@ class UserLocks(UserStackSession[FutexTracer]):
         resolved = self._tracer.resolve(numbers)
         return self.stacks(self._tracer.traces()), resolved
 
+    def _files_of(self, pid: int) -> list[MappedPart]:
+        """What a process has mapped, or had when it ended."""
+        return self._followed.spaces.files(pid)
+
     def _regions(self) -> Regions:
         self._variables.refresh()
-        return Regions(proc.maps, self._variables.name)
+        return Regions(proc.maps, self._variables.name, self._variables.of_ended)
 
     def _read(self) -> tuple[UserRow, ...]:
         sums = list(self._tracer.sums())

@@ -141,6 +141,16 @@ def test_a_lock_has_the_name_of_its_variable(program):
     assert row.pid == process.pid
 
 
+def test_a_lock_of_a_process_that_has_ended_has_its_name_too(program):
+    with held(program, "mutex") as process, UserLocks(Options(by="lock")) as locks:
+        process.hold()
+        process.give()
+        process.process.communicate()
+        locks.stop()
+    names = {row.name for row in locks.rows if row.pid == process.pid}
+    assert names == {"mutex in user_locks"}
+
+
 @pytest.mark.parametrize("by", ["process", "thread", "cgroup"])
 def test_waits_are_grouped(program, by):
     with held(program, "mutex") as process, UserLocks(Options(pids=(process.pid,), by=by)) as locks:
