@@ -9,11 +9,13 @@ from purebpf.errors import errno_name
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
+from purebpf.results.model.width import cut, display_width
 from purebpf.trace.events import Call, Ended, Event, Lost, Passed, Signalled
 
 __all__ = ["JsonPrinter", "StracePrinter", "TextPrinter", "describe"]
 
 _RESULT_COLUMN = 39
+_UNFINISHED = " <unfinished ...>"
 _FRAME = " " * 35
 """Before a frame of a stack, below its call."""
 
@@ -43,11 +45,33 @@ def _describe_other(event: Passed | Signalled | Ended | Lost) -> str:
 
 
 def _call(call: Call, prefix: str) -> str:
-    name = call.name if call.abi in ("x86_64", "aarch64") else f"{call.name}/{call.abi}"
-    shown = f"{prefix}{name}({', '.join(call.arguments)}"
-    if call.ending != "returned" and call.name not in ("exit", "exit_group"):
-        return f"{shown} <unfinished ...>"
+    shown = _begin(call, prefix)
+    if not _has_result(call):
+        return shown + _UNFINISHED
     return f"{shown + ')':<{_RESULT_COLUMN}} = {call.result_text}"
+
+
+def _begin(call: Call, prefix: str) -> str:
+    name = call.name if call.abi in ("x86_64", "aarch64") else f"{call.name}/{call.abi}"
+    return f"{prefix}{name}({', '.join(call.arguments)}"
+
+
+def _has_result(call: Call) -> bool:
+    return call.ending == "returned" or call.name in ("exit", "exit_group")
+
+
+def _fit_call(call: Call, prefix: str, width: int) -> str:
+    """A call in so many columns: it loses words of the result, then the end of arguments."""
+    line = prefix + _call(call, "")
+    if display_width(line) <= width:
+        return line
+    if not _has_result(call):
+        return f"{cut(_begin(call, prefix), width - len(_UNFINISHED))}{_UNFINISHED}"
+    result = f") = {call.result_text.partition(' (')[0]}"
+    room = width - display_width(result)
+    if room < display_width(prefix) + len(call.name) + len(_UNFINISHED):
+        return fit(line, width)
+    return cut(_begin(call, prefix), room) + result
 
 
 def _stack(event: Event) -> tuple[str, ...]:
@@ -71,8 +95,11 @@ class TextPrinter(TaskLines[Event]):
             f"{self.time(event.time_ns)}{task.tid:7} {printable(task.comm):15}"
             f"{self.cgroup(task.cgroup)} {takes:>7} "
         )
-        lines = [columns + describe(event), *(f"{_FRAME}{frame}" for frame in _stack(event))]
-        return "\n".join(fit(line, width) for line in lines)
+        if isinstance(event, Call) and width is not None:
+            first = _fit_call(event, columns, width)
+        else:
+            first = fit(columns + describe(event), width)
+        return "\n".join([first, *(fit(f"{_FRAME}{frame}", width) for frame in _stack(event))])
 
 
 class StracePrinter:

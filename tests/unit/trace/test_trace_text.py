@@ -240,3 +240,22 @@ def test_json_has_all_of_it() -> None:
     assert (ended["event"], ended["status"]) == ("exit", 3)
     assert missing == {"event": "lost", "calls": 12, "by_name": {"read": 4, "getppid": 8}}
     assert loss == {"event": "loss", "loss": {"events_full": 12}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "shown"),
+    [
+        ({"arguments": ("AT_FDCWD", '"/a"', "O_RDONLY")},
+         'openat(AT_FDCWD, "/a", O_RDONLY) = -1 ENOENT'),
+        ({"arguments": ("AT_FDCWD", f'"/{"x" * 99}"', "O_RDONLY")},
+         f'openat(AT_FDCWD, "/{"x" * 13}...) = -1 ENOENT'),
+        ({"arguments": ("3", f'"{"y" * 32}"...', "99"), "name": "read", "result_text": "99"},
+         f'read(3, "{"y" * 30}...) = 99'),
+        ({"ending": "in flight", "arguments": ("3", '"' + "z" * 99), "name": "write"},
+         f'write(3, "{"z" * 18}... <unfinished ...>'),
+    ],
+)  # fmt: skip
+def test_a_terminal_shows_results_first(changed: dict[str, object], shown: str) -> None:
+    line = TextPrinter().line(CALL._replace(**changed), 80)
+    assert line.partition(" us ")[2] == shown
+    assert len(line) <= 80
