@@ -156,7 +156,7 @@ open_tree dirfd path F:open_tree
 openat dirfd path open openmode
 openat2 dirfd path how<3 size
 pause
-perf_event_open ptr int int fd F:perf_open
+perf_event_open perfattr int int fd F:perf_open
 personality hex
 pidfd_getfd fd int uint
 pidfd_open int F:open

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from functools import cache
 
-from purebpf.abi import bpf, syscall_constants
+from purebpf.abi import bpf, perf, syscall_constants
 
 __all__ = ["enum_name", "flag_names", "name_of", "numbers", "signal_name"]
 
-_ENUMS = ("bpf_attach_type", "bpf_cmd", "bpf_map_type", "bpf_prog_type")
+_ENUMS = {
+    **dict.fromkeys(("bpf_attach_type", "bpf_cmd", "bpf_map_type", "bpf_prog_type"), bpf),
+    **dict.fromkeys(
+        ("perf_event_read_format", "perf_event_sample_format", "perf_hw_id", "perf_sw_ids",
+         "perf_type_id"),
+        perf,
+    ),
+}  # fmt: skip
 _LAST_SIGNAL = 64
 _FIRST_RT = 32
 
 
 @cache
 def numbers(table: str) -> tuple[tuple[int, str], ...]:
-    """Values and names of a table of `purebpf.abi.syscall_constants`, or of an enum of bpf(2)."""
+    """Values and names of a table of `purebpf.abi.syscall_constants`, or of an enum."""
     if table in _ENUMS:
-        return tuple((int(member), member.name) for member in getattr(bpf, table))
+        return tuple((int(member), member.name) for member in getattr(_ENUMS[table], table))
     text: str = getattr(syscall_constants, table.upper())
     rows = (line.split() for line in text.splitlines())
     return tuple((int(value), name) for name, value in rows)

@@ -19,6 +19,7 @@ __all__ = [
     "LICENSE_AT",
     "PATHNAME_PART",
     "PATH_ROOM",
+    "PERF_ATTR_PART",
     "SIGMASK_PART",
     "Kind",
     "Signature",
@@ -38,6 +39,9 @@ _IOCTL_ROOM = 44  # struct termios2
 PATHNAME_PART, LICENSE_AT = 1, 2
 """Of union bpf_attr: the strings that the words at 0 and at 16 point to, where they do."""
 _ATTRIBUTE_ROOM = 168
+PERF_ATTR_PART = 1
+"""Of struct perf_event_attr, what is behind the 64 bytes of the first version, too."""
+_PERF_ATTR_ROOMS = (64, 136)
 SIGMASK_PART = 1
 """Of pselect6(2): what the first of two words points to."""
 
@@ -223,6 +227,10 @@ _SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
         (capture.Block(2, _IOCTL_ROOM, IOCTL_PART), False),
         (capture.Block(2, 8), True),
         (capture.Block(2, _IOCTL_ROOM, IOCTL_PART), True),
+    ),
+    ("perf_event_open", 0): (
+        (capture.Block(0, _PERF_ATTR_ROOMS[0]), False),
+        (capture.Block(0, _PERF_ATTR_ROOMS[1], PERF_ATTR_PART), False),
     ),
     ("pselect6", 5): (
         (capture.Block(5, 16), False),

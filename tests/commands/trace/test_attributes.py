@@ -1,4 +1,4 @@
-"""bpf(2): what its attributes say, for each command."""
+"""What bpf(2) and perf_event_open(2) take: the members of their attributes."""
 
 from __future__ import annotations
 
@@ -68,3 +68,42 @@ def test_the_members_of_a_command_are_shown() -> None:
         "bpf(0x3e7, ADDRESS, 4)",
     ]
     assert int(number) > 0
+
+
+OPENS = r"""
+import ctypes, struct
+call = ctypes.CDLL(None, use_errno=True).syscall
+def opened(kind, size, config, *rest):
+    words = struct.pack("IIQQQQQ", kind, size, config, *rest)
+    call(298, words.ljust(size, b"\0"), 0, -1, -1, 8)
+opened(1, 64, 3, 0, 0, 3, 1 | 1 << 12)
+opened(0, 136, 1, 99, 1 | 1 << 5, 0, 1 << 10 | 2 << 15)
+opened(4, 112, 0x1C2, 0, 0, 0, 0)
+"""
+
+
+def test_the_members_of_an_event_are_shown() -> None:
+    python = (sys.executable, "-S", "-E", "-c")
+    events = events_of(*python, OPENS, events=("perf_event_open",))
+    texts = [describe(event) for event in events if isinstance(event, Call)]
+    shown = [text.partition("({")[2].partition("}")[0].split(", ") for text in texts]
+    assert shown == [
+        [
+            "type=PERF_TYPE_SOFTWARE",
+            "size=64",
+            "config=PERF_COUNT_SW_CONTEXT_SWITCHES",
+            "read_format=PERF_FORMAT_TOTAL_TIME_ENABLED|PERF_FORMAT_TOTAL_TIME_RUNNING",
+            "disabled=1",
+            "enable_on_exec=1",
+        ],
+        [
+            "type=PERF_TYPE_HARDWARE",
+            "size=136",
+            "config=PERF_COUNT_HW_INSTRUCTIONS",
+            "sample_freq=99",
+            "sample_type=PERF_SAMPLE_IP|PERF_SAMPLE_CALLCHAIN",
+            "freq=1",
+            "precise_ip=2",
+        ],
+        ["type=PERF_TYPE_RAW", "size=112", "config=0x1c2"],
+    ]

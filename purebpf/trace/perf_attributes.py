@@ -1,0 +1,52 @@
+"""What perf_event_open(2) takes, struct perf_event_attr, as text: the members that are not 0. Pure.
+
+Members and their places are those of `purebpf.abi.perf`.
+"""
+
+from __future__ import annotations
+
+from purebpf.abi.perf import PERF_EVENT_ATTR, perf_type_id
+from purebpf.trace.constants import enum_name, flag_names
+from purebpf.trace.kinds import PERF_ATTR_PART, Kind
+from purebpf.trace.special import pointer
+from purebpf.trace.view import View
+
+__all__ = ["attributes"]
+
+_CONFIGS: dict[object, str] = {perf_type_id.PERF_TYPE_HARDWARE: "perf_hw_id",
+                               perf_type_id.PERF_TYPE_SOFTWARE: "perf_sw_ids"}  # fmt: skip
+_FLAGS = {"sample_type": "perf_event_sample_format", "read_format": "perf_event_read_format"}
+_ALWAYS = ("type", "size", "config")
+_HEXADECIMAL = ("config1", "config2", "config3", "bp_addr", "branch_sample_type",
+                "sample_regs_user", "sample_regs_intr")  # fmt: skip
+
+
+def attributes(view: View, index: int, _: Kind) -> str:
+    """`{type=PERF_TYPE_SOFTWARE, size=136, config=PERF_COUNT_SW_CPU_CLOCK, disabled=1}`."""
+    data = view.piece(index, PERF_ATTR_PART) or view.piece(index)
+    if not data:
+        return pointer(view.arguments[index])
+    size = int.from_bytes(data[4:8], "little")
+    values = PERF_EVENT_ATTR.unpack(data[: size or len(data)])
+    skipped = {"sample_period" if values.get("freq") else "sample_freq",
+               "wakeup_events" if values.get("watermark") else "wakeup_watermark"}  # fmt: skip
+    is_breakpoint = values.get("type") == perf_type_id.PERF_TYPE_BREAKPOINT
+    skipped |= {"config1", "config2"} if is_breakpoint else {"bp_addr", "bp_len"}
+    skipped |= {"kprobe_func", "uprobe_path", "kprobe_addr", "probe_offset"}  # config1, config2
+    shown = [
+        f"{name}={_member(name, value, values)}"
+        for name, value in values.items()
+        if isinstance(value, int) and name not in skipped and (value or name in _ALWAYS)
+    ]
+    return f"{{{', '.join(shown)}}}"
+
+
+def _member(name: str, value: int, values: dict[str, int | bytes]) -> str:
+    if name == "type":
+        return enum_name("perf_type_id", value)
+    if name == "config":
+        config = _CONFIGS.get(values["type"])
+        return enum_name(config, value) if config else f"{value:#x}"
+    if table := _FLAGS.get(name):
+        return flag_names(table, value)
+    return f"{value:#x}" if name in _HEXADECIMAL else str(value)
