@@ -117,7 +117,7 @@ def attributes(view: View, index: int, _: Kind) -> str:
 
 def _of_link(data: bytes) -> str | None:
     kind = int.from_bytes(data[8:12], "little")
-    return next((prefix for each, prefix in _OF_LINK.items() if each == kind), None)
+    return next((prefix for number, prefix in _OF_LINK.items() if number == kind), None)
 
 
 def _member(view: View, layout: str, name: str, value: int | bytes) -> str:
@@ -134,9 +134,7 @@ def _member(view: View, layout: str, name: str, value: int | bytes) -> str:
     if (part := _TEXTS.get((layout, name))) is not None:
         text = view.piece(1, part)
         return pointer(value) if text is None else quote(text.rstrip(b"\0"))
-    offset, code = ATTR[layout].fields[name]
-    del offset
-    if code == "Q" and not name.endswith(_NUMBERS):
+    if ATTR[layout].fields[name][1] == "Q" and not name.endswith(_NUMBERS):
         return pointer(value)
     if name.endswith("fd"):
         return str(value - (1 << 32) if value >> 31 == 1 else value)

@@ -261,10 +261,10 @@ def _copies(name: str, index: int, kind: Kind, size: int) -> list[tuple[Copy, bo
     if kind.name in {"sent", "received"}:
         most, received = capture.MESSAGES * capture.MESSAGE_SIZE, kind.name == "received"
         array = capture.Bytes(index, kind.extent, most, capture.MESSAGE_SIZE)
-        each = capture.Messages(
+        messages = capture.Messages(
             index, capture.RESULT if received else kind.extent, _ENTRIES // 2, size
         )
-        return [(array, not received), (each, received)]
+        return [(array, not received), (messages, received)]
     if kind.name == "dirents":
         return [(capture.Bytes(index, capture.RESULT, 4096), True)]
     copy = _sized(index, kind, size)
