@@ -2,12 +2,9 @@
 // How long calls take: functions of the kernel and of programs, and pairs of events.
 //
 // A call is timed from when the program at its beginning is done until the one at its end begins:
-// what they do is no part of it. x86_64 only.
-#define PLACES 4 // programs that are preempted at the same time: see take_place()
+// what they do is no part of it. x86_64 only. Compiled again, with stacks: latency_stacks.bpf.c.
 #include "latency/frames.h"
 #include "latency/rows.h"
-#include "places.h"
-#include "stacks.h"
 #include "user_registers.h"
 
 struct call_event {
@@ -15,7 +12,7 @@ struct call_event {
 	u64 took_ns;
 	u64 result;
 	u64 argument;
-	u64 kernel_stack;
+	u64 kernel_stack; // enum stack_id, or a number
 	u64 user_stack;
 	u32 function;
 	u32 depth; // calls that it was made in
@@ -35,7 +32,6 @@ CONFIG u32 static_size = 8;	// bytes of it
 CONFIG bool static_signed = false;
 CONFIG bool only_count = false;
 CONFIG bool with_tree = false;
-CONFIG bool with_stacks = false;
 CONFIG u64 slower_ns = ~0ULL; // calls that took so long are sent one by one
 
 // As purebpf/symbols/usdt_arguments.py reads notes.
@@ -52,12 +48,28 @@ extern bool bpf_session_is_return___of(void *ctx) __ksym __weak;
 
 struct call_event *anchor_call_event; // keeps the type in BTF
 
-// `in_user`: the program interrupted user code, and kernel frames are those of the probe.
-static __always_inline void send(void *ctx, struct frame *frame, u32 depth, u64 now_ns, u64 took_ns,
-				 u64 result, bool in_user, struct stats *st)
+#ifdef WITH_STACKS
+#include "latency/stacks.h"
+#else
+static __always_inline bool add_stacks(void *ctx, struct call_event *event,
+				       struct task_state *state, bool in_user, struct stats *st)
+{
+	return true;
+}
+
+static __always_inline u64 return_address(struct task_state *state, u64 place)
+{
+	return 0;
+}
+#endif
+
+// `in_user`: the program interrupted user code, whose registers its context is.
+static __always_inline void send(void *ctx, struct task_state *state, struct frame *frame, u32 depth,
+				 u64 now_ns, u64 took_ns, u64 result, bool in_user,
+				 struct stats *st)
 {
 	struct call_event event = {};
-	u32 tgid, tid, place;
+	u32 tgid, tid;
 
 	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
 	begin_event(&event.head, 0, tgid, tid);
@@ -67,18 +79,8 @@ static __always_inline void send(void *ctx, struct frame *frame, u32 depth, u64 
 	event.argument = frame->argument;
 	event.function = frame->function;
 	event.depth = depth;
-	if (with_stacks) {
-		place = take_place();
-		if (place < PLACES) {
-			event.user_stack = walk(ctx, place, 0);
-			if (!in_user)
-				event.kernel_stack = walk(ctx, place, KERNEL_BIT);
-			give_back(place);
-		} else {
-			COUNT(st, places_taken);
-		}
-	}
-	send_event(&event, sizeof(event));
+	if (add_stacks(ctx, &event, state, in_user, st))
+		send_event(&event, sizeof(event));
 }
 
 static __always_inline void push(struct task_state *state, u32 id, u64 place, u64 word,
@@ -99,6 +101,7 @@ static __always_inline void push(struct task_state *state, u32 id, u64 place, u6
 	frame = &state->frames[depth];
 	frame->function = id;
 	frame->place = place;
+	frame->back = return_address(state, place);
 	frame->argument = word;
 	frame->child_ns = 0;
 	if (with_tree) {
@@ -132,7 +135,7 @@ static __always_inline struct task_state *begin(u32 id, u64 word, struct stats *
 }
 
 // Whether the return matters.
-static __always_inline bool enter(u32 id, u64 place, u64 word)
+static __always_inline bool enter_call(u32 id, u64 place, u64 word)
 {
 	struct stats *st = stats_here();
 	struct task_state *state;
@@ -173,11 +176,11 @@ static __always_inline void end(void *ctx, struct task_state *state, u32 at, u64
 		add_to_row(frame->function, took_ns,
 			   grouping == BY_RESULT ? result : frame->argument);
 	if (took_ns >= slower_ns)
-		send(ctx, frame, at, now_ns, took_ns, result, in_user, st);
+		send(ctx, state, frame, at, now_ns, took_ns, result, in_user, st);
 }
 
 // `place` is 0 where the stack does not say which call it was.
-static __always_inline int leave(void *ctx, u32 id, u64 place, u64 result)
+static __always_inline int leave_call(void *ctx, u32 id, u64 place, u64 result)
 {
 	u64 now_ns = bpf_ktime_get_ns();
 	struct task_state *state = state_of(own_task(), false);
@@ -280,7 +283,7 @@ static __always_inline u64 argument_of(struct registers *ctx)
 #define AT_FUNCTION(section, name)                                                    \
 	SEC("?" section) int name(struct registers *ctx)                              \
 	{                                                                             \
-		enter(function_at(ctx), ctx->sp, argument_of(ctx));                   \
+		enter_call(function_at(ctx), ctx->sp, argument_of(ctx));                   \
 		return 0;                                                             \
 	}
 
@@ -288,7 +291,7 @@ static __always_inline u64 argument_of(struct registers *ctx)
 #define AT_RETURN(section, name, place)                                               \
 	SEC("?" section) int name(struct registers *ctx)                              \
 	{                                                                             \
-		return leave(ctx, function_at(ctx), place, ctx->ax);                  \
+		return leave_call(ctx, function_at(ctx), place, ctx->ax);                  \
 	}
 
 AT_FUNCTION("uprobe", user_entry)
@@ -311,8 +314,8 @@ int kernel_session(struct registers *ctx)
 	else if (bpf_session_is_return___of)
 		at_return = bpf_session_is_return___of(ctx);
 	if (!at_return)
-		return !enter(function_at(ctx), ctx->sp, argument_of(ctx));
-	return leave(ctx, function_at(ctx), 0, ctx->ax);
+		return !enter_call(function_at(ctx), ctx->sp, argument_of(ctx));
+	return leave_call(ctx, function_at(ctx), 0, ctx->ax);
 }
 
 // A word of a trampoline's context: its arguments, and behind them the result. The index is
@@ -353,14 +356,14 @@ static __always_inline u64 word_at(u64 *ctx, u32 index)
 SEC("?fentry")
 int trampoline_entry(u64 *ctx)
 {
-	enter(function, KERNEL_SPACE, argument ? word_at(ctx, argument - 1) : 0);
+	enter_call(function, KERNEL_SPACE, argument ? word_at(ctx, argument - 1) : 0);
 	return 0;
 }
 
 SEC("?fexit")
 int trampoline_exit(u64 *ctx)
 {
-	return leave(ctx, function, 0, word_at(ctx, result_at));
+	return leave_call(ctx, function, 0, word_at(ctx, result_at));
 }
 
 SEC("?tracepoint")

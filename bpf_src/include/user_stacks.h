@@ -54,7 +54,14 @@ u32 mm_at = 0;
 u32 end_code_at = 0;
 
 #define MISS_KEY_WORDS 8
+#define DIVERTED_RETURNS 16
 #define TICKET_BITS (FINISHED_BIT | 1ULL << 61) // of the ids of user_stack_by_ticket()
+
+// A return address that the kernel has put its own in the place of (uretprobes); 0: none.
+struct diverted_return {
+	u64 at;
+	u64 address;
+};
 
 // What `copies` carries, as far as `depth` frames. `key` is what to count the sample under.
 struct missed_stack {
@@ -66,9 +73,10 @@ struct missed_stack {
 	u32 depth;
 	__u16 reason; // enum walk_reason
 	__u16 guessed;
-	u32 pad;
+	u32 is_diverted; // there are `returns`
 	u64 key[MISS_KEY_WORDS];
 	struct registers registers;
+	struct diverted_return returns[DIVERTED_RETURNS]; // the innermost first
 	u64 frames[WALK_FRAMES];
 };
 

@@ -16,6 +16,7 @@
 struct frame {
 	u64 start_ns;
 	u64 place;    // where the return address is; 0 of pairs
+	u64 back;     // that address, of user functions: the kernel diverts it (uretprobes); or 0
 	u64 child_ns; // that the calls took which it made
 	u64 argument;
 	u64 path; // of functions, from the outermost to this one

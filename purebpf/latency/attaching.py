@@ -52,7 +52,8 @@ class Attacher:
     """Attaches to functions or pairs; ends before beginnings, so that every call that begins ends.
 
     Args:
-        tracer: the object, loaded without the programs of functions.
+        tracer: the object of bpf_src/latency.bpf.c or latency_stacks.bpf.c, loaded without the
+            programs of functions.
         pids: functions of files are traced in these processes; (): in every one.
         returns: returns are traced, too.
         argument: of static probes that begin calls, the one to read, from 1 on; 0: none.
@@ -116,7 +117,7 @@ class Attacher:
 
     def _load(self, *names: str, target: str = "", **settings: Any) -> list[Program]:
         """These programs, with the settings and maps of the first object."""
-        spec, known = self._tracer.spec, objects.spec("latency").programs
+        spec, known = self._tracer.spec, objects.spec(self._tracer.name).programs
         programs = {
             name: known[name]._replace(autoload=True, attach_target=target) for name in names
         }

@@ -142,6 +142,7 @@ def _add_calls(group: argparse._ArgumentGroup) -> None:
         help="also show each call that took so long: 500us, 10ms (0: all)",
     )  # fmt: skip
     group.add_argument("--stacks", action="store_true", help="their callers, with --slower")
+    parser.add_call_graph(group)
     kind = group.add_mutually_exclusive_group()
     kind.add_argument(
         *("--count",), dest="only_count", action="store_true",

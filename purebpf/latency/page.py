@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import html
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from purebpf.results.model.units import in_unit
 __all__ = ["Columns", "Page"]
 
 _MOST_COLUMNS = 240
+_MOST_CALLS = 100
 _WIDTH, _CELL_HEIGHT, _MARGIN = 960, 9, 84
 _HEAD = """<!DOCTYPE html>
 <html lang="en">
@@ -90,12 +92,14 @@ class Columns:
 
 
 class Page:
-    """A table of all, and how long calls took over time, of the rows with most time."""
+    """A table of all, how long calls took over time, and the slowest ones, with their stacks."""
 
     def __init__(self, result: Callable[[], Result], shape: Shape) -> None:
         self._result = result
         self._shape = shape
         self._columns = Columns()
+        self._slowest: list[tuple[int, int, Call]] = []
+        self._shown = 0
 
     def begin(self, width: int | None) -> Iterable[str]:
         """Nothing: a page is written when it is complete."""
@@ -103,10 +107,15 @@ class Page:
         return ()
 
     def show(self, events: Iterable[Call | Interval]) -> Iterable[str]:
-        """Nothing; keeps the intervals."""
+        """Nothing; keeps the intervals and the slowest calls."""
         for event in events:
             if isinstance(event, Interval):
                 self._columns.add(event)
+                continue
+            self._shown += 1
+            heapq.heappush(self._slowest, (event.took_ns, -self._shown, event))
+            if len(self._slowest) > _MOST_CALLS:
+                heapq.heappop(self._slowest)
         return ()
 
     def end(self, loss: Loss) -> Iterator[str]:
@@ -120,8 +129,21 @@ class Page:
         for row in rows:
             yield f"<h2>{html.escape(_label(row))}</h2>\n"
             yield from _heat_map(list(self._columns), _key(row), shape.scale)
+        if shape.slow:
+            yield from self._slow_calls()
         lost = [cause.what for cause in loss.causes if cause.lost and not cause.is_note]
         yield f"<p>lost: {html.escape('; '.join(lost) or 'nothing')}</p>\n</body>\n</html>\n"
+
+    def _slow_calls(self) -> Iterator[str]:
+        yield f"<h2>The slowest of {self._shown} calls</h2>\n"
+        for _, _, call in sorted(self._slowest, reverse=True):
+            task = f"{call.comm} ({call.tid}) {clock(call.time_ns)}"
+            line = html.escape(printable(f"{in_unit(call.took_ns)} {call.function}, {task}"))
+            if frames := (*call.kernel_stack, *call.user_stack):
+                names = "\n".join(html.escape(printable(name)) for name in frames)
+                yield f"<details><summary>{line}</summary><pre>{names}</pre></details>\n"
+            else:
+                yield f"<p>{line}</p>\n"
 
 
 def _key(row: Row) -> _Key:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from purebpf.cli.event_lines import JsonLines, clock, event_document, fit, json_lines, timestamp
@@ -23,11 +23,12 @@ _TREE = f"{'CALLS':>8} {'TOTAL':>7} {'SELF':>7} FUNCTION"
 
 
 class Result(NamedTuple):
-    """What is known when the run is over."""
+    """What is known when the run is over; `walking` is how stacks were walked."""
 
     rows: Sequence[Row]
     branches: Sequence[Branch]
     elapsed_s: float
+    walking: Mapping[str, object] = {}
 
 
 class Shape(NamedTuple):
@@ -85,6 +86,8 @@ class Text:
         result, shape = self._result(), self._shape
         if shape.slow:
             yield "\n"
+        if why := result.walking.get("call_graph_why"):
+            yield f"stacks by frame pointers, as tables are not possible: {why}\n\n"
         if not shape.every:  # the last interval has been shown
             yield from self._table(result.rows, result.elapsed_s)
         if shape.tree and result.branches:
@@ -133,6 +136,7 @@ class Json(JsonLines[Call | Interval]):
             "by": shape.by,
             "elapsed_s": round(result.elapsed_s, 6),
             "rows": [self._row(row) for row in result.rows],
+            **result.walking,
         }
         if shape.tree:
             summary["branches"] = [branch._asdict() for branch in result.branches]

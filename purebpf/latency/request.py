@@ -64,6 +64,8 @@ class Options(NamedTuple):
         linear: units of each bucket; 0: four buckets to each power of two.
         slower_ms: calls that took so long are events of their own; None: none is.
         stacks: those have the stacks of their callers.
+        call_graph: how user stacks are walked: one of
+            `purebpf.kernel.instruments.call_graph.CHOICES`.
         interval_s: rows of each such time are events as well.
         rows: that there is room for.
         duration_s: None: until a signal, or until `command` or all of `pids` end.
@@ -84,6 +86,7 @@ class Options(NamedTuple):
     linear: int = 0
     slower_ms: float | None = None
     stacks: bool = False
+    call_graph: str = "auto"
     interval_s: float | None = None
     rows: int = 4096
     duration_s: float | None = None

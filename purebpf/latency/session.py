@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, closing
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.instruments import sched_compat, stack_maps
 from purebpf.kernel.instruments.event_stream import Record, StreamRequest
-from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.latency.attaching import Attacher, Target
 from purebpf.latency.calls import Branch, Call, Interval, Row
 from purebpf.latency.functions import Pair, find_functions, find_pair
 from purebpf.latency.request import GROUPINGS, MOST_ARGUMENTS, Options, parse_grouping
 from purebpf.latency.scale import Scale
-from purebpf.latency.stacks import Callers
 from purebpf.latency.sums import Key, Sum, branches, differences, make_rows, merge
 from purebpf.measure.cgroup_ids import CgroupIds
 from purebpf.measure.event_session import Ending, EventSession, loss_of
-from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids
 
 if TYPE_CHECKING:
     from purebpf.kernel.load.object import Object
+    from purebpf.latency.stacks import CallerNames
+    from purebpf.symbols.address_spaces import Earlier
 
 __all__ = ["CallLatency"]
 
@@ -39,9 +38,6 @@ _LOSSES = {
     "states_full": "calls were not timed: the kernel had no memory for the state of a task",
     "rows_full": "calls were not added up: no row was left. Raise --rows",
     "nodes_full": "calls were not added to the tree: no path was left. Raise --rows",
-    "stacks_full": "stacks were dropped: the table of stacks was full",
-    "places_taken": "slow calls have no stacks: too many programs were preempted on one CPU",
-    "sideband_lost": "records of processes and mappings were lost: callers may be without names",
     "probes_missed": "times the kernel did not run a program at a probe: it was inside of another, "
     "or had no place to follow a return",
     "outside_namespace": "note: calls are of tasks without an ID in this PID namespace",
@@ -52,8 +48,6 @@ _TASKS = 4096
 _NS_PER_MS = 1_000_000
 _SIGN = 1 << 63
 _NEVER = (1 << 64) - 1
-_FOLLOW_S = 0.5
-"""Between two looks at the records of processes and mappings, which are needed for names."""
 
 
 class CallLatency(EventSession[Call | Interval]):
@@ -68,6 +62,7 @@ class CallLatency(EventSession[Call | Interval]):
         rows: once it is stopped, all calls added up, those that took most time first.
         branches: the same by path, with `options.time`; callers before what they call.
         elapsed_s: how long it took.
+        walking: once it is stopped, how stacks were walked, and why so.
 
     Raises, when it is entered: as `EventSession`; ValueError, an option that is none;
         AttachError, there is no such function, or it cannot be traced.
@@ -81,7 +76,9 @@ class CallLatency(EventSession[Call | Interval]):
         self._grouping = parse_grouping(options.by)
         self._cgroups = CgroupIds()
         self._before: dict[Key, Sum] = {}
-        self._interval_at = self._followed_at = 0.0
+        self._interval_at = 0.0
+        self._stacks: CallerNames | None = None
+        self.walking: Mapping[str, object] = {}
         self.targets: list[Target] = []
         self.rows: tuple[Row, ...] = ()
         self.branches: tuple[Branch, ...] = ()
@@ -117,9 +114,7 @@ class CallLatency(EventSession[Call | Interval]):
                 "linear_units": options.linear,
                 "only_count": options.only_count,
                 "with_tree": options.time,
-                "with_stacks": options.stacks,
                 "slower_ns": _NEVER if slower is None else round(slower * _NS_PER_MS),
-                "max_depth": stack_maps.max_depth(),
             },
             self._sizes(),
             prepare=self._attach,
@@ -133,27 +128,40 @@ class CallLatency(EventSession[Call | Interval]):
             sizes["tasks_by_address"] = _TASKS
         return sizes
 
-    def _attach(self, tracer: Object) -> AbstractContextManager[Attacher]:
+    def _attach(self, tracer: Object) -> ExitStack:
         options = self._options
         pids = () if options.tree else options.pids
-        self._attacher = Attacher(
-            *(tracer, pids),
-            returns=not options.only_count,
-            argument=self._grouping.argument if options.pairs else 0,
-        )
-        self._attacher.attach(self.targets)
-        return closing(self._attacher)
+        with ExitStack() as stack:
+            if options.stacks:
+                from purebpf.latency.stacks import load_stacks  # most runs have no stacks
+
+                self._walker = load_stacks(tracer, options.call_graph, self._earlier)
+                tracer = stack.enter_context(self._walker).object
+            self._attacher = Attacher(
+                *(tracer, pids),
+                returns=not options.only_count,
+                argument=self._grouping.argument if options.pairs else 0,
+            )
+            self._attacher.attach(self.targets)
+            stack.enter_context(closing(self._attacher))
+            return stack.pop_all()
+
+    def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
+        return self._stacks.earlier(pid, time_ns) if self._stacks else None
+
+    def begin(self, owned: ExitStack) -> None:
+        """Walk stacks, if they are asked for, now that functions are traced: that takes a while."""
+        options = self._options
+        if options.stacks:
+            from purebpf.latency.stacks import CallerNames
+
+            pids = first_pids(options.pids, tree=options.tree)
+            names = CallerNames(self._walker, pids, self._command_pid)
+            self._stacks = owned.enter_context(names)
 
     def __enter__(self) -> Self:
         super().__enter__()
-        with ExitStack() as undo:
-            undo.callback(self.close)
-            if self._options.stacks:
-                self._followed = self._owned.enter_context(Followed(self._command_pid))
-                pids = first_pids(self._options.pids, tree=self._options.tree)
-                self._followed.snapshot(pids)
-            undo.pop_all()
-        self._interval_at = self._followed_at = self._started_s
+        self._interval_at = self._started_s
         return self
 
     @property
@@ -166,42 +174,26 @@ class CallLatency(EventSession[Call | Interval]):
         """Of functions and pairs, by number."""
         return tuple(target.name for target in self.targets)
 
-    def wait(self, *ends: HasFileno) -> bool:
-        """Sleep until the run is over: True. False: there are events, or an interval is over."""
-        due = self._due
-        if due is None:
-            return super().wait(*ends)
-        over = None
-        if self._options.duration_s is not None:
-            over = self._started_s + self._options.duration_s
-        until = due if over is None else min(due, over)
-        rings = () if self._options.slower_ms is None else (self.stream.fileno(),)
-        if self._poll(ends, until, rings):
-            return True
-        return over is not None and time.monotonic() >= over
+    def sources(self) -> Collection[int]:
+        """The rings of stacks."""
+        return self._stacks.fds if self._stacks else ()
 
-    @property
-    def _due(self) -> float | None:
-        """When the interval is over, or what happened to processes is to be taken in."""
-        moments = []
+    def pause_s(self) -> float:
+        """Until an interval is over, or stacks want to look at processes."""
+        pauses = [self._stacks.pause_s() if self._stacks else super().pause_s()]
         if self._options.interval_s is not None:
-            moments.append(self._interval_at + self._options.interval_s)
-        if self._options.stacks:
-            moments.append(self._followed_at + _FOLLOW_S)
-        return min(moments, default=None)
+            due = self._interval_at + self._options.interval_s
+            pauses.append(max(0.0, due - self._drained_at))
+        return min(pauses)
 
     def drain(self) -> Iterator[Call | Interval]:
         """The slow calls since the last call of this, and the interval, if it is over."""
-        self._follow()
+        if self._stacks:
+            self._stacks.drain()
         yield from super().drain()
         every_s = self._options.interval_s
         if every_s is not None and time.monotonic() >= self._interval_at + every_s:
             yield self._interval()
-
-    def _follow(self) -> None:
-        if self._options.stacks:
-            self._followed.drain()
-            self._followed_at = time.monotonic()
 
     def _interval(self) -> Interval:
         now = time.monotonic()
@@ -220,7 +212,7 @@ class CallLatency(EventSession[Call | Interval]):
         """A slow call."""
         fields = record.fields
         head, result = fields.head, fields.result
-        callers = self._callers if self._options.stacks else None
+        stacks = self._stacks
         return Call(
             self.wall_ns(head.time_ns),
             head.tgid,
@@ -231,29 +223,30 @@ class CallLatency(EventSession[Call | Interval]):
             fields.took_ns,
             (result ^ _SIGN) - _SIGN,
             fields.depth,
-            callers.kernel(fields.kernel_stack) if callers else (),
-            callers.user(fields.user_stack, head.tgid) if callers else (),
+            stacks.kernel(fields.kernel_stack) if stacks else (),
+            stacks.user(fields.user_stack, head.tgid, head.comm) if stacks else (),
         )
 
-    def stop(self) -> Ending[Call | Interval]:
-        """End it, add up, and close.
-
-        Raises:
-            KernelError: the kernel refused to say what was counted or lost.
-        """
-        with self._owned:
-            self._attacher.detach()
-            self.stream.stop()
-            self.elapsed_s = time.monotonic() - self._started_s
-            self._follow()
-            events = list(super().drain())
-            if self._options.interval_s is not None:
-                events.append(self._interval())
-            self.rows = self._rows(self._read())
-            if self._options.time:
-                nodes = dict(self.stream.object.maps["nodes"].items())
-                self.branches = branches(nodes, self.names)
-            return Ending(tuple(events), loss_of(self._losses(), self.explained))
+    def end(self) -> Ending[Call | Interval]:
+        """End it, and add up; what it holds stays open. Raises as `stop` does."""
+        self._attacher.detach()
+        self.stream.stop()
+        self.elapsed_s = time.monotonic() - self._started_s
+        if self._stacks:
+            self._stacks.stop()
+            self._stacks.drain()
+        events = list(super().drain())
+        if self._options.interval_s is not None:
+            events.append(self._interval())
+        self.rows = self._rows(self._read())
+        if self._options.time:
+            nodes = dict(self.stream.object.maps["nodes"].items())
+            self.branches = branches(nodes, self.names)
+        loss = loss_of(self._losses(), self.explained)
+        if self._stacks:
+            loss = loss._replace(causes=(*loss.causes, *self._stacks.causes()))
+            self.walking = self._stacks.about
+        return Ending(tuple(events), loss)
 
     def _read(self) -> dict[Key, Sum]:
         return merge(self.stream.object.maps["rows"].items())
@@ -264,25 +257,10 @@ class CallLatency(EventSession[Call | Interval]):
     def _losses(self) -> dict[str, int]:
         maps = self.stream.object.maps
         losses = self.stream.losses() | stack_maps.sum_up(maps["stats"])
-        stacks = stack_maps.sum_up(maps["stack_stats"])
         over = losses["ended"] + losses["returns_missed"] + losses["unfinished"]
         over += losses["too_deep"] + losses["states_full"]
         losses["in_flight"] = 0 if self._options.only_count else max(0, losses["begun"] - over)
-        losses["stacks_full"] = sum(
-            stacks[name] for name in ("stacks_full", "stacks_busy", "stacks_crowded")
-        )
-        losses["sideband_lost"] = self._followed.lost if self._options.stacks else 0
         losses["probes_missed"] = self._attacher.missed()
+        if self._stacks:
+            losses["events_full"] += self._walker.object.globals["events_full"]
         return losses
-
-    @cached_property
-    def _callers(self) -> Callers:
-        from purebpf.kernel.symbolize.symbolizer import Symbolizer
-
-        stacks = self.stream.object.maps["stacks"]
-
-        def read(number: int) -> Sequence[int]:
-            stack: Any = stacks.get(number)
-            return stack_maps.trace(stack).addresses if stack else ()
-
-        return Callers(read, Symbolizer(self._followed.spaces))

@@ -1,62 +1,86 @@
-"""Names of the callers of slow calls."""
+"""The stacks that slow calls end in: the object that walks them, and their names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
+from purebpf.kernel.instruments.event_stacks import COPIES, PAGES, STACKS, EventStacks
+from purebpf.kernel.instruments.stack_tracer import StackRequest
+from purebpf.kernel.instruments.task_filter import TaskFilter
+from purebpf.measure.stacks.event_stacks import EventStackNames
 from purebpf.symbols.frame import Frame, Unknown
 
 if TYPE_CHECKING:
-    from purebpf.kernel.symbolize.symbolizer import Symbolizer
+    from purebpf.kernel.load.object import Object
+    from purebpf.kernel.unwind.programs import EarlierLookup
 
-__all__ = ["Callers"]
+__all__ = ["CallerNames", "load_stacks"]
 
+_TRIED = "pair_end"
+"""A program that walks, and needs no function to be loaded: whether this kernel takes it decides
+how stacks are walked."""
+_CONSTANTS = ".rodata"
+_OWN = (".rodata", ".data", ".bss")
 _PROBES = ("bpf_trampoline_", "bpf_trace_run", "bpf_get_stack", "kprobe_", "kretprobe_", "fprobe_")
 _PROBE_PARTS = ("ftrace_trampoline", "rethook", "trace_call_bpf", "perf_trace_", "perf_call_bpf")
 """How the kernel calls programs at functions and tracepoints, by the names of its functions."""
 
 
-class Callers:
-    """Stacks by their numbers, with names.
+def load_stacks(tracer: Object, call_graph: str, earlier: EarlierLookup) -> EventStacks:
+    """Load bpf_src/latency_stacks.bpf.c, the programs of which are to be attached.
 
     Args:
-        read: the addresses of a stack, the innermost first; empty if it was lost.
-        symbolizer: names them.
+        tracer: the object of bpf_src/latency.bpf.c: its settings and maps are those of this one.
+        call_graph: how user stacks are walked.
+        earlier: what a process had mapped at a time.
+
+    Raises:
+        KernelError, NotSupportedError: as `EventStacks`.
     """
-
-    def __init__(self, read: Callable[[int], Sequence[int]], symbolizer: Symbolizer) -> None:
-        self._read = read
-        self._symbolizer = symbolizer
-
-    def user(self, number: int, pid: int) -> tuple[str, ...]:
-        """The user frames of a process."""
-        return tuple(map(_spell, self._symbolizer.user_stack(pid, self._read(number))))
-
-    def kernel(self, number: int) -> tuple[str, ...]:
-        """The kernel frames, without those of the probe."""
-        answers = self._symbolizer.kernel_stack(self._read(number))
-        return tuple(map(_spell, _without_probe(answers)))
+    request = StackRequest(
+        *("latency_stacks", (_TRIED,), {**_constants(tracer), "python": True}),
+        *({"stacks": STACKS}, call_graph),
+        copies=COPIES,
+        pages=PAGES,
+        shared={name: tracer.maps[name] for name in tracer.maps if not name.startswith(_OWN)},
+        recent=True,
+    )
+    return EventStacks(request, TaskFilter(), earlier)
 
 
-def _without_probe(answers: Iterable[Frame | Unknown]) -> Iterator[Frame | Unknown]:
-    inside = True
-    for answer in answers:
-        inside = inside and _is_of_probe(answer)
-        if not inside:
-            yield answer
+class CallerNames(EventStackNames):
+    """Names the callers of slow calls."""
+
+    def without_probe(self, frames: Iterable[Frame | Unknown]) -> Iterator[Frame | Unknown]:
+        """The frames without those of the probe."""
+        inside = True
+        for frame in frames:
+            inside = inside and _is_of_probe(frame)
+            if not inside:
+                yield frame
+
+    def spell(self, frame: Frame | Unknown) -> str:
+        """The name of its function."""
+        return f"{frame.address:#x}" if isinstance(frame, Unknown) else frame.name
 
 
-def _is_of_probe(answer: Frame | Unknown) -> bool:
-    if isinstance(answer, Unknown):
+def _constants(tracer: Object) -> dict[str, Any]:
+    """What an object was loaded with."""
+    variables = tracer.spec.variables.values()
+    return {
+        variable.name: tracer.globals[variable.name]
+        for variable in variables
+        if variable.map.startswith(_CONSTANTS)
+    }
+
+
+def _is_of_probe(frame: Frame | Unknown) -> bool:
+    if isinstance(frame, Unknown):
         return True
-    name = answer.name
+    name = frame.name
     return (
-        answer.module == "[bpf]"
+        frame.module == "[bpf]"
         or name.startswith(_PROBES)
         or any(part in name for part in _PROBE_PARTS)
     )
-
-
-def _spell(answer: Frame | Unknown) -> str:
-    return f"{answer.address:#x}" if isinstance(answer, Unknown) else answer.name

@@ -23,8 +23,8 @@ from purebpf.lock.user_event import UserRow, UserWait
 from purebpf.lock.user_sums import UserSum
 from purebpf.lock.user_types import Wait, describe
 from purebpf.measure.event_session import Ending
+from purebpf.measure.stacks.session import UserStackSession
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.user_stack_session import UserStackSession
 from purebpf.results import Loss, count_cause
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.model.intervals import Interval, subtract

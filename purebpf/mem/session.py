@@ -14,7 +14,7 @@ from purebpf.kernel.instruments import allocators
 from purebpf.kernel.instruments.memory_tracer import MemoryTracer
 from purebpf.kernel.instruments.stack_maps import max_depth
 from purebpf.measure import targets
-from purebpf.measure.user_stack_session import UserStackSession
+from purebpf.measure.stacks.session import UserStackSession
 from purebpf.mem.loss import losses, untraced_files
 from purebpf.mem.profiles import MemoryUse, fill, since, totals
 from purebpf.mem.request import SHOWN, Options, profile_title

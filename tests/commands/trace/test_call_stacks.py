@@ -221,7 +221,7 @@ def test_new_stacks_take_the_place_of_old_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of more different stacks than there is room for, the table loses none."""
-    monkeypatch.setattr(call_stacks, "_STACKS", ROOM)
+    monkeypatch.setattr(call_stacks, "STACKS", ROOM)
     (tmp_path / "many.c").write_text(MANY)
     words = ("gcc", "-O1", "-fno-optimize-sibling-calls", "-w", "-o", tmp_path / "many")
     subprocess.run((*words, tmp_path / "many.c"), check=True)

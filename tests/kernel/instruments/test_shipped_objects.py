@@ -171,6 +171,26 @@ def test_mem_loads():
     load_each(every("mem"))
 
 
+LATENCY_ENDS = ("user_return", "kernel_return", "pair_end", "probe_end")
+"""The programs that walk, and need neither a function nor many of them."""
+
+
+@pytest.mark.needs("vmlinux_btf", "x86_64", "task_pt_regs", "atomic_fetch")
+def test_latency_with_stacks_loads():
+    spec = small(sched_compat.adapt(objects.spec("latency_stacks").only(*LATENCY_ENDS)))
+    for variant in chain(extremes(spec.set(call_graph=1)), extremes(spec.set(call_graph=2))):
+        with purebpf.load(variant) as loaded:
+            assert loaded.programs.keys() == set(LATENCY_ENDS)
+
+
+@pytest.mark.needs("vmlinux_btf", "x86_64")
+def test_latency_with_stacks_by_frame_pointers_loads():
+    spec = sched_compat.adapt(objects.spec("latency_stacks").only(*LATENCY_ENDS))
+    spec = without_fetch(spec.set(has_cookies=False, leaf_words=1))
+    with purebpf.load(small(spec)) as loaded:
+        assert loaded.programs.keys() == set(LATENCY_ENDS)
+
+
 @pytest.mark.needs("vmlinux_btf", "current_task_btf")
 def test_trace_loads():
     load_each(sched_compat.adapt(every("trace")))

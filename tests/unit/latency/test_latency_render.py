@@ -204,3 +204,24 @@ def test_folded_lines_have_own_time():
     tree = (Branch(("a",), 1, 9000, 4000), Branch(("a", "b;c"), 5, 5000, 5000))
     printer = Folded(lambda: Result([], tree, 1.0), Shape())
     assert list(printer.end(Loss())) == ["a 4\n", "a;b:c 5\n"]
+
+
+def test_a_page_has_the_slowest_calls_with_their_stacks():
+    page = Page(lambda: Result([row()], (), 2.0), Shape(slow=True))
+    calls = [CALL._replace(took_ns=took * 1000, user_stack=("f<int>",)) for took in range(150)]
+    page.show(calls)
+    text = "".join(page.end(Loss()))
+    assert "The slowest of 150 calls" in text
+    assert text.count("<pre>a\nf&lt;int&gt;</pre>") == 100
+    assert text.index("149 us sync") < text.index("148 us sync") < text.index("50.0 us sync")
+    assert "49.0 us sync" not in text
+
+
+def test_it_is_said_why_stacks_are_not_walked_by_tables():
+    walking = {"call_graph": "fp", "call_graph_why": "this kernel has no x()"}
+    result = Result([row()], (), 2.0, walking)
+    lines = "".join(Text(lambda: result, Shape(slow=True)).end(Loss())).splitlines()
+    said = "stacks by frame pointers, as tables are not possible: this kernel has no x()"
+    assert lines[1:3] == [said, ""]
+    summary = json.loads(next(iter(Json(lambda: result, Shape()).end(Loss()))))
+    assert (summary["call_graph"], summary["call_graph_why"]) == tuple(walking.values())
