@@ -161,6 +161,7 @@ class CodeFiles(Closing):
         except BaseException:
             os.close(fd)
             raise
+        image.rest()  # most files that are mapped are never asked for rules
         self._keep(key, _Open(fd, image, cfi))
         self._tables[key] = cfi.table
         return key, image

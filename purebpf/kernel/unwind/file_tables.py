@@ -288,6 +288,7 @@ class FileTables(Closing):
         try:
             if whole is not None:
                 self._publish_whole(file, whole)
+                cfi.rest()  # what leads here has its rules from now on
             elif not file.index or not self._shards.read_word(file.index + window):
                 self._build_window(file, cfi, window)
         except NoRoomError:

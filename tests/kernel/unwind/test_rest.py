@@ -103,11 +103,22 @@ def test_open_files_keep_no_section_headers():
     with CodeFiles() as files:
         key = files.mapping(library, os.getpid()).file
         cfi = files.find(key)
-        block = cfi.window(cfi.first_window + 3)
         image = files._files[key].image
+        assert "sections" not in vars(image), "most files are never asked for rules"
+        block = cfi.window(cfi.first_window + 3)
         assert "sections" in vars(image)
         files.rest({key})
         assert "sections" in vars(image), "something is being built of it"
         files.rest()
         assert "sections" not in vars(image)
         assert list(cfi.window(cfi.first_window + 3)) == list(block)
+
+
+def test_entries_of_a_file_that_is_published_whole_go(loaded):
+    with WalkTables(loaded.maps, WindowCache("/dev/null/windows")) as tables:
+        cfi = _cfi(1)
+        tables.publish(1, 1, _space("small"), {"small": cfi}.get)
+        for _ in tables.files.build(tables.files.missing("small", cfi, TEXT), cfi):
+            pass
+        assert cfi._index is None
+        assert cfi.row(TEXT + 8) is not None, "they are read again when they are asked for"
