@@ -16,6 +16,7 @@ from purebpf.kernel.unwind.code_files import CodeFiles
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.frame import Address, FileOffset
 from purebpf.symbols.proc_maps import Mapping, mapped_file
+from tests.support.host.faults import slow_host
 from tests.support.programs.walking import LEVELS, Walking, build
 
 pytestmark = pytest.mark.needs(
@@ -93,7 +94,7 @@ def test_hostile_frames_are_a_reason(tmp_path: Path, name: str) -> None:
         begun = time.thread_time()
         walking.collect(60)
         walking.stop()
-        assert time.thread_time() - begun < 10
+        assert time.thread_time() - begun < (40 if slow_host() else 10)  # of 60
         assert len(walking.found) >= 60
         inside = [each for each in walking.found if len(each.trace.frames) < 6]
         assert any(not each.trace.reason.is_whole for each in inside)
