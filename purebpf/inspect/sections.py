@@ -155,7 +155,16 @@ def _notes(sections: list[Any]) -> Iterator[Note]:
             yield Note(
                 section.name,
                 str(note["n_name"]),
-                str(note["n_type"]),
+                _note_type(str(note["n_name"]), note["n_type"]),
                 note["n_descsz"],
                 value if readable else raw.hex(),
             )
+
+
+def _note_type(owner: str, known: str | int) -> str:
+    """What the type of a note is called: pyelftools takes the numbers of all owners for GNU's."""
+    numbers: dict[Any, Any] = dict(enums.ENUM_NOTE_N_TYPE)
+    number = numbers.get(known, known)
+    if owner == "GNU" or not isinstance(number, int):
+        return str(known)
+    return "NT_STAPSDT" if (owner, number) == ("stapsdt", 3) else hex(number)

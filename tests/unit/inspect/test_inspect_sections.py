@@ -57,6 +57,19 @@ def test_notes_are_read() -> None:
     assert len(bytes.fromhex(build_id.value)) == build_id.size
 
 
+@pytest.mark.needs("gcc")
+def test_the_type_of_a_note_is_that_of_its_owner(tmp_path: Path) -> None:
+    made = tmp_path / "probes.o"
+    subprocess.run(["gcc", "-c", "-o", made, DATA / "usdt_workload.c"], check=True)
+    types = {(note.owner, note.type) for note in described(made).notes}
+    assert ("stapsdt", "NT_STAPSDT") in types
+    go_note = '.section .note.go,"a",@note\n.long 4, 8, 4\n.asciz "Go\\0"\n.ascii "abcdefgh"\n'
+    subprocess.run(
+        ["gcc", "-c", "-x", "assembler", "-o", made, "-"], input=go_note, text=True, check=True
+    )
+    assert [(note.owner, note.type) for note in described(made).notes] == [("Go", "0x4")]
+
+
 def test_the_text_counts_relocations_by_section() -> None:
     text = "".join(elf_lines(described(OBJECTS[0])))
     assert re.search(r"tracepoint/raw_syscalls/sys_enter +PROGBITS +AX .* 6 relocations\n", text)
