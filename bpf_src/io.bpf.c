@@ -156,15 +156,26 @@ int on_make(u64 *ctx)
 	return 0;
 }
 
-SEC("?tp_btf/block_getrq")
-int on_bio(u64 *ctx)
+static __always_inline int keep_bio(u64 bio)
 {
-	u64 bio = ctx[0];
 	struct maker maker = {};
 
 	make(&maker);
 	bpf_map_update_elem(&bios, &bio, &maker, BPF_ANY);
 	return 0;
+}
+
+SEC("?tp_btf/block_getrq")
+int on_bio(u64 *ctx)
+{
+	return keep_bio(ctx[0]);
+}
+
+// Before Linux 5.11 the queue is the first parameter.
+SEC("?tp_btf/block_getrq")
+int on_bio_of_queue(u64 *ctx)
+{
+	return keep_bio(ctx[1]);
 }
 
 SEC("tp_btf/block_rq_issue")

@@ -16,7 +16,8 @@ __all__ = ["Io"]
 
 _EACH = ("on_issue", "on_complete")
 _BIO_ONLY = 2
-"""Parameters of the tracepoint block_getrq, with the context before them, since Linux 5.11."""
+"""Parameters of the tracepoint block_getrq, with the context before them, since Linux 5.11. Before,
+the queue came first, the bio second, and the direction third."""
 
 _LOSSES = {
     "requests_full": "requests were not followed: more than 16384 were under way",
@@ -146,7 +147,7 @@ def _makers() -> tuple[str, ...]:
         return ()
     pointer: Any = btf.type(btf.resolve(type_ids[0]))
     prototype: Any = btf.type(pointer.type_id)
-    return ("on_bio",) if len(prototype.params) == _BIO_ONLY else ()
+    return ("on_bio",) if len(prototype.params) == _BIO_ONLY else ("on_bio_of_queue",)
 
 
 def _number_of(device: str) -> int:
