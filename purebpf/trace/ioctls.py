@@ -60,23 +60,22 @@ def argument(view: View) -> str | None:
 
 def _pointed(view: View, name: str) -> str | None:
     """What it points to; None: it is not known, or not there."""
-    before = view.piece(2, IOCTL_PART) or view.piece(2)
-    after = (
-        (view.piece(2, IOCTL_PART, end=True) or view.piece(2, end=True))
-        if view.result == 0
-        else None
-    )
-    if name in _WRITE_INT and before:
-        return f"[{int.from_bytes(before[:4], 'little', signed=True)}]"
-    if name in _READ_INT and after:
-        return f"[{int.from_bytes(after[:4], 'little', signed=True)}]"
-    if name in _READ_LONG and after:
-        return f"[{int.from_bytes(after[:8], 'little')}]"
+    known = view.result == 0
+    first, last = view.piece(2), view.piece(2, end=True) if known else None
+    if name in _WRITE_INT and first:
+        return f"[{int.from_bytes(first[:4], 'little', signed=True)}]"
+    if name in _READ_INT and last:
+        return f"[{int.from_bytes(last[:4], 'little', signed=True)}]"
+    if name in _READ_LONG and last:
+        return f"[{int.from_bytes(last[:8], 'little')}]"
     if name in {"FS_IOC_GETFLAGS", "FS_IOC_SETFLAGS"}:
-        flags = after if name == "FS_IOC_GETFLAGS" else before
+        flags = last if name == "FS_IOC_GETFLAGS" else first
         return f"[{flag_names('fs_flags', int.from_bytes(flags[:4], 'little'))}]" if flags else None
     if name in {"TIOCGWINSZ", "TIOCSWINSZ"}:
-        return _window(after if name == "TIOCGWINSZ" else before)
+        return _window(last if name == "TIOCGWINSZ" else first)
+    # what may be longer than 8 bytes, and was read whole
+    before = view.piece(2, IOCTL_PART)
+    after = view.piece(2, IOCTL_PART, end=True) if known else None
     if name in _TERMIOS:
         is_read = name.startswith(("TCGET", "TIOCG"))
         return _termios(after if is_read else before)

@@ -39,7 +39,23 @@ from purebpf.symbols.usdt_arguments import parse_arguments
 from purebpf.syscall import proc
 from purebpf.tcp import dns
 from purebpf.trace.arguments import show_arguments
-from purebpf.trace.capture import ROOM, Block, Bytes, Copy, Environment, Strings, Text, piece_id
+from purebpf.trace.capture import (
+    MESSAGE_PARTS,
+    MESSAGES,
+    ROOM,
+    Block,
+    Bytes,
+    Copy,
+    Environment,
+    Message,
+    Messages,
+    Pointed,
+    Strings,
+    Text,
+    Vector,
+    piece_id,
+)
+from purebpf.trace.constants import numbers
 from purebpf.trace.kinds import capture_of, compat_signature, signature
 from purebpf.trace.results import show_result
 from purebpf.trace.view import View, pieces
@@ -55,6 +71,13 @@ def _calls() -> list[str]:
     return sorted(set(table("x86_64").values()))
 
 
+@cache
+def _deep() -> list[int]:
+    """Calls of which one argument says what another points to, or with structs in arrays."""
+    names = ("bpf", "fcntl", "futex", "ioctl", "prctl", "perf_event_open", "pselect6")
+    return [_calls().index(name) for name in (*names, "recvmmsg", "sendmmsg", "sendmsg")]
+
+
 def call_seeds() -> Iterator[bytes]:
     """A call; `changed_call` makes others up."""
     yield changed_call(b"", random.Random(0))
@@ -62,8 +85,13 @@ def call_seeds() -> Iterator[bytes]:
 
 def changed_call(_: bytes, chance: random.Random) -> bytes:
     """A record: any call, any words, and pieces of the sizes that the programs of a call send."""
-    number = chance.randrange(len(_calls()))
+    number = chance.choice(_deep() if chance.random() < 0.3 else range(len(_calls())))
     words = [_word(chance) for _ in range(6)]
+    if chance.random() < 0.9:  # of which the other arguments depend on it
+        if _calls()[number] == "ioctl":
+            words[1] = chance.choice(numbers("ioctl"))[0]
+        elif _calls()[number] == "bpf":
+            words[0] = chance.choice(numbers("bpf_cmd"))[0]
     result = chance.choice((0, 1, 3, 32, 4096, -1, -2, -4095, -512, (1 << 63) - 1, -(1 << 63)))
     capture = capture_of(_calls()[number], _STRING_SIZE)
     made = b""
@@ -79,8 +107,11 @@ def _word(chance: random.Random) -> int:
 
 
 def _piece(copy: Copy, chance: random.Random, *, end: bool) -> bytes:
+    first, parts = 0, 1
     if isinstance(copy, Block):
-        sizes = [copy.size]
+        first, sizes = copy.part, [copy.size]
+    elif isinstance(copy, Pointed):
+        first, sizes = copy.part, [chance.randint(1, copy.room) if copy.text else copy.room]
     elif isinstance(copy, Text):
         sizes = [chance.choice((1, 2, 17, copy.room))]
     elif isinstance(copy, Bytes):
@@ -91,13 +122,17 @@ def _piece(copy: Copy, chance: random.Random, *, end: bool) -> bytes:
     elif isinstance(copy, Environment):
         sizes = [256] * chance.choice((0, 1, copy.blocks))
     else:  # the first is an array, or a struct msghdr and what it points to
+        parts = chance.randint(1, MESSAGES) if isinstance(copy, Messages) else 1
         entries = 16 * chance.randint(0, copy.entries)
-        first = [entries] if hasattr(copy, "length") else [56, 128, 256, entries]
-        sizes = first + [chance.randint(0, copy.room) for _ in range(entries // 16)]
+        start = {Vector: [entries], Message: [56, 128, 256, entries]}
+        sizes = start.get(type(copy), [64, 128, 256, entries])
+        sizes = sizes + [chance.randint(0, copy.room) for _ in range(entries // 16)]
     made = b""
-    for part, size in enumerate(sizes):
-        data = _contents(size, chance)
-        made += _PIECE.pack(piece_id(copy.argument, part, end=end), size) + data + bytes(-size % 8)
+    for number in range(parts):
+        for part, size in enumerate(sizes, first + number * MESSAGE_PARTS):
+            data = _contents(size, chance)
+            identity = piece_id(copy.argument, part, end=end)
+            made += _PIECE.pack(identity, size) + data + bytes(-size % 8)
     return made
 
 
@@ -121,7 +156,12 @@ def run_call(data: bytes) -> None:
     for known in (signature(name), compat_signature(name), None):
         for returned in (result, None):
             view = View(
-                name, tuple(words), returned, copied, _STRING_SIZE, lambda _: "/a\n<b>\udcff"
+                known.name if known else name,
+                tuple(words),
+                returned,
+                copied,
+                _STRING_SIZE,
+                lambda _: "/a\n<b>\udcff",
             )
             shown = ", ".join(show_arguments(view, known)) + show_result(view)
             assert shown.isprintable(), shown
