@@ -259,3 +259,9 @@ def test_a_terminal_shows_results_first(changed: dict[str, object], shown: str) 
     line = TextPrinter().line(CALL._replace(**changed), 80)
     assert line.partition(" us ")[2] == shown
     assert len(line) <= 80
+
+
+@pytest.mark.parametrize("request_of", [0x801C581F, 0x5401, 0x8913, 0x8912, 0xC020660B, 0xC0185879])
+def test_an_ioctl_of_which_8_bytes_could_be_read_has_an_address(request_of: int) -> None:
+    call = view("ioctl", 3, request_of, 0x7FFF0000, start2=bytes(8), end2=bytes(8))
+    assert shown(call).endswith(", 0x7fff0000")
