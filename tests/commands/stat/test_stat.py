@@ -202,6 +202,27 @@ def test_threads_and_children_of_a_command_count():
     assert counts_of("--no-inherit", "-e", GETPPID, *command) == {GETPPID: 0}
 
 
+@pytest.mark.needs("tracefs")
+@pytest.mark.parametrize("tree", [False, True])
+def test_children_that_a_process_starts_later_count_with_tree(tree):
+    children = 7
+
+    def fork() -> None:
+        for _ in range(children):
+            pid = os.fork()
+            if not pid:
+                os.getppid()
+                os._exit(0)
+            os.waitpid(pid, 0)
+        os.getppid()
+
+    options = Options(groups=((GETPPID,),), tree=tree)
+    with worker(fork) as one, Counter(options._replace(pids=(one.pid,))) as counter:
+        one.do()
+        result = counter.stop()
+    assert value(result, GETPPID) == 1 + children * tree
+
+
 @pytest.mark.needs("tracefs", "perf")
 def test_counts_are_those_of_perf():
     command = ("--", sys.executable, "-I", "-c", WORK)
