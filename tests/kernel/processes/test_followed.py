@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("perf_event")
 TRUE = os.path.realpath("/bin/true")
 
 
-def test_mappings_are_told_of_followed_processes() -> None:
+def test_mappings_of_followed_processes_are_passed_on() -> None:
     told: list[object] = []
     with closing(Followed()) as followed:
         first, second = (subprocess.Popen([TRUE]) for _ in range(2))
