@@ -115,7 +115,7 @@ class Followed(Closing):
         }
         add_code = self.spaces.add_code
         for record in records:
-            if type(record) is MappedCode:  # as most are, of processes that are not asked about
+            if type(record) is MappedCode:  # as most are, of processes that are never asked about
                 add_code(record)
                 if tell is not None and record.pid in followed:
                     tell(record)

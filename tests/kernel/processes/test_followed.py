@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("perf_event")
 TRUE = os.path.realpath("/bin/true")
 
 
-def test_mappings_of_followed_processes_are_passed_on() -> None:
+def test_the_receiver_gets_mappings_of_followed_processes_only() -> None:
     told: list[object] = []
     with closing(Followed()) as followed:
         first, second = (subprocess.Popen([TRUE]) for _ in range(2))
