@@ -54,7 +54,7 @@ sleeps()
 
 
 def python_names(row: Row) -> list[str]:
-    """Innermost first; "" where the name was lost, which the profile counts."""
+    """Innermost first; "" for one of which the name was lost, which the profile counts."""
     frames = [frame for frame in row.user or () if frame.kind == "python"]
     return [getattr(frame, "name", "") for frame in frames]
 
