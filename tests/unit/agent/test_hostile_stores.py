@@ -66,7 +66,10 @@ def test_a_store_cannot_hold_a_sender_by_a_byte_at_a_time(
         begun = time.monotonic()
         outcome = make_sink(Sink("otlp", url=url, timeout_s=SILENCE_S)).send("x", b"data")
         took_s = time.monotonic() - begun
-    assert outcome == Outcome(why=f"{url}: no whole answer in {2 * SILENCE_S:g} s")
+    assert outcome in (
+        Outcome(why=f"{url}: no whole answer in {2 * SILENCE_S:g} s"),
+        Outcome(why=f"{url}: got more than 100 interim responses"),  # Python 3.14.8 counts them
+    )
     assert took_s < 15
 
 
