@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from purebpf.build.compiler import Compiler, find_compiler, run_compiler
 from purebpf.build.headers import (
@@ -42,6 +42,17 @@ class _Source(NamedTuple):
     directory: str
     text: str
     is_temporary: bool
+
+
+class _Compiled(NamedTuple):
+    """An object that errors call by its source: `elf.reader.Resource`."""
+
+    name: str
+    data: bytes
+
+    def read_bytes(self) -> bytes:
+        """The object."""
+        return self.data
 
 
 def compile(  # noqa: A001 - as re.compile()
@@ -135,11 +146,16 @@ def load_c(
         btf=btf,
         cache=cache,
     )
-    return load(read_object(made).set(**(variables or {})), btf)
+    spec = read_object(_Compiled(_TEXT_NAME if _is_text(source) else os.fspath(source), made))
+    return load(spec.set(**(variables or {})), btf)
+
+
+def _is_text(source: str | os.PathLike[str]) -> TypeGuard[str]:
+    return isinstance(source, str) and "\n" in source
 
 
 def _open(source: str | os.PathLike[str], stack: ExitStack) -> _Source:
-    if isinstance(source, str) and "\n" in source:
+    if _is_text(source):
         directory = stack.enter_context(TemporaryDirectory(prefix="purebpf-"))
         with open(os.path.join(directory, _TEXT_NAME), "w", encoding="utf-8") as file:
             file.write(source)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 
+import purebpf
 from purebpf import build
 from tests.support.environment import ROOT
 
@@ -50,6 +52,15 @@ def test_a_text_is_compiled_and_loaded() -> None:
         for _ in range(17):
             os.getppid()
         assert sum(obj.maps["calls"].values()) == 17
+
+
+def test_errors_name_the_source(tmp_path: Path) -> None:
+    with build.load_c(C) as obj, pytest.raises(KeyError, match=r"object 'program': unknown map"):
+        obj.maps["cals"]
+    file = tmp_path / "counter.bpf.c"
+    file.write_text(C)
+    with pytest.raises(purebpf.SchemaError, match=r"counter\.bpf\.c: variable target_pid: "):
+        build.load_c(file, variables={"target_pid": "x"})
 
 
 def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
