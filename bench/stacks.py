@@ -1,9 +1,10 @@
 """Whole user stacks without frame pointers, beside `perf record --call-graph dwarf`, in one run.
 
-    python bench/stacks.py [--rounds 1] [--seconds 20] [--frequency 499]
+    python bench/stacks.py [--rounds 1] [--seconds 20] [--frequency 499] [--minutes 1]
 
 Once at that frequency, and once at eight times that, which tells what each further sample costs
-from what a start does: Python takes 0.3 s for that.
+from what a start does: Python takes 0.3 s for that. And once for minutes at 99 Hz, as a profiler
+runs that is left on.
 
 A C program without frame pointers spends its time on 81 paths through 6 functions, from some
 percent of it each to a thousandth. Both tools watch it at the same time. What each takes is the
@@ -42,6 +43,9 @@ _SAMPLE = re.compile(r"^\t *[0-9a-f]+ (\S+?)(?:\+0x[0-9a-f]+)?(?: \(.*\))?$")
 _ROOT = "main"
 _CUT = ("[no main]",)
 _TIMES = 8
+_LONG_HZ = 99
+_PERCENT = 2
+"""Of a CPU, that a profiler may take that is left on."""
 _PEER = "perf record --call-graph dwarf, perf script"
 
 
@@ -119,11 +123,8 @@ def _of_script(text: str) -> Counter[tuple[str, ...]]:
     return stacks
 
 
-def _both(
-    pid: int, folder: Path, options: argparse.Namespace, frequency: int
-) -> tuple[_Cost, _Cost]:
+def _both(pid: int, folder: Path, seconds: int, frequency: int) -> tuple[_Cost, _Cost]:
     """Both tools on one process, at the same time."""
-    seconds = options.seconds
     ours = [sys.executable, "-m", "purebpf.profile", "-U", "-F", frequency, "-p", pid]
     data = folder / "perf.data"
     perf = ["perf", "record", "-q", "-e", "cpu-clock:u", "-F", frequency, "--call-graph", "dwarf"]
@@ -167,26 +168,28 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         stack.callback(child.wait)
         stack.callback(child.kill)
         for _ in range(options.rounds):
-            seldom = _both(child.pid, folder, options, options.frequency)
-            often = _both(child.pid, folder, options, _TIMES * options.frequency)
+            seldom = _both(child.pid, folder, options.seconds, options.frequency)
+            often = _both(child.pid, folder, options.seconds, _TIMES * options.frequency)
             rounds.append((seldom, often))
+        long = _both(child.pid, folder, 60 * options.minutes, _LONG_HZ)
     seldom, often = min(rounds, key=lambda both: both[0][0].cpu_s / both[0][1].cpu_s)
-    yield from _figures(options, options.frequency, *seldom)
-    yield from _figures(options, _TIMES * options.frequency, *often)
+    yield from _figures(f"{options.seconds} s at {options.frequency} Hz", *seldom)
+    yield from _figures(f"{options.seconds} s at {_TIMES * options.frequency} Hz", *often)
     ours, theirs = (
         (often[tool].cpu_s - seldom[tool].cpu_s)
         / max(1, often[tool].stacks.total() - seldom[tool].stacks.total())
         for tool in (0, 1)
     )
     yield Figure("CPU of each further sample", 1e6 * ours, "us", _PEER, 1e6 * theirs)
+    name = f"{options.minutes} min at {_LONG_HZ} Hz"
+    yield from _figures(name, *long, most=None)
+    percent = 100 * long[0].cpu_s / (60 * options.minutes)
+    yield Figure(f"{name}: of a CPU, start and result included", percent, "%", limit=_PERCENT)
 
 
-def _figures(
-    options: argparse.Namespace, frequency: int, ours: _Cost, theirs: _Cost
-) -> Iterator[Figure]:
-    name = f"{options.seconds} s at {frequency} Hz"
+def _figures(name: str, ours: _Cost, theirs: _Cost, most: float | None = _CPU) -> Iterator[Figure]:
     counts = ours.stacks.total(), theirs.stacks.total()
-    yield Figure(f"{name}: CPU of the whole tool", ours.cpu_s, "s", _PEER, theirs.cpu_s, _CPU)
+    yield Figure(f"{name}: CPU of the whole tool", ours.cpu_s, "s", _PEER, theirs.cpu_s, most)
     yield Figure(f"{name}: written to disk", ours.written / 1e6, "MB", _PEER, theirs.written / 1e6)
     yield Figure(f"{name}: samples", counts[0], "", _PEER, counts[1])
     cuts = [100 * cost.stacks[_CUT] / cost.stacks.total() for cost in (ours, theirs)]
@@ -200,4 +203,5 @@ if __name__ == "__main__":
     parser = results.parser(__doc__, rounds=1)
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--frequency", type=int, default=499)
+    parser.add_argument("--minutes", type=int, default=1)
     sys.exit(results.run(measure, parser.parse_args()))

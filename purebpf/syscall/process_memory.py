@@ -7,15 +7,18 @@ execve(2) or its end nothing can be read any more, and never something of anothe
 from __future__ import annotations
 
 import os
+from functools import cache
+from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
 from purebpf.syscall import proc
-from purebpf.syscall.left_reader import LeftReader
+
+if TYPE_CHECKING:
+    from purebpf.syscall.left_reader import LeftReader
 
 __all__ = ["STUCK", "ProcessMemory", "open_process_memory", "read_arguments"]
 
 STUCK = "its memory is in a file system that does not answer (FUSE?)"
-_READER = LeftReader()
 _MOST_ARGUMENTS = 1 << 17
 
 
@@ -38,7 +41,7 @@ class ProcessMemory(Closing):
         self._user = user
         self.is_stuck = False
         if user is not None:
-            _READER.enter()
+            _reader().enter()
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes; fewer, or none, where nothing is mapped, or when the process has ended."""
@@ -52,7 +55,7 @@ class ProcessMemory(Closing):
     def _read_for_user(self, address: int, size: int, user: int) -> bytes:
         if self.is_stuck or self._fd < 0:
             return b""
-        content = _READER.read(self._fd, size, address, user)
+        content = _reader().read(self._fd, size, address, user)
         self.is_stuck = content is None
         return content or b""
 
@@ -62,7 +65,7 @@ class ProcessMemory(Closing):
             os.close(self._fd)
             self._fd = -1
             if self._user is not None:
-                _READER.leave()
+                _reader().leave()
 
 
 def open_process_memory(pid: int) -> ProcessMemory | None:
@@ -91,15 +94,22 @@ def read_arguments(pid: int) -> str | None:
         fd = os.open(f"{proc.PROC}/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
-    _READER.enter()
+    _reader().enter()
     try:
-        content = _READER.read(fd, _MOST_ARGUMENTS, 0, user)
+        content = _reader().read(fd, _MOST_ARGUMENTS, 0, user)
     finally:
-        _READER.leave()
+        _reader().leave()
         os.close(fd)
     if content is None:
         return None
     return content.decode(errors="surrogateescape").replace("\0", " ").strip()
+
+
+@cache
+def _reader() -> LeftReader:
+    from purebpf.syscall.left_reader import LeftReader  # for processes of other users: socket
+
+    return LeftReader()
 
 
 def _other_user(pid: int) -> int | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -110,3 +112,19 @@ def test_what_is_said_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> Non
         "event ?]0;owned? ?2J ? of\tthe file\n"
         "profile.json: line 1: '?[2J' does not end in a count\n    quoted ?[1m\n"
     )
+
+
+def test_an_interpreter_that_ends_does_not_search_for_garbage() -> None:
+    """What runs last sees all objects frozen; in between they are not."""
+    script = (
+        "import atexit, gc\n"
+        "from purebpf.cli import command\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 1000))\n"
+        "for _ in range(2):\n"
+        "    command.run('x', lambda: 0)\n"
+        "print(gc.get_freeze_count() > 1000)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True"]
