@@ -38,9 +38,9 @@ def load_stacks(tracer: Object, call_graph: str, earlier: EarlierLookup) -> Even
     Raises:
         KernelError, NotSupportedError: as `EventStacks`.
     """
+    settings = {**_constants(tracer), "python": True, "has_cookies": False}  # those of all kernels
     request = StackRequest(
-        *("latency_stacks", (_TRIED,), {**_constants(tracer), "python": True}),
-        *({"stacks": STACKS}, call_graph),
+        *("latency_stacks", (_TRIED,), settings, {"stacks": STACKS}, call_graph),
         copies=COPIES,
         pages=PAGES,
         shared={name: tracer.maps[name] for name in tracer.maps if not name.startswith(_OWN)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.instruments import sched_compat
-from purebpf.latency import CallLatency, Options, attaching
+from purebpf.latency import Call, CallLatency, Options, attaching
 from tests.support.environment import ROOT
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64")
@@ -59,6 +60,24 @@ def test_calls_are_counted_all_the_same(
     by_path = {branch.path: branch.calls for branch in session.branches}
     assert by_path["recurse", "recurse"] == by_path["outer", "leaf"] - 2 == 3
     assert not ending.loss.any
+
+
+@pytest.mark.parametrize("lacking", [without_cookies, without_multi, without_task_storage])
+def test_slow_calls_have_stacks_all_the_same(
+    lacking: Callable[[pytest.MonkeyPatch], None], program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking(monkeypatch)
+    functions = (f"{program}:leaf", f"{program}:outer")
+    options = Options(functions, slower_ms=0, stacks=True, call_graph="fp")
+    with (
+        subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+        CallLatency(options._replace(pids=(process.pid,))) as session,
+    ):
+        process.communicate(b"\n")
+        ending = session.stop()
+    calls = [event for event in ending.events if isinstance(event, Call)]
+    assert Counter(call.function for call in calls) == {"leaf": 21, "outer": 1}
+    assert all(call.user_stack for call in calls)
 
 
 @pytest.mark.needs("g++")
