@@ -48,11 +48,17 @@ extern bool bpf_session_is_return___of(void *ctx) __ksym __weak;
 
 struct call_event *anchor_call_event; // keeps the type in BTF
 
+struct slow_stacks {
+	u64 kernel;
+	u64 user;
+};
+
 #ifdef WITH_STACKS
 #include "latency/stacks.h"
 #else
-static __always_inline bool add_stacks(void *ctx, struct call_event *event,
-				       struct task_state *state, bool in_user, struct stats *st)
+static __always_inline bool find_stacks(void *ctx, struct slow_stacks *stacks,
+					struct task_state *state, u32 depth, bool in_user,
+					struct stats *st)
 {
 	return true;
 }
@@ -63,10 +69,9 @@ static __always_inline u64 return_address(struct task_state *state, u64 place)
 }
 #endif
 
-// `in_user`: the program interrupted user code, whose registers its context is.
-static __always_inline void send(void *ctx, struct task_state *state, struct frame *frame, u32 depth,
-				 u64 now_ns, u64 took_ns, u64 result, bool in_user,
-				 struct stats *st)
+// A call that is over. Not inline: its event would take what a walk needs of the 512 bytes of stack.
+static __noinline int send(struct frame *frame, u32 depth, u64 now_ns, u64 result,
+			   struct slow_stacks *stacks)
 {
 	struct call_event event = {};
 	u32 tgid, tid;
@@ -74,13 +79,15 @@ static __always_inline void send(void *ctx, struct task_state *state, struct fra
 	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
 	begin_event(&event.head, 0, tgid, tid);
 	event.head.time_ns = now_ns;
-	event.took_ns = took_ns;
+	event.took_ns = now_ns - frame->start_ns;
 	event.result = result;
 	event.argument = frame->argument;
 	event.function = frame->function;
 	event.depth = depth;
-	if (add_stacks(ctx, &event, state, in_user, st))
-		send_event(&event, sizeof(event));
+	event.kernel_stack = stacks->kernel;
+	event.user_stack = stacks->user;
+	send_event(&event, sizeof(event));
+	return 0;
 }
 
 static __always_inline void push(struct task_state *state, u32 id, u64 place, u64 word,
@@ -155,7 +162,8 @@ static __always_inline bool enter_call(u32 id, u64 place, u64 word)
 	return true;
 }
 
-// The frame at an index is over.
+// The frame at an index is over. `in_user`: the program interrupted user code, whose registers its
+// context is.
 static __always_inline void end(void *ctx, struct task_state *state, u32 at, u64 now_ns, u64 result,
 				bool in_user, struct stats *st)
 {
@@ -175,12 +183,16 @@ static __always_inline void end(void *ctx, struct task_state *state, u32 at, u64
 	if (took_ns >= least_ns)
 		add_to_row(frame->function, took_ns,
 			   grouping == BY_RESULT ? result : frame->argument);
-	if (took_ns >= slower_ns)
-		send(ctx, state, frame, at, now_ns, took_ns, result, in_user, st);
+	if (took_ns >= slower_ns) {
+		struct slow_stacks stacks = {};
+
+		if (find_stacks(ctx, &stacks, state, at, in_user, st))
+			send(frame, at, now_ns, result, &stacks);
+	}
 }
 
 // `place` is 0 where the stack does not say which call it was.
-static __always_inline int leave_call(void *ctx, u32 id, u64 place, u64 result)
+static __always_inline int leave_call(void *ctx, u32 id, u64 place, u64 result, bool in_user)
 {
 	u64 now_ns = bpf_ktime_get_ns();
 	struct task_state *state = state_of(own_task(), false);
@@ -200,7 +212,7 @@ static __always_inline int leave_call(void *ctx, u32 id, u64 place, u64 result)
 	depth = state->depth;
 	if (depth > at + 1)
 		__sync_fetch_and_add(&st->returns_missed, depth - at - 1);
-	end(ctx, state, at, now_ns, result, place, st);
+	end(ctx, state, at, now_ns, result, in_user, st);
 	state->depth = at;
 	return 0;
 }
@@ -288,20 +300,20 @@ static __always_inline u64 argument_of(struct registers *ctx)
 	}
 
 // At a uprobe the stack is as the return left it, without the address.
-#define AT_RETURN(section, name, place)                                               \
+#define AT_RETURN(section, name, place, in_user)                                      \
 	SEC("?" section) int name(struct registers *ctx)                              \
 	{                                                                             \
-		return leave_call(ctx, function_at(ctx), place, ctx->ax);                  \
+		return leave_call(ctx, function_at(ctx), place, ctx->ax, in_user);    \
 	}
 
 AT_FUNCTION("uprobe", user_entry)
-AT_RETURN("uretprobe", user_return, ctx->sp - sizeof(u64))
+AT_RETURN("uretprobe", user_return, ctx->sp - sizeof(u64), true)
 AT_FUNCTION("uprobe.multi", user_entries)
-AT_RETURN("uretprobe.multi", user_returns, ctx->sp - sizeof(u64))
+AT_RETURN("uretprobe.multi", user_returns, ctx->sp - sizeof(u64), true)
 AT_FUNCTION("kprobe", kernel_entry)
-AT_RETURN("kretprobe", kernel_return, 0)
+AT_RETURN("kretprobe", kernel_return, 0, false)
 AT_FUNCTION("kprobe.multi", kernel_entries)
-AT_RETURN("kretprobe.multi", kernel_returns, 0)
+AT_RETURN("kretprobe.multi", kernel_returns, 0, false)
 
 // Both in one program: of a call that is not asked for, the kernel need not follow the return.
 SEC("?kprobe.session")
@@ -315,7 +327,7 @@ int kernel_session(struct registers *ctx)
 		at_return = bpf_session_is_return___of(ctx);
 	if (!at_return)
 		return !enter_call(function_at(ctx), ctx->sp, argument_of(ctx));
-	return leave_call(ctx, function_at(ctx), 0, ctx->ax);
+	return leave_call(ctx, function_at(ctx), 0, ctx->ax, false);
 }
 
 // A word of a trampoline's context: its arguments, and behind them the result. The index is
@@ -363,7 +375,7 @@ int trampoline_entry(u64 *ctx)
 SEC("?fexit")
 int trampoline_exit(u64 *ctx)
 {
-	return leave_call(ctx, function, 0, word_at(ctx, result_at));
+	return leave_call(ctx, function, 0, word_at(ctx, result_at), false);
 }
 
 SEC("?tracepoint")

@@ -71,23 +71,25 @@ static __always_inline void note_diverted(u32 place, struct task_state *state, u
 // At the return of a user function its registers are those behind the call, and the stack begins
 // with the caller. Kernel frames of a program that interrupted user code are those of the probe.
 // False: the run has not begun.
-static __always_inline bool add_stacks(void *ctx, struct call_event *event,
-				       struct task_state *state, bool in_user, struct stats *st)
+static __always_inline bool find_stacks(void *ctx, struct slow_stacks *stacks,
+					struct task_state *state, u32 depth, bool in_user,
+					struct stats *st)
 {
-	u32 place;
+	u32 place, tgid, tid;
 
 	if (!phase)
 		return false;
 	place = take_place();
 	if (place >= PLACES) {
 		COUNT(st, places_taken);
-		event->user_stack = STACK_LOST;
+		stacks->user = STACK_LOST;
 		return true;
 	}
-	note_diverted(place, state, event->depth);
-	event->user_stack = user_stack_by_ticket(ctx, place, event->head.tgid, in_user);
+	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
+	note_diverted(place, state, depth);
+	stacks->user = user_stack_by_ticket(ctx, place, tgid, in_user);
 	if (!in_user)
-		event->kernel_stack = kernel_stack_of(ctx, place);
+		stacks->kernel = kernel_stack_of(ctx, place);
 	give_back(place);
 	return true;
 }
