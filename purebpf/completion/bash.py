@@ -91,7 +91,7 @@ def _options(command: Command) -> str:
     flags += ["--"] if command.runs_command else []
     arguments: Iterable[str] = ()
     for value in command.arguments:
-        arguments = value.choices or (("file",) if value.kind == "file" else ())
+        arguments = value.choices or (("file",) if value.kind == "file" else arguments)
     return f"    {command.name}) options={_words(flags)} arguments={_words(arguments)} ;;"
 
 
