@@ -10,9 +10,10 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import NamedTuple
 
 from purebpf.errors import AttachError
@@ -47,6 +48,8 @@ _PLACE = re.compile(
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _CACHE = "/etc/ld.so.cache"
 _LIBRARY = re.compile(r"\.so(\.|$)")
+_MOST_COMPARED = 10_000
+"""Names that may have been meant: some tenths of a second."""
 
 
 class ProbePlace(NamedTuple):
@@ -101,10 +104,11 @@ def find_places(where: str, what: str) -> ProbePlaces:
     with open_image(path) as (image, identity):
         every = _function_offsets(image, place.function, FUNCTIONS)
         indirect = _function_offsets(image, place.function, INDIRECT)
+        close = () if every else _similar(image, place.function)
     # The function that a name means may be code, though an older version is an indirect one.
     offsets = {name: offset for name, offset in every.items() if indirect.get(name) != offset}
     if not offsets:
-        why = _why_not(path, place.function, is_there=bool(every))
+        why = _why_not(path, place.function, close, is_there=bool(every))
         raise AttachError("uprobe", errno.ENOENT, what, why=why)
     every_offset = sorted({offset + place.offset for offset in offsets.values()})
     return ProbePlaces(path, identity, every_offset)
@@ -213,9 +217,18 @@ def _fits(symbol: str, pattern: str) -> bool:
     )
 
 
-def _why_not(path: str, pattern: str, *, is_there: bool) -> str:
+def _similar(image: ElfImage, name: str) -> Sequence[str]:
+    """Names of functions that may have been meant."""
+    from difflib import get_close_matches
+
+    near = functions_named(image, lambda symbol: abs(len(symbol) - len(name)) <= 2, FUNCTIONS)
+    return get_close_matches(name, islice(near, _MOST_COMPARED))
+
+
+def _why_not(path: str, pattern: str, close: Sequence[str], *, is_there: bool) -> str:
     """Why a file has no function to probe."""
     if is_there:
         reason = "its resolver chooses the function at run time"
         return f"{pattern!r} of {path} is an indirect function (IFUNC): {reason}; probe that"
-    return f"{path} does not have a function {pattern!r}"
+    similar = f"; similar: {', '.join(close)}" if close else ""
+    return f"{path} does not have a function {pattern!r}{similar}"

@@ -9,7 +9,7 @@ import pytest
 
 from purebpf.errors import AttachError
 from purebpf.kernel.attach.kprobe_multi import regex
-from purebpf.kernel.symbolize.probe_place import ProbePlace, find_file, parse_place
+from purebpf.kernel.symbolize.probe_place import ProbePlace, find_file, find_places, parse_place
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,9 @@ def test_patterns_know_stars_and_question_marks(pattern: str, names: set[str]) -
     fits = re.compile(regex(pattern))
     known = {"vfs_read", "vfs_", "a.b", "axb", "other_vfs_read"}
     assert {name for name in known if fits.fullmatch(name.encode())} == names
+
+
+def test_a_misspelt_function_names_similar_ones() -> None:
+    match = r"libc\.so\.6 does not have a function 'maloc'; similar: .*\bmalloc\b"
+    with pytest.raises(AttachError, match=match):
+        find_places("libc.so.6:maloc", "the test")
