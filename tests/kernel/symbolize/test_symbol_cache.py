@@ -36,8 +36,9 @@ def program(tmp_path, home):
         yield child
 
 
-def _named(child: Running, symbolizer: Symbolizer | None = None) -> list[str]:
-    found = (symbolizer or Symbolizer()).user(child.pid, child.functions.values())
+def _named(child: Running, symbolizer: Symbolizer | None = None, past: int = 0) -> list[str]:
+    addresses = [address + past for address in child.functions.values()]
+    found = (symbolizer or Symbolizer()).user(child.pid, addresses)
     return [getattr(each, "name", each) for each in found]
 
 
@@ -163,6 +164,8 @@ def test_between_windows_a_table_is_left_in_its_file(program, home):
     symbolizer.forget_but(())
     assert memory() < whole / 50
     assert _named(program, symbolizer) == _EXPECTED
+    assert memory() < whole / 50  # names stay
+    assert _named(program, symbolizer, past=1) == _EXPECTED
     assert memory() > whole / 50
     symbolizer.forget_but(())
     assert memory() < whole / 50
