@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from purebpf.errors import KernelError
 from purebpf.kernel.instruments.offcpu_tracer import ADOPTED, UNDECIDED, WANTED, Listed, Switches
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.kernel.symbolize.sleeping_stack import stack_bytes, user_stack
 from purebpf.kernel.unwind.user_stacks import Trace
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, Place, Span
+from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
 
 if TYPE_CHECKING:
     from purebpf.kernel.cpython.python_tables import PythonTables
@@ -57,12 +61,7 @@ class Sleepers:
         ]
         self.are_shown = any(task.registers[0] for task in asleep)
         walking = switches.walking
-        walked = {task.place.tid: _walk(task) for task in asleep} if walk else {}
-        copied = {
-            task.place.tid: stack_bytes(task.place.pid, task.registers[1])
-            for task in asleep
-            if walking is not None and _is_native(task) and walked.get(task.place.tid)
-        }
+        walked, copied = _read_stacks(asleep, copy=walking is not None) if walk else ({}, {})
         python = {} if switches.python is None else _python_words(switches.python, asleep)
         # a stack that was read while its thread moved is none
         still = {task.place.tid for task in switches.list_tasks() if not task.is_seen}
@@ -108,14 +107,49 @@ class Sleepers:
             yield known, span
 
 
-def _walk(task: Listed) -> Trace | tuple[()] | None:
-    """Its user stack by frame pointers; () for a kernel thread, None where nothing can be said."""
-    if task.is_kernel_thread:
-        return ()
-    ip, sp, bp = task.registers
-    if not ip:
-        return None
-    return Trace(user_stack(task.place.pid, ip, sp, bp, MAX_DEPTH), _FRAME_POINTERS, 0)
+def _read_stacks(
+    asleep: Iterable[Listed], *, copy: bool
+) -> tuple[dict[int, Trace | tuple[()] | None], dict[int, bytes]]:
+    """What each thread's user stack is by frame pointers, and what is on it, by thread.
+
+    The first is () for a kernel thread, and None where nothing can be said.
+    """
+    walked: dict[int, Trace | tuple[()] | None] = {}
+    copied: dict[int, bytes] = {}
+    with ExitStack() as whole:  # holds one memory, so that the child that reads stays
+        is_held = False
+        for pid, tasks in groupby(sorted(asleep, key=_pid), _pid):
+            with ExitStack() as stack:
+                memory = None
+                for task in tasks:
+                    tid, (ip, sp, bp) = task.place.tid, task.registers
+                    if task.is_kernel_thread or not ip:
+                        walked[tid] = () if task.is_kernel_thread else None
+                        continue
+                    if memory is None:
+                        memory = _memory(pid)
+                        holds = memory.is_left and not is_held
+                        (whole if holds else stack).enter_context(memory)
+                        is_held = is_held or holds
+                    addresses = user_stack(memory, ip, sp, bp, MAX_DEPTH)
+                    if copy and _is_native(task):
+                        copied[tid] = stack_bytes(memory, sp)
+                    known = Trace(addresses, _FRAME_POINTERS, 0)
+                    walked[tid] = None if memory.is_stuck else known
+    return walked, copied
+
+
+def _pid(task: Listed) -> int:
+    return task.place.pid
+
+
+def _memory(pid: int) -> ProcessMemory:
+    """The memory of a process, of which nothing can be read if it has ended, or is not ours."""
+    try:
+        memory = open_process_memory(pid)
+    except KernelError:
+        memory = None
+    return ProcessMemory(-1) if memory is None else memory
 
 
 def _python_words(python: PythonTables, asleep: Iterable[Listed]) -> dict[int, tuple[int, ...]]:

@@ -123,13 +123,35 @@ def real_user(pid: int) -> int | None:
     return int(number) if number else None
 
 
+def other_user(pid: int) -> int | None:
+    """The user of a process who is not root or ourselves; those do not harm themselves.
+
+    By its status: what is in /proc/PID belongs to root if the process is not dumpable.
+    """
+    _, _, after = (_read(f"{PROC}/{pid}/status") or "").partition("\nUid:\t")
+    users = {int(word) for word in after.partition("\n")[0].split()}
+    return next(iter(sorted(users - {0, os.geteuid()})), None)
+
+
 def maps(pid: int | str) -> str | None:
     """/proc/PID/maps: one line a mapping; empty for a kernel thread.
+
+    None also for another user's process that does not let its mappings be read in time
+    (`purebpf.syscall.patience`).
 
     Raises:
         KernelError: EACCES, the process is another user's.
     """
-    return _read(f"{PROC}/{pid}/maps")
+    path = f"{PROC}/{pid}/maps"
+    user = None if isinstance(pid, str) else other_user(pid)
+    if user is None:
+        return _read(path)
+    from purebpf.syscall.patience import call_in_time  # threading: for other users' processes
+
+    try:
+        return call_in_time(user, partial(_read, path), lambda _: None)
+    except OSError:
+        return None
 
 
 def comm(pid: int | str) -> str | None:

@@ -34,12 +34,14 @@ class ProcessMemory(Closing):
 
     Attributes:
         is_stuck: whether a read did not end. After it there are no others.
+        is_left: whether a child reads it, which ends with the last of these that is closed.
     """
 
     def __init__(self, fd: int, user: int | None = None) -> None:
         self._fd = fd
         self._user = user
         self.is_stuck = False
+        self.is_left = user is not None
         if user is not None:
             _reader().enter()
 
@@ -74,12 +76,12 @@ def open_process_memory(pid: int) -> ProcessMemory | None:
     Raises:
         KernelError: EACCES, the process is another user's.
     """
-    user = _other_user(pid)
+    user = proc.other_user(pid)
     fd = proc.open_memory(pid)
     if fd is None:
         return None
     # again: the number may have become that of another process
-    return ProcessMemory(fd, _other_user(pid) if user is None else user)
+    return ProcessMemory(fd, proc.other_user(pid) if user is None else user)
 
 
 def read_arguments(pid: int) -> str | None:
@@ -87,7 +89,7 @@ def read_arguments(pid: int) -> str | None:
 
     None: it has ended, or they cannot be read.
     """
-    user = _other_user(pid)
+    user = proc.other_user(pid)
     if user is None:
         return proc.command_line(pid)
     try:
@@ -110,13 +112,3 @@ def _reader() -> LeftReader:
     from purebpf.syscall.left_reader import LeftReader  # for processes of other users: socket
 
     return LeftReader()
-
-
-def _other_user(pid: int) -> int | None:
-    """The user of a process who is not root or ourselves; those do not wait for themselves.
-
-    By its status: what is in /proc/PID belongs to root if the process is not dumpable.
-    """
-    status = proc.status(pid)
-    users = {int(word) for word in status.get("Uid", "").split()} if status else set()
-    return next(iter(sorted(users - {0, os.geteuid()})), None)

@@ -10,13 +10,16 @@ from __future__ import annotations
 import errno
 import os
 import re
+from functools import partial
 
 from purebpf.kernel.host.fuse_mounts import check_mount, may_meet_one
+from purebpf.syscall import proc
 
 __all__ = ["open_place"]
 
 _PLACE = os.O_PATH | os.O_CLOEXEC
 _ROOT = re.compile(r"/proc/(?:[0-9]+|self)/root(?=/)")
+_MAPPED = re.compile(r"/proc/([0-9]+)/map_files/")
 _MOST_LINKS = 40
 """As the kernel has it: MAXSYMLINKS of include/linux/namei.h."""
 
@@ -26,13 +29,25 @@ def open_place(path: str, *, follow: bool = True) -> int:
 
     Raises:
         OSError: it cannot be opened; PermissionError also when the path leads into a file system
-            that another user runs.
+            that another user runs, TimeoutError when a process of another user keeps this one
+            waiting that looks at what it has mapped.
     """
     root = match[0] if (match := _ROOT.match(path)) else ""
     if may_meet_one(path) and (root or not path.startswith("/proc/")):
         return _open_by_steps(root, path, follow)
     # other links of /proc lead to what is open or mapped, without a look at its path
-    return _checked(os.open(path, _PLACE if follow else _PLACE | os.O_NOFOLLOW), path)
+    flags = _PLACE if follow else _PLACE | os.O_NOFOLLOW
+    return _checked(_open_mapped(path, flags), path)
+
+
+def _open_mapped(path: str, flags: int) -> int:
+    """open(2); of what a process of another user has mapped, in time."""
+    user = proc.other_user(int(match[1])) if (match := _MAPPED.match(path)) else None
+    if user is None:
+        return os.open(path, flags)
+    from purebpf.syscall.patience import call_in_time  # threading: for other users' processes
+
+    return call_in_time(user, partial(os.open, path, flags), os.close)
 
 
 def _open_by_steps(root: str, path: str, follow: bool) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Container, Iterator
 from enum import Enum, auto
 
 from purebpf.errors import FormatError, errno_name
-from purebpf.kernel.host.fuse_mounts import check_mount
+from purebpf.kernel.host.path_steps import open_place as hold_place
 from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of
 from purebpf.kernel.symbolize.symbol_cache import SymbolCache
@@ -358,17 +358,10 @@ def open_place(mapping: Mapping, pids: tuple[int, ...]) -> tuple[int, bool]:
 
 
 def mapped_status(mapping: Mapping, pid: int) -> os.stat_result | None:
-    """What stat(2) says of the file that a process has mapped; None where that cannot be asked.
-
-    It costs a tenth of opening the file.
-    """
-    path = _map_file(mapping, pid)
+    """What stat(2) says of the file that a process has mapped; None where that cannot be asked."""
     try:
-        if mapping.file.major:
-            return os.stat(path)
-        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)  # asks nothing of a FUSE, as stat(2) does
+        fd = hold_place(_map_file(mapping, pid))
         try:
-            check_mount(fd, path)
             return os.fstat(fd)
         finally:
             os.close(fd)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
-from purebpf.errors import FormatError
+from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.host.trusted_path import find_program
 from purebpf.kernel.symbolize.confined import Limits, run_on_file
@@ -21,7 +21,9 @@ from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of
 from purebpf.symbols.budget import OverBudgetError
 from purebpf.symbols.elf_image import ElfImage, virtual_offset
 from purebpf.symbols.frame import FileOffset
+from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.source_lines import SourceLine, parse_lines
+from purebpf.syscall import proc
 
 __all__ = ["LineTool", "SourceLines", "find_tool"]
 
@@ -174,11 +176,10 @@ def _places(path: str, pids: Sequence[int]) -> Iterator[str]:
     """
     yield from (path, *(f"/proc/{pid}/root{path}" for pid in pids))
     for pid in pids:
-        mapped = f"/proc/{pid}/map_files"
-        with suppress(OSError):
-            for name in os.listdir(mapped):
-                if os.readlink(f"{mapped}/{name}") == f"{path} (deleted)":
-                    yield f"{mapped}/{name}"
+        with suppress(KernelError):
+            for mapping in parse_maps(proc.maps(pid) or ""):
+                if mapping.file.deleted and mapping.file.path == path:
+                    yield f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"
                     break
 
 

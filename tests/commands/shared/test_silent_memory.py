@@ -41,3 +41,33 @@ def test_a_profile_of_the_machine_ends() -> None:
     said = " ".join((result.stdout + result.stderr).split())
     assert f"process {pid} has native frames only" in said
     assert "a file system that does not answer" in said
+
+
+COMMANDS = {
+    "profile": ("-F", "199", "-a", "1"),
+    "offcpu": ("-p", "PID", "1"),
+    "wall": ("-p", "PID", "1"),
+    "dump": ("PID",),
+    "lock": ("--userspace", "-p", "PID", "1"),
+    "triage": ("1",),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_lock_of_mappings_that_a_thread_holds_holds_no_command(command: str) -> None:
+    with silent("lock") as pid:
+        words = [word.replace("PID", str(pid)) for word in COMMANDS[command]]
+        result = run(command, *words)
+        assert Path(f"/proc/{pid}").exists()
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["offcpu", "wall", "triage"])
+def test_stacks_of_sleepers_that_cannot_be_read_hold_no_command(command: str) -> None:
+    with silent("stack") as pid:
+        words = [word.replace("PID", str(pid)) for word in COMMANDS[command]]
+        result = run(command, *words)
+        assert Path(f"/proc/{pid}").exists()
+    assert result.returncode == 0, result.stderr
+    assert "before their stacks were read" in " ".join(result.stderr.split())

@@ -1,10 +1,12 @@
 """A process that maps a file of a FUSE which never answers a read.
 
-Run as `python -m tests.support.host.silent_fuse stack|python|file`, by root, who mounts what
+Run as `python -m tests.support.host.silent_fuse stack|python|file|lock`, by root, who mounts what
 fusermount(1) mounts for a user, and becomes the user 65534. `stack`: the stack pointer of its
 thread, and its arguments, are there; `python`: the variable _PyRuntime, while a thread works;
 `file`: what would be code, in a file system that root may look into (allow_other). It does not say,
-either, what any other name is.
+either, what any other name is. `lock`: a thread holds the lock of all mappings while it waits for a
+page, as its first read failed (FAULT_FLAG_TRIED), another works, and a third waits to map more,
+behind which all wait who want to look.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ USER = 65534
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mmap.restype = ctypes.c_void_p
 _LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_LIBC.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 _LIBC.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _PRIVATE, _FIXED, _READ_WRITE, _RANDOM = 2, 0x10, 3, 1
 _SIZE = 1 << 20
@@ -59,11 +62,14 @@ def _is_silent(pid: int, mode: str) -> bool:
     if mode == "stack":
         with open(f"/proc/{pid}/syscall") as file:
             return file.read().startswith("34 ")
+    if mode == "lock":
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].startswith(" D ")
     with open(f"/proc/{pid}/maps") as file:
         return any(line.endswith("/f\n") for line in file)
 
 
-def _answer(fd: int) -> None:
+def _answer(fd: int, mode: str) -> None:
     """The file system, of one file, `f`: all is answered (linux/fuse.h) but reads, other names."""
 
     def attributes(inode: int, mode: int, size: int) -> bytes:
@@ -79,9 +85,14 @@ def _answer(fd: int) -> None:
             64, b"\0"
         ),  # INIT
     }
+    failing = 1 if mode == "lock" else 0
     while True:
         request = os.read(fd, 1 << 20)
         _, call, unique, inode = struct.unpack_from("=IIQQ", request)
+        if call == 15 and failing:
+            failing -= 1
+            os.write(fd, struct.pack("=IiQ", 16, -5, unique))  # EIO
+            continue
         if call in (2, 15, 36) or (call == 1 and request[40:] != b"f\0"):
             continue  # FORGET, READ, INTERRUPT, LOOKUP
         body = bodies.get(call)
@@ -115,7 +126,7 @@ def main(mode: str) -> None:
     server = os.fork()
     if not server:
         os.close(1)
-        _answer(fd)
+        _answer(fd, mode)
     os.close(fd)
     file = os.open(f"{where}/f", os.O_RDWR)
     code = mmap.mmap(-1, 4096, prot=7)
@@ -124,6 +135,15 @@ def main(mode: str) -> None:
         print(os.getpid(), server, flush=True)
         _LIBC.mmap(None, _SIZE, 5, _PRIVATE, file, 0)  # PROT_READ | PROT_EXEC
         signal.pause()
+    elif mode == "lock":
+        code.write(_SPIN)
+        slow = _LIBC.mmap(None, _SIZE, 1, _PRIVATE, file, 0)
+        _LIBC.madvise(slow, _SIZE, _RANDOM)
+        threading.Thread(target=run, daemon=True).start()
+        threading.Thread(target=_LIBC.memcmp, args=(slow, slow, 1), daemon=True).start()
+        time.sleep(0.2)
+        print(os.getpid(), server, flush=True)
+        _LIBC.mmap(None, _SIZE, _READ_WRITE, 0x22, -1, 0)  # MAP_PRIVATE | MAP_ANONYMOUS
     elif mode == "stack":
         slow = _LIBC.mmap(None, _SIZE, _READ_WRITE, _PRIVATE, file, 0)
         _LIBC.madvise(slow, _SIZE, _RANDOM)
