@@ -96,7 +96,7 @@ def code(path: str, names: Sequence[str]) -> list[str]:
     Raises:
         KernelError: the object cannot be read.
         FormatError, LinkError, NotSupportedError: as `purebpf.read_object`.
-        SchemaError: there is no such program or function.
+        SchemaError: no program or function is called so; lists similar names.
     """
     from purebpf.asm.listing import disassemble
 

@@ -18,6 +18,7 @@ from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.measure import targets, wait
 from purebpf.measure.in_flight import Sleepers, open_spans
 from purebpf.measure.privileges import needing
+from purebpf.measure.stacks.record_feed import RecordFeed
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids, follow_descendants
 from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, numbers, since
@@ -188,8 +189,7 @@ class ThreadTime(Closing):
             self._events = stack.enter_context(events)
             switches.sample(events)
         self._followed = stack.enter_context(Followed(self._command_pid))
-        if switches.walking is not None:
-            switches.walking.catch_up = self._catch_up
+        self._feed = RecordFeed(switches, self._followed)
         switches.start()
         if request.tree:
             follow_descendants(request.pids, switches.follow)
@@ -201,7 +201,7 @@ class ThreadTime(Closing):
         )
         self._drain()
         pids = first_pids(request.pids, tree=request.tree)
-        self._followed.snapshot(pids, self._collect)
+        self._followed.snapshot(pids, self._feed.collect)
         self._drain()
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
@@ -246,44 +246,23 @@ class ThreadTime(Closing):
         Returns:
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
-        duration_s, walking = self.request.duration_s, self._switches.walking
-        python = self._switches.python
-        rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
+        duration_s, python = self.request.duration_s, self._switches.python
         if python is not None and not (self.request.pids or self._command_pid):
-            python.interpreters.publish_running(pause=self._collect)
+            python.interpreters.publish_running(pause=self._feed.collect)
         return wait.until(
             None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,
             ends,
             pause=None if at_most_s is None else time.monotonic() + at_most_s,
-            sources={*self._followed.fds, self._switches.fileno(), *rings},
+            sources={self._switches.fileno(), *self._feed.fds},
             drain=self._drain,
             # a process that has just started becomes an interpreter without saying so
             every_s=python.interpreters.look_again_s if python else None,
         )
 
-    def _catch_up(self) -> None:
-        """Take in what happened to processes by now."""
-        walking = self._switches.walking
-        if walking is None:
-            self._followed.drain()
-        else:
-            self._followed.drain(self._feed, walking.followed)
-
-    def _collect(self) -> None:
-        if self._switches.walking is not None:
-            self._switches.walking.collect()
-
     def _drain(self) -> None:
-        self._catch_up()
+        self._feed.catch_up()
         self._singles += self._switches.drain()
         self._switches.finish()
-
-    def _feed(self, record: object) -> None:
-        switches = self._switches
-        if switches.walking is not None:
-            switches.walking.feed(record)
-        if switches.python is not None:
-            switches.python.interpreters.feed(record)
 
     def stop(self) -> Times:
         """End, and read what was counted. What it was traced with stays open until `close()`.

@@ -16,6 +16,7 @@ from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.provenance import origin
+from purebpf.measure.stacks.record_feed import RecordFeed
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, first_pids, follow_descendants
 from purebpf.results.build.stored_stacks import Stacks
@@ -50,19 +51,12 @@ class UserStackTarget(targets.Target, Protocol):
 Tracer = TypeVar("Tracer", bound=StackTracer)
 
 
-class StackFeed:
-    """Tells a tracer what processes do, which it needs to finish their stacks.
-
-    Args:
-        tracer: attached, and not started.
-        followed: what processes do from now on.
-    """
+class StackFeed(RecordFeed):
+    """Starts a tracer of stacks, and drains it."""
 
     def __init__(self, tracer: StackTracer, followed: Followed) -> None:
+        super().__init__(tracer, followed)
         self._tracer = tracer
-        self._followed = followed
-        if tracer.walking is not None:
-            tracer.walking.catch_up = self.catch_up
 
     def start(self, pids: Collection[int]) -> None:
         """Start the tracer, and read what processes have mapped: these, or all of them."""
@@ -71,37 +65,10 @@ class StackFeed:
         self._followed.snapshot(pids, self.collect)
         self.drain()
 
-    @property
-    def fds(self) -> set[int]:
-        """Readable when `drain()` is due."""
-        walking, python = self._tracer.walking, self._tracer.python
-        rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
-        return {*self._followed.fds, *rings}
-
     def drain(self) -> None:
         """Take in what happened, and finish the stacks that have come."""
         self.catch_up()
         self._tracer.drain()
-
-    def catch_up(self) -> None:
-        """Take in what happened to processes by now."""
-        walking = self._tracer.walking
-        if walking is None:
-            self._followed.drain()
-        else:
-            self._followed.drain(self._feed, walking.followed)
-
-    def collect(self) -> None:
-        """Empty the rings of copies, in the middle of long work."""
-        if self._tracer.walking is not None:
-            self._tracer.walking.collect()
-
-    def _feed(self, record: object) -> None:
-        tracer = self._tracer
-        if tracer.walking is not None:
-            tracer.walking.feed(record)
-        if tracer.python is not None:
-            tracer.python.interpreters.feed(record)
 
 
 class UserStackSession(Closing, ABC, Generic[Tracer]):

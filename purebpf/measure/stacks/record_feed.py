@@ -1,0 +1,65 @@
+"""What processes do, passed on to what walks their stacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from purebpf.kernel.cpython.python_tables import PythonTables
+    from purebpf.kernel.processes.process_tracker import Followed
+    from purebpf.kernel.unwind.user_stacks import UserStacks
+
+__all__ = ["RecordFeed"]
+
+
+class Walks(Protocol):
+    """What walks: with tables or not, Python's frames or not."""
+
+    @property
+    def walking(self) -> UserStacks | None:
+        """None: the kernel walks."""
+
+    @property
+    def python(self) -> PythonTables | None:
+        """None: without Python's frames."""
+
+
+class RecordFeed:
+    """Tells a tracer what processes do, which it needs to finish their stacks.
+
+    Args:
+        tracer: attached, and not started.
+        followed: what processes do from now on.
+    """
+
+    def __init__(self, tracer: Walks, followed: Followed) -> None:
+        self._walks = tracer
+        self._followed = followed
+        if tracer.walking is not None:
+            tracer.walking.catch_up = self.catch_up
+
+    @property
+    def fds(self) -> set[int]:
+        """Readable when there is something to take in."""
+        walking, python = self._walks.walking, self._walks.python
+        rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
+        return {*self._followed.fds, *rings}
+
+    def catch_up(self) -> None:
+        """Take in what happened to processes by now."""
+        walking = self._walks.walking
+        if walking is None:
+            self._followed.drain()
+        else:
+            self._followed.drain(self._feed, walking.followed)
+
+    def collect(self) -> None:
+        """Empty the rings of copies, in the middle of long work."""
+        if self._walks.walking is not None:
+            self._walks.walking.collect()
+
+    def _feed(self, record: object) -> None:
+        if self._walks.walking is not None:
+            self._walks.walking.feed(record)
+        if self._walks.python is not None:
+            self._walks.python.interpreters.feed(record)
