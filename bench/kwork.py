@@ -12,7 +12,6 @@ Needs root, perf and gcc.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 import results
-from peers import here, workload
+from peers import cpu_s, here, workload
 from results import Figure
 
 OURS, PERF = "purebpf kwork", "perf kwork record, report"
@@ -39,17 +38,12 @@ def commands(tool: str, file: Path, words: list[str]) -> list[list[str]]:
     return [words]
 
 
-def cpu_s(tool: str, file: Path, words: list[str]) -> float:
+def tool_cpu_s(tool: str, file: Path, words: list[str]) -> float:
     """Seconds of CPU of a tool and of what it runs."""
     total = 0.0
     for command in commands(tool, file, words):
         nowhere = subprocess.DEVNULL
-        with subprocess.Popen(command, stdout=nowhere, stderr=nowhere) as process:
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"status {process.returncode}: {' '.join(command)}")
-        total += used.ru_utime + used.ru_stime
+        total += cpu_s(subprocess.Popen(command, stdout=nowhere, stderr=nowhere))
     return total
 
 
@@ -62,7 +56,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         for _ in range(options.rounds):
             for tool in tools:
                 many, one = (
-                    cpu_s(tool, file, [program, str(turns)]) for turns in (options.turns, 1)
+                    tool_cpu_s(tool, file, [program, str(turns)]) for turns in (options.turns, 1)
                 )
                 costs[tool].append((many - one) / options.turns)
     base = 1e9 * median(costs["nothing"])

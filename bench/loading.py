@@ -1,12 +1,12 @@
 """Loading objects, against libbpf: the first of a process, a second, and the same ones again.
 
-    python bench/loading.py [--rounds 3]
+    python bench/loading.py [--rounds 3] [--folder DIRECTORY]
 
-The objects are those of Debian's libbpf-tools, or without that package of tests/data and of
-purebpf. One process for each side and object measures its first load, then another object's, and,
-with everything cached, later loads of the first; sides take turns. libbpf runs through ctypes in a
-Python process of its own, timed around its calls alone. CPU seconds, the kernel's share included.
-What either side refuses is left out.
+The objects are those of that directory, else of Debian's libbpf-tools, or without that package of
+tests/data and of purebpf. One process for each side and object measures its first load, then
+another object's, and, with everything cached, later loads of the first; sides take turns. libbpf
+runs through ctypes in a Python process of its own, timed around its calls alone. CPU seconds, the
+kernel's share included. What either side refuses is left out.
 """
 
 from __future__ import annotations
@@ -59,8 +59,10 @@ print(json.dumps(taken))
 """
 
 
-def objects() -> dict[str, bytes]:
+def objects(folder: Path | None) -> dict[str, bytes]:
     """The objects by name."""
+    if folder:
+        return {path.stem: path.read_bytes() for path in sorted(folder.iterdir())}
     from tests.support.oracles import libbpf_tools
 
     folders = ROOT / "tests/data", ROOT / "purebpf/objects"
@@ -97,7 +99,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
     rows: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         paths = []
-        for name, image in objects().items():
+        for name, image in objects(options.folder).items():
             paths.append(f"{folder}/{name.replace('-', '_')}.bpf.o")
             Path(paths[-1]).write_bytes(image)
         paths = loadable(paths)
@@ -121,4 +123,6 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
 
 
 if __name__ == "__main__":
-    sys.exit(results.run(measure, results.parser(__doc__, rounds=3).parse_args()))
+    parser = results.parser(__doc__, rounds=3)
+    parser.add_argument("--folder", type=Path, metavar="DIRECTORY")
+    sys.exit(results.run(measure, parser.parse_args()))

@@ -4,8 +4,10 @@
 
 What runs: a Python loop, xz, postgres, gcc again and again, perl, node, a Rust and a C++ program. A
 program that is not installed is named and left out. Prints the share of each, and why stacks were
-cut. `purebpf profile` watches the whole machine; other programs are left out of the figures. Needs
-root, gcc and g++.
+cut. `purebpf profile` watches the whole machine; other programs are left out of these figures.
+`perf record --call-graph dwarf` watches it at the same time: the CPU time of both tools is that of
+all samples, from the start to named stacks, as a user types it and with perf's --no-inline. What
+perf prints takes minutes. Needs root, gcc, g++ and perf.
 """
 
 from __future__ import annotations
@@ -24,10 +26,13 @@ from pathlib import Path
 from typing import Any
 
 import results
+from peers import cpu_s
 from results import Figure
 
 _LEAST = 99.0
 """Percent of the stacks of the whole load that should be whole."""
+_CPU = 0.1
+"""How much of perf's CPU time ours may take."""
 _SETTLE_S = 2
 
 _CPP = r"""
@@ -204,27 +209,38 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
     """The share of each program, and that of all."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        load = stack.enter_context(ExitStack())
         folder.chmod(0o755)
         _compile(folder)
         for name, command in _commands(folder).items():
             if command is None:
                 print(f"{name} is not installed, left out")
             else:
-                stack.callback(_stop, _start(command))
-        if not _postgres(folder, stack):
+                load.callback(_stop, _start(command))
+        if not _postgres(folder, load):
             print("postgres is not installed, left out")
         subprocess.run(["sleep", str(_SETTLE_S)], check=True)
         output = folder / "profile.json"
-        profiler = [sys.executable, "-m", "purebpf.profile", "-F", options.frequency, "-o", output]
-        subprocess.run(
-            list(map(str, [*profiler, options.seconds])), check=True, stdout=subprocess.DEVNULL
-        )
+        hz, seconds = str(options.frequency), str(options.seconds)
+        profile = [sys.executable, "-m", "purebpf.profile", "-F", hz, "-o", str(output), seconds]
+        data = str(folder / "perf.data")
+        record = ["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", hz, "-o", data]
+        recorder = [*record, "--call-graph", "dwarf", "--", "sleep", seconds]
+        our_s, record_s = map(cpu_s, list(map(_start, (profile, recorder))))
         ends = _count(json.loads(output.read_text()))
+        load.close()
+        script_s = [
+            cpu_s(_start(["perf", "script", "-i", data, *words]))
+            for words in ((), ("--no-inline",))
+        ]
     everything: Counter[str] = Counter()
     for name, counts in ends.items():
         everything += counts
         yield from _figures(name, counts)
     yield from _figures("all of them", everything, 100 - _LEAST)
+    for peer_s, words in zip(script_s, ("perf script", "perf script --no-inline"), strict=True):
+        peer = f"perf record --call-graph dwarf, {words}"
+        yield Figure("CPU of the whole tool", our_s, "s", peer, record_s + peer_s, _CPU)
 
 
 def _figures(name: str, counts: Counter[str], limit: float | None = None) -> Iterator[Figure]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-__all__ = ["ATTACHED_S", "Watch", "here", "watching", "workload"]
+__all__ = ["ATTACHED_S", "Watch", "cpu_s", "here", "watching", "workload"]
 
 ATTACHED_S = 2.0
 """Seconds after which a tool that does not say so is taken to have attached."""
@@ -26,6 +27,15 @@ def here(*programs: str) -> bool:
     if absent:
         print(f"left out, not installed: {', '.join(absent)}", file=sys.stderr)
     return not absent
+
+
+def cpu_s(child: subprocess.Popen[bytes]) -> float:
+    """Wait for a program: CPU seconds of it and of what it waited for, its start included."""
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"{child.args!r}: exit status {child.returncode}")
+    return used.ru_utime + used.ru_stime
 
 
 def watching(*command: str) -> Watch:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import results
+from peers import cpu_s
 from results import Figure
 
 PROGRAM = Path(__file__).parent / "workloads" / "known_shares.py"
@@ -111,15 +111,6 @@ def start(command: list[str]) -> subprocess.Popen[bytes]:
     """A tool, with a priority above that of the program."""
     silence = subprocess.DEVNULL
     return subprocess.Popen([*FIRST, "2", *command], stdout=silence, stderr=silence)
-
-
-def cpu_s(process: subprocess.Popen[bytes]) -> float:
-    """CPU seconds of a tool that ends, its start and its report included."""
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{process.args!r} failed: exit status {process.returncode}")
-    return usage.ru_utime + usage.ru_stime
 
 
 def shares(path: str) -> dict[str, float]:

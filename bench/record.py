@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import results
-from peers import workload
+from peers import cpu_s, workload
 from results import Figure
 
 PER_ROUND = 10_000
@@ -67,9 +67,7 @@ def recorded(tool: str, program: str, folder: str, samples: int, *, chains: bool
     process.stdin.close()
     process.wait()
     process.stdout.close()
-    _, status, usage = os.wait4(recorder.pid, 0)
-    recorder.returncode = os.waitstatus_to_exitcode(status)
-    return Run(usage.ru_utime + usage.ru_stime, *counted(path))
+    return Run(cpu_s(recorder), *counted(path))
 
 
 def settle(pid: int) -> None:

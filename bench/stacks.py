@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import compileall
 import math
-import os
 import re
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import results
+from peers import cpu_s
 from results import Figure
 
 _ROOT_FOLDER = Path(__file__).parents[1]
@@ -80,15 +80,6 @@ def _source() -> str:
     return "\n".join([*lines, "int main(void) { for (;;) { f(); sink++; } }"])
 
 
-def _cpu_of(child: subprocess.Popen[bytes]) -> float:
-    """Wait for a child, and what it and its children took."""
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise RuntimeError(f"{child.args}: exit status {child.returncode}")
-    return usage.ru_utime + usage.ru_stime
-
-
 def _start(command: Sequence[object], output: Path) -> subprocess.Popen[bytes]:
     with output.open("wb") as file:
         return subprocess.Popen(
@@ -132,9 +123,9 @@ def _both(pid: int, folder: Path, seconds: int, frequency: int) -> tuple[_Cost, 
         _start([*ours, "--format", "folded", seconds], folder / "folded"),
         _start([*perf, "-p", pid, "-o", data, "--", "sleep", seconds], folder / "none"),
     ]
-    our_s, record_s = map(_cpu_of, children)
+    our_s, record_s = map(cpu_s, children)
     words = ["perf", "script", "-i", data, "--no-inline", "-F", "comm,pid,ip,sym"]
-    script_s = _cpu_of(_start(words, folder / "script"))
+    script_s = cpu_s(_start(words, folder / "script"))
     folded = _of_folded((folder / "folded").read_text())
     scripted = _of_script((folder / "script").read_text())
     return (

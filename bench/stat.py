@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 import results
-from peers import here, workload
+from peers import cpu_s, here, workload
 from results import Figure
 
 OURS, PERF = "purebpf stat", "perf stat"
@@ -35,22 +35,17 @@ def command(tool: str, file: Path, *words: str) -> list[str]:
     return ["perf", "stat", "-x,", "-o", str(file), *words]
 
 
-def cpu_s(words: list[str]) -> float:
+def command_cpu_s(words: list[str]) -> float:
     """Seconds of CPU of a program and of the children that it waited for."""
     nowhere = subprocess.DEVNULL
-    with subprocess.Popen(words, stdout=nowhere, stderr=nowhere) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"status {process.returncode}: {' '.join(words)}")
-    return used.ru_utime + used.ru_stime
+    return cpu_s(subprocess.Popen(words, stdout=nowhere, stderr=nowhere))
 
 
 def reading_s(tool: str, file: Path, seconds: int) -> float:
     """CPU of an interval: what a long run costs more than one of a second."""
     options = ("-a", "-A", "-I", str(INTERVAL_MS), "-e", EVENTS.replace("task", "cpu"))
     long, short = (
-        cpu_s(command(tool, file, *options, "--", "sleep", str(duration)))
+        command_cpu_s(command(tool, file, *options, "--", "sleep", str(duration)))
         for duration in (seconds, 1)
     )
     return (long - short) * INTERVAL_MS / (1000 * (seconds - 1))
@@ -73,7 +68,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         for _ in range(options.rounds):
             trips["nothing"].append(trip_ns(program))
             for tool in tools:
-                starts[tool].append(cpu_s(command(tool, file, "-e", EVENTS, "--", "true")))
+                starts[tool].append(command_cpu_s(command(tool, file, "-e", EVENTS, "--", "true")))
                 readings[tool].append(reading_s(tool, file, options.seconds))
                 trips[tool].append(trip_ns(command(tool, file, "-e", EVENTS, "--", *program)))
     base = median(trips["nothing"])
