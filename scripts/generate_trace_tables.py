@@ -153,6 +153,12 @@ TABLES: dict[str, Source] = {
         "mempolicy",
         r"MPOL_(DEFAULT|PREFERRED|BIND|INTERLEAVE|LOCAL|PREFERRED_MANY)",
     ),
+    "mempolicy_flags": _linux(
+        "mempolicy",
+        r"MPOL_F_(STATIC_NODES|RELATIVE_NODES|NUMA_BALANCING)",
+    ),
+    "mempolicy_get": _linux("mempolicy", r"MPOL_F_(NODE|ADDR|MEMS_ALLOWED)"),
+    "mempolicy_move": _linux("mempolicy", r"MPOL_MF_(STRICT|MOVE|MOVE_ALL|LAZY)"),
     "mlock2": Source(MMAN, r"MLOCK_ONFAULT"),
     "mlockall": Source(MMAN, r"MCL_\w+"),
     "mount": _linux("mount", r"MS_(?!RMT|MGC)\w+"),
@@ -167,6 +173,7 @@ TABLES: dict[str, Source] = {
         r"|CONNECTOR|NETFILTER|GENERIC|CRYPTO|KOBJECT_UEVENT)",
     ),
     "open_tree": Source((FLAGS, "linux/mount.h"), r"OPEN_TREE_\w+"),
+    "perf_attr_size": _linux("perf_event", r"PERF_ATTR_SIZE_VER\d+"),
     "perf_open": Source((FLAGS, "linux/perf_event.h"), r"PERF_FLAG_\w+"),
     "personality": _linux("personality", r"(PER_(LINUX|LINUX32))"),
     "personality_flags": _linux(
@@ -174,6 +181,7 @@ TABLES: dict[str, Source] = {
         r"(UNAME26|FDPIC_FUNCPTRS|MMAP_PAGE_ZERO|READ_IMPLIES_EXEC|SHORT_INODE|WHOLE_SECONDS"
         r"|STICKY_TIMEOUTS|ADDR_(NO_RANDOMIZE|COMPAT_LAYOUT|LIMIT_32BIT|LIMIT_3GB))",
     ),
+    "pkey": Source(MMAN, r"PKEY_DISABLE_(ACCESS|WRITE)"),
     "poll": _generic("poll", r"POLL(?!_)[A-Z]+"),
     "prctl": _linux(
         "prctl",

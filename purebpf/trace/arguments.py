@@ -24,6 +24,7 @@ from purebpf.trace.view import View
 __all__ = ["show_arguments"]
 
 _AT_FDCWD = -100
+_POLICY_FLAGS = 0xE000  # MPOL_MODE_FLAGS
 _MREMAP_TO = 0x6  # MREMAP_FIXED, MREMAP_DONTUNMAP
 
 _RESTART = 516  # ERESTART_RESTARTBLOCK of include/linux/errno.h
@@ -126,6 +127,24 @@ def _enum(view: View, index: int, kind: Kind) -> str:
     if table == "sched" and value == 0:
         return "SCHED_OTHER"
     return enum_name(table, value)
+
+
+def _policy(view: View, index: int, _: Kind) -> str:
+    """A mode of NUMA, and its flags: `MPOL_BIND|MPOL_F_STATIC_NODES`."""
+    return _policy_name(view.uint32(index))
+
+
+def _policy_at(view: View, index: int, _: Kind) -> str:
+    data = view.piece(index, end=True)
+    if data is None or view.failed:
+        return pointer(view.arguments[index])
+    return f"[{_policy_name(int.from_bytes(data[:4], 'little'))}]"
+
+
+def _policy_name(value: int) -> str:
+    flags = value & _POLICY_FLAGS
+    mode = enum_name("mempolicy", value & ~_POLICY_FLAGS)
+    return f"{mode}|{flag_names('mempolicy_flags', flags)}" if flags else mode
 
 
 def _prot(view: View, index: int, _: Kind) -> str:
@@ -291,7 +310,10 @@ _SHOW: dict[str, Show] = {
     "uint1": _long_at,
     "remaining": _remaining, "selectmask": arrays.select_mask,
     "ulong": _size, "value": _option_value,
-    "argv": arrays.strings, "bpfattr": bpf_attributes.attributes, "cpuset": arrays.processors,
+    "argv": arrays.strings, "errors": arrays.errors, "ints": arrays.integers,
+    "nodes": arrays.nodes, "pages": arrays.pages, "policy": _policy, "policy1": _policy_at,
+    "sigframe": records.signal_frame,
+    "bpfattr": bpf_attributes.attributes, "cpuset": arrays.processors,
     "dirents": arrays.entries,
     "envp": arrays.environment, "events": arrays.events, "fds": arrays.descriptors,
     "fdset": arrays.descriptor_set, "ids": arrays.identities, "iov": arrays.vector,

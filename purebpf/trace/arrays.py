@@ -6,7 +6,9 @@ Each function takes the call, the number of the argument, and what it is.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
+from purebpf.errors import errno_name
 from purebpf.trace import structs
 from purebpf.trace.constants import flag_names
 from purebpf.trace.kinds import SIGMASK_PART, Kind
@@ -20,8 +22,12 @@ __all__ = [
     "descriptors_of",
     "entries",
     "environment",
+    "errors",
     "events",
     "identities",
+    "integers",
+    "nodes",
+    "pages",
     "polled",
     "processors",
     "select_mask",
@@ -195,6 +201,43 @@ def entries(view: View, index: int, _: Kind) -> str:
     more = " or more" if (view.result or 0) > len(data) else ""
     word = "entry" if count == 1 and not more else "entries"
     return f"{pointer(view.arguments[index])} /* {count}{more} {word} */"
+
+
+def nodes(view: View, index: int, kind: Kind) -> str:
+    """A set of NUMA nodes, as words: `[0x00000000000001]`."""
+    data = view.piece(index, end=">" in kind.where)
+    if data is None or not view.arguments[index] or (">" in kind.where and view.failed):
+        return pointer(view.arguments[index])
+    words = [f"{word:#016x}" if word else f"{0:016x}" for (word,) in struct.iter_unpack("<Q", data)]
+    bits = (view.length(kind.extent) or 0) - 1
+    return f"[{', '.join(words + (['...'] if bits > 64 * len(words) else []))}]"
+
+
+def pages(view: View, index: int, kind: Kind) -> str:
+    """Addresses: `[0x10000000, NULL]`."""
+    return _list(view, index, kind, "<Q", pointer)
+
+
+def integers(view: View, index: int, kind: Kind) -> str:
+    """`[0, 1]`."""
+    return _list(view, index, kind, "<i", str)
+
+
+def errors(view: View, index: int, kind: Kind) -> str:
+    """Numbers, or errors where they are negative: `[0, -ENOENT]`."""
+    return _list(
+        view, index, kind, "<i", lambda value: f"-{errno_name(-value)}" if value < 0 else str(value)
+    )
+
+
+def _list(view: View, index: int, kind: Kind, code: str, show: Callable[[int], str]) -> str:
+    data = view.piece(index, end=">" in kind.where)
+    if data is None or not view.arguments[index] or (">" in kind.where and view.failed):
+        return pointer(view.arguments[index])
+    size = struct.calcsize(code)
+    shown = [show(value) for (value,) in struct.iter_unpack(code, data[: len(data) // size * size])]
+    more = ["..."] if (view.length(kind.extent) or 0) > len(shown) else []
+    return f"[{', '.join(shown + more)}]"
 
 
 def processors(view: View, index: int, kind: Kind) -> str:

@@ -80,7 +80,7 @@ fstatfs fd S:statfs>
 fsync fd
 ftruncate fd long
 futimesat dirfd path timevals<
-get_mempolicy ptr ptr ulong ptr ulong
+get_mempolicy policy1> nodes>2 ulong ptr F:mempolicy_get
 get_robust_list int ptr ptr
 getcpu uint1> uint1> ptr
 getcwd cwd> ulong
@@ -131,8 +131,10 @@ lseek fd long E:whence
 lsetxattr path path buf<3 size F:xattr
 lstat path S:stat>
 madvise ptr size E:madvise
+mbind ptr size policy nodes<4 ulong F:mempolicy_move
 membarrier E:membarrier uint -
 memfd_create path F:memfd
+migrate_pages int ulong nodes<1 nodes<1
 mincore ptr size ptr
 mkdir path mode
 mkdirat dirfd path mode
@@ -143,6 +145,7 @@ mlock2 ptr size F:mlock2
 mlockall F:mlockall
 mount path path path F:mount path
 move_mount dirfd path dirfd path F:move_mount
+move_pages int ulong pages<1 ints<1 errors>1 F:mempolicy_move
 mprotect ptr size prot
 mremap ptr size size F:mremap moved
 msync ptr size F:msync
@@ -164,6 +167,9 @@ pidfd_send_signal fd signal ptr uint
 pipe fds>
 pipe2 fds> F:open
 pivot_root path path
+pkey_alloc hex F:pkey
+pkey_free int
+pkey_mprotect ptr size prot int
 poll pollfd<>1 uint int
 ppoll pollfd<>1 uint S:timespec< sigset<4 size
 prctl E:prctl prctl prctl prctl prctl
@@ -195,6 +201,7 @@ rt_sigaction signal S:sigaction< S:sigaction> size
 rt_sigpending sigset>1 size
 rt_sigprocmask E:sigmask sigset<3 sigset>3 size
 rt_sigqueueinfo int signal ptr
+rt_sigreturn sigframe
 rt_sigsuspend sigset<1 size
 rt_sigtimedwait sigset<3 ptr S:timespec< size
 sched_get_priority_max E:sched
@@ -213,6 +220,8 @@ sendfile fd fd offset<> size
 sendmmsg fd sent<>2 uint F:msg
 sendmsg fd message< F:msg
 sendto fd buf<2 size F:msg sa<5 int
+set_mempolicy policy nodes<2 ulong
+set_mempolicy_home_node ptr size ulong hex
 set_robust_list ptr size
 set_tid_address ptr
 setdomainname buf<1 uint

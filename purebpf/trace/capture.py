@@ -21,8 +21,10 @@ __all__ = [
     "Capture",
     "Copy",
     "Environment",
+    "Framed",
     "Message",
     "Messages",
+    "Nodes",
     "Pointed",
     "Strings",
     "Text",
@@ -67,6 +69,10 @@ class Pointed(NamedTuple):
     """A string or bytes of which the address is `at` bytes behind what the argument points to.
 
     If it is: of some calls that is a number sometimes.
+
+    Attributes:
+        length_at: where the 32 bits are that say how many bytes there are; None: `room`.
+        only: a number that argument 1 must be; None: any.
     """
 
     argument: int
@@ -74,6 +80,25 @@ class Pointed(NamedTuple):
     room: int
     part: int
     text: bool = True
+    length_at: int | None = None
+    only: int | None = None
+
+
+class Framed(NamedTuple):
+    """`size` bytes of the stack, `at` bytes above its pointer: what a signal left there."""
+
+    argument: int
+    at: int
+    size: int
+    part: int = 0
+
+
+class Nodes(NamedTuple):
+    """A set of NUMA nodes, of which argument `length` says the bits, and one more."""
+
+    argument: int
+    length: int
+    room: int
 
 
 class Bytes(NamedTuple):
@@ -129,7 +154,19 @@ class Messages(NamedTuple):
     room: int
 
 
-Copy = Text | Block | Pointed | Bytes | Strings | Environment | Vector | Message | Messages
+Copy = (
+    Text
+    | Block
+    | Pointed
+    | Framed
+    | Bytes
+    | Nodes
+    | Strings
+    | Environment
+    | Vector
+    | Message
+    | Messages
+)
 
 
 class Capture(NamedTuple):

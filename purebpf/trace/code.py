@@ -25,8 +25,10 @@ from purebpf.trace.capture import (
     Bytes,
     Copy,
     Environment,
+    Framed,
     Message,
     Messages,
+    Nodes,
     Pointed,
     Strings,
     Text,
@@ -60,12 +62,22 @@ class Layout(NamedTuple):
     used: int
     pieces: int
     task_storage: bool
+    stack_pointer: int | None = None
 
     @classmethod
-    def of(cls, offsets: Mapping[str, int], *, task_storage: bool) -> Layout:
-        """From the offsets of the members of `struct call`, and its size as `pieces`."""
+    def of(
+        cls, offsets: Mapping[str, int], *, task_storage: bool, stack_pointer: int | None
+    ) -> Layout:
+        """From the offsets of the members of `struct call`, and its size as `pieces`.
+
+        Args:
+            offsets: of the members.
+            task_storage: the kernel has task storage.
+            stack_pointer: where struct pt_regs has it; None: frames of signals are not read.
+        """
         names = ("arguments", "result", "missed", "used", "pieces")
-        return cls(**{name: offsets[name] for name in names}, task_storage=task_storage)
+        members = {name: offsets[name] for name in names}
+        return cls(**members, task_storage=task_storage, stack_pointer=stack_pointer)
 
 
 class _Source(NamedTuple):
@@ -153,15 +165,18 @@ class _Writer:
         behind, missing = code.label(), code.label()
         self._missing = missing
         code.comment(str(copy))
+        if isinstance(copy, Framed):
+            self._missing = behind  # at the end of the call it is another frame
+            self._framed(copy)
+            code.place(behind)
+            return
         argument = _Source(R6, self._layout.arguments + 8 * copy.argument)
         code.load(R1, *argument)
         code.jump("==", R1, 0, behind)
         identity = piece_id(copy.argument, end=self._phase)
         if isinstance(copy, Pointed):
             self._missing = behind  # it need not be an address: that is not tried again
-            self._fetch(argument, copy.at, _NUMBER, 8)
-            write = self._text if copy.text else self._block
-            write(_Source(R10, _NUMBER), copy.room, identity + copy.part)
+            self._pointed(copy, argument, identity + copy.part)
             code.place(behind)
             return
         self._kind(copy, argument, identity)
@@ -173,6 +188,42 @@ class _Writer:
             code.store(R6, self._layout.missed, R1, 2)
         code.place(behind)
 
+    def _pointed(self, copy: Pointed, argument: _Source, identity: int) -> None:
+        code = self._code
+        assert self._missing is not None
+        if copy.only is not None:
+            code.load(R1, R6, self._layout.arguments + 8, 4)
+            code.jump("!=", R1, copy.only, self._missing)
+        self._fetch(argument, copy.at, _NUMBER, 8)
+        source = _Source(R10, _NUMBER)
+        if copy.length_at is not None:
+            self._fetch(argument, copy.length_at, _ENTRY, 4)
+            self._bytes(source, _Source(R10, _ENTRY, 4), copy.room, identity)
+        elif copy.text:
+            self._text(source, copy.room, identity)
+        else:
+            self._block(source, copy.room, identity)
+
+    def _framed(self, copy: Framed) -> None:
+        """The first argument of the tracepoint is the task's struct pt_regs."""
+        code, register = self._code, self._layout.stack_pointer
+        if register is None:
+            return
+        code.load(R1, R9, 0, 8)
+        code.load(R1, R1, register, 8)
+        code.store(R10, _NUMBER, R1, 8)
+        identity = piece_id(copy.argument, copy.part, end=self._phase)
+        self._block(_Source(R10, _NUMBER), copy.size, identity, copy.at)
+
+    def _nodes(self, copy: Nodes, argument: _Source, identity: int) -> None:
+        """The kernel reads one bit fewer than it is told: get_nodes() of mm/mempolicy.c."""
+        code = self._code
+        code.load(R1, *self._length(copy.length))
+        code.alu("+=", R1, 62)
+        code.alu(">>=", R1, 6)
+        code.store(R10, _NUMBER, R1, 8)
+        self._bytes(argument, _Source(R10, _NUMBER), copy.room, identity, 8)
+
     def _kind(self, copy: Copy, argument: _Source, identity: int) -> None:
         if isinstance(copy, Text):
             self._text(argument, copy.room, identity)
@@ -180,6 +231,8 @@ class _Writer:
             self._block(argument, copy.size, identity + copy.part)
         elif isinstance(copy, Bytes):
             self._bytes(argument, self._length(copy.length), copy.room, identity, copy.unit)
+        elif isinstance(copy, Nodes):
+            self._nodes(copy, argument, identity)
         elif isinstance(copy, Strings):
             self._strings(argument, copy, identity)
         elif isinstance(copy, Environment):

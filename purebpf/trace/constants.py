@@ -11,7 +11,8 @@ __all__ = ["enum_name", "flag_names", "name_of", "numbers", "signal_name"]
 _ENUMS = {
     **dict.fromkeys(("bpf_attach_type", "bpf_cmd", "bpf_map_type", "bpf_prog_type"), bpf),
     **dict.fromkeys(
-        ("perf_event_read_format", "perf_event_sample_format", "perf_hw_id", "perf_sw_ids",
+        ("perf_event_read_format", "perf_event_sample_format", "perf_hw_cache_id",
+         "perf_hw_cache_op_id", "perf_hw_cache_op_result_id", "perf_hw_id", "perf_sw_ids",
          "perf_type_id"),
         perf,
     ),

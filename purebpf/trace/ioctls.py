@@ -6,7 +6,7 @@ import struct
 
 from purebpf.trace import sockets
 from purebpf.trace.constants import enum_name, flag_names, name_of, numbers
-from purebpf.trace.kinds import IOCTL_PART
+from purebpf.trace.kinds import INTERFACES_PART, IOCTL_PART
 from purebpf.trace.quoting import quote
 from purebpf.trace.special import pointer
 from purebpf.trace.view import View
@@ -80,6 +80,8 @@ def _pointed(view: View, name: str) -> str | None:
         is_read = name.startswith(("TCGET", "TIOCG"))
         return _termios(after if is_read else before)
     if name.startswith("SIOC"):
+        if name == "SIOCGIFCONF" and before:
+            return _interfaces(before, after, view.piece(2, INTERFACES_PART, end=True))
         return _interface(name, before, after)
     return _of_file(name, before, after)
 
@@ -128,14 +130,9 @@ _OTHERS = {"SIOCGIFFLAGS", "SIOCSIFFLAGS", "SIOCGIFHWADDR", "SIOCSIFHWADDR", "SI
 
 
 def _interface(name: str, before: bytes | None, after: bytes | None) -> str | None:
-    """Struct ifreq, struct ifconf: netdevice(7)."""
+    """Struct ifreq: netdevice(7)."""
     if not before:
         return None
-    if name == "SIOCGIFCONF":
-        size, array = struct.unpack_from("<i4xQ", before)
-        last = int.from_bytes((after or before)[:4], "little")
-        more = f" => {last}" if last != size and array else ""
-        return f"{{ifc_len={last if not array else size}{more}, ifc_buf={pointer(array)}}}"
     if name == "SIOCGIFNAME":
         index = int.from_bytes(before[_NAME : _NAME + 4], "little", signed=True)
         text = f", ifr_name={_text(after)}" if after else ""
@@ -147,6 +144,30 @@ def _interface(name: str, before: bytes | None, after: bytes | None) -> str | No
     data = before if name.startswith("SIOCS") else after
     value = f", {_interface_value(name, data[_NAME:])}" if data else ""
     return f"{{ifr_name={_text(before)}{value}}}"
+
+
+_REQUEST = 40  # struct ifreq
+
+
+def _interfaces(before: bytes, after: bytes | None, array: bytes | None) -> str:
+    """Struct ifconf, with the addresses of interfaces that it gave."""
+    size, address = struct.unpack_from("<i4xQ", before)
+    last = int.from_bytes((after or before)[:4], "little", signed=True)
+    shown = str(last if not address else size)
+    if last != size and address:
+        shown += f" => {last}"
+    if last >= _REQUEST:
+        shown += f" /* {last // _REQUEST} * sizeof(struct ifreq) */"
+    requests = pointer(address)
+    if after and address and array is not None:
+        known = min(last, len(array)) // _REQUEST
+        texts = [
+            f"{{ifr_name={_text(one)}, ifr_addr={sockets.address(one[_NAME:][:16], 16)}}}"
+            for one in (array[at * _REQUEST : (at + 1) * _REQUEST] for at in range(known))
+        ]
+        more = ["..."] if last // _REQUEST > known else []
+        requests = f"[{', '.join(texts + more)}]"
+    return f"{{ifc_len={shown}, ifc_buf={requests}}}"
 
 
 def _text(data: bytes) -> str:

@@ -15,6 +15,7 @@ from purebpf.trace.structs import SIZES
 
 __all__ = [
     "HIDDEN",
+    "INTERFACES_PART",
     "IOCTL_PART",
     "LICENSE_AT",
     "PATHNAME_PART",
@@ -36,6 +37,9 @@ PATH_ROOM = 2048
 IOCTL_PART = 1
 """The piece of more than the first 8 bytes, which may be all that there are."""
 _IOCTL_ROOM = 44  # struct termios2
+INTERFACES_PART = 2
+"""Of SIOCGIFCONF, its array of struct ifreq."""
+_SIOCGIFCONF, _INTERFACES_ROOM = 0x8912, 8 * 40
 PATHNAME_PART, LICENSE_AT = 1, 2
 """Of union bpf_attr: the strings that the words at 0 and at 16 point to, where they do."""
 _ATTRIBUTE_ROOM = 168
@@ -212,6 +216,12 @@ def _is_alike(copy: Copy) -> bool:
     return is_bytes or isinstance(copy, capture.Text)
 
 
+_SIGNAL_MASK = 296
+"""Where x86-64 has the mask in struct rt_sigframe, behind the address that it began with.
+
+Source: arch/x86/include/asm/sigframe.h, include/uapi/asm-generic/ucontext.h.
+"""
+
 _SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
     ("clone", 2): ((capture.Block(2, 4), True),),
     ("fcntl", 2): ((capture.Block(2, 32), False), (capture.Block(2, 32), True)),
@@ -227,6 +237,12 @@ _SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
         (capture.Block(2, _IOCTL_ROOM, IOCTL_PART), False),
         (capture.Block(2, 8), True),
         (capture.Block(2, _IOCTL_ROOM, IOCTL_PART), True),
+        (
+            capture.Pointed(
+                *(2, 8, _INTERFACES_ROOM, INTERFACES_PART, False), length_at=0, only=_SIOCGIFCONF
+            ),
+            True,
+        ),
     ),
     ("perf_event_open", 0): (
         (capture.Block(0, _PERF_ATTR_ROOMS[0]), False),
@@ -236,13 +252,14 @@ _SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
         (capture.Block(5, 16), False),
         (capture.Pointed(5, 0, 8, SIGMASK_PART, text=False), False),
     ),
+    ("rt_sigreturn", 0): ((capture.Framed(0, _SIGNAL_MASK, 8), False),),
     ("prctl", 1): ((capture.Text(1, 16), False), (capture.Text(1, 16), True)),
 }
 """Copies for arguments that are something else from operation to operation: and at the end?"""
 
 _BLOCKS = {"capdata": 24, "capheader": 8, "length": 4, "offset": 8, "fds": 8, "uint1": 4,
            "int1": 4, "long1": 8, "status": 4, "fdset": 128, "sched_param": 4, "siginfo": 48,
-           "timespecs": 32, "timevals": 32}  # fmt: skip
+           "timespecs": 32, "timevals": 32, "policy1": 4}  # fmt: skip
 """Kinds of a constant size, in bytes."""
 
 
@@ -267,6 +284,8 @@ def _copies(name: str, index: int, kind: Kind, size: int) -> list[tuple[Copy, bo
         return [(array, not received), (messages, received)]
     if kind.name == "dirents":
         return [(capture.Bytes(index, capture.RESULT, 4096), True)]
+    if kind.name == "nodes":
+        return [(capture.Nodes(index, kind.extent, 8 * _ELEMENTS), kind.where == ">")]
     copy = _sized(index, kind, size)
     if copy is None:
         return []
@@ -282,6 +301,7 @@ def _sized(index: int, kind: Kind, size: int) -> Copy | None:
     rooms = {
         "buf": (size, 1), "random": (size, 1), "cwd": (PATH_ROOM, 1), "sigset": (8, 1),
         "sa": (_ADDRESS_ROOM, 1), "value": (_OPTION_ROOM, 1), "ids": (4 * _ELEMENTS, 4),
+        "ints": (4 * _ELEMENTS, 4), "errors": (4 * _ELEMENTS, 4), "pages": (8 * _ELEMENTS, 8),
         "pollfd": (8 * _ELEMENTS, 8), "events": (12 * _ELEMENTS, 12), "how": (24, 1),
         "cloneargs": (88, 1), "cpuset": (128, 1),
     }  # fmt: skip

@@ -24,6 +24,9 @@ __all__ = ["SLOTS", "load_programs", "map_spec", "member_offsets", "numbers_of"]
 SLOTS = 512
 """Numbers of each ABI that have slots in the kernel half."""
 
+_STACK_POINTERS = {"x86_64": 152}
+"""In struct pt_regs, by machines of which the frames of signals are known, too."""
+
 _MAPS = ("tasks", "tasks_by_address", "then")
 
 
@@ -127,4 +130,6 @@ def member_offsets(tracer: Object, *structs: str) -> dict[str, int]:
 
 def _layout(tracer: Object) -> Layout:
     storage = "task_storage" in tracer.globals and bool(tracer.globals["task_storage"])
-    return Layout.of(member_offsets(tracer, "call", "task_state"), task_storage=storage)
+    offsets = member_offsets(tracer, "call", "task_state")
+    register = _STACK_POINTERS.get(os.uname().machine)
+    return Layout.of(offsets, task_storage=storage, stack_pointer=register)

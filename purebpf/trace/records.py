@@ -20,6 +20,7 @@ __all__ = [
     "how",
     "priority",
     "siginfo",
+    "signal_frame",
     "status",
     "wait_status",
 ]
@@ -63,6 +64,12 @@ def siginfo(view: View, index: int, _: Kind) -> str:
     if data is None or view.failed or not int.from_bytes(data[:4], "little"):
         return pointer(view.arguments[index])
     return structs.siginfo(data)
+
+
+def signal_frame(view: View, index: int, _: Kind) -> str | None:
+    """What rt_sigreturn(2) restores of the frame of a signal: `{mask=[USR2]}`."""
+    mask = view.piece(index)
+    return f"{{mask={structs.signal_set(mask)}}}" if mask else None
 
 
 def status(view: View, index: int, _: Kind) -> str:

@@ -12,6 +12,8 @@
 #include <linux/futex.h>
 #include <linux/openat2.h>
 #include <linux/random.h>
+#include <linux/mempolicy.h>
+#include <linux/perf_event.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -210,6 +212,50 @@ static void memory(void)
 	C(brk, NULL);
 	C(membarrier, 0, 0);
 	C(mmap, NULL, 0, PROT_READ, MAP_SHARED, -1, 0);
+}
+
+/* Policies of NUMA, and protection keys. */
+static void policies(void)
+{
+	unsigned long nodes[16] = {1}, got[16];
+	char *page = (char *)C(mmap, NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *pages[2] = {page, NULL};
+	int mode, in[2] = {0, 0}, status[2];
+
+	C(get_mempolicy, &mode, got, 1024, NULL, 0);
+	C(get_mempolicy, &mode, NULL, 0, NULL, MPOL_F_ADDR | MPOL_F_NODE);
+	C(set_mempolicy, MPOL_BIND, nodes, 64);
+	C(get_mempolicy, &mode, got, 1024, NULL, 0);
+	C(set_mempolicy, MPOL_INTERLEAVE | MPOL_F_STATIC_NODES, nodes, 64);
+	C(set_mempolicy, 99, nodes, 200);
+	C(set_mempolicy, MPOL_DEFAULT, NULL, 0);
+	C(mbind, page, 4096, MPOL_PREFERRED, nodes, 2, MPOL_MF_STRICT | MPOL_MF_MOVE);
+	C(mbind, page, 4096, MPOL_DEFAULT, NULL, 0, 0);
+	C(migrate_pages, 0, 64, nodes, nodes);
+	*page = 1;
+	C(move_pages, 0, 2, pages, NULL, status, 0);
+	C(move_pages, 0, 2, pages, in, status, MPOL_MF_MOVE);
+	C(pkey_alloc, 1, PKEY_DISABLE_WRITE);
+	C(pkey_mprotect, page, 4096, PROT_READ, 99);
+	C(pkey_free, 99);
+}
+
+/* Events of perf: without access to them the attributes are the same. */
+static void counters(void)
+{
+	struct perf_event_attr event = {PERF_TYPE_SOFTWARE, PERF_ATTR_SIZE_VER5, PERF_COUNT_SW_DUMMY};
+
+	event.sample_freq = 99;
+	event.freq = 1;
+	event.precise_ip = 2;
+	event.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME;
+	event.disabled = event.inherit = event.sample_id_all = 1;
+	C(perf_event_open, &event, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	event = (struct perf_event_attr){PERF_TYPE_HW_CACHE, PERF_ATTR_SIZE_VER0, 0x10002};
+	event.read_format = PERF_FORMAT_ID;
+	C(perf_event_open, &event, -1, -1, -1, 0);
+	event = (struct perf_event_attr){PERF_TYPE_TRACEPOINT, PERF_ATTR_SIZE_VER7, 99999};
+	C(perf_event_open, &event, 0, -1, -1, 0);
 }
 
 static void tasks(void)
@@ -413,6 +459,9 @@ static void signals(void)
 	C(sigaltstack, NULL, buffer);
 	C(signalfd4, -1, &set, 8, SFD_CLOEXEC);
 	C(rt_sigaction, 99, NULL, NULL, 8);
+	C(rt_sigprocmask, SIG_BLOCK, &set, NULL, 8);
+	C(rt_sigprocmask, SIG_SETMASK, &(sigset_t){{1 << (SIGUSR2 - 1)}}, NULL, 8);
+	C(tkill, getpid(), SIGUSR1); /* its handler returns by rt_sigreturn */
 }
 
 static void times_(void)
@@ -548,6 +597,8 @@ int main(void)
 {
 	files();
 	memory();
+	policies();
+	counters();
 	tasks();
 	signals();
 	controls();

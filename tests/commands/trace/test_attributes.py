@@ -74,10 +74,10 @@ OPENS = r"""
 import ctypes, struct
 call = ctypes.CDLL(None, use_errno=True).syscall
 def opened(kind, size, config, *rest):
-    words = struct.pack("IIQQQQQ", kind, size, config, *rest)
+    words = struct.pack(f"IIQ{len(rest)}Q", kind, size, config, *rest)
     call(298, words.ljust(size, b"\0"), 0, -1, -1, 8)
 opened(1, 64, 3, 0, 0, 3, 1 | 1 << 12)
-opened(0, 136, 1, 99, 1 | 1 << 5, 0, 1 << 10 | 2 << 15)
+opened(0, 136, 1, 99, 1 | 1 << 5, 0, 1 << 10 | 2 << 15, 0, 7)
 opened(4, 112, 0x1C2, 0, 0, 0, 0)
 """
 
@@ -90,20 +90,36 @@ def test_the_members_of_an_event_are_shown() -> None:
     assert shown == [
         [
             "type=PERF_TYPE_SOFTWARE",
-            "size=64",
+            "size=PERF_ATTR_SIZE_VER0",
             "config=PERF_COUNT_SW_CONTEXT_SWITCHES",
+            "sample_period=0",
+            "sample_type=0",
             "read_format=PERF_FORMAT_TOTAL_TIME_ENABLED|PERF_FORMAT_TOTAL_TIME_RUNNING",
             "disabled=1",
             "enable_on_exec=1",
+            "precise_ip=0 /* arbitrary skid */",
+            "...",
         ],
         [
             "type=PERF_TYPE_HARDWARE",
-            "size=136",
+            "size=0x88",
             "config=PERF_COUNT_HW_INSTRUCTIONS",
             "sample_freq=99",
             "sample_type=PERF_SAMPLE_IP|PERF_SAMPLE_CALLCHAIN",
+            "read_format=0",
             "freq=1",
-            "precise_ip=2",
+            "precise_ip=2 /* requested to have 0 skid */",
+            "config1=0x7",
+            "...",
         ],
-        ["type=PERF_TYPE_RAW", "size=112", "config=0x1c2"],
+        [
+            "type=PERF_TYPE_RAW",
+            "size=PERF_ATTR_SIZE_VER5",
+            "config=0x1c2",
+            "sample_period=0",
+            "sample_type=0",
+            "read_format=0",
+            "precise_ip=0 /* arbitrary skid */",
+            "...",
+        ],
     ]
