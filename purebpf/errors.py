@@ -112,7 +112,7 @@ class CompileError(PurebpfError):
 
     Attributes:
         source: the file, or `"program.bpf.c"` for a text.
-        log: all that the compiler said, with the lines of C.
+        log: what the compiler said, with the lines of C; each message once for a line.
     """
 
     def __init__(self, source: str, log: str) -> None:

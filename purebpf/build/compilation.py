@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
-from purebpf.build.compiler import Compiler, find_compiler, run_compiler
+from purebpf._version import __version__
+from purebpf.build.compiler import Compiler, compiler_programs, find_compiler, run_compiler
 from purebpf.build.headers import (
     check_places,
     include,
+    kernel_types,
     make_vmlinux,
     needs_vmlinux,
     source_texts,
 )
-from purebpf.elf.strip import strip_debug
-from purebpf.kernel.host.cache_files import CacheFiles, cache_home
+from purebpf.build.kept_objects import KeptObject, headers_read
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
     from purebpf.kernel.load.object import Object
 
 __all__ = ["compile", "load_c"]
-
-_LIMIT = 64 << 20
-"""Bytes of all objects that are kept."""
 
 _ARCHITECTURES = {"x86_64": "x86", "i686": "x86", "aarch64": "arm64"}
 _TEXT_NAME = "program.bpf.c"
@@ -40,8 +36,8 @@ class _Source(NamedTuple):
 
     name: str
     directory: str
+    """"" for a text."""
     text: str
-    is_temporary: bool
 
 
 class _Compiled(NamedTuple):
@@ -78,8 +74,8 @@ def compile(  # noqa: A001 - as re.compile()
         cpu: the instruction set, for `-mcpu=`: v3 runs from Linux 5.1, v4 from 6.6.
         optimise: the level, for `-O`. The verifier takes little that was compiled with 0.
         btf: types for vmlinux.h; None: those of the running kernel.
-        cache: keep the object in the user's cache, and take it from there when the preprocessed
-            source, the flags and the compiler are the same.
+        cache: keep the object in the user's cache, and take it from there, without a compiler,
+            when the source, its headers, the flags and the compiler are the same.
 
     Warnings of the compiler (-Wall) are given as a RuntimeWarning.
 
@@ -89,28 +85,32 @@ def compile(  # noqa: A001 - as re.compile()
             would come from a directory that any user may write.
         OSError: the file cannot be read.
     """
+    c = _read(source)
+    directories = [os.path.abspath(directory) for directory in includes]
+    searched = [c.directory, *directories] if c.directory else directories
+    options = _options(cpu, optimise, defines or {})
+    check_places(c.text, c.directory, directories)
+    texts = source_texts(c.text, searched)
+    has_types = needs_vmlinux(texts, searched)
+    kept = None
+    if cache:
+        inputs = [__version__, c.name, *compiler_programs(), *options, *_own_flags()]
+        kept = KeptObject([*inputs, kernel_types(btf) if has_types else ""], texts, searched)
+        if object_bytes := kept.take():
+            return object_bytes
     compiler = find_compiler()
     with ExitStack() as stack:
-        c = _open(source, stack)
-        directories = [os.path.abspath(directory) for directory in includes]
-        flags = _flags(cpu, optimise, defines or {})
-        flags += [f"-I{directory}" for directory in directories]
-        temporary = [c.directory] if c.is_temporary else []
-        check_places(c.text, c.directory, directories)
-        texts = source_texts(c.text, [c.directory, *directories])
-        if needs_vmlinux(texts, [c.directory, *directories]):
-            made = stack.enter_context(TemporaryDirectory(prefix="purebpf-"))
-            temporary.append(made)
-            with open(os.path.join(made, "vmlinux.h"), "w", encoding="utf-8") as file:
-                file.write(make_vmlinux(*texts, btf=btf))
-            flags += [f"-I{made}", f"-ffile-prefix-map={made}=vmlinux"]
-        flags += [f"-I{include()}", *_system_headers(), *compiler.flags]
-        key = _key(compiler, flags, c, temporary) if cache else ""
-        if key and (kept := _take(key)):
-            return kept
-        object_bytes = _compile(compiler, flags, c)
-        if key:
-            _cache().keep(key, [object_bytes])
+        flags = [*options, *(f"-I{directory}" for directory in directories)]
+        types = ""
+        if has_types:
+            types = _directory_with("vmlinux.h", make_vmlinux(*texts, btf=btf), stack)
+            flags += [f"-I{types}", f"-ffile-prefix-map={types}=vmlinux"]
+        flags += [*_own_flags(), *compiler.flags]
+        directory = c.directory or _directory_with(c.name, c.text, stack)
+        object_bytes, paths = _compile(compiler, flags, c.name, directory)
+        if kept:
+            made = {types, "" if c.directory else directory}
+            kept.keep(object_bytes, [path for path in paths if os.path.dirname(path) not in made])
         return object_bytes
 
 
@@ -154,19 +154,25 @@ def _is_text(source: str | os.PathLike[str]) -> TypeGuard[str]:
     return isinstance(source, str) and "\n" in source
 
 
-def _open(source: str | os.PathLike[str], stack: ExitStack) -> _Source:
+def _read(source: str | os.PathLike[str]) -> _Source:
     if _is_text(source):
-        directory = stack.enter_context(TemporaryDirectory(prefix="purebpf-"))
-        with open(os.path.join(directory, _TEXT_NAME), "w", encoding="utf-8") as file:
-            file.write(source)
-        return _Source(_TEXT_NAME, directory, source, is_temporary=True)
+        return _Source(_TEXT_NAME, "", source)
     path = os.path.abspath(source)
     with open(path, encoding="utf-8", errors="replace") as file:
-        name, directory = os.path.basename(path), os.path.dirname(path)
-        return _Source(name, directory, file.read(), is_temporary=False)
+        return _Source(os.path.basename(path), os.path.dirname(path), file.read())
 
 
-def _flags(cpu: str, optimise: int | str, defines: Mapping[str, object]) -> list[str]:
+def _directory_with(name: str, text: str, stack: ExitStack) -> str:
+    """A new directory with one file, until the end."""
+    from tempfile import TemporaryDirectory
+
+    directory = stack.enter_context(TemporaryDirectory(prefix="purebpf-"))
+    with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+        file.write(text)
+    return directory
+
+
+def _options(cpu: str, optimise: int | str, defines: Mapping[str, object]) -> list[str]:
     """The flags that do not name directories."""
     machine = os.uname().machine
     target = "bpfel" if sys.byteorder == "little" else "bpfeb"
@@ -182,45 +188,30 @@ def _flags(cpu: str, optimise: int | str, defines: Mapping[str, object]) -> list
     ]
 
 
-def _system_headers() -> list[str]:
-    """Where Debian keeps <asm/types.h>, which <linux/types.h> includes."""
+def _own_flags() -> list[str]:
+    """Where the headers of purebpf are, and <asm/types.h> of Debian, for <linux/types.h>."""
     directory = f"/usr/include/{os.uname().machine}-linux-gnu"
-    return ["-idirafter", directory] if os.path.isdir(directory) else []
+    system = ["-idirafter", directory] if os.path.isdir(directory) else []
+    return [f"-I{include()}", *system]
 
 
-def _compile(compiler: Compiler, flags: list[str], c: _Source) -> bytes:
+def _compile(
+    compiler: Compiler, flags: list[str], name: str, source_directory: str
+) -> tuple[bytes, list[str]]:
+    """The object, and the files that the compiler read."""
+    from tempfile import TemporaryDirectory
+
+    from purebpf.elf.strip import strip_debug
+
     with TemporaryDirectory(prefix="purebpf-") as directory:
         target = os.path.join(directory, "program.o")
-        arguments = [*flags, "-c", c.name, "-o", target]
-        _, said = run_compiler(compiler, arguments, c.directory, c.name)
+        rule = os.path.join(directory, "program.d")
+        arguments = [*flags, "-MD", "-MF", rule, "-c", name, "-o", target]
+        said = run_compiler(compiler, arguments, source_directory, name)
         with open(target, "rb") as file:
             compiled = file.read()
+        with open(rule, encoding="utf-8", errors="surrogateescape") as text:
+            headers = headers_read(text.read(), source_directory)
     if said.strip():
         warnings.warn(said.rstrip(), RuntimeWarning, stacklevel=4)
-    return strip_debug(compiled, c.name)
-
-
-def _key(compiler: Compiler, flags: list[str], c: _Source, temporary: list[str]) -> str:
-    """What decides the bytes of the object, as a name for a file.
-
-    `temporary` are directories with another name each time.
-    """
-    preprocessed, _ = run_compiler(compiler, [*flags, "-E", c.name], c.directory, c.name)
-    parts = [compiler.version, *compiler.command, *flags, c.name]
-    content = b"\0".join([*(part.encode() for part in parts), preprocessed])
-    for directory in temporary:
-        content = content.replace(directory.encode(), b"")
-    return f"{hashlib.sha256(content).hexdigest()}.bpf.o"
-
-
-def _cache() -> CacheFiles:
-    return CacheFiles(os.path.join(cache_home(), "purebpf", "objects"), _LIMIT)
-
-
-def _take(key: str) -> bytes:
-    """A kept object; b"" when there is none, or none that can be used."""
-    try:
-        reader = _cache().open(key)
-        return reader(0, reader.size)
-    except OSError:
-        return b""
+    return strip_debug(compiled, name), headers

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
+from purebpf.build.diagnostics import without_repetition
 from purebpf.errors import CompileError, NotSupportedError
 from purebpf.kernel.host.trusted_path import find_program, program_directories
 
-__all__ = ["Compiler", "find_compiler", "run_compiler"]
+__all__ = ["Compiler", "compiler_programs", "find_compiler", "run_compiler"]
 
 _OLDEST = 15
 """The clang with all that the headers use: type tags, declaration tags, 64-bit enums."""
@@ -41,6 +42,25 @@ def find_compiler() -> Compiler:
         NotSupportedError: there is none; says what was looked at, and what to install.
     """
     return _find(os.environ.get("CLANG", ""), tuple(program_directories()))
+
+
+def compiler_programs() -> Iterator[str]:
+    """The programs that `find_compiler` has to choose from, as they are on disk.
+
+    The same programs are the same compiler; none is run to know it.
+    """
+    wanted = os.environ.get("CLANG", "")
+    yield wanted
+    if wanted:
+        programs = [find_program(first) or first for first in shlex.split(wanted)[:1]]
+    else:
+        programs = [program for (program,) in _on_path(tuple(program_directories()))]
+        if root := _ziglang_directory():
+            programs.append(os.path.join(root, "zig"))
+    for program in programs:
+        with suppress(OSError):
+            status = os.stat(program)
+            yield f"{program} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
 
 
 @cache
@@ -109,6 +129,8 @@ def _version(command: Sequence[str]) -> str:
 
 
 def _output(command: Sequence[str]) -> str:
+    import subprocess
+
     try:
         done = subprocess.run(command, check=False, capture_output=True, stdin=subprocess.DEVNULL)
     except OSError:
@@ -116,14 +138,19 @@ def _output(command: Sequence[str]) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def _ziglang() -> Compiler | None:
-    """The clang inside of ziglang, which has its own headers and those of Linux."""
+def _ziglang_directory() -> str:
+    """Where the package is installed; "" when it is not."""
     from importlib.util import find_spec
 
     package = find_spec("ziglang")
-    if package is None or not package.submodule_search_locations:
+    return next(iter(package.submodule_search_locations or ()), "") if package else ""
+
+
+def _ziglang() -> Compiler | None:
+    """The clang inside of ziglang, which has its own headers and those of Linux."""
+    root = _ziglang_directory()
+    if not root:
         return None
-    root = package.submodule_search_locations[0]
     command = (sys.executable, "-m", "ziglang", "clang")
     libc = os.path.join(root, "lib", "libc", "include")
     machine = {"x86_64": "x86", "i686": "x86"}.get(os.uname().machine, os.uname().machine)
@@ -133,15 +160,15 @@ def _ziglang() -> Compiler | None:
     return Compiler(command, _version(command), tuple(flags))
 
 
-def run_compiler(
-    compiler: Compiler, arguments: Sequence[str], directory: str, source: str
-) -> tuple[bytes, str]:
-    """What it writes to its output, and what it says, run in `directory`.
+def run_compiler(compiler: Compiler, arguments: Sequence[str], directory: str, source: str) -> str:
+    """What it says, run in `directory`.
 
     Raises:
         CompileError: it refused; about `source`.
         NotSupportedError: it cannot be run.
     """
+    import subprocess
+
     command = [*compiler.command, *arguments]
     try:
         done = subprocess.run(
@@ -150,7 +177,7 @@ def run_compiler(
     except OSError as error:
         reason = f"{shlex.join(compiler.command)} does not run: {error.strerror}. {_INSTALL}"
         raise NotSupportedError("compiling BPF C", reason) from None
-    said = done.stderr.decode(errors="replace")
+    said = without_repetition(done.stderr.decode(errors="replace"))
     if done.returncode:
         raise CompileError(source, said or f"the compiler ended with status {done.returncode}")
-    return done.stdout, said
+    return said

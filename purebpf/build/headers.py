@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from purebpf.btf.dump.vmlinux import vmlinux_h
-from purebpf.btf.types.parse import Btf
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.host.trusted_path import any_user_may_write
 
+if TYPE_CHECKING:
+    from purebpf.btf.types.parse import Btf
+
 __all__ = [
     "check_places",
     "include",
+    "kernel_types",
     "make_vmlinux",
     "needs_vmlinux",
     "read_sources",
@@ -35,7 +38,7 @@ def include() -> str:
     Raises:
         NotADirectoryError: purebpf runs from a zip file, which compilers cannot read.
     """
-    directory = str(files("purebpf.build") / "include")
+    directory = os.path.join(os.path.dirname(__file__), "include")
     if not os.path.isdir(directory):
         raise NotADirectoryError(
             20, "purebpf is in a zip file; install it to compile with its headers", directory
@@ -54,6 +57,8 @@ def make_vmlinux(*sources: str, btf: Btf | None = None) -> str:
         NotSupportedError: this kernel has no BTF.
         FormatError: it is damaged.
     """
+    from purebpf.btf.dump.vmlinux import vmlinux_h
+
     if btf is None:
         from purebpf.kernel.types.kernel_btf import kernel_btf
 
@@ -64,18 +69,31 @@ def make_vmlinux(*sources: str, btf: Btf | None = None) -> str:
     return vmlinux_h(btf, f"{text}\n{_prototypes(text)}")
 
 
+def kernel_types(btf: Btf | None) -> str:
+    """A digest of the types that `make_vmlinux` takes.
+
+    Raises:
+        NotSupportedError: this kernel has no BTF.
+    """
+    from purebpf.kernel.types.kernel_btf import read_kernel_btf
+
+    data = read_kernel_btf() if btf is None else btf.data
+    base = kernel_types(btf.base) if btf and btf.base else ""
+    return f"{base}{hashlib.sha256(data).hexdigest()}"
+
+
 def check_places(text: str, directory: str, includes: Sequence[str]) -> None:
     """Refuse to take headers from where any user can put some: they would be in the program.
 
     Args:
         text: of the source.
-        directory: that of the source, where `#include "name"` is looked for first.
+        directory: that of the source, where `#include "name"` is looked for first; "": none.
         includes: directories of headers.
 
     Raises:
         NotSupportedError: says which directory.
     """
-    own = [directory] if _LOCAL.search(text) else []
+    own = [directory] if directory and _LOCAL.search(text) else []
     for place in (*own, *includes):
         if any_user_may_write(place):
             why = "any user may put headers there. Move the source to a directory of your own"
@@ -141,6 +159,8 @@ def _headers(text: str, directories: Sequence[str]) -> Iterator[str]:
 
 def _prototypes(text: str) -> str:
     """What the helpers that a text names return: `bpf_get_current_task_btf()->pid`."""
+    from importlib.resources import files
+
     header = files("purebpf.build") / "include/bpf/bpf_helper_defs.h"
     words = set(re.findall(r"\bbpf_\w+", text))
     returned = []
