@@ -142,7 +142,8 @@ def test_what_finds_no_room_in_a_map_is_counted(
     for window in windows[:-1]:
         full = fact(window, "lost.map_full") + fact(window, "lost.map_busy")
         assert full > 0
-        assert fact(window, "counted") + full == fact(window, "seen")
+        aside = fact(window, "idle")  # a CPU had nothing to do, while the shells waited for a disk
+        assert fact(window, "counted") + full + aside == fact(window, "seen")
     assert said == []
 
 
@@ -191,25 +192,6 @@ def test_an_agent_with_a_hundredth_of_a_cpu_writes_late_and_whole_windows(tmp_pa
     spans = sorted((each[0].window.started_ns, each[0].window.duration_ns) for each in windows)
     for (started, duration), (following, _) in pairwise(spans):
         assert started + duration <= following + 10**6
-
-
-def cpu_s(pid: int) -> float:
-    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@pytest.mark.slow
-def test_a_store_that_stays_away_costs_no_more_with_each_window(tmp_path: Path) -> None:
-    """Sixty windows wait at the end: tries are further and further apart, and look at one file."""
-    spool = tmp_path / "state" / "spool" / "store"
-    used = []
-    with agent("--config", to_store(tmp_path, "http://127.0.0.1:9")) as process:
-        for count in range(5, 66, 15):
-            until(lambda count=count: len([*spool.glob("*")]) >= count, process)
-            used.append(cpu_s(process.pid))
-        end(process)
-    steps = [after - before for before, after in pairwise(used)]
-    assert steps[-1] < 1.5 * max(steps[0], 0.1), steps
 
 
 CHURN = """
