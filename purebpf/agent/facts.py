@@ -46,5 +46,8 @@ def facts_of(profile: Profile, cost: Cost, window: dict[str, str | int]) -> tupl
         "spool_bytes": cost.spool_bytes,
         "unknown_ppm": round(1e4 * profile.unnamed().percent),
     }
+    idle = profile.about.get("idle")  # of CPUs with nothing to do; waits do not have it
+    if isinstance(idle, int):
+        facts["idle"] = idle
     facts |= {f"lost.{cause.name}": cause.lost for cause in loss.causes if not cause.is_note}
     return tuple((PREFIX + name, value) for name, value in facts.items())

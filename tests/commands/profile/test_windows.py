@@ -79,6 +79,25 @@ def test_windows_add_up_to_what_was_counted(workloads: Workloads) -> None:
     assert not any(row.kernel is None for row in rows), "kernel stacks outlive the emptied map"
 
 
+def test_each_sample_of_a_window_is_counted_lost_or_idle() -> None:
+    """However close together windows are, and however little there is room for.
+
+    By frame pointers: no copy waits, so that each window has its own samples alone.
+    """
+    options = Options(
+        frequency=997, call_graph="fp", python=False, hash_storage_size=16, stack_storage_size=16
+    )
+    with churning(), WindowProfiler(options) as profiler:
+        profiles = windows(profiler, 25, 0.02)
+    for profile in profiles:
+        lost = {cause.name: cause.lost for cause in profile.loss.causes}
+        aside = profile.about["idle"]
+        assert isinstance(aside, int)
+        full = lost["map_full"] + lost["map_busy"]
+        assert profile.loss.seen == profile.total + full + aside
+    assert sum(profile.total for profile in profiles) > 25
+
+
 def test_a_pause_is_in_no_window(workloads: Workloads) -> None:
     with (
         workloads.running("split") as pid,
