@@ -66,7 +66,7 @@ class InterpreterTable(Closing):
         self._known: dict[int, Interpreter | None] = {}
         self._later = LaterLooks()
         self._unsure: set[int] = set()
-        self._files: KnownFiles = {}
+        self._files = KnownFiles()
         self._slots: dict[FileKey, ThreadSlot] = {}
         self._executed: set[int] = set()
         self._forked: dict[int, int] = {}

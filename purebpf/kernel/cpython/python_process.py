@@ -8,6 +8,7 @@ checked, and what does not hold together carries a reason.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
@@ -23,7 +24,7 @@ from purebpf.cpython.threads import Interpreter, main_interpreter, read_interpre
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.symbolize.elf_files import mapped_status, open_mapped
 from purebpf.symbols.elf_image import ElfImage, Segment
-from purebpf.symbols.proc_maps import Mapping, parse_maps
+from purebpf.symbols.proc_maps import MappedFile, Mapping, parse_maps
 from purebpf.symbols.runtimes import is_interpreter, runtime_of
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, ProcessMemory, open_process_memory
@@ -36,6 +37,8 @@ __all__ = ["FileKey", "KnownFiles", "PythonProcess", "PythonReading", "find_pyth
 _MOST_FILES = 8
 """Files of a process that are asked for an interpreter."""
 
+_RECENT_S = 1.0
+_MOST_RECENT = 4096
 
 _OWN_STATES = (3, 12)
 """The version from which on a thread is bound to the state that runs, of any interpreter."""
@@ -52,8 +55,33 @@ class _File(NamedTuple):
     segments: Sequence[Segment]
 
 
-KnownFiles = dict[FileKey, _File | None]
-"""None: it has no interpreter."""
+class KnownFiles:
+    """What files say of an interpreter, from one process to the next.
+
+    Attributes:
+        by_key: None: it has no interpreter.
+        recent: which file a mapping showed, and until when on the monotonic clock that counts:
+            short processes of one program do not each ask for it.
+    """
+
+    def __init__(self) -> None:
+        self.by_key: dict[FileKey, _File | None] = {}
+        self.recent: dict[MappedFile, tuple[FileKey, float]] = {}
+
+    def key(self, mapping: Mapping, pid: int) -> FileKey | None:
+        """The file that a process has mapped; None: what /proc has of it cannot be asked."""
+        key, until_s = self.recent.get(mapping.file, (None, 0.0))
+        now = time.monotonic()
+        if key is not None and now < until_s:
+            return key
+        status = mapped_status(mapping, pid)
+        if status is None or status.st_ino != mapping.file.inode:
+            return None
+        if len(self.recent) >= _MOST_RECENT:
+            self.recent.clear()
+        key = _key(status)
+        self.recent[mapping.file] = key, now + _RECENT_S
+        return key
 
 
 class _MappedFile(NamedTuple):
@@ -163,7 +191,7 @@ def find_python(pid: int, files: KnownFiles | None = None) -> PythonProcess | No
     """
     mappings = list(parse_maps(proc.maps(pid) or ""))
     for mapping in _candidates(mappings):
-        mapped = _look_into(mapping, pid, {} if files is None else files)
+        mapped = _look_into(mapping, pid, files or KnownFiles())
         if mapped is not None:
             break
     else:  # as most
@@ -198,9 +226,8 @@ def _is_likely(path: str) -> bool:
 
 
 def _look_into(mapping: Mapping, pid: int, files: KnownFiles) -> _MappedFile | None:
-    known = mapped_status(mapping, pid)
-    key = _key(known) if known is not None and known.st_ino == mapping.file.inode else None
-    if key not in files:
+    key = files.key(mapping, pid)
+    if key not in files.by_key:
         try:
             fd = open_mapped(mapping, (pid,))
         except OSError:
@@ -208,11 +235,11 @@ def _look_into(mapping: Mapping, pid: int, files: KnownFiles) -> _MappedFile | N
         try:
             status = os.fstat(fd)
             key = _key(status)
-            if key not in files:
-                files[key] = _read_file(fd, status.st_size, mapping.file.path)
+            if key not in files.by_key:
+                files.by_key[key] = _read_file(fd, status.st_size, mapping.file.path)
         finally:
             os.close(fd)
-    file = files[key]
+    file = files.by_key[key]
     bias = file and load_bias(file.segments, mapping.start, mapping.offset)
     if file is None or bias is None:
         return None

@@ -84,8 +84,9 @@ def foreign_mounts(mountinfo: str) -> dict[int, str]:
 def _mounts_for(path: str) -> dict[int, str]:
     """Those of the process that a path is of, else ours, as they were within the last second."""
     process = match[1] if (match := _PROCESS.match(path)) else "self"
+    view = _view(process)
     now = time.monotonic()
-    when, mounts = _known.get(process, (-_KNOWN_S, {}))
+    when, mounts = _known.get(view, (-_KNOWN_S, {}))
     if now - when < _KNOWN_S:
         return mounts
     try:
@@ -95,5 +96,13 @@ def _mounts_for(path: str) -> dict[int, str]:
         mounts = {}
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
-    _known[process] = now, mounts
+    _known[view] = now, mounts
     return mounts
+
+
+def _view(process: str) -> str:
+    """What decides which mounts a process sees: nearly all of a machine see the same."""
+    try:
+        return "".join(os.readlink(f"/proc/{process}/{name}") for name in ("ns/mnt", "root"))
+    except OSError:
+        return process
