@@ -29,7 +29,7 @@ class Away:
 
 
 class Minutes:
-    """Stands for the event that ends the thread: sleeps by writing the windows of that time."""
+    """In the place of the event that ends the thread: sleeps by writing windows of that time."""
 
     def __init__(self, spool: Spool, tries: list[str]) -> None:
         self.windows = 0
