@@ -10,6 +10,8 @@
 
 CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, commit dd6e10fbd9fb)
 
+bool forgets = false; // what is listed is forgotten: the run is over, another one begins
+
 struct pt_regs {
 	unsigned long ip; // x86
 	unsigned long sp;
@@ -39,6 +41,18 @@ static __always_inline u32 cpu_of(struct task_struct *task)
 	if (bpf_core_field_exists(task->thread_info.cpu))
 		return BPF_CORE_READ(task, thread_info.cpu);
 	return bpf_core_field_exists(old->cpu) ? BPF_CORE_READ(old, cpu) : 0;
+}
+
+// As if the programs had never seen the task.
+static __always_inline void forget_state(struct task_state *state)
+{
+	state->since_ns = 0;
+	state->waking_ns = 0;
+	state->pending_ns = 0;
+	state->pending_waking_ns = 0;
+	state->verdict = UNDECIDED;
+	state->place = UNSEEN;
+	no_waker(&state->key);
 }
 
 static __always_inline void describe(struct listed_task *listed, struct task_struct *task)
@@ -95,7 +109,9 @@ int list_tasks(struct bpf_iter__task *ctx)
 		listed.known.place = ASIDE; // what it does there was not asked for
 	if (!decided(listed.known.verdict) || listed.known.place == UNSEEN)
 		describe(&listed, task);
-	bpf_seq_write(ctx->meta->seq, &listed, sizeof(listed));
+	// What finds no room is listed again, with the same state.
+	if (!bpf_seq_write(ctx->meta->seq, &listed, sizeof(listed)) && forgets && state)
+		forget_state(state);
 	return 0;
 }
 

@@ -43,7 +43,7 @@ from purebpf.syscall.heap import map_large_blocks, trim_heap
 if TYPE_CHECKING:
     from purebpf.agent.metrics.exporter import Exporter
     from purebpf.agent.metrics.families import State
-    from purebpf.agent.waits import WaitWindow
+    from purebpf.agent.waits import Waits
     from purebpf.results import Labels, Profile
 
 __all__ = ["Agent"]
@@ -94,7 +94,7 @@ class Agent(Closing):
         self._pods = PodNames(config.agent.pod_logs)
         self._services = Services(config.services, config.labels, host, self._pods)
         self._profiler: WindowProfiler | None = None
-        self._waits: WaitWindow | None = None
+        self._waits: Waits | None = None
         self.senders: list[Sender] = []
         self._exporter: Exporter | None = None
 
@@ -171,7 +171,7 @@ class Agent(Closing):
         self._choose()
         self._frequency = self._wanted_frequency()
         restarts = self._frequency != frequency
-        waits, self._waits = self._waits, None
+        waits = self._waits
         span = self._clock.end()
         profile, bpf_ns = None, 0
         if profiler is not None:
@@ -234,21 +234,21 @@ class Agent(Closing):
         series = self._series(on_cpu(profile), profiler.cgroup_text)
         self._write("cpu", window, series, self._facts(profile, span, known))
 
-    def _write_waits(self, span: Span, waits: WaitWindow) -> None:
+    def _write_waits(self, span: Span, waits: Waits) -> None:
         try:
-            with waits:
-                profile = waits.stop()
-                self._waits_bpf_ns = profile.cost["run_time_ns"]
-                text = waits.profiler.cgroup_text
-                kinds = (("offcpu", "off_cpu", off_cpu), ("runqueue", "run_queue", run_queue))
-                known = {"probability_ppm": round(1e6 * self._config.wait.probability)}
-                for kind, name, rows in kinds:
-                    window = Window(name, "nanoseconds", span.started_ns, span.duration_ns)
-                    series = self._series(rows(profile), text)
-                    self._write(kind, window, series, self._facts(profile, span, known))
+            traced = waits.window()
+            profile = traced.profile
+            self._waits_bpf_ns = profile.cost["run_time_ns"]
+            kinds = (("offcpu", "off_cpu", off_cpu), ("runqueue", "run_queue", run_queue))
+            known = {"probability_ppm": round(1e6 * self._config.wait.probability)}
+            for kind, name, rows in kinds:
+                window = Window(name, "nanoseconds", span.started_ns, span.duration_ns)
+                series = self._series(rows(profile), traced.cgroup_text)
+                self._write(kind, window, series, self._facts(profile, span, known))
         except PurebpfError as error:
             self.lost_windows += 1
             self._say(f"waits of a window are lost: {error}")
+            self._stop_waits()
 
     def _series(self, rows: Iterator[Weighted], text: Callable[[int], str]) -> list[Series]:
         self._pods.read()
@@ -320,10 +320,14 @@ class Agent(Closing):
 
     def _start_waits(self) -> None:
         kind = self._config.wait
-        if kind.enabled and _happens(kind.probability):
-            from purebpf.agent.waits import WaitWindow
+        if not (kind.enabled and _happens(kind.probability)):
+            self._stop_waits()
+        elif self._waits is not None:
+            self._waits.resume()
+        else:
+            from purebpf.agent.waits import Waits
 
-            self._waits = WaitWindow(kind)
+            self._waits = Waits(kind)
 
     def _stop_sampling(self) -> None:
         profiler, self._profiler = self._profiler, None
@@ -332,6 +336,9 @@ class Agent(Closing):
 
     def _stop_measuring(self) -> None:
         self._stop_sampling()
+        self._stop_waits()
+
+    def _stop_waits(self) -> None:
         waits, self._waits = self._waits, None
         if waits is not None:
             waits.close()

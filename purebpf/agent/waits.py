@@ -1,20 +1,23 @@
-"""Off-CPU and run queue time of one window, traced in a thread beside the samples.
+"""Off-CPU and run queue time, window by window, traced in a thread beside the samples.
 
-Each window is a run of its own: it begins with empty maps, so nothing grows from one to the next,
-and a wait that lasts through several windows counts in each with the part that passed in it.
+One tracer goes on through all windows: tables, mappings and symbols stay. A wait that lasts through
+several windows counts in each with the part that passed in it.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from enum import Enum
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.agent.config import Kind
 from purebpf.closable import Closing
 from purebpf.errors import PurebpfError
 from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.thread_profiler import ThreadProfiler
+from purebpf.measure.time_windows import TimeWindows
 from purebpf.results.build.offcpu_rows import fill, merge_spans
 
 if TYPE_CHECKING:
@@ -22,7 +25,18 @@ if TYPE_CHECKING:
     from purebpf.results import Profile
     from purebpf.results.build.stored_stacks import Stacks
 
-__all__ = ["WaitProfiler", "WaitWindow"]
+__all__ = ["WaitProfiler", "WaitWindow", "Waits"]
+
+
+class WaitWindow(NamedTuple):
+    """What passed in a window, and what /proc/PID/cgroup of its processes said."""
+
+    profile: Profile
+    cgroups: dict[int, str]
+
+    def cgroup_text(self, pid: int) -> str:
+        """That of one of them; "" if it is unknown."""
+        return self.cgroups.get(pid, "")
 
 
 class WaitProfiler(ThreadProfiler):
@@ -44,18 +58,26 @@ class WaitProfiler(ThreadProfiler):
             python=kind.python,
         )
         super().__init__("waits of all threads", request)
+        self._run: TimeWindows = TimeWindows(request)
 
-    def stop(self) -> Profile:
-        """End the tracing, and name everything; `close` gives back what it holds.
+    def window(self) -> WaitWindow:
+        """End a window; nothing is traced until `resume`.
 
         Raises:
             KernelError: a map could not be read.
         """
-        return self._profile(self._run.stop())
+        times = self._run.window()
+        pids = {place.pid for place in times.spans}
+        profile = self._profile(times)
+        cgroups = {pid: self._run.cgroup_text(pid) for pid in pids}
+        if self._names is not None:
+            self._names.forget_but(pids)
+        self._run.forget(pids)
+        return WaitWindow(profile, cgroups)
 
-    def cgroup_text(self, pid: int) -> str:
-        """What /proc/PID/cgroup of a process said; "" if it is unknown."""
-        return self._run.cgroup_text(pid)
+    def resume(self) -> None:
+        """Begin the next window. Raises as `window`."""
+        self._run.resume()
 
     def _hints(self, profile: Profile, names: Symbolizer) -> list[str]:  # noqa: ARG002
         """None: no one reads those of a window, and to look for them takes 2 % of all time."""
@@ -66,50 +88,75 @@ class WaitProfiler(ThreadProfiler):
         fill(profile, spans, stacks, self._run.cgroup, is_split=True)
 
 
-class WaitWindow(Closing):
-    """Traces from now on, in a thread, until `stop`."""
+class _Order(Enum):
+    WINDOW = "end the window"
+    RESUME = "begin the next"
+    END = "end"
+
+
+class Waits(Closing):
+    """Traces from now on, in a thread of its own.
+
+    Args:
+        kind: section [wait] of the configuration.
+    """
 
     def __init__(self, kind: Kind) -> None:
-        self._kind = kind
-        self.profiler = WaitProfiler(kind)
-        self._end = os.eventfd(0, os.EFD_CLOEXEC)
+        self._profiler = WaitProfiler(kind)
+        self._orders: SimpleQueue[_Order] = SimpleQueue()
+        self._windows: SimpleQueue[WaitWindow | None] = SimpleQueue()  # None: the thread has ended
         self._error: PurebpfError | None = None
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE)
         self._thread = threading.Thread(target=self._run, name="waits", daemon=True)
-        self._entered = False
         self._thread.start()
 
     def fileno(self) -> int:
-        """Readable when the window is over."""
-        return self._end
+        """Readable when the thread has an order."""
+        return self._wake
 
     def _run(self) -> None:
         try:
-            with self.profiler as profiler:
-                self._entered = True
-                profiler.wait(self)
-                self._profile = profiler.stop()
+            with self._profiler as profiler:
+                while (order := self._next_order()) is not _Order.END:
+                    if order is _Order.WINDOW:
+                        self._windows.put(profiler.window())
+                    else:
+                        profiler.resume()
         except PurebpfError as error:
             self._error = error
+        finally:
+            self._windows.put(None)
 
-    def stop(self) -> Profile:
-        """End it.
+    def _next_order(self) -> _Order:
+        """Keep up with what processes do until there is one."""
+        self._profiler.wait(self)
+        os.eventfd_read(self._wake)
+        return self._orders.get()
+
+    def _tell(self, order: _Order) -> None:
+        self._orders.put(order)
+        os.eventfd_write(self._wake, 1)
+
+    def window(self) -> WaitWindow:
+        """End a window; nothing is traced until `resume`.
 
         Raises:
-            PurebpfError: what the thread met.
+            PurebpfError: what the thread met; it has ended.
         """
-        self._finish()
-        if self._error is not None:
-            raise self._error
-        return self._profile
+        self._tell(_Order.WINDOW)
+        window = self._windows.get()
+        if window is None:
+            raise self._error or PurebpfError("what traces waits has ended")
+        return window
+
+    def resume(self) -> None:
+        """Begin the next window; what goes wrong is said at its end."""
+        self._tell(_Order.RESUME)
 
     def close(self) -> None:
         """End it without a result; again is harmless."""
-        self._finish()
-        if self._end >= 0:
-            os.close(self._end)
-            self._end = -1
-
-    def _finish(self) -> None:
-        if self._thread.is_alive():
-            os.eventfd_write(self._end, 1)
+        if self._wake >= 0:
+            self._tell(_Order.END)
             self._thread.join()
+            os.close(self._wake)
+            self._wake = -1

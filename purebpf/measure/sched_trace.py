@@ -130,6 +130,7 @@ class ThreadTime(Closing):
         self._looked_at: Times | None = None
         self._single_sums: dict[Place, Span] = {}
         self._summed = 0
+        self._saw_running = False
         self._events: PerfEvents | None = None
         self._owned = ExitStack()
 
@@ -190,6 +191,14 @@ class ThreadTime(Closing):
             switches.sample(events)
         self._followed = stack.enter_context(Followed(self._command_pid))
         self._feed = RecordFeed(switches, self._followed)
+        self._begin()
+        pids = first_pids(request.pids, tree=request.tree)
+        self._followed.snapshot(pids, self._feed.collect)
+        self._drain()
+
+    def _begin(self) -> None:
+        """Trace from now on."""
+        request, switches = self.request, self._switches
         switches.start()
         if request.tree:
             follow_descendants(request.pids, switches.follow)
@@ -199,9 +208,6 @@ class ThreadTime(Closing):
         self._sleepers = Sleepers(
             switches, self._is_wanted, walk=request.user_stacks, only_listed=bool(request.cpus)
         )
-        self._drain()
-        pids = first_pids(request.pids, tree=request.tree)
-        self._followed.snapshot(pids, self._feed.collect)
         self._drain()
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
@@ -247,7 +253,9 @@ class ThreadTime(Closing):
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
         duration_s, python = self.request.duration_s, self._switches.python
-        if python is not None and not (self.request.pids or self._command_pid):
+        everyone = not (self.request.pids or self._command_pid)
+        if python is not None and everyone and not self._saw_running:
+            self._saw_running = True  # from now on, what starts is seen as it is traced
             python.interpreters.publish_running(pause=self._feed.collect)
         return wait.until(
             None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,

@@ -149,6 +149,28 @@ class Switches(Closing):
         settle()
         self.ended_ns = time.monotonic_ns()
 
+    def forget_tasks(self, *, forget: bool = True) -> None:
+        """From now on forget each task that `list_tasks` gives; only while nothing is traced."""
+        self._object.globals["forgets"] = forget
+
+    def forget_counts(self) -> None:
+        """Forget what was counted, and all stacks; only while nothing is traced.
+
+        Raises:
+            KernelError: a map refused.
+        """
+        for name in ("sums", "samples", "stacks"):
+            self.maps[name].clear()
+        self._tickets = Tickets()
+
+    def forget_python_names(self) -> None:
+        """Number Python's code anew; only while nothing is traced, and all stacks have names."""
+        assert self.python is not None
+        for name in ("python_codes", "python_functions"):
+            self.maps[name].clear()
+        self._object.globals["python_number"] = 0
+        self.python.names.forget()
+
     def finish_all(self) -> None:
         """Finish what `finish` left for later, once everything has come. Raises as that does."""
         if self.walking is not None:

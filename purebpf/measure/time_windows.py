@@ -1,0 +1,76 @@
+"""`TimeWindows`: one window after the other of where threads spend their time.
+
+What belongs to the machine or to a process stays: the programs, the tables that they walk stacks
+by, mappings, symbols. What belongs to a window goes with it: sums, stacks, and what was known of
+each thread's time, so that a window is like a run of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from purebpf.measure.sched_trace import ThreadTime, Times
+
+__all__ = ["TimeWindows"]
+
+_MOST_WAITING = 12 << 20
+"""Bytes of copied stacks that may wait."""
+
+
+class TimeWindows(ThreadTime):
+    """A `ThreadTime` that goes on.
+
+    time.window()              what passed until now; nothing is traced
+    time.forget(processes)     once the window has a profile
+    time.resume()              the next window begins
+    """
+
+    def _begin(self) -> None:
+        if self._switches.walking is not None:
+            self._switches.walking.most_waiting = _MOST_WAITING
+        self._before: dict[str, int] = self._switches.stats()
+        self._lost_before = self._followed.lost
+        super()._begin()
+
+    def window(self) -> Times:
+        """End the window. What is not over counts up to now, and from the next start on.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        switches, before = self._switches, self._before
+        switches.forget_tasks()
+        try:
+            times = self.stop()
+        finally:
+            switches.forget_tasks(forget=False)
+        stats = {name: count - before.get(name, 0) for name, count in times.stats.items()}
+        side_band_lost = times.side_band_lost - self._lost_before
+        return times._replace(stats=stats, side_band_lost=side_band_lost)
+
+    def forget(self, keep: Container[int]) -> None:
+        """Forget the window, and processes that have ended, but those to `keep` for one more.
+
+        Raises:
+            KernelError: a map could not be emptied.
+        """
+        switches = self._switches
+        switches.forget_counts()
+        self._singles.clear()
+        self._traces = {}
+        if switches.walking is not None:
+            switches.walking.rest()
+        self._followed.forget_exited(keep)
+        python = switches.python
+        if python is not None:
+            python.interpreters.forget_but(self.spaces.processes)
+            if python.names.is_crowded:
+                switches.forget_python_names()
+
+    def resume(self) -> None:
+        """Begin the next window.
+
+        Raises:
+            KernelError: a map or the list of tasks could not be read.
+        """
+        self._begin()
