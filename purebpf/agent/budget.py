@@ -2,46 +2,93 @@
 
 from __future__ import annotations
 
-__all__ = ["Rate"]
+import math
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+__all__ = ["Rate", "Step"]
 
 _TIMES = 2
 _CALM = 10
+_FEWER = (2, 4, 8, 16, 32)
+
+
+class Step(NamedTuple):
+    """A frequency in Hertz, and that one of so many windows is sampled."""
+
+    frequency: int
+    every: int = 1
+
+    def __str__(self) -> str:
+        windows = f" in one of {self.every} windows" if self.every > 1 else ""
+        return f"{self.frequency} Hz{windows}"
 
 
 class Rate:
-    """A frequency that is halved when windows cost more than the budget, twice at most.
+    """What is sampled: less, when windows cost more than the budget.
 
-    One window alone does not count: to start, or to meet a new program, costs more. After ten
-    windows that cost less than a third, the rate is doubled again.
+    First the frequency is halved, twice at most; then fewer windows are sampled, one by chance of
+    each 2, 4, ... 32, as part of the cost is there at any frequency: to follow processes, and to
+    meet new ones. So many steps are taken at once as the cost asks for.
+
+    One window alone does not count: to start, or to meet a new program, costs more. Where not all
+    are sampled, their mean counts. After ten windows that cost less than a third of the budget, one
+    step is taken back.
 
     Args:
         frequency: in Hertz, where it begins.
         budget: share of one CPU; 0: any.
+        pick: random.randrange.
 
     Attributes:
-        reduced: how often it was halved, so far.
+        reduced: how often it was made less, so far.
     """
 
-    def __init__(self, frequency: int, budget: float) -> None:
-        self._steps = [frequency, max(1, frequency // 2), max(1, frequency // 4)]
+    def __init__(
+        self, frequency: int, budget: float, pick: Callable[[int], int] = random.randrange
+    ) -> None:
+        least = max(1, frequency // 4)
+        self._steps = [Step(frequency), Step(max(1, frequency // 2)), Step(least)]
+        self._steps += [Step(least, every) for every in _FEWER]
         self._budget = budget
+        self._pick = pick
         self._at = 0
-        self._over = self._calm = 0
+        self._reset()
         self.reduced = 0
 
+    def _reset(self) -> None:
+        self._costs: list[float] = []
+        self._over: list[float] = []
+        self._calm = self._left = self._due = 0
+
     @property
-    def frequency(self) -> int:
-        """In Hertz."""
+    def step(self) -> Step:
+        """What is sampled now."""
         return self._steps[self._at]
+
+    def is_due(self) -> bool:
+        """Whether the next window is sampled; asked once for each."""
+        if not self._left:
+            self._left = self.step.every
+            self._due = self._pick(self._left)
+        self._left -= 1
+        return self._left == self._due
 
     def spent(self, share: float) -> None:
         """A window cost that share of a CPU."""
-        self._over = self._over + 1 if 0 < self._budget < share else 0
-        self._calm = self._calm + 1 if share < self._budget / 3 else 0
-        if self._over >= _TIMES and self._at + 1 < len(self._steps):
-            self._at += 1
+        self._costs.append(share)
+        if len(self._costs) < self.step.every or not self._budget:
+            return
+        mean, count, self._costs = sum(self._costs) / len(self._costs), len(self._costs), []
+        self._over = [*self._over, mean] if mean > self._budget else []
+        self._calm = self._calm + count if mean < self._budget / 3 else 0
+        last = len(self._steps) - 1
+        if len(self._over) >= _TIMES and self._at < last:
+            halvings = math.ceil(math.log2(min(self._over) / self._budget))
+            self._at = min(self._at + max(1, halvings), last)
             self.reduced += 1
-            self._over = self._calm = 0
+            self._reset()
         elif self._calm >= _CALM and self._at:
             self._at -= 1
-            self._over = self._calm = 0
+            self._reset()

@@ -49,7 +49,7 @@ def _share(kind: Kind) -> str:
 
 
 def _budget(share: float) -> str:
-    return f"{100 * share:g} % of a CPU, else the rate is halved" if share else "any"
+    return f"{100 * share:g} % of a CPU, else it samples less" if share else "any"
 
 
 def _sink(sink: Sink) -> str:

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from purebpf import __version__
-from purebpf.agent.budget import Rate
+from purebpf.agent.budget import Rate, Step
 from purebpf.agent.config import Config, Metrics
 from purebpf.agent.facts import Cost, facts_of
 from purebpf.agent.host_lock import HostLock
@@ -122,7 +122,7 @@ class Agent(Closing):
                 )
                 self.senders.append(sender)
             stack.callback(self._stop_measuring)
-            self._frequency = self._wanted_frequency()
+            self._step, self._is_due = self._wanted_step(), True
             self._start_sampling()
             self._clock = WindowClock(config.agent.window_s)
             self._start_waits()
@@ -166,12 +166,11 @@ class Agent(Closing):
         Raises:
             KernelError: a map could not be read.
         """
-        frequency, profiler = self._frequency, self._profiler
+        step, profiler, waits = self._step, self._profiler, self._waits
         was_sampled = self._is_sampled
+        self._step = self._wanted_step()
         self._choose()
-        self._frequency = self._wanted_frequency()
-        restarts = self._frequency != frequency
-        waits = self._waits
+        restarts = self._step.frequency != step.frequency or not self._is_due
         span = self._clock.end()
         profile, bpf_ns = None, 0
         if profiler is not None:
@@ -180,19 +179,20 @@ class Agent(Closing):
         if profile is not None:
             bpf_ns = profile.cost["run_time_ns"]
         if was_sampled and profile is not None and profiler is not None:
-            self._write_cpu(span, profile, frequency, profiler)
+            self._write_cpu(span, profile, step, profiler)
         self.last_profile = profile if is_last else None
         del profile  # its memory is given back below
         if restarts and not is_last:
             self._stop_sampling()
+        if self._profiler is None and self._is_due and not is_last:
             self._start_sampling()
         if waits is not None:
-            self._write_waits(span, waits)
+            self._write_waits(span, waits, step)
         if not is_last:
             self._start_waits()
             if profiler is not None and self._is_sampled and not restarts:
                 profiler.resume()
-        self._account(span, bpf_ns, is_fresh=restarts)
+        self._account(span, bpf_ns, is_fresh=self._step != step)
 
     def burst(self) -> None:
         """Sample at the higher frequency for some minutes, from the next window on."""
@@ -222,9 +222,9 @@ class Agent(Closing):
     # What is written
 
     def _write_cpu(
-        self, span: Span, profile: Profile, frequency: int, profiler: WindowProfiler
+        self, span: Span, profile: Profile, step: Step, profiler: WindowProfiler
     ) -> None:
-        probability = self._config.cpu.probability
+        frequency, probability = step.frequency, self._config.cpu.probability / step.every
         self._last_window = f"{profile.total} samples in {span.duration_ns / 1e9:.1f} s"
         window = Window(
             "samples", "count", span.started_ns, span.duration_ns,
@@ -234,13 +234,13 @@ class Agent(Closing):
         series = self._series(on_cpu(profile), profiler.cgroup_text)
         self._write("cpu", window, series, self._facts(profile, span, known))
 
-    def _write_waits(self, span: Span, waits: Waits) -> None:
+    def _write_waits(self, span: Span, waits: Waits, step: Step) -> None:
         try:
             traced = waits.window()
             profile = traced.profile
             self._waits_bpf_ns = profile.cost["run_time_ns"]
             kinds = (("offcpu", "off_cpu", off_cpu), ("runqueue", "run_queue", run_queue))
-            known = {"probability_ppm": round(1e6 * self._config.wait.probability)}
+            known = {"probability_ppm": round(1e6 * self._config.wait.probability / step.every)}
             for kind, name, rows in kinds:
                 window = Window(name, "nanoseconds", span.started_ns, span.duration_ns)
                 series = self._series(rows(profile), traced.cgroup_text)
@@ -301,26 +301,31 @@ class Agent(Closing):
     def _is_bursting(self) -> bool:
         return time.monotonic() < self._burst_until_s
 
-    def _wanted_frequency(self) -> int:
-        return self._config.cpu.burst_frequency if self._is_bursting else self._rate.frequency
+    def _wanted_step(self) -> Step:
+        return Step(self._config.cpu.burst_frequency) if self._is_bursting else self._rate.step
 
     def _choose(self) -> None:
         """Whether the next window is one of those that are sampled."""
-        self._is_sampled = self._is_bursting or _happens(self._config.cpu.probability)
+        is_due = self._rate.is_due()
+        self._is_due = is_due or self._is_bursting
+        happens = self._is_bursting or _happens(self._config.cpu.probability)
+        self._is_sampled = self._is_due and happens
 
     def _start_sampling(self) -> None:
         self._is_sampled = True
         cpu = self._config.cpu
         if not cpu.enabled:
             return
-        options = Options(frequency=self._frequency, call_graph=cpu.call_graph, python=cpu.python)
+        options = Options(
+            frequency=self._step.frequency, call_graph=cpu.call_graph, python=cpu.python
+        )
         profiler = WindowProfiler(options)
         profiler.__enter__()
         self._profiler = profiler
 
     def _start_waits(self) -> None:
         kind = self._config.wait
-        if not (kind.enabled and _happens(kind.probability)):
+        if not (kind.enabled and self._is_due and _happens(kind.probability)):
             self._stop_waits()
         elif self._waits is not None:
             self._waits.resume()
@@ -354,11 +359,11 @@ class Agent(Closing):
         self._export()
         if is_fresh or self._is_bursting or not self._number > 1:
             return
-        before_hz = self._rate.frequency
-        self._rate.spent(self._cost.share(span.duration_ns))
-        if self._rate.frequency != before_hz:
-            share = 100 * self._cost.share(span.duration_ns)
-            self._say(f"{share:.2f} % of a CPU: {self._rate.frequency} Hz instead of {before_hz}")
+        step, share = self._rate.step, self._cost.share(span.duration_ns)
+        self._rate.spent(share)
+        if self._rate.step != step:
+            self._say(f"{100 * share:.2f} % of a CPU: {self._rate.step} instead of {step}")
+            notify(f"STATUS=samples at {self._rate.step}, by its budget")
 
     # What is shown
 
@@ -381,9 +386,10 @@ class Agent(Closing):
             for sender in self.senders
         ]
         spool = self.spool
-        frequency = self._frequency if self._is_sampled else 0
+        step = self._step
+        frequency = step.frequency if self._is_sampled else 0
         dropped = spool.dropped + self.lost_windows
-        return State(frequency, spool.nbytes, dropped, spool.corrupt, pushes)
+        return State(frequency, step.every, spool.nbytes, dropped, spool.corrupt, pushes)
 
 
 def _happens(probability: float) -> bool:

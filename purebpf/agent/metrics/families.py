@@ -36,6 +36,7 @@ class State(NamedTuple):
     """What is known of the agent now."""
 
     frequency: int
+    every: int
     spool_bytes: int
     dropped_windows: int
     corrupt_windows: int
@@ -105,6 +106,7 @@ class Families:
         gauges = (
             ("spool_bytes", "What waits for sinks.", state.spool_bytes),
             ("sampling_hertz", "Samples a second of a busy CPU; 0: none.", state.frequency),
+            ("sampled_windows_ratio", "Windows that the budget allows.", 1 / state.every),
             ("unknown_frames_ratio", "Frames without a name, last window.", totals.unknown_ratio),
         )
         for name, text, value in gauges:

@@ -32,7 +32,7 @@ pytestmark = [
 ]
 
 NOBODY = 65534
-STATE = State(19, 0, 0, 0, ())
+STATE = State(19, 1, 0, 0, 0, ())
 NAME = "20261123T140000Z-cpu-0123abcd-0.otlp.gz"
 
 HOLD = """

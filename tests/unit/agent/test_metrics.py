@@ -19,7 +19,9 @@ from purebpf.results.shape.histogram import BUCKETS
 
 PERIOD_NS = 52_631_579
 RULES = Path(__file__).parents[3] / "docs/prometheus"
-STATE = State(19, 4096, 2, 1, [Pushes("hub", 7, 3, 1, 1_795_359_600.5), Pushes("new", 0, 0, 0, 0)])
+STATE = State(
+    19, 1, 4096, 2, 1, [Pushes("hub", 7, 3, 1, 1_795_359_600.5), Pushes("new", 0, 0, 0, 0)]
+)
 
 
 def services(values: dict[str, int]) -> list[Series]:

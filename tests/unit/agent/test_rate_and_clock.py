@@ -6,7 +6,7 @@ import os
 import signal
 from types import SimpleNamespace
 
-from purebpf.agent.budget import Rate
+from purebpf.agent.budget import Rate, Step
 from purebpf.agent.sender import Backoff
 from purebpf.agent.session import Agent
 from purebpf.agent.window_clock import Span, WindowClock
@@ -14,21 +14,55 @@ from purebpf.agent.window_clock import Span, WindowClock
 SECOND = 10**9
 
 
+def spend(rate: Rate, *shares: float) -> list[Step]:
+    steps = []
+    for share in shares:
+        rate.spent(share)
+        steps.append(rate.step)
+    return steps
+
+
 def test_the_rate_is_halved_twice_and_comes_back() -> None:
     rate = Rate(19, 0.005)
-    seen = []
-    for share in [0.006, 0.004, 0.006, 0.006, 0.006, 0.006, 0.006, 0.006, *[0.001] * 20, 0.004]:
-        rate.spent(share)
-        seen.append(rate.frequency)
-    assert seen == [19, 19, 19, 9, 9, 4, 4, 4, *[4] * 9, *[9] * 10, 19, 19]
+    steps = spend(rate, 0.006, 0.004, 0.006, 0.006, 0.006, 0.006, *[0.001] * 20, 0.004)
+    frequencies = [step.frequency for step in steps]
+    assert frequencies == [19, 19, 19, 9, 9, *[4] * 10, *[9] * 10, 19, 19]
+    assert {step.every for step in steps} == {1}
     assert rate.reduced == 2
 
 
+def test_so_many_steps_at_once_as_the_cost_asks_for() -> None:
+    rate = Rate(19, 0.005)
+    assert spend(rate, 0.049, 0.049) == [Step(19), Step(4, 4)], "a tenth is to be left"
+    assert spend(rate, *[0.3] * 500)[-1] == Step(4, 32), "and no less than that"
+
+
+def test_where_not_all_windows_are_sampled_their_mean_counts() -> None:
+    rate = Rate(19, 0.005)
+    spend(rate, 0.049, 0.049)
+    for _ in range(10):
+        assert spend(rate, 0.0004, 0.0176, 0.0004, 0.0004) == [Step(4, 4)] * 4, "0.0047"
+    assert spend(rate, *[0, 0.024, 0, 0] * 2)[-1] == Step(4, 8), "0.006, twice"
+    assert spend(rate, *[0.001] * 15)[-1] == Step(4, 8)
+    assert spend(rate, 0.001)[-1] == Step(4, 4), "after two of eight, which are more than ten"
+
+
+def test_one_of_so_many_windows_is_due() -> None:
+    rate = Rate(19, 0.005)
+    assert [rate.is_due() for _ in range(5)] == [True] * 5
+    spend(rate, 0.049, 0.049)
+    due = [rate.is_due() for _ in range(400)]
+    assert all(sum(due[at : at + 4]) == 1 for at in range(0, 400, 4))
+    assert len({tuple(due[at : at + 4]) for at in range(0, 400, 4)}) == 4, "any of the four"
+
+
 def test_without_a_budget_the_rate_stays() -> None:
-    rate = Rate(19, 0)
-    for _ in range(5):
-        rate.spent(0.9)
-    assert rate.frequency == 19
+    assert {*spend(Rate(19, 0), *[0.9] * 5)} == {Step(19)}
+
+
+def test_a_step_in_words() -> None:
+    assert str(Step(19)) == "19 Hz"
+    assert str(Step(4, 8)) == "4 Hz in one of 8 windows"
 
 
 class Clocks:

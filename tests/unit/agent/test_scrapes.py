@@ -20,7 +20,7 @@ from purebpf.agent.metrics.exporter import Exporter
 from purebpf.agent.metrics.families import State
 from purebpf.errors import KernelError
 
-STATE = State(19, 0, 0, 0, ())
+STATE = State(19, 1, 0, 0, 0, ())
 SILENT = 200
 PATIENCE_S = 20
 
