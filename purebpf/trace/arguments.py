@@ -19,7 +19,7 @@ from purebpf.trace.constants import enum_name, flag_names, signal_name
 from purebpf.trace.kinds import HIDDEN, PATH_ROOM, Kind, Signature
 from purebpf.trace.quoting import hexadecimal, quote, quote_path
 from purebpf.trace.special import open_flags, pointer
-from purebpf.trace.view import View
+from purebpf.trace.view import LONG, View
 
 __all__ = ["show_arguments"]
 
@@ -64,6 +64,19 @@ def _long(view: View, index: int, _: Kind) -> str:
     return str(view.int64(index))
 
 
+def _low_first(view: View, index: int, _: Kind) -> str:
+    return _halves(view.arguments[index + 1], view.arguments[index])
+
+
+def _high_first(view: View, index: int, _: Kind) -> str:
+    return _halves(view.arguments[index], view.arguments[index + 1])
+
+
+def _halves(high: int, low: int) -> str:
+    value = (high & 0xFFFFFFFF) << 32 | low & 0xFFFFFFFF
+    return str(value - (1 << 64) if value >> 63 else value)
+
+
 def _size(view: View, index: int, _: Kind) -> str:
     return str(view.arguments[index])
 
@@ -97,6 +110,16 @@ def _descriptor(view: View, index: int, _: Kind) -> str:
 def _identity(view: View, index: int, _: Kind) -> str:
     value = view.int32(index)
     return "-1" if value == -1 else str(view.uint32(index))
+
+
+def _old_identity(view: View, index: int, _: Kind) -> str:
+    value = view.arguments[index] & 0xFFFF
+    return "-1" if value == 0xFFFF else str(value)  # noqa: PLR2004 - 16 bits
+
+
+def _handler(view: View, index: int, _: Kind) -> str:
+    value = view.arguments[index]
+    return structs.HANDLERS.get(value, f"{value:#x}")
 
 
 def _mode(view: View, index: int, _: Kind) -> str:
@@ -201,7 +224,12 @@ def _struct(view: View, index: int, kind: Kind) -> str:
         data = None
     else:
         data = view.piece(index, end=kind.where == ">")
-    return pointer(view.arguments[index]) if data is None else structs.show(kind.table, data)
+    if data is None:
+        return pointer(view.arguments[index])
+    text = structs.show(kind.table, data)
+    if kind.table == "rlimit" and view.word != LONG and view.name != "prlimit64":
+        return text.replace("RLIM64_", "RLIM_")
+    return text
 
 
 def _remaining(view: View, index: int, kind: Kind) -> str:
@@ -233,7 +261,7 @@ def _int_at(view: View, index: int, _: Kind) -> str:
 
 
 def _long_at(view: View, index: int, kind: Kind) -> str:
-    return _number_at(view, index, 8 if kind.name == "long1" else 4)
+    return _number_at(view, index, 8 if kind.name in ("long1", "offset1") else 4)
 
 
 def _changed(view: View, index: int, size: int) -> str:
@@ -312,7 +340,8 @@ _SHOW: dict[str, Show] = {
     "ulong": _size, "value": _option_value,
     "argv": arrays.strings, "errors": arrays.errors, "ints": arrays.integers,
     "nodes": arrays.nodes, "pages": arrays.pages, "policy": _policy, "policy1": _policy_at,
-    "sigframe": records.signal_frame,
+    "sigframe": records.signal_frame, "ll": _low_first, "hl": _high_first, "oldid": _old_identity,
+    "handler": _handler, "offset1": _long_at, "userdesc": records.thread_area, "socketcall": _int,
     "bpfattr": bpf_attributes.attributes, "cpuset": arrays.processors,
     "dirents": arrays.entries,
     "envp": arrays.environment, "events": arrays.events, "fds": arrays.descriptors,

@@ -14,7 +14,7 @@ from purebpf.trace.constants import flag_names
 from purebpf.trace.kinds import SIGMASK_PART, Kind
 from purebpf.trace.quoting import quote
 from purebpf.trace.special import pointer
-from purebpf.trace.view import View
+from purebpf.trace.view import LONG, View
 
 __all__ = [
     "descriptor_set",
@@ -180,7 +180,7 @@ def environment(view: View, index: int, _: Kind) -> str:
     address = view.arguments[index]
     count, part = 0, 0
     while (data := view.piece(index, part)) is not None:
-        for (word,) in struct.iter_unpack("<Q", data):
+        for (word,) in struct.iter_unpack("<Q" if view.word == LONG else "<I", data):
             if not word:
                 plural = "" if count == 1 else "s"
                 return f"{address:#x} /* {count} var{plural} */"

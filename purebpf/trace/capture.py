@@ -28,6 +28,7 @@ __all__ = [
     "Pointed",
     "Strings",
     "Text",
+    "Unpacked",
     "Vector",
     "piece_id",
 ]
@@ -43,6 +44,9 @@ RESULT = -1
 
 AT = 8
 """Added to the number of an argument, as a length: the 32 bits that it points to."""
+
+_WORD = 8
+"""Bytes of an address, a long or a size_t; 4 in 32-bit programs."""
 
 MESSAGES = 4
 MESSAGE_PARTS = 16
@@ -82,6 +86,7 @@ class Pointed(NamedTuple):
     text: bool = True
     length_at: int | None = None
     only: int | None = None
+    word: int = _WORD
 
 
 class Framed(NamedTuple):
@@ -119,6 +124,7 @@ class Strings(NamedTuple):
     argument: int
     most: int
     room: int
+    word: int = _WORD
 
 
 class Environment(NamedTuple):
@@ -135,6 +141,7 @@ class Vector(NamedTuple):
     length: int
     entries: int
     room: int
+    word: int = _WORD
 
 
 class Message(NamedTuple):
@@ -143,6 +150,7 @@ class Message(NamedTuple):
     argument: int
     entries: int
     room: int
+    word: int = _WORD
 
 
 class Messages(NamedTuple):
@@ -152,10 +160,26 @@ class Messages(NamedTuple):
     length: int
     entries: int
     room: int
+    word: int = _WORD
+
+
+class Unpacked(NamedTuple):
+    """Not a copy: the argument is the address of the call's arguments, 32 bits each.
+
+    Attributes:
+        argument: which one.
+        calls: the first argument is the number of one of these: the call becomes `first` + that.
+        first: what is added.
+    """
+
+    argument: int
+    calls: tuple[int, ...] = ()
+    first: int = 0
 
 
 Copy = (
-    Text
+    Unpacked
+    | Text
     | Block
     | Pointed
     | Framed

@@ -32,16 +32,19 @@ from purebpf.trace.capture import (
     Pointed,
     Strings,
     Text,
+    Unpacked,
     Vector,
     piece_id,
 )
 
-__all__ = ["Layout", "program"]
+__all__ = ["SLOTS", "Layout", "program"]
+
+SLOTS = 512
+"""Numbers of each ABI that have slots in the kernel half."""
 
 _HEAD = 8  # struct piece
-_IOVEC = 16
 _MSGHDR = 56
-_POINTER = 8
+_ARGUMENTS = 6
 _ENVIRONMENT_BLOCK = 256
 
 # Of the stack, from its end.
@@ -59,6 +62,8 @@ class Layout(NamedTuple):
     arguments: int
     result: int
     missed: int
+    nr: int
+    open: int
     used: int
     pieces: int
     task_storage: bool
@@ -75,7 +80,7 @@ class Layout(NamedTuple):
             task_storage: the kernel has task storage.
             stack_pointer: where struct pt_regs has it; None: frames of signals are not read.
         """
-        names = ("arguments", "result", "missed", "used", "pieces")
+        names = ("arguments", "result", "missed", "nr", "open", "used", "pieces")
         members = {name: offsets[name] for name in names}
         return cls(**members, task_storage=task_storage, stack_pointer=stack_pointer)
 
@@ -171,6 +176,11 @@ class _Writer:
             code.place(behind)
             return
         argument = _Source(R6, self._layout.arguments + 8 * copy.argument)
+        if isinstance(copy, Unpacked):
+            self._missing = behind
+            self._unpack(copy, argument)
+            code.place(behind)
+            return
         code.load(R1, *argument)
         code.jump("==", R1, 0, behind)
         identity = piece_id(copy.argument, end=self._phase)
@@ -194,8 +204,8 @@ class _Writer:
         if copy.only is not None:
             code.load(R1, R6, self._layout.arguments + 8, 4)
             code.jump("!=", R1, copy.only, self._missing)
-        self._fetch(argument, copy.at, _NUMBER, 8)
-        source = _Source(R10, _NUMBER)
+        self._fetch(argument, copy.at, _NUMBER, copy.word)
+        source = _Source(R10, _NUMBER, copy.word)
         if copy.length_at is not None:
             self._fetch(argument, copy.length_at, _ENTRY, 4)
             self._bytes(source, _Source(R10, _ENTRY, 4), copy.room, identity)
@@ -203,6 +213,32 @@ class _Writer:
             self._text(source, copy.room, identity)
         else:
             self._block(source, copy.room, identity)
+
+    def _unpack(self, copy: Unpacked, argument: _Source) -> None:
+        """Replace the arguments; with `calls`, go on as one of those or, of others, not at all."""
+        code, layout = self._code, self._layout
+        assert self._missing is not None
+        self._fetch(argument, 0, _HEADER, 4 * _ARGUMENTS)
+        if copy.calls:
+            code.load(R8, R6, layout.arguments, 4)
+            code.jump(">", R8, SLOTS - 1 - copy.first, self._missing)
+            code.jump("==", R8, 0, self._missing)
+        for index in range(_ARGUMENTS):
+            code.load(R1, R10, _HEADER + 4 * index, 4)
+            code.store(R6, layout.arguments + 8 * index, R1, 8)
+        if not copy.calls:
+            return
+        is_wanted = code.label()
+        for number in copy.calls:
+            code.jump("==", R8, number, is_wanted)
+        code.store_constant(R6, layout.open, 0, 1)
+        code.move(R0, 0)
+        code.exit()
+        code.place(is_wanted)
+        code.alu("+=", R8, copy.first)
+        code.store(R6, layout.nr, R8, 4)
+        code.alu("+=", R8, SLOTS)
+        code.call_helper("tail_call", R9, MapName("at_start"), R8)
 
     def _framed(self, copy: Framed) -> None:
         """The first argument of the tracepoint is the task's struct pt_regs."""
@@ -241,7 +277,7 @@ class _Writer:
                 self._block(argument, _ENVIRONMENT_BLOCK, identity + block, at)
         elif isinstance(copy, Vector):
             length = self._length(copy.length)
-            self._vector(argument, length, copy.entries, copy.room, identity)
+            self._vector(argument, length, copy, identity)
         elif isinstance(copy, Messages):
             self._messages(argument, copy, identity)
         elif isinstance(copy, Message):
@@ -355,25 +391,26 @@ class _Writer:
     def _strings(self, argument: _Source, copy: Strings, identity: int) -> None:
         code, over = self._code, self._code.label()
         for index in range(copy.most):
-            self._fetch(argument, index * _POINTER, _NUMBER, 8)
-            code.load(R1, R10, _NUMBER, 8)
+            self._fetch(argument, index * copy.word, _NUMBER, copy.word)
+            code.load(R1, R10, _NUMBER, copy.word)
             code.jump("==", R1, 0, over)
-            self._text(_Source(R10, _NUMBER), copy.room, identity + index)
+            self._text(_Source(R10, _NUMBER, copy.word), copy.room, identity + index)
         code.place(over)
 
     def _vector(
-        self, array: _Source, length: _Source, entries: int, room: int, identity: int
+        self, array: _Source, length: _Source, copy: Vector | Message | Messages, identity: int
     ) -> None:
         """The array is part 0, its buffers are those behind."""
         code, over = self._code, self._code.label()
-        self._bytes(array, length, entries * _IOVEC, identity, _IOVEC)
-        for index in range(entries):
+        word, entry = copy.word, 2 * copy.word
+        self._bytes(array, length, copy.entries * entry, identity, entry)
+        for index in range(copy.entries):
             self._forget_used(over)
             code.load(R1, *length)
             code.jump("<=", R1, index, over)
-            self._fetch(array, index * _IOVEC, _ENTRY, _IOVEC)
-            base, size = _Source(R10, _ENTRY), _Source(R10, _ENTRY + 8)
-            self._bytes(base, size, room, identity + 1 + index)
+            self._fetch(array, index * entry, _ENTRY, entry)
+            base, size = _Source(R10, _ENTRY, word), _Source(R10, _ENTRY + word, word)
+            self._bytes(base, size, copy.room, identity + 1 + index)
         code.place(over)
 
     def _forget_used(self, full: Label) -> None:
@@ -391,7 +428,8 @@ class _Writer:
             code.load(R1, *length)
             code.jump("s<", R1, index + 1, over)
             part = identity + index * MESSAGE_PARTS
-            self._message(argument, copy, part, index * MESSAGE_SIZE, MESSAGE_SIZE)
+            size = MESSAGE_SIZE * copy.word // 8
+            self._message(argument, copy, part, index * size, size)
         code.place(over)
 
     def _message(
@@ -400,21 +438,23 @@ class _Writer:
         copy: Message | Messages,
         identity: int,
         at: int = 0,
-        size: int = _MSGHDR,
+        size: int = 0,
     ) -> None:
         """The header is part 0, the name 1, control data 2, the array 3, its buffers those behind.
 
         Source: struct user_msghdr of include/linux/socket.h.
         """
-        self._block(argument, size, identity, at)
-        self._fetch(argument, at, _HEADER, _MSGHDR)
-        parts = ((0, 8, 4, 128, 1), (32, 40, 8, 256, 2))
+        word = copy.word
+        header = _MSGHDR * word // 8
+        self._block(argument, size or header, identity, at)
+        self._fetch(argument, at, _HEADER, header)
+        parts = ((0, word, 4, 128, 1), (4 * word, 5 * word, word, 256, 2))
         for pointer, length, width, room, part in parts:
             behind = self._code.label()
-            self._code.load(R1, R10, _HEADER + pointer, 8)
+            self._code.load(R1, R10, _HEADER + pointer, word)
             self._code.jump("==", R1, 0, behind)
             source = _Source(R10, _HEADER + length, width)
-            self._bytes(_Source(R10, _HEADER + pointer), source, room, identity + part)
+            self._bytes(_Source(R10, _HEADER + pointer, word), source, room, identity + part)
             self._code.place(behind)
-        array, count = _Source(R10, _HEADER + 16), _Source(R10, _HEADER + 24)
-        self._vector(array, count, copy.entries, copy.room, identity + 3)
+        array = _Source(R10, _HEADER + 2 * word, word)
+        self._vector(array, _Source(R10, _HEADER + 3 * word, word), copy, identity + 3)

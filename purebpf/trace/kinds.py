@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -25,8 +25,9 @@ __all__ = [
     "Kind",
     "Signature",
     "capture_of",
-    "compat_capture_of",
-    "compat_signature",
+    "copies_of",
+    "described",
+    "native_names",
     "signature",
 ]
 
@@ -39,7 +40,7 @@ IOCTL_PART = 1
 _IOCTL_ROOM = 44  # struct termios2
 INTERFACES_PART = 2
 """Of SIOCGIFCONF, its array of struct ifreq."""
-_SIOCGIFCONF, _INTERFACES_ROOM = 0x8912, 8 * 40
+SIOCGIFCONF, INTERFACES_ROOM = 0x8912, 8 * 40
 PATHNAME_PART, LICENSE_AT = 1, 2
 """Of union bpf_attr: the strings that the words at 0 and at 16 point to, where they do."""
 _ATTRIBUTE_ROOM = 168
@@ -51,12 +52,11 @@ SIGMASK_PART = 1
 
 _TOKEN = re.compile(r"([A-Za-z_]+1?)(?::(\w+))?([<>]*)(\*?[\dr]*)")
 _ENTRIES = 8  # buffers of an array
-_ELEMENTS = 32  # of an array of structs
+ELEMENTS = 32  # of an array of structs
 _STRINGS = 33  # of argv
 _ENVIRONMENT_BLOCKS = 8  # of 32 addresses
 _ADDRESS_ROOM = 128  # struct sockaddr_storage
 _OPTION_ROOM = 64
-_COMPAT_WORD = 4  # an int is the same in both ABIs
 
 
 class Kind(NamedTuple):
@@ -97,18 +97,34 @@ def _descriptions() -> Mapping[str, str]:
 @cache
 def signature(name: str) -> Signature | None:
     """What is known of a call; None: neither the kernel declares it, nor is it described here."""
-    declared = _declarations().get(name)
-    described = _descriptions().get(name)
-    if declared is None and described is None:
+    if (line := _descriptions().get(name)) is not None:
+        return described(name, line)
+    parameters = _parameters(name)
+    if name not in _declarations():
         return None
-    parameters = [parameter for parameter in (declared or "").split(",") if parameter]
-    names = [parameter.rpartition(" ")[2].lstrip("*") for parameter in parameters]
-    if described is None:
-        kinds = tuple(_declared_kind(parameter) for parameter in parameters)
-    else:
-        kinds = tuple(map(_parse, described.split()))
-    names += [f"arg{index}" for index in range(len(names), len(kinds))]
-    return Signature(name, tuple(names), kinds)
+    return Signature(name, _names(parameters), tuple(map(_declared_kind, parameters)))
+
+
+def described(name: str, line: str) -> Signature:
+    """A call of which a line of kinds says what its arguments are."""
+    kinds = tuple(map(_parse, line.split()))
+    names = _names(_parameters(name))
+    names += tuple(f"arg{index}" for index in range(len(names), len(kinds)))
+    return Signature(name, names, kinds)
+
+
+def _names(parameters: Iterable[str]) -> tuple[str, ...]:
+    return tuple(parameter.rpartition(" ")[2].lstrip("*") for parameter in parameters)
+
+
+@cache
+def native_names() -> frozenset[str]:
+    """The calls that have a signature."""
+    return frozenset(_declarations()) | frozenset(_descriptions())
+
+
+def _parameters(name: str) -> list[str]:
+    return [parameter for parameter in _declarations().get(name, "").split(",") if parameter]
 
 
 def _parse(word: str) -> Kind:
@@ -140,80 +156,9 @@ def capture_of(name: str, string_size: int) -> Capture:
     start: list[Copy] = []
     end: list[Copy] = []
     for index, kind in enumerate(known.kinds):
-        for copy, at_end in _copies(name, index, kind, string_size):
+        for copy, at_end in copies_of(name, index, kind, string_size):
             (end if at_end else start).append(copy)
     return Capture(tuple(start), tuple(end), again=name not in ("execve", "execveat"))
-
-
-def compat_signature(name: str) -> Signature | None:
-    """What is known of a 32-bit call: as of the 64-bit one, unless its arguments are others."""
-    if name == "mmap2":
-        known = signature("mmap")
-        return known and known._replace(name=name)  # its offset is in pages
-    if name in _OTHER_IN_COMPAT:
-        return None
-    return signature(_LIKE_NATIVE.get(name) or _WITH_NATIVE_STRUCTS.get(name) or name)
-
-
-_OTHER_IN_COMPAT = frozenset(
-    {"clone", "fadvise64", "fallocate", "fanotify_mark", "mmap", "pread64", "pwrite64"}
-    | {"readahead", "select", "sync_file_range"}
-)
-"""Calls of which i386 has an older form (mmap, select), or with longs in two halves."""
-
-
-_LIKE_NATIVE = {
-    **{f"{name}64": name for name in ("stat", "lstat", "fstat", "fcntl", "sendfile")},
-    **{
-        f"{name}32": name
-        for name in (
-            "lchown", "getuid", "getgid", "geteuid", "getegid", "setreuid", "setregid", "getgroups",
-            "setgroups", "fchown", "setresuid", "getresuid", "setresgid", "getresgid", "chown",
-            "setuid", "setgid", "setfsuid", "setfsgid",
-        )
-    },
-    "fstatat64": "newfstatat",
-    "pselect6_time64": "pselect6",
-    "recvmmsg_time64": "recvmmsg",
-}  # fmt: skip
-"""Calls that only i386 has, by the native one with these arguments."""
-
-_WITH_NATIVE_STRUCTS = {
-    **{
-        f"{name}64": name
-        for name in (
-            "clock_gettime", "clock_settime", "timer_gettime", "timer_settime", "timerfd_gettime",
-            "timerfd_settime",
-        )
-    },
-    **{
-        f"{name}_time64": name
-        for name in (
-            "clock_getres", "clock_nanosleep", "utimensat", "ppoll", "rt_sigtimedwait", "futex",
-            "sched_rr_get_interval",
-        )
-    },
-}  # fmt: skip
-"""Those of which the structs, too, are those of the native call: times of 64 bits."""
-
-
-def compat_capture_of(name: str, string_size: int) -> Capture:
-    """What to copy for a 32-bit call: strings and bytes, which look alike; structs do not."""
-    known = compat_signature(name)
-    if known is None:
-        return Capture()
-    native = capture_of(known.name, string_size)
-    if name in _WITH_NATIVE_STRUCTS:
-        return native
-    start, end = (tuple(filter(_is_alike, copies)) for copies in (native.start, native.end))
-    return Capture(start, end, native.again)
-
-
-def _is_alike(copy: Copy) -> bool:
-    if isinstance(copy, capture.Block):
-        return copy.size <= _COMPAT_WORD
-    is_bytes = isinstance(copy, capture.Bytes) and copy.unit == 1
-    return is_bytes or isinstance(copy, capture.Text)
 
 
 _SIGNAL_MASK = 296
@@ -222,7 +167,7 @@ _SIGNAL_MASK = 296
 Source: arch/x86/include/asm/sigframe.h, include/uapi/asm-generic/ucontext.h.
 """
 
-_SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
+SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
     ("clone", 2): ((capture.Block(2, 4), True),),
     ("fcntl", 2): ((capture.Block(2, 32), False), (capture.Block(2, 32), True)),
     ("futex", 3): ((capture.Block(3, 16), False),),
@@ -239,7 +184,7 @@ _SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
         (capture.Block(2, _IOCTL_ROOM, IOCTL_PART), True),
         (
             capture.Pointed(
-                *(2, 8, _INTERFACES_ROOM, INTERFACES_PART, False), length_at=0, only=_SIOCGIFCONF
+                *(2, 8, INTERFACES_ROOM, INTERFACES_PART, False), length_at=0, only=SIOCGIFCONF
             ),
             True,
         ),
@@ -259,13 +204,13 @@ _SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
 
 _BLOCKS = {"capdata": 24, "capheader": 8, "length": 4, "offset": 8, "fds": 8, "uint1": 4,
            "int1": 4, "long1": 8, "status": 4, "fdset": 128, "sched_param": 4, "siginfo": 48,
-           "timespecs": 32, "timevals": 32, "policy1": 4}  # fmt: skip
+           "timespecs": 32, "timevals": 32, "policy1": 4, "userdesc": 16, "offset1": 8}  # fmt: skip
 """Kinds of a constant size, in bytes."""
 
 
-def _copies(name: str, index: int, kind: Kind, size: int) -> list[tuple[Copy, bool]]:
+def copies_of(name: str, index: int, kind: Kind, size: int) -> list[tuple[Copy, bool]]:
     """The copies of one argument, and whether each is for the end."""
-    if special := _SPECIAL.get((name, index)):
+    if special := SPECIAL.get((name, index)):
         return list(special)
     if kind.name == "path":
         return [(capture.Text(index, PATH_ROOM), False)]
@@ -285,7 +230,7 @@ def _copies(name: str, index: int, kind: Kind, size: int) -> list[tuple[Copy, bo
     if kind.name == "dirents":
         return [(capture.Bytes(index, capture.RESULT, 4096), True)]
     if kind.name == "nodes":
-        return [(capture.Nodes(index, kind.extent, 8 * _ELEMENTS), kind.where == ">")]
+        return [(capture.Nodes(index, kind.extent, 8 * ELEMENTS), kind.where == ">")]
     copy = _sized(index, kind, size)
     if copy is None:
         return []
@@ -300,9 +245,9 @@ def _sized(index: int, kind: Kind, size: int) -> Copy | None:
         return capture.Block(index, _BLOCKS[kind.name])
     rooms = {
         "buf": (size, 1), "random": (size, 1), "cwd": (PATH_ROOM, 1), "sigset": (8, 1),
-        "sa": (_ADDRESS_ROOM, 1), "value": (_OPTION_ROOM, 1), "ids": (4 * _ELEMENTS, 4),
-        "ints": (4 * _ELEMENTS, 4), "errors": (4 * _ELEMENTS, 4), "pages": (8 * _ELEMENTS, 8),
-        "pollfd": (8 * _ELEMENTS, 8), "events": (12 * _ELEMENTS, 12), "how": (24, 1),
+        "sa": (_ADDRESS_ROOM, 1), "value": (_OPTION_ROOM, 1), "ids": (4 * ELEMENTS, 4),
+        "ints": (4 * ELEMENTS, 4), "errors": (4 * ELEMENTS, 4), "pages": (8 * ELEMENTS, 8),
+        "pollfd": (8 * ELEMENTS, 8), "events": (12 * ELEMENTS, 12), "how": (24, 1),
         "cloneargs": (88, 1), "cpuset": (128, 1),
     }  # fmt: skip
     if kind.name in rooms:

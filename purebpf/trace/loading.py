@@ -11,9 +11,11 @@ from purebpf import asm
 from purebpf.abi import syscalls
 from purebpf.btf.types.kinds import Kind, Struct
 from purebpf.kernel.load.load import load
-from purebpf.trace.capture import Capture, Copy
-from purebpf.trace.code import Layout, program
-from purebpf.trace.kinds import capture_of, compat_capture_of
+from purebpf.trace.capture import Capture, Copy, Unpacked
+from purebpf.trace.code import SLOTS, Layout, program
+from purebpf.trace.compat import compat_capture_of, unpack_socket_calls
+from purebpf.trace.compat_calls import FIRST_SOCKET_CALL, SOCKET_CALLS
+from purebpf.trace.kinds import capture_of
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
@@ -21,13 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SLOTS", "load_programs", "map_spec", "member_offsets", "numbers_of"]
 
-SLOTS = 512
-"""Numbers of each ABI that have slots in the kernel half."""
-
 _STACK_POINTERS = {"x86_64": 152}
 """In struct pt_regs, by machines of which the frames of signals are known, too."""
 
-_MAPS = ("tasks", "tasks_by_address", "then")
+_MAPS = ("tasks", "tasks_by_address", "then", "at_start")
 
 
 def numbers_of(names: Iterable[str], *, compat: bool = False) -> dict[str, int]:
@@ -55,8 +54,11 @@ def load_programs(
     captures = {
         number: capture_of(name, string_size) for name, number in numbers_of(wanted).items()
     }
+    abi = syscalls.machine(os.uname().machine).compat
     for name, number in numbers_of(wanted, compat=True).items():
-        captures[SLOTS + number] = compat_capture_of(name, string_size)
+        captures[SLOTS + number] = compat_capture_of(name, string_size, abi)
+    if abi == "i386" and "socketcall" in wanted:
+        captures |= _of_socket_calls(frozenset(wanted), string_size)
     programs = _Programs(_layout(tracer))
     starts = {number: programs.start(capture) for number, capture in captures.items()}
     ends = {number: programs.end(capture) for number, capture in captures.items()}
@@ -71,6 +73,14 @@ def load_programs(
             if function:
                 tracer.maps[name][number] = made.programs[function]
     return made
+
+
+def _of_socket_calls(wanted: frozenset[str], string_size: int) -> dict[int, Capture]:
+    """What socketcall(2) becomes; calls that are not asked for end in its own program."""
+    captures = {SLOTS + (syscalls.number("i386", "socketcall") or 0): unpack_socket_calls(wanted)}
+    for number, name in enumerate(SOCKET_CALLS, FIRST_SOCKET_CALL + 1):
+        captures[SLOTS + number] = compat_capture_of(name, string_size, "i386")
+    return captures
 
 
 class _Programs:
@@ -95,7 +105,8 @@ class _Programs:
 
     def end(self, capture: Capture) -> str:
         """The name of the program for its end."""
-        again = capture.start if capture.again else ()
+        again = tuple(copy for copy in capture.start if not isinstance(copy, Unpacked))
+        again = again if capture.again else ()
         return self._name(capture.end, again, end=True) if capture.end or again else ""
 
     def _name(self, copies: tuple[Copy, ...], again: tuple[Copy, ...], *, end: bool) -> str:

@@ -84,37 +84,40 @@ def _header(view: View, place: _Place, data: bytes, before: bytes | None) -> str
     ]  # fmt: skip
     if control_size:
         written = view.piece(index, part + 2, end=at_end) if control else None
-        shown.append(f"msg_control={_control(written, control_size) or pointer(control)}")
+        shown.append(
+            f"msg_control={_control(written, control_size, view.word) or pointer(control)}"
+        )
     shown += [f"msg_controllen={control_size}", f"msg_flags={flag_names('msg', flags)}"]
     return f"{{{', '.join(shown)}}}"
 
 
-_HEADER = struct.Struct("<Qii")
-"""struct cmsghdr of include/linux/socket.h."""
+_HEADERS = {8: struct.Struct("<Qii"), 4: struct.Struct("<Iii")}
+"""struct cmsghdr of include/linux/socket.h, by the size of a long."""
 _RIGHTS, _CREDENTIALS = 1, 2
 _SCM = {_RIGHTS: "SCM_RIGHTS", _CREDENTIALS: "SCM_CREDENTIALS", 29: "SO_TIMESTAMP_OLD",
         35: "SO_TIMESTAMPNS_OLD"}  # fmt: skip
 
 
-def _control(data: bytes | None, size: int) -> str:
+def _control(data: bytes | None, size: int, word: int) -> str:
     """Messages beside the data: descriptors and credentials; "" where there are none."""
     data = (data or b"")[:size]  # of a long one, what there was room for
-    shown, at = [], 0
-    while at + _HEADER.size <= len(data):
-        length, level, kind = _HEADER.unpack_from(data, at)
-        if length < _HEADER.size:
+    shown, at, header = [], 0, _HEADERS[word]
+    while at + header.size <= len(data):
+        length, level, kind = header.unpack_from(data, at)
+        if length < header.size:
             break
-        shown.append(_control_message(length, level, kind, data[at + _HEADER.size : at + length]))
-        at += -(-length // 8) * 8
+        body = data[at + header.size : at + length]
+        shown.append(_control_message(length, level, kind, body, length - header.size))
+        at += -(-length // word) * word
     more = ["..."] if shown and len(data) < size else []
     return f"[{', '.join(shown + more)}]" if shown else ""
 
 
-def _control_message(length: int, level: int, kind: int, data: bytes) -> str:
+def _control_message(length: int, level: int, kind: int, data: bytes, size: int) -> str:
     is_of_socket = level == 1  # SOL_SOCKET
     name = _SCM.get(kind, f"{kind:#x}") if is_of_socket else f"{kind:#x}"
     shown = f"cmsg_len={length}, cmsg_level={enum_name('sol', level)}, cmsg_type={name}"
-    if len(data) < length - _HEADER.size or not is_of_socket:
+    if len(data) < size or not is_of_socket:
         return f"{{{shown}}}"
     if kind == _RIGHTS:
         fds = ", ".join(str(fd) for (fd,) in struct.iter_unpack("<i", data[: len(data) // 4 * 4]))

@@ -102,7 +102,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="only those that fail",
     )  # fmt: skip
     which.add_argument(
-        "--least", dest="least_ms", metavar="TIME", type=milliseconds, default=0.0,
+        *("--least", "--duration"), dest="least_ms", metavar="TIME", type=milliseconds, default=0.0,
         help="only those that take so long: 500us, 10ms",
     )  # fmt: skip
     which.add_argument(

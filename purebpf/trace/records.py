@@ -22,6 +22,7 @@ __all__ = [
     "siginfo",
     "signal_frame",
     "status",
+    "thread_area",
     "wait_status",
 ]
 
@@ -68,8 +69,14 @@ def siginfo(view: View, index: int, _: Kind) -> str:
 
 def signal_frame(view: View, index: int, _: Kind) -> str | None:
     """What rt_sigreturn(2) restores of the frame of a signal: `{mask=[USR2]}`."""
-    mask = view.piece(index)
-    return f"{{mask={structs.signal_set(mask)}}}" if mask else None
+    mask, more = view.piece(index), view.piece(index, 1)
+    return f"{{mask={structs.signal_set(mask + (more or b''))}}}" if mask else None
+
+
+def thread_area(view: View, index: int, _: Kind) -> str:
+    """Struct user_desc of set_thread_area(2)."""
+    data = view.piece(index)
+    return pointer(view.arguments[index]) if data is None else structs.segment(data)
 
 
 def status(view: View, index: int, _: Kind) -> str:

@@ -75,6 +75,8 @@ def _named(view: View, result: int) -> str | None:
         flags, base = result & ~_PERSONALITY, enum_name("personality", result & _PERSONALITY)
         shown = f"{flag_names('personality_flags', flags)}|{base}" if flags else base
         return f"{result:#x} ({shown})" if result else f"0 ({shown})"
+    if view.name == "set_thread_area" and (data := view.piece(0, end=True)):
+        return f"{result} (entry_number={int.from_bytes(data[:4], 'little', signed=True)})"
     if view.name == "ioprio_get":
         kind = enum_name("ioprio_class", result >> _CLASS_SHIFT)
         level = result & ((1 << _CLASS_SHIFT) - 1)

@@ -15,12 +15,13 @@ from purebpf.measure.cgroup_ids import CgroupIds
 from purebpf.measure.event_session import Ending, EventSession
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids
-from purebpf.trace import loading
+from purebpf.trace import compat_layouts, loading
 from purebpf.trace.arguments import show_arguments
+from purebpf.trace.compat import called, compat_signature, with_socket_calls
 from purebpf.trace.constants import signal_name
 from purebpf.trace.descriptors import Descriptors
 from purebpf.trace.events import Call, Ended, Event, Lost, Passed, Signalled, Task
-from purebpf.trace.kinds import compat_signature, signature
+from purebpf.trace.kinds import signature
 from purebpf.trace.request import Options
 from purebpf.trace.results import show_result
 from purebpf.trace.selection import select, split
@@ -113,7 +114,7 @@ class Traces(EventSession[Event]):
         has_calls = self._has_calls = bool(names) or not points
         tables = [syscalls.table(abi) for abi in (machine.native, machine.compat, machine.x32)]
         known = {name for table in tables for name in table.values()}
-        wanted = select(names, known) if has_calls else set()
+        wanted = with_socket_calls(select(names, known)) if has_calls else set()
         calls = [
             bit_words((nr for nr, name in table.items() if name in wanted), _CALL_WORDS)
             for table in tables
@@ -233,14 +234,18 @@ class Traces(EventSession[Event]):
 
     def _call(self, fields: Any, tail: bytes) -> Call:
         abi, number = self._abi(fields)
-        name = syscalls.name(abi, number)
+        name = called(abi, number)
         ending = _ENDINGS[fields.ending]
         result = fields.result if ending == "returned" else None
         words = tuple(fields.arguments)
         is_compat = bool(self._machine.compat) and abi == self._machine.compat
-        known = compat_signature(name) if is_compat else signature(name)
+        known = compat_signature(name, abi) if is_compat else signature(name)
         copied = dict(pieces(tail))
+        if known and abi == "i386":
+            copied = compat_layouts.widen(name, known, words, copied)
         view = View(known.name if known else name, words, result, copied, self._options.string_size)
+        if is_compat:
+            view = view._replace(word=4)
         pid = fields.event.tgid
         if self._options.paths:
             view = view._replace(path_of=partial(self._descriptors.path, pid))
@@ -295,4 +300,4 @@ class Traces(EventSession[Event]):
         if third == _POINTS:
             is_last = number == loading.SLOTS - 1
             return "other tracepoints" if is_last else self._tracepoints[number].name
-        return syscalls.name(self._machine.compat if third else self._machine.native, number)
+        return called(self._machine.compat if third else self._machine.native, number)

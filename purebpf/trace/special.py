@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from purebpf.trace.constants import enum_name, flag_names, name_of, signal_name
 from purebpf.trace.quoting import quote
-from purebpf.trace.structs import show
+from purebpf.trace.structs import segment, show
 from purebpf.trace.view import View
 
 __all__ = ["CALLS", "CREATES", "open_flags", "pointer", "prctl_arguments"]
@@ -69,9 +69,20 @@ def _clone(view: View) -> list[str]:
     return shown
 
 
+def _clone_i386(view: View) -> list[str]:
+    """The order of arguments is that of CONFIG_CLONE_BACKWARDS; tls is a struct user_desc."""
+    flags, stack, parent, tls, child = view.arguments[:5]
+    area = view.piece(3)
+    shown = _clone(view._replace(arguments=(flags, stack, parent, child, tls, 0)))
+    if area is None:
+        return shown
+    known = f"tls={pointer(tls)}"
+    return [f"tls={segment(area)}" if text == known else text for text in shown]
+
+
 _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL = 0, 1, 2, 3, 4
-_LOCKS = (5, 6, 7, 36, 37, 38)  # F_GETLK, F_SETLK, F_SETLKW, and those of open files
-_GETLKS = (5, 36)
+_LOCKS = (5, 6, 7, 12, 13, 14, 36, 37, 38)  # F_GETLK, F_SETLK, F_SETLKW; of i386; of open files
+_GETLKS = (5, 12, 36)
 _ADD_SEALS, _DUPFD_CLOEXEC, _SETPIPE = 1033, 1030, 1031
 _BARE = (_GETFD, _GETFL, 9, 11, 1025, 1032, 1034)  # without a third argument
 _SETOWN, _SETSIG = 8, 10
@@ -152,6 +163,7 @@ def _timeout(view: View) -> str:
 
 CALLS: dict[str, Callable[[View], list[str]]] = {
     "clone": _clone,
+    "clone_i386": _clone_i386,
     "fcntl": _fcntl,
     "futex": _futex,
     "mmap": _mmap,

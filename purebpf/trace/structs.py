@@ -10,9 +10,11 @@ from purebpf.trace.constants import flag_names, name_of, signal_name
 from purebpf.trace.quoting import quote
 
 __all__ = [
+    "HANDLERS",
     "SIZES",
     "device",
     "file_mode",
+    "segment",
     "show",
     "show_siginfo",
     "siginfo",
@@ -179,10 +181,28 @@ def _epoll_event(data: bytes) -> str:
     )
 
 
+_SEGMENT_FLAGS = ("seg_32bit", "contents", "read_exec_only", "limit_in_pages", "seg_not_present",
+                  "useable")  # fmt: skip
+
+
+def segment(data: bytes) -> str:
+    """Struct user_desc: arch/x86/include/uapi/asm/ldt.h."""
+    number, base, limit, flags = struct.unpack_from("<iIII", data)
+    values = [flags & 1, flags >> 1 & 3, *(flags >> bit & 1 for bit in range(3, 7))]
+    shown = [f"entry_number={number}", f"base_addr={base:#08x}", f"limit={limit:#08x}"]
+    shown += [f"{name}={value}" for name, value in zip(_SEGMENT_FLAGS, values, strict=True)]
+    return f"{{{', '.join(shown)}}}"
+
+
+HANDLERS = {0: "SIG_DFL", 1: "SIG_IGN"}
+
+
 def _sigaction(data: bytes) -> str:
     handler, flags, restorer = struct.unpack_from("<QQQ", data)
-    names = {0: "SIG_DFL", 1: "SIG_IGN"}
-    shown = [f"sa_handler={names.get(handler, hex(handler))}", f"sa_mask={signal_set(data[24:32])}"]
+    shown = [
+        f"sa_handler={HANDLERS.get(handler, hex(handler))}",
+        f"sa_mask={signal_set(data[24:32])}",
+    ]
     shown.append(f"sa_flags={flag_names('sa', flags)}")
     if flags & 0x4000000:  # SA_RESTORER
         shown.append(f"sa_restorer={restorer:#x}")

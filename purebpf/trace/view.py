@@ -9,7 +9,10 @@ from typing import NamedTuple
 from purebpf.trace.capture import AT, RESULT, piece_id
 from purebpf.trace.quoting import quote_path
 
-__all__ = ["View", "pieces"]
+__all__ = ["LONG", "View", "pieces"]
+
+LONG = 8
+"""Bytes of a long of 64-bit programs."""
 
 _HEAD = struct.Struct("<II")
 _SIGN = 1 << 31
@@ -26,6 +29,7 @@ class View(NamedTuple):
         pieces: what was copied, by `purebpf.trace.capture.piece_id`.
         string_size: bytes that were copied of strings and buffers.
         path_of: what a descriptor is open on; None: it is not asked for.
+        word: bytes of a long, or an address: 4 in 32-bit programs.
     """
 
     name: str
@@ -34,6 +38,7 @@ class View(NamedTuple):
     pieces: Mapping[int, bytes]
     string_size: int
     path_of: Callable[[int], str | None] | None = None
+    word: int = LONG
 
     def descriptor(self, number: int) -> str:
         """`3`, or `3</etc/passwd>`."""
@@ -68,8 +73,8 @@ class View(NamedTuple):
 
     def int64(self, argument: int) -> int:
         """An argument as a long."""
-        value = self.arguments[argument]
-        return value - (1 << 64) if value >> 63 else value
+        value, bits = self.arguments[argument], 8 * self.word
+        return value - (1 << bits) if value >> bits - 1 else value
 
     def length(self, extent: int, *, end: bool = False) -> int | None:
         """The number that `Kind.extent` means."""

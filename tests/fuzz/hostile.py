@@ -47,16 +47,22 @@ from purebpf.trace.capture import (
     Bytes,
     Copy,
     Environment,
+    Framed,
     Message,
     Messages,
+    Nodes,
     Pointed,
     Strings,
     Text,
+    Unpacked,
     Vector,
     piece_id,
 )
+from purebpf.trace.compat import compat_capture_of, compat_signature
+from purebpf.trace.compat_calls import SOCKET_CALLS
+from purebpf.trace.compat_layouts import widen
 from purebpf.trace.constants import numbers
-from purebpf.trace.kinds import capture_of, compat_signature, signature
+from purebpf.trace.kinds import capture_of, signature
 from purebpf.trace.results import show_result
 from purebpf.trace.view import View, pieces
 
@@ -69,6 +75,15 @@ _NUMBERS = (0, 1, 2, 3, 7, 8, 16, 64, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 63, (
 @cache
 def _calls() -> list[str]:
     return sorted(set(table("x86_64").values()))
+
+
+@cache
+def _i386_calls() -> list[str]:
+    return sorted({*table("i386").values(), *SOCKET_CALLS})
+
+
+_I386 = 1 << 15
+"""Of the number of a call: it is a 32-bit one."""
 
 
 @cache
@@ -92,10 +107,15 @@ def changed_call(_: bytes, chance: random.Random) -> bytes:
             words[1] = chance.choice(numbers("ioctl"))[0]
         elif _calls()[number] == "bpf":
             words[0] = chance.choice(numbers("bpf_cmd"))[0]
+    copied = capture_of(_calls()[number], _STRING_SIZE)
+    if chance.random() < 0.4:
+        number = chance.randrange(len(_i386_calls()))
+        words = [word & 0xFFFFFFFF for word in words]
+        copied = compat_capture_of(_i386_calls()[number], _STRING_SIZE, "i386")
+        number |= _I386
     result = chance.choice((0, 1, 3, 32, 4096, -1, -2, -4095, -512, (1 << 63) - 1, -(1 << 63)))
-    capture = capture_of(_calls()[number], _STRING_SIZE)
     made = b""
-    for copies, end in ((capture.start, False), (capture.again and capture.end, True)):
+    for copies, end in ((copied.start, False), (copied.again and copied.end, True)):
         for copy in copies or ():
             if chance.random() < 0.9:
                 made += _piece(copy, chance, end=end)
@@ -108,10 +128,15 @@ def _word(chance: random.Random) -> int:
 
 def _piece(copy: Copy, chance: random.Random, *, end: bool) -> bytes:
     first, parts = 0, 1
-    if isinstance(copy, Block):
+    if isinstance(copy, Unpacked):
+        return b""
+    if isinstance(copy, Block | Framed):
         first, sizes = copy.part, [copy.size]
     elif isinstance(copy, Pointed):
-        first, sizes = copy.part, [chance.randint(1, copy.room) if copy.text else copy.room]
+        is_whole = not copy.text and copy.length_at is None
+        first, sizes = copy.part, [copy.room if is_whole else chance.randint(1, copy.room)]
+    elif isinstance(copy, Nodes):
+        sizes = [8 * chance.randint(0, copy.room // 8)]
     elif isinstance(copy, Text):
         sizes = [chance.choice((1, 2, 17, copy.room))]
     elif isinstance(copy, Bytes):
@@ -123,10 +148,11 @@ def _piece(copy: Copy, chance: random.Random, *, end: bool) -> bytes:
         sizes = [256] * chance.choice((0, 1, copy.blocks))
     else:  # the first is an array, or a struct msghdr and what it points to
         parts = chance.randint(1, MESSAGES) if isinstance(copy, Messages) else 1
-        entries = 16 * chance.randint(0, copy.entries)
-        start = {Vector: [entries], Message: [56, 128, 256, entries]}
-        sizes = start.get(type(copy), [64, 128, 256, entries])
-        sizes = sizes + [chance.randint(0, copy.room) for _ in range(entries // 16)]
+        filled, word = chance.randint(0, copy.entries), copy.word
+        entries = 2 * word * filled
+        start = {Vector: [entries], Message: [7 * word, 128, 256, entries]}
+        sizes = start.get(type(copy), [8 * word, 128, 256, entries])
+        sizes = sizes + [chance.randint(0, copy.room) for _ in range(filled)]
     made = b""
     for number in range(parts):
         for part, size in enumerate(sizes, first + number * MESSAGE_PARTS):
@@ -151,9 +177,15 @@ def _contents(size: int, chance: random.Random) -> bytes:
 def run_call(data: bytes) -> None:
     """A call as text: all of it can be shown on a terminal."""
     number, result, *words = _HEAD.unpack_from(data)
-    name = _calls()[number]
     copied = dict(pieces(data[_HEAD.size :]))
-    for known in (signature(name), compat_signature(name), None):
+    if number & _I386:
+        name, word = _i386_calls()[number & ~_I386], 4
+        signed = compat_signature(name, "i386")
+        copied = widen(name, signed, tuple(words), copied) if signed else copied
+    else:
+        name, word = _calls()[number], 8
+        signed = signature(name)
+    for known in (signed, None):
         for returned in (result, None):
             view = View(
                 known.name if known else name,
@@ -162,6 +194,7 @@ def run_call(data: bytes) -> None:
                 copied,
                 _STRING_SIZE,
                 lambda _: "/a\n<b>\udcff",
+                word,
             )
             shown = ", ".join(show_arguments(view, known)) + show_result(view)
             assert shown.isprintable(), shown

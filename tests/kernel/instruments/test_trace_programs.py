@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from purebpf import objects
+from purebpf.abi import syscalls
 from purebpf.kernel.instruments import sched_compat
 from purebpf.kernel.load.load import load
 from purebpf.kernel.load.object import Object
@@ -17,7 +18,7 @@ from purebpf.trace.kinds import PATH_ROOM
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 
-NAMES = [line.split()[0] for line in CALLS.splitlines()]
+NAMES = [*(line.split()[0] for line in CALLS.splitlines()), *syscalls.table("i386").values()]
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,12 @@ from purebpf.trace import capture
 from purebpf.trace.arguments import _SHOW, show_arguments
 from purebpf.trace.calls import CALLS
 from purebpf.trace.capture import Capture
+from purebpf.trace.compat import compat_capture_of, compat_signature, unpack_socket_calls
+from purebpf.trace.compat_calls import CALLS as I386_CALLS
+from purebpf.trace.compat_calls import SOCKET_CALLS
+from purebpf.trace.compat_layouts import widen
 from purebpf.trace.constants import numbers
-from purebpf.trace.kinds import capture_of, compat_capture_of, compat_signature, signature
+from purebpf.trace.kinds import capture_of, described, signature
 from purebpf.trace.options import parse
 from purebpf.trace.request import Options
 from purebpf.trace.selection import GROUPS, UnknownCallError, select
@@ -75,18 +80,55 @@ def test_what_is_copied_follows_from_the_kinds() -> None:
 
 
 def test_32_bit_calls_are_copied_where_they_look_alike() -> None:
-    assert compat_capture_of("openat", 32) == capture_of("openat", 32)
-    assert compat_capture_of("fstat", 32) == Capture()
-    assert compat_capture_of("mmap", 32) == Capture()
-    assert compat_signature("mmap") is None
-    assert compat_signature("read") == signature("read")
+    """Of arm; the layout of i386 is known."""
+    assert compat_capture_of("openat", 32, "arm") == capture_of("openat", 32)
+    assert compat_capture_of("fstat", 32, "arm") == Capture()
+    assert compat_capture_of("mmap", 32, "arm") == Capture()
+    assert compat_signature("mmap", "arm") is None
+    assert compat_signature("read", "arm") == signature("read")
+    assert compat_capture_of("openat", 32, "i386") == capture_of("openat", 32)
+
+
+def test_structs_of_i386_have_their_own_size() -> None:
+    sizes = {"stat64": 96, "stat": 64, "statfs64": 84, "nanosleep": 8, "clock_gettime64": 16}
+    for name, size in sizes.items():
+        copied = compat_capture_of(name, 32, "i386")
+        blocks = [copy for copy in (*copied.start, *copied.end) if isinstance(copy, capture.Block)]
+        assert [block.size for block in blocks][:1] == [size], name
+
+
+@pytest.mark.parametrize("line", I386_CALLS.splitlines())
+def test_every_description_of_i386_can_be_shown(line: str) -> None:
+    name, _, kinds = line.partition(" ")
+    for kind in described(name, kinds).kinds:
+        assert kind.name in _SHOW
+        if kind.name in ("F", "E"):
+            assert numbers(kind.table)
+    assert name in set(syscalls.table("i386").values()) | set(SOCKET_CALLS)
+
+
+def test_socketcall_becomes_the_calls_that_are_asked_for() -> None:
+    (unpacked,) = unpack_socket_calls(frozenset({"connect", "sendto", "socketcall"})).start
+    assert unpacked == capture.Unpacked(1, (3, 9, 11), 489)
+    (unpacked,) = unpack_socket_calls(frozenset({"socketcall"})).start
+    assert unpacked == capture.Unpacked(1, tuple(range(1, 21)), 489)
+    numbers_of_i386 = set(syscalls.table("i386"))
+    assert not numbers_of_i386 & set(range(490, 511)), "other numbers are needed"
+
+
+def test_numbers_of_i386_are_widened() -> None:
+    known = compat_signature("nanosleep", "i386")
+    assert known is not None
+    piece = capture.piece_id(0)
+    wide = widen("nanosleep", known, (), {piece: struct.pack("<ii", -1, 7)})
+    assert wide == {piece: struct.pack("<qq", -1, 7)}
 
 
 def test_calls_that_only_i386_has_are_shown_as_native_ones() -> None:
-    assert compat_signature("fstatat64") == signature("newfstatat")
-    assert [copy.argument for copy in compat_capture_of("fstatat64", 32).start] == [1]
-    assert compat_capture_of("clock_gettime64", 32) == capture_of("clock_gettime", 32)
-    known = compat_signature("mmap2")
+    assert compat_signature("fstatat64", "i386") == signature("newfstatat")
+    assert [copy.argument for copy in compat_capture_of("fstatat64", 32, "i386").start] == [1]
+    assert compat_capture_of("clock_gettime64", 32, "i386") == capture_of("clock_gettime", 32)
+    known = compat_signature("mmap2", "i386")
     view = View("mmap2", (0, 4096, 3, 0x22, 0xFFFFFFFF, 2), 0, {}, 32)
     shown = ["NULL", "4096", "PROT_READ|PROT_WRITE", "MAP_PRIVATE|MAP_ANONYMOUS", "-1", "0x2000"]
     assert show_arguments(view, known) == shown
@@ -134,7 +176,7 @@ def test_unknown_words_are_refused(word: str, problem: str) -> None:
 
 def test_options_are_read() -> None:
     options, view, shape = parse(
-        ["-e", "%file", "-e", "!stat", "--failure", "--least", "2.5", "--max-events", "9",
+        ["-e", "%file", "-e", "!stat", "--failure", "--duration", "2.5", "--max-events", "9",
          "-s", "100", "-T", "--format", "strace", "-o", "out", "--", "ls", "-l"]
     )  # fmt: skip
     assert options == Options(
