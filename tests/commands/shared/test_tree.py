@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter as Counts
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
+from purebpf.latency import CallLatency
+from purebpf.latency import Options as LatencyOptions
+from purebpf.lock import Options as LockOptions
+from purebpf.lock import UserLocks
 from purebpf.measure import target_ends
 from purebpf.measure.latency import Latency, Request
 from purebpf.offcpu import OffCpu
@@ -25,6 +30,8 @@ from purebpf.stat import Counter
 from purebpf.stat import Options as StatOptions
 from purebpf.summary import Options as SummaryOptions
 from purebpf.summary import Summary
+from purebpf.trace import Options as TraceOptions
+from purebpf.trace import Traces
 from purebpf.wall import Options as WallOptions
 from purebpf.wall import Wall
 from purebpf.wire.perf_data_reader import PerfData
@@ -34,9 +41,19 @@ pytestmark = pytest.mark.needs("bpf", "perf_event")
 
 CALLS = 103
 PROGRAM = f"""
-import os, sys, time
+import os, sys, threading, time
+
+def wait():
+    lock = threading.Lock()
+    lock.acquire()
+    thread = threading.Thread(target=lock.acquire)
+    thread.start()
+    time.sleep(0.05)
+    lock.release()
+    thread.join()
 
 def work():
+    wait()
     for _ in range({CALLS}):
         os.getppid()
     began = time.process_time()
@@ -146,7 +163,44 @@ def sampleip(family: Family, tree: bool, _: Path) -> tuple[set[int], int]:
     return {pid for _address, pid, _count, _place in rows if pid}, child
 
 
-@pytest.mark.parametrize("measure", [offcpu, wall, summary, runqlat, record, sampleip])
+def trace(family: Family, tree: bool, _: Path) -> tuple[set[int], int]:
+    options = TraceOptions(pids=(family.process.pid,), tree=tree, events=("getppid",))
+    with Traces(options) as tracer:
+        child = family.work()
+        calls = [
+            event for event in (*tracer.drain(), *tracer.stop().events) if hasattr(event, "words")
+        ]
+    counts = Counts(call.task.pid for call in calls)
+    assert set(counts.values()) == {CALLS}
+    return set(counts), child
+
+
+def latency(family: Family, tree: bool, _: Path) -> tuple[set[int], int]:
+    pair = "syscalls:sys_enter_getppid,syscalls:sys_exit_getppid"
+    options = LatencyOptions(pairs=(pair,), pids=(family.process.pid,), tree=tree, by="process")
+    with CallLatency(options) as tracer:
+        child = family.work()
+        tracer.stop()
+        rows = tracer.rows
+    assert {row.calls for row in rows} == {CALLS}
+    return {row.pid for row in rows}, child
+
+
+def lock(family: Family, tree: bool, _: Path) -> tuple[set[int], int]:
+    options = LockOptions(pids=(family.process.pid,), tree=tree, by="process")
+    with UserLocks(options) as tracer:
+        child = family.work()
+        tracer.stop()
+        return {row.pid for row in tracer.rows}, child
+
+
+of_user_locks = pytest.param(lock, marks=pytest.mark.needs("task_pt_regs", "atomic_fetch"))
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [offcpu, wall, summary, runqlat, record, sampleip, trace, latency, of_user_locks],
+)
 @pytest.mark.parametrize("tree", [False, True])
 def test_children_belong_to_a_tree_alone(measure: Seen, tree: bool, tmp_path: Path) -> None:
     with running() as family:
