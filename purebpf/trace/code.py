@@ -252,7 +252,7 @@ class _Writer:
         self._block(_Source(R10, _NUMBER), copy.size, identity, copy.at)
 
     def _nodes(self, copy: Nodes, argument: _Source, identity: int) -> None:
-        """The kernel reads one bit fewer than it is told: get_nodes() of mm/mempolicy.c."""
+        """The kernel reads one bit fewer than it is given: get_nodes() of mm/mempolicy.c."""
         code = self._code
         code.load(R1, *self._length(copy.length))
         code.alu("+=", R1, 62)

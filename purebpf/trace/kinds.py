@@ -22,6 +22,7 @@ __all__ = [
     "PATH_ROOM",
     "PERF_ATTR_PART",
     "SIGMASK_PART",
+    "THREAD_AREA_PART",
     "Kind",
     "Signature",
     "capture_of",
@@ -47,6 +48,8 @@ _ATTRIBUTE_ROOM = 168
 PERF_ATTR_PART = 1
 """Of struct perf_event_attr, what is behind the 64 bytes of the first version, too."""
 _PERF_ATTR_ROOMS = (64, 136)
+THREAD_AREA_PART = 1
+"""Of clone3(2) of i386: the struct user_desc that `tls` points to."""
 SIGMASK_PART = 1
 """Of pselect6(2): what the first of two words points to."""
 

@@ -13,8 +13,8 @@ from purebpf.btf.types.kinds import Kind, Struct
 from purebpf.kernel.load.load import load
 from purebpf.trace.capture import Capture, Copy, Unpacked
 from purebpf.trace.code import SLOTS, Layout, program
-from purebpf.trace.compat import compat_capture_of, unpack_socket_calls
-from purebpf.trace.compat_calls import FIRST_SOCKET_CALL, SOCKET_CALLS
+from purebpf.trace.compat.calls import FIRST_SOCKET_CALL, SOCKET_CALLS
+from purebpf.trace.compat.captures import compat_capture_of, unpack_socket_calls
 from purebpf.trace.kinds import capture_of
 
 if TYPE_CHECKING:

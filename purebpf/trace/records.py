@@ -9,7 +9,7 @@ import struct
 
 from purebpf.trace import structs
 from purebpf.trace.constants import flag_names, name_of, signal_name
-from purebpf.trace.kinds import Kind
+from purebpf.trace.kinds import THREAD_AREA_PART, Kind
 from purebpf.trace.special import CREATES, open_flags, pointer
 from purebpf.trace.view import View
 
@@ -52,7 +52,9 @@ def clone_arguments(view: View, index: int, _: Kind) -> str:
     shown += [f"parent_tid={pointer(parent)}"] if flags & 0x00100000 else []
     shown += [f"exit_signal={signal_name(signal) if signal else 0}", f"stack={pointer(stack)}"]
     shown.append(f"stack_size={size:#x}" if size else "stack_size=0")
-    shown += [f"tls={pointer(tls)}"] if flags & 0x00080000 else []
+    if flags & 0x00080000:
+        area = view.piece(index, THREAD_AREA_PART)
+        shown.append(f"tls={structs.segment(area) if area else pointer(tls)}")
     text = f"{{{', '.join(shown)}}}"
     if flags & 0x00100000 and view.result and not view.failed:
         text += f" => {{parent_tid=[{view.result}]}}"  # which the kernel writes before it returns

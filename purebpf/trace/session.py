@@ -15,9 +15,10 @@ from purebpf.measure.cgroup_ids import CgroupIds
 from purebpf.measure.event_session import Ending, EventSession
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids
-from purebpf.trace import compat_layouts, loading
+from purebpf.trace import loading
 from purebpf.trace.arguments import show_arguments
-from purebpf.trace.compat import called, compat_signature, with_socket_calls
+from purebpf.trace.compat.captures import called, compat_signature, with_socket_calls
+from purebpf.trace.compat.layouts import widen
 from purebpf.trace.constants import signal_name
 from purebpf.trace.descriptors import Descriptors
 from purebpf.trace.events import Call, Ended, Event, Lost, Passed, Signalled, Task
@@ -242,7 +243,7 @@ class Traces(EventSession[Event]):
         known = compat_signature(name, abi) if is_compat else signature(name)
         copied = dict(pieces(tail))
         if known and abi == "i386":
-            copied = compat_layouts.widen(name, known, words, copied)
+            copied = widen(name, known, words, copied)
         view = View(known.name if known else name, words, result, copied, self._options.string_size)
         if is_compat:
             view = view._replace(word=4)

@@ -58,9 +58,9 @@ from purebpf.trace.capture import (
     Vector,
     piece_id,
 )
-from purebpf.trace.compat import compat_capture_of, compat_signature
-from purebpf.trace.compat_calls import SOCKET_CALLS
-from purebpf.trace.compat_layouts import widen
+from purebpf.trace.compat.calls import SOCKET_CALLS
+from purebpf.trace.compat.captures import compat_capture_of, compat_signature
+from purebpf.trace.compat.layouts import widen
 from purebpf.trace.constants import numbers
 from purebpf.trace.kinds import capture_of, signature
 from purebpf.trace.results import show_result

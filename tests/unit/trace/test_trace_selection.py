@@ -13,10 +13,10 @@ from purebpf.trace import capture
 from purebpf.trace.arguments import _SHOW, show_arguments
 from purebpf.trace.calls import CALLS
 from purebpf.trace.capture import Capture
-from purebpf.trace.compat import compat_capture_of, compat_signature, unpack_socket_calls
-from purebpf.trace.compat_calls import CALLS as I386_CALLS
-from purebpf.trace.compat_calls import SOCKET_CALLS
-from purebpf.trace.compat_layouts import widen
+from purebpf.trace.compat.calls import CALLS as I386_CALLS
+from purebpf.trace.compat.calls import SOCKET_CALLS
+from purebpf.trace.compat.captures import compat_capture_of, compat_signature, unpack_socket_calls
+from purebpf.trace.compat.layouts import widen
 from purebpf.trace.constants import numbers
 from purebpf.trace.kinds import capture_of, described, signature
 from purebpf.trace.options import parse

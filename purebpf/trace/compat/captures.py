@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from functools import cache
 
 from purebpf.abi import syscalls
-from purebpf.trace import capture, compat_calls, compat_layouts
+from purebpf.trace import capture
 from purebpf.trace.capture import Capture, Copy
+from purebpf.trace.compat.calls import (
+    CALLS,
+    FIRST_SOCKET_CALL,
+    SAME_ARGUMENTS,
+    SOCKET_CALLS,
+    native_name,
+)
+from purebpf.trace.compat.layouts import size_of
 from purebpf.trace.kinds import (
     ELEMENTS,
     INTERFACES_PART,
@@ -15,6 +23,7 @@ from purebpf.trace.kinds import (
     SIGMASK_PART,
     SIOCGIFCONF,
     SPECIAL,
+    THREAD_AREA_PART,
     Kind,
     Signature,
     capture_of,
@@ -41,6 +50,10 @@ _I386_OLD_MASK, _I386_MORE_MASK = 80, 712
 _I386_SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
     ("clone", 2): ((capture.Block(2, 4), True),),
     ("clone", 3): ((capture.Block(3, 16), False),),
+    ("clone3", 0): (
+        (capture.Bytes(0, 1, 88), False),
+        (capture.Pointed(0, 56, 16, THREAD_AREA_PART, text=False), False),
+    ),
     ("fcntl", 2): ((capture.Block(2, 24), False), (capture.Block(2, 24), True)),
     ("fcntl64", 2): ((capture.Block(2, 24), False), (capture.Block(2, 24), True)),
     ("futex", 3): ((capture.Block(3, 8), False),),
@@ -83,7 +96,7 @@ def compat_signature(name: str, abi: str) -> Signature | None:
         return described(name, _i386_descriptions()[name])
     if name in _OTHER_IN_COMPAT and abi != "i386":
         return None
-    known = signature(compat_calls.native_name(name, native_names()))
+    known = signature(native_name(name, native_names()))
     if known and name in {"mmap2", "clone"}:  # an offset in pages, another order
         return known._replace(name=name if name == "mmap2" else "clone_i386")
     return known
@@ -98,7 +111,7 @@ _OTHER_IN_COMPAT = frozenset(
 
 @cache
 def _i386_descriptions() -> Mapping[str, str]:
-    return dict(line.partition(" ")[::2] for line in compat_calls.CALLS.splitlines())
+    return dict(line.partition(" ")[::2] for line in CALLS.splitlines())
 
 
 def compat_capture_of(name: str, string_size: int, abi: str) -> Capture:
@@ -129,7 +142,7 @@ def _i386_capture_of(name: str, known: Signature, string_size: int) -> Capture:
     for index, kind in enumerate(known.kinds):
         for copy, at_end in _i386_copies(name, known.name, index, kind, string_size):
             (end if at_end else start).append(copy)
-    first = (capture.Unpacked(0),) if name in compat_calls.SAME_ARGUMENTS else ()
+    first = (capture.Unpacked(0),) if name in SAME_ARGUMENTS else ()
     return Capture((*first, *start), tuple(end), again=name not in ("execve", "execveat"))
 
 
@@ -139,7 +152,7 @@ def _i386_copies(
     """The copies of one argument, in the layouts of i386."""
     if (special := _I386_SPECIAL.get((name, index))) is not None:
         return list(special)
-    if (at_ends := _WAYS.get(kind.where)) and (block := compat_layouts.size_of(name, kind)):
+    if (at_ends := _WAYS.get(kind.where)) and (block := size_of(name, kind)):
         if kind.name == "pages":
             return [(capture.Bytes(index, kind.extent, 4 * ELEMENTS, 4), kind.where == ">")]
         return [(capture.Block(index, block), at_end) for at_end in at_ends]
@@ -161,15 +174,15 @@ def _narrow(copy: Copy) -> Copy:
 
 
 def unpack_socket_calls(wanted: frozenset[str]) -> Capture:
-    """What socketcall(2) does when it begins: it becomes the call that it stands for.
+    """What socketcall(2) does when it begins: it becomes the call that it makes.
 
     Args:
         wanted: the calls that are asked for; if it is not one of those that socketcall(2) has, all.
     """
-    names = [_ASKED_AS.get(name, name) for name in compat_calls.SOCKET_CALLS]
+    names = [_ASKED_AS.get(name, name) for name in SOCKET_CALLS]
     calls = tuple(number for number, name in enumerate(names, 1) if name in wanted)
     every = tuple(range(1, len(names) + 1))
-    return Capture((capture.Unpacked(1, calls or every, compat_calls.FIRST_SOCKET_CALL),))
+    return Capture((capture.Unpacked(1, calls or every, FIRST_SOCKET_CALL),))
 
 
 _ASKED_AS = {"send": "sendto", "recv": "recvfrom"}
@@ -177,14 +190,14 @@ _ASKED_AS = {"send": "sendto", "recv": "recvfrom"}
 
 
 def with_socket_calls(wanted: set[str]) -> set[str]:
-    """The calls with socketcall(2), if it stands for one of them."""
-    asked = {_ASKED_AS.get(name, name) for name in compat_calls.SOCKET_CALLS}
+    """The calls with socketcall(2), if it makes one of them."""
+    asked = {_ASKED_AS.get(name, name) for name in SOCKET_CALLS}
     return wanted | {"socketcall"} if wanted & asked else wanted
 
 
 def called(abi: str, number: int) -> str:
     """The name of a call, also of one that socketcall(2) made."""
-    place = number - compat_calls.FIRST_SOCKET_CALL - 1
-    if abi == "i386" and 0 <= place < len(compat_calls.SOCKET_CALLS):
-        return compat_calls.SOCKET_CALLS[place]
+    place = number - FIRST_SOCKET_CALL - 1
+    if abi == "i386" and 0 <= place < len(SOCKET_CALLS):
+        return SOCKET_CALLS[place]
     return syscalls.name(abi, number)
