@@ -124,6 +124,8 @@ def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "")
         why = _SOCKETS[info.type]
     elif error == errno.ENOSPC and info.type in map_traits.SOCKETS:
         why, fix = "the kernel reads a socket as its cookie, of 8 bytes", "use __u64 as its value"
+    elif info.type == t.BPF_MAP_TYPE_RINGBUF:
+        why, fix = "a ring buffer has records, not elements", "read them with read()"
     elif error in (errno.EINVAL, errno.EOPNOTSUPP, ENOTSUPP):
         why = f"a {map_traits.type_name(info.type)} does not support this, or not with these flags"
     elif error == errno.EEXIST:
