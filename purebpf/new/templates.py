@@ -57,6 +57,7 @@ _MAIN = '''\
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from NAME import NAME_bpf
@@ -64,14 +65,14 @@ from NAME import NAME_bpf
 
 def main(arguments: list[str]) -> int:
     """Trace until Ctrl-C, or for some seconds without an event."""
-    if not arguments:
-        print("usage: python -m NAME PID [SECONDS]", file=sys.stderr)
-        return 2
-    timeout = float(arguments[1]) if len(arguments) > 1 else None
-    with NAME_bpf.load_own(target_pid=int(arguments[0])) as obj:
+    parser = argparse.ArgumentParser("NAME", description="Print each getppid(2) of a process.")
+    parser.add_argument("pid", type=int, metavar="PID")
+    parser.add_argument("seconds", type=float, nargs="?", metavar="SECONDS")
+    options = parser.parse_args(arguments)
+    with NAME_bpf.load_own(target_pid=options.pid) as obj:
         obj.attach()
         try:
-            for call in obj.maps["calls"].read(timeout=timeout):
+            for call in obj.maps["calls"].read(timeout=options.seconds):
                 print(call.time_ns, call.pid, call.comm, flush=True)
         except KeyboardInterrupt:
             pass

@@ -48,6 +48,14 @@ def test_its_test_passes_and_it_runs(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "lost: 0\n")
 
 
+def test_its_options_are_explained(tmp_path: Path) -> None:
+    folder = begin(tmp_path)
+    helped = python("-m", "demo", "--help", cwd=folder)
+    assert helped.stdout.startswith("usage: demo [-h] PID [SECONDS]\n"), helped.stderr
+    wrong = python("-m", "demo", "one", cwd=folder)
+    assert (wrong.returncode, "Traceback" in wrong.stderr) == (2, False)
+
+
 def test_a_changed_source_is_compiled_by_the_test(tmp_path: Path) -> None:
     folder = begin(tmp_path)
     source = folder / "demo/demo.bpf.c"
