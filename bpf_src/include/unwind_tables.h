@@ -85,7 +85,7 @@ struct process_mappings {
 	u32 count;
 	u64 identity; // of the program that the process executed: see process_identity()
 	u32 is_forked; // it has its parent's, and began at the time in `identity` or before
-	u32 unused;
+	u32 version; // of the list: a number that no other one had
 };
 
 struct code_mapping {

@@ -26,6 +26,7 @@
 #define MAPPING_STEPS 16 // for 32,768 mappings, and one to see that it is found
 #define ROW_STEPS 12	 // for 1,025 rows
 #define STRIDE 8	 // frames that one of two loops is for
+#define KNOWN_RULES 512	 // that a CPU remembers
 
 // Follow rules for the leaf only, then frame pointers: cheap, and whole where all code has them.
 CONFIG bool walks_frame_pointers = false;
@@ -41,6 +42,9 @@ struct walk {
 	struct code_mapping mapping; // that the last address was in
 	u32 list;
 	u32 count;
+	u32 version; // of the mappings
+	u32 is_called; // a call is known to have left pc
+	struct rule rule; // of the frame
 	u32 is_exact;	// pc is no return address: of the leaf, or of what a signal interrupted
 	u32 is_fp_lost; // fp is not known
 	u32 depth;
@@ -60,6 +64,28 @@ struct {
 	__type(key, u32);
 	__type(value, struct walk);
 } walks SEC(".maps");
+
+// The rule of a return address. It is the same for as long as a process has these mappings: no number
+// of mappings is given out again, windows that are built stay, and so does the memory of rules while
+// a list names their file.
+struct known_rule {
+	u64 pc;
+	u32 version; // of the mappings; 0: none
+	u32 unused;
+	struct rule rule;
+};
+
+struct known_rules {
+	struct known_rule by_address[KNOWN_RULES];
+};
+
+// What a walk looked up lately: the next sample of a thread returns to most of the same addresses.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, WALK_PLACES);
+	__type(key, u32);
+	__type(value, struct known_rules);
+} known_rules SEC(".maps");
 
 #define EXECUTED_BITS 10
 #define EXECUTED_MASK ((1 << EXECUTED_BITS) - 1)
@@ -260,16 +286,17 @@ __noinline int step_from_signal(u32 place)
 	return walk->pc ? GO_ON : WALK_COMPLETE;
 }
 
-// To the caller, by a rule.
-__noinline int step_by_rule(u32 place, u32 number)
+// To the caller, by the frame's rule.
+__noinline int step_by_rule(u32 place)
 {
-	struct rule *rule = bpf_map_lookup_elem(&rules, &number);
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	struct rule *rule;
 	u64 cfa, fp, top[2];
 	bool is_saved;
 
-	if (!walk || !rule)
+	if (!walk)
 		return WALK_RULE_UNSUPPORTED;
+	rule = &walk->rule;
 	if (walk->is_fp_lost && (rule->kind == RULE_FP || rule->kind == RULE_DEREF_FP))
 		return WALK_RULE_UNSUPPORTED;
 	switch (rule->kind) {
@@ -487,12 +514,64 @@ __noinline int step_without_rule(u32 place, int depth)
 	return step_by_guess(place);
 }
 
+// Where the rule of the frame's return address is remembered, or would be.
+static __always_inline struct known_rule *known_rule(struct walk *walk, u32 place)
+{
+	struct known_rules *known = bpf_map_lookup_elem(&known_rules, &place);
+	u32 at = (walk->pc ^ walk->pc >> 9) & (KNOWN_RULES - 1);
+
+	if (!known)
+		return 0;
+	OPAQUE(at);
+	return &known->by_address[at & (KNOWN_RULES - 1)];
+}
+
+static __always_inline void remember_rule(struct walk *walk, u32 place)
+{
+	struct known_rule *known = known_rule(walk, place);
+
+	if (!known)
+		return;
+	known->pc = walk->pc;
+	known->version = walk->version;
+	known->rule = walk->rule;
+}
+
+// Puts the rule of the frame into the walk: GO_ON, or how the walk ends without it. As in
+// step_by_rule(): what calls do is another function's.
+__noinline int find_rule_of_frame(u32 place)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	struct known_rule *known;
+	struct rule *rule;
+	u32 number;
+	int found;
+
+	if (!walk)
+		return WALK_RULE_UNSUPPORTED;
+	known = known_rule(walk, place);
+	walk->is_called = 0;
+	if (known && !walk->is_exact && known->pc == walk->pc && known->version == walk->version) {
+		walk->rule = known->rule;
+		walk->is_called = 1;
+		return GO_ON;
+	}
+	found = rule_of_frame(walk, place);
+	if (found < 0)
+		return -found;
+	number = found;
+	rule = bpf_map_lookup_elem(&rules, &number);
+	if (!rule)
+		return WALK_RULE_UNSUPPORTED;
+	walk->rule = *rule;
+	return GO_ON;
+}
+
 __noinline int step(u32 place)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
-	struct rule *rule;
-	u32 number, depth;
 	int found, err;
+	u32 depth;
 
 	if (!walk)
 		return WALK_RULE_UNSUPPORTED;
@@ -500,33 +579,30 @@ __noinline int step(u32 place)
 	OPAQUE(depth);
 	if (depth >= WALK_FRAMES)
 		return WALK_TOO_DEEP;
-	found = walks_frame_pointers && depth ? GO_ON : rule_of_frame(walk, place);
-	if (found == -WALK_UNKNOWN_MAPPING && depth) // no frame: its address may be anything
+	found = walks_frame_pointers && depth ? GO_ON : find_rule_of_frame(place);
+	if (found == WALK_UNKNOWN_MAPPING && depth) // no frame: its address may be anything
 		return WALK_UNKNOWN_MAPPING;
 	walk->frames[depth] = walk->pc + (depth && walk->is_exact);
 	walk->depth = depth + 1;
 	if (walks_frame_pointers && depth)
 		return step_by_guess(place);
-	if (found == -WALK_NO_UNWIND_INFO)
+	if (found == WALK_NO_UNWIND_INFO)
 		return step_without_rule(place, -1);
-	if (found < 0)
-		return -found;
-	number = found;
-	rule = bpf_map_lookup_elem(&rules, &number);
-	if (!rule)
-		return WALK_RULE_UNSUPPORTED;
-	if (rule->kind == RULE_SIGNAL)
+	if (found != GO_ON)
+		return found;
+	if (walk->rule.kind == RULE_SIGNAL)
 		return step_from_signal(place);
-	if (rule->kind == RULE_DEPTH)
-		return step_without_rule(place, rule->cfa);
-	if (!walk->is_exact) {
+	if (walk->rule.kind == RULE_DEPTH)
+		return step_without_rule(place, walk->rule.cfa);
+	if (!walk->is_exact && !walk->is_called) {
 		err = check_call(place);
 		if (err != GO_ON)
 			return err;
+		remember_rule(walk, place);
 	}
-	if (rule->kind == RULE_END)
+	if (walk->rule.kind == RULE_END)
 		return WALK_COMPLETE;
-	return step_by_rule(place, number);
+	return step_by_rule(place);
 }
 
 // A number of steps: fewer for the verifier to look at than if all were in one loop.
@@ -625,6 +701,7 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 	}
 	walk->list = known->list;
 	walk->count = known->count;
+	walk->version = known->version;
 	walk->depth = 0;
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken <= WALK_FRAMES; taken += STRIDE) {

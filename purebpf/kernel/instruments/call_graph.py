@@ -44,7 +44,7 @@ _OF_STACKS_BY_TABLES = (
     *_TABLES,
     *_PYTHON,
     *("python_stats", "python_walks", "python_records", "python_threads"),
-    *("walks", "budgets", "copies", "unwind_stats"),
+    *("walks", "known_rules", "budgets", "copies", "unwind_stats"),
 )
 """Maps that a program of frame pointers alone does not refer to."""
 _NUMBERING = "introduce_code"

@@ -25,20 +25,27 @@ __all__ = ["WalkTables"]
 _MAPPING = struct.Struct("<QQQII")
 _MAPPING_WORDS = _MAPPING.size // 4
 _MOST_MAPPINGS = SHARD_WORDS // _MAPPING_WORDS
-_PROCESS = struct.Struct("<IIQI4x")
+_PROCESS = struct.Struct("<IIQII")
+_WORD = (1 << 32) - 1
 _UNKNOWN = 0
 """The number of code without rules."""
 
 
 class _List:
-    """Published mappings, which `users` processes have, and the files that they name."""
+    """Published mappings, which `users` processes have, and the files that they name.
 
-    __slots__ = ("address", "files", "users", "words")
+    By `version` the walk tells them from all that were published before.
+    """
 
-    def __init__(self, address: int, words: int, files: dict[Hashable, TableFile]) -> None:
+    __slots__ = ("address", "files", "users", "version", "words")
+
+    def __init__(
+        self, address: int, words: int, files: dict[Hashable, TableFile], version: int
+    ) -> None:
         self.address = address
         self.words = words
         self.files = files
+        self.version = version
         self.users = 0
 
 
@@ -61,6 +68,7 @@ class WalkTables(Closing):
         self.cache = WindowCache() if cache is None else cache
         self.files = FileTables(maps, self._shards, self.cache)
         self._processes: dict[int, _List] = {}
+        self._published = 0
         self._full = 0
 
     @property
@@ -116,7 +124,10 @@ class WalkTables(Closing):
             self.files.leave(files)
             return
         self._shards.write(address, words)
-        self._point(process, _List(address, len(words), files), identity, is_forked=is_forked)
+        self._published += 1
+        version = self._published & _WORD
+        to = _List(address, len(words), files, version)
+        self._point(process, to, identity, is_forked=is_forked)
 
     def _use(
         self,
@@ -162,7 +173,7 @@ class WalkTables(Closing):
         to.users += 1
         count = to.words // _MAPPING_WORDS
         key = process.to_bytes(4, "little")
-        value = _PROCESS.pack(to.address, count, identity, is_forked)
+        value = _PROCESS.pack(to.address, count, identity, is_forked, to.version)
         bpf.map_update_elem(self._procs.fileno(), key, value, known=self._sizes)
         before = self._processes.pop(process, None)
         self._processes[process] = to

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -258,6 +259,50 @@ def test_libraries_that_are_loaded_and_unloaded(tmp_path: Path) -> None:
         assert len(wrong) < len(walking.found) / 50
         in_bpf = sum(each.walked.reason is Reason.COMPLETE for each in late)
         assert in_bpf > 0.6 * len(late)
+
+
+_FRAME = r"""
+.globl enters
+.type enters, @function
+enters:
+  .cfi_startproc
+  .byte 0x48, 0x81, 0xec
+  .long BYTES
+  .cfi_def_cfa_offset BYTES + 8
+  mov $100000, %ecx
+  call spin
+  .byte 0x48, 0x81, 0xc4
+  .long BYTES
+  .cfi_def_cfa_offset 8
+  ret
+  .cfi_endproc
+spin:
+  .cfi_startproc
+  dec %ecx
+  jnz spin
+  ret
+  .cfi_endproc
+"""
+"""The same code but for the size of its frame."""
+
+
+def test_rules_of_return_addresses_are_those_of_the_library_that_is_there(tmp_path: Path) -> None:
+    """Two libraries take turns at one address, where both return to the same one."""
+    for number, size in enumerate((8, 264)):
+        source = f"__asm__({json.dumps(_FRAME.replace('BYTES', str(size)))});"
+        build(tmp_path, source, "-shared", "-fPIC", name=f"{number}")
+    lines = _LOADER.splitlines(keepends=True)
+    source = "".join(line for line in lines if "PROT_NONE" not in line)
+    program = build(tmp_path, source, _TURN)
+    with Walking(copies_all=True, copies_per_second=0) as walking:
+        walking.only("program")
+        walking.start(program, tmp_path / "0", tmp_path / "1")
+        walking.collect(300, whole=_COMPARED)
+        walking.stop()
+        late = [each for each in walking.found if each.time_ns > walking.found[0].time_ns + 10**9]
+        whole = [each for each in late if each.walked.reason is Reason.COMPLETE]
+        assert len(whole) > 0.8 * len(late)
+        assert sum(each.walked != each.trace for each in whole) < len(whole) / 50
 
 
 @pytest.mark.parametrize("change", ["deleted", "replaced", "renamed"])
