@@ -1,11 +1,12 @@
 """Python functions beside py-spy: how exact, what it costs the program, what it costs the machine.
 
-    python bench/python.py [--rounds 4] [--seconds 60] [--only shares,slow,many]
+    python bench/python.py [--rounds 4] [--seconds 60] [--only shares,slow,floor,many]
 
 py-spy is installed from the package index into a throw-away environment, if it is not there.
 *Shares*: both tools watch the same process for the same minute at 99 Hz, once a round; the program
 knows the CPU time of each of its functions. *Slow*: the tools take turns on one process, which
-counts its work. *Many*: 50 processes, and the whole machine. Needs root.
+counts its work. *Floor*: an event without a program, switched on and
+off. *Many*: 50 processes, and the whole machine. Needs root.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ import results
 from peers import cpu_s
 from results import Figure
 
+from purebpf.kernel.perf.perf_events import PerfEvents
+
 PROGRAM = Path(__file__).parent / "workloads" / "known_shares.py"
 PROFILE = [sys.executable, "-m", "purebpf.profile", "-U"]
 PEER = "py-spy"
+PHASE_S = 0.25
 FUNCTIONS = ["loop", "order", "recurse", "substitute", "encode"]
 FIRST = ["chrt", "-f"]
 """Program and tools have real-time priority: what else the machine does is in neither's way."""
@@ -201,6 +205,30 @@ def window(program: Program, command: list[str] | None) -> list[Phase]:
     return program.between(begin_ns, end_ns - 250_000_000)
 
 
+def bench_floor(spy: str | None, options: argparse.Namespace) -> Iterator[Figure]:
+    """What an event that does nothing adds to the time of a call: no sampler costs less."""
+    del spy
+    added: list[float] = []
+    with known_shares() as program, PerfEvents.sampling(999, disabled=1) as events:
+        for _ in range(options.rounds * 4):
+            alone = short_window(program)
+            events.enable()
+            added += slowed_percent(short_window(program), alone)
+            events.disable()
+    yield Figure(
+        "an empty event: the program is slower by, at 999 Hz", statistics.median(added), "%"
+    )
+
+
+def short_window(program: Program) -> list[Phase]:
+    """The phases of a turn of all functions, and a little more."""
+    begin_ns = time.monotonic_ns()
+    time.sleep(PHASE_S * (len(FUNCTIONS) + 2))
+    end_ns = time.monotonic_ns()
+    time.sleep(0.5)
+    return program.between(begin_ns, end_ns - 250_000_000)
+
+
 def bench_many(spy: str | None, options: argparse.Namespace) -> Iterator[Figure]:
     """The whole machine with fifty Python processes: the tool, and its program in interrupts."""
     del spy
@@ -237,7 +265,7 @@ def run_time_ns(pid: int) -> int:
     return sum(int(thread.read_text().split()[0]) for thread in threads)
 
 
-BENCHES = {"shares": bench_shares, "slow": bench_slow, "many": bench_many}
+BENCHES = {"shares": bench_shares, "slow": bench_slow, "floor": bench_floor, "many": bench_many}
 
 
 def measure(options: argparse.Namespace) -> Iterator[Figure]:
