@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, MutableMapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from purebpf.closable import Closing
 from purebpf.cpython.frames import PythonFrame
 from purebpf.cpython.merge import merge
+from purebpf.cpython.runtime_file import CodeRange
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.cpython.code_names import CodeNames
 from purebpf.kernel.cpython.interpreter_table import InterpreterTable
@@ -31,6 +33,8 @@ _ALLOWANCES = {
 }
 """What looking for interpreters may cost in ten minutes. One takes milliseconds of CPU time, or a
 tenth of a second if its file was not seen before; what a process holds is its user's to decide."""
+
+_KEPT_FRAMES = 2048
 
 Answer = Frame | Unknown
 
@@ -125,13 +129,9 @@ class PythonTables(Closing):
         words = addresses[len(native) :]
         if known is None:
             return [*native, *(_frame(self.names.frame(word)) for word in words)]
-        is_loop = [
-            any(part.start <= address - (at > 0) < part.end for part in known.loop)
-            for at, address in enumerate(addresses[: len(native)])
-        ]
-        merged = merge(
-            native, is_loop, [self.names.frame(word) for word in words if self.names.is_real(word)]
-        )
+        frame, is_real = self.names.frame, self.names.is_real
+        is_loop = _in_loop(known.loop, addresses[: len(native)])
+        merged = merge(native, is_loop, [frame(word) for word in words if is_real(word)])
         self.merges += 1
         self.inexact += not merged.is_exact
         return [
@@ -172,6 +172,19 @@ class PythonTables(Closing):
         self.interpreters.close()
 
 
+def _in_loop(loop: Sequence[CodeRange], addresses: Sequence[int]) -> list[bool]:
+    """Which addresses of a stack are in the evaluation loop; all but the first follow a call."""
+    is_in_loop = [False] * len(addresses)
+    for start, end in loop:
+        for at, address in enumerate(addresses):
+            if start < address <= end:
+                is_in_loop[at] = True
+    if addresses:
+        is_in_loop[0] = any(start <= addresses[0] < end for start, end in loop)
+    return is_in_loop
+
+
+@lru_cache(maxsize=_KEPT_FRAMES)
 def _frame(frame: PythonFrame) -> Answer:
     if not frame.name:
         return Unknown(Reason.PYTHON_UNNAMED, frame.file, Address(0), "python")
