@@ -1,12 +1,13 @@
 """What the agent costs: CPU time of its own and of its BPF programs, memory, bytes a window.
 
-    sudo .venv/bin/python bench/agent.py [--minutes 10] [--churn 10000] [--wait]
+    sudo .venv/bin/python bench/agent.py [--minutes 10] [--churn 10000] [--long-living] [--wait]
 
 Runs `purebpf agent` with windows of a minute into a directory, beside whatever this machine does,
-and beside --churn short processes a minute. Prints a line for each window, from the facts that it
-carries and from /proc, and the bars: under 0.5 % of one CPU, memory flat within 5 MB in the second
-half and under 120 MB. CPU time counts, not wall time: a busy machine changes what there is to
-sample, not what a second of CPU is. Exit status 1 when a bar is missed. Needs root.
+and beside --churn short processes a minute, or programs that live long (bench/long_living.py).
+Prints a line for each window, from the facts that it carries and from /proc, and the bars: under
+0.5 % of one CPU, memory flat within 5 MB in the second half and under 120 MB. CPU time counts, not
+wall time: a busy machine changes what there is to sample, not what a second of CPU is. Exit status
+1 when a bar is missed. Needs root.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
+
+from long_living import start_long_living
 
 from purebpf.results.formats.otlp_reader import read_document
 
@@ -98,10 +102,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=int, default=10, help="windows (default: 10)")
     parser.add_argument("--churn", type=int, default=0, help="short processes a minute")
+    parser.add_argument("--long-living", action="store_true", help="beside long-living programs")
     parser.add_argument("--wait", action="store_true", help="trace waits, too")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
+    with ExitStack() as stack:
+        name = stack.enter_context(tempfile.TemporaryDirectory())
         folder = Path(name)
+        if options.long_living:
+            print("beside", *start_long_living(stack, folder))
         path = folder / "agent.toml"
         wait = "true" if options.wait else "false"
         path.write_text(
