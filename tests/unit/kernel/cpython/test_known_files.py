@@ -1,4 +1,4 @@
-"""Many processes of one program cost the questions of one: which file it is, which mounts it sees."""
+"""Many processes of one program cost the questions of one: which file it is, which mounts."""
 
 from __future__ import annotations
 
