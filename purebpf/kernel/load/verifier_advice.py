@@ -330,6 +330,13 @@ _ADVICE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str], Refusal], s
             "declare the variable without const, or the map without BPF_F_RDONLY_PROG",
         ),
         (
+            r"BPF_STX uses reserved fields",
+            (
+                "atomic operations that return a value, and those other than an addition, need "
+                "Linux 5.12"
+            ),
+        ),
+        (
             r"unknown opcode 8d",
             "compile with -O2: without optimisation clang calls helpers through pointers (callx)",
         ),

@@ -51,17 +51,7 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
 }  # fmt: skip
 
 
-WITH_FETCH = ("lock of user space", "mem")
-"""On 5.10 the kernel's own EINVAL is what they say."""
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=pytest.mark.needs("atomic_fetch") if case in WITH_FETCH else ())
-        for case in CASES
-    ],
-)
+@pytest.mark.parametrize("case", CASES)
 def test_a_command_works_or_says_what_is_missing(case: str) -> None:
     words, shown = CASES[case]
     result = run(*words)

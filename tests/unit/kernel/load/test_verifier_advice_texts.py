@@ -35,6 +35,7 @@ def advice(line: str, log: str = "", **more: str) -> str:
         ("invalid read from stack off -16+0 size 8", "initialise all of the variable"),
         ("invalid write to stack R10 off=-520 size=8", "512 bytes of stack"),
         ("R0 !read_ok", "return a value at the end"),
+        ("BPF_STX uses reserved fields", "need Linux 5.12"),
         ("unreachable insn 5", "-Wall"),
         ("dereference of modified ctx ptr R1 off=8 disallowed", "at constant offsets"),
         (
