@@ -21,13 +21,13 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import results
 from peers import cpu_s
 from results import Figure
+from running import start, start_postgres, start_silently
 
 _LEAST = 99.0
 """Percent of the stacks of the whole load that should be whole."""
@@ -104,6 +104,7 @@ for (;;) {
 }
 """
 _SQL = "select count(distinct md5(i::text)) from generate_series(1, 200000) i"
+_ASKING = f"while :; do {{place}}/psql -h {{socket}} -c '{_SQL}' postgres; sleep 0.2; done"
 
 
 def _compile(folder: Path) -> None:
@@ -137,45 +138,6 @@ def _commands(folder: Path) -> dict[str, list[str] | None]:
         "rust": [str(folder / "rust")] if (folder / "rust").exists() else None,
         "c++": [str(folder / "cpp")] if (folder / "cpp").exists() else None,
     }
-
-
-def _start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        **options,
-    )
-
-
-def _stop(child: subprocess.Popen[bytes]) -> None:
-    """End a program and what it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, 9)
-    child.wait()
-
-
-def _postgres(folder: Path, stack: ExitStack) -> bool:
-    """Start a server of the user postgres, and a client that keeps it busy."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not programs:
-        return False
-    place = programs[-1]
-    data = folder / "data"
-    data.mkdir()
-    shutil.chown(data, "postgres")
-    who: dict[str, Any] = {"user": "postgres", "group": "postgres", "cwd": data, "extra_groups": []}
-    subprocess.run(
-        [place / "initdb", "-A", "trust", "-D", data], check=True, capture_output=True, **who
-    )
-    settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={data}"]
-    server = _start([str(place / "postgres"), "-D", str(data), *settings], **who)
-    stack.callback(_stop, server)
-    asking = f"while :; do {place}/psql -h {data} -c '{_SQL}' postgres; sleep 0.2; done"
-    stack.callback(_stop, _start(["sh", "-c", asking], **who))
-    return True
 
 
 _PROGRAMS = {
@@ -216,8 +178,8 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
             if command is None:
                 print(f"{name} is not installed, left out")
             else:
-                load.callback(_stop, _start(command))
-        if not _postgres(folder, load):
+                start(load, command)
+        if not start_postgres(load, folder, _ASKING):
             print("postgres is not installed, left out")
         subprocess.run(["sleep", str(_SETTLE_S)], check=True)
         output = folder / "profile.json"
@@ -226,11 +188,11 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         data = str(folder / "perf.data")
         record = ["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", hz, "-o", data]
         recorder = [*record, "--call-graph", "dwarf", "--", "sleep", seconds]
-        our_s, record_s = map(cpu_s, list(map(_start, (profile, recorder))))
+        our_s, record_s = map(cpu_s, list(map(start_silently, (profile, recorder))))
         ends = _count(json.loads(output.read_text()))
         load.close()
         script_s = [
-            cpu_s(_start(["perf", "script", "-i", data, *words]))
+            cpu_s(start_silently(["perf", "script", "-i", data, *words]))
             for words in ((), ("--no-inline",))
         ]
     everything: Counter[str] = Counter()
