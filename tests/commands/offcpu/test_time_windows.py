@@ -18,6 +18,8 @@ from tests.commands.conftest import Workloads
 
 pytestmark = pytest.mark.needs("bpf", "gcc")
 
+NAP_NS = 2_000_000
+
 
 def windows(request: Request, count: int, seconds: float = 0.2) -> list[Times]:
     taken = []
@@ -41,8 +43,9 @@ def test_each_window_has_all_the_time_of_a_thread(workloads: Workloads) -> None:
         total = sum(span.duration_ns for span in times.spans.values())
         assert total == pytest.approx(times.ended_ns - times.started_ns, abs=1_000_000)
         naps = sum(span.times for place, span in times.spans.items() if place.state == "S")
-        assert 0 < naps < 200, "those of this window alone, however busy the machine is"
-        assert times.stats["counted"] < 1000
+        most = (times.ended_ns - times.started_ns) // NAP_NS + 1
+        assert 0 < naps <= most, "those of this window alone, however busy the machine is"
+        assert times.stats["counted"] <= 4 * most
     for before, after in pairwise(taken):
         assert before.ended_ns < after.started_ns
 
@@ -67,7 +70,7 @@ def test_a_thread_that_sleeps_through_all_windows_is_in_each_with_its_stack(
 
 
 def until_asleep(pid: int) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while "sleep" not in (Path("/proc") / str(pid) / "wchan").read_text():
         assert time.monotonic() < end
         time.sleep(0.01)
