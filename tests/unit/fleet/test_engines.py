@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,19 +9,13 @@ import pytest
 
 from purebpf.fleet import duck
 from purebpf.fleet.answers import Question
-from purebpf.fleet.compaction import compact
-from purebpf.fleet.decode import decode
 from purebpf.fleet.engines.engine import open_engine
 from purebpf.fleet.engines.question import EngineQuestion
 from purebpf.fleet.engines.translate import translate
-from purebpf.fleet.landing import land, new_batch_id
-from purebpf.fleet.rows import Batch
-from purebpf.fleet.selection import Selection
 from purebpf.fleet.stores.store import Store
-from tests.support.host.deliveries import HOUR, HOUR_S, Truth, messages
+from tests.support.host.deliveries import HOUR
+from tests.support.host.landed import WHOLE_HOUR, fill, put
 
-HOUR_US = HOUR_S * 10**6
-ALL = Selection(HOUR_US, HOUR_US + 3_600_000_000)
 PACKAGES = {"clickhouse": "chdb", "spark": "pyspark"}
 
 
@@ -67,22 +60,11 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Any]:
     opened.close()
 
 
-def put(store: Store, hosts: int, seed: int) -> None:
-    batch = Batch({})
-    for sent in messages(Truth(), hosts=hosts, seed=seed):
-        for delivery in decode(sent.data, now_ns=time.time_ns()):
-            window = delivery.window._replace(delivery=delivery.window.delivery ^ seed)
-            batch.add(delivery._replace(window=window))
-    land(store, batch, new_batch_id())
-
-
 def test_answers_are_those_of_duckdb(engine: Any, any_store: Store) -> None:
     store = any_store
     if store.root.startswith("s3:") and type(engine).__name__ == "Spark":
         pytest.skip("pyspark comes without hadoop-aws, which reads buckets")
-    for seed in (1, 2):  # two files of each table
-        put(store, 3, seed)
-        compact(store, now_s=HOUR_S + 5000, say=lambda _made: None)
+    fill(store)
     asked: list[Callable[[Question], object]] = [
         lambda question: question.functions(5),
         lambda question: sorted(question.stacks()),
@@ -95,7 +77,7 @@ def test_answers_are_those_of_duckdb(engine: Any, any_store: Store) -> None:
         lambda question: question.table("select count(*) from samples")[1],
     ]  # fmt: skip
     for where in ((), (("host", "host1"),), (("comm", "a"), ("service", "web"))):
-        selection = ALL._replace(where=where)
+        selection = WHOLE_HOUR._replace(where=where)
         for is_by_host, questions in ((False, asked), (True, by_host)):
             with duck.connect(store) as mine, duck.connect(store) as other:
                 ours = Question(store, selection, mine, by_host=is_by_host)
@@ -106,4 +88,4 @@ def test_answers_are_those_of_duckdb(engine: Any, any_store: Store) -> None:
                 assert theirs.left_out == ()
     put(store, 1, 3)
     with duck.connect(store) as other:
-        assert EngineQuestion(store, ALL, other, engine).left_out == (HOUR,)
+        assert EngineQuestion(store, WHOLE_HOUR, other, engine).left_out == (HOUR,)
