@@ -108,6 +108,11 @@ class ProgramSpec(NamedTuple):
     of "tracepoint/sched/sched_switch". An XDP program with an `ifindex` is bound to that interface:
     it may call kernel functions that read what the device knows of a frame, and runs nowhere else
     (Linux 6.3, commit 2b3486bc2d23).
+
+    `signature` is of the instructions, PKCS#7 in DER, by a key that `keyring` has: the serial of a
+    keyring, or a KEY_SPEC_* of keyrings(7), -3 for the session's (Linux 6.18, commit 349271568303;
+    with CONFIG_SYSTEM_DATA_VERIFICATION). A program that refers to maps has other instructions each
+    time, so that none fits.
     """
 
     name: str
@@ -120,6 +125,8 @@ class ProgramSpec(NamedTuple):
     flags: int = 0
     autoload: bool = True
     ifindex: int = 0
+    signature: bytes = b""
+    keyring: int = 0
 
     @property
     def definition(self) -> SecDef | None:
@@ -207,7 +214,9 @@ class ExternSpec(NamedTuple):
 _MAP_FIELDS = frozenset(
     {"type", "key_size", "value_size", "max_entries", "flags", "map_extra", "numa_node", "pinning"}
 )
-_PROGRAM_FIELDS = frozenset({"flags", "autoload", "attach_target", "ifindex"})
+_PROGRAM_FIELDS = frozenset(
+    {"flags", "autoload", "attach_target", "ifindex", "keyring", "signature"}
+)
 """What `ObjectSpec.configure` may change."""
 
 
@@ -335,7 +344,7 @@ class ObjectSpec(NamedTuple):
             name: of a map, or of a program.
             fields: of a map `type` (a name or a number), `key_size`, `value_size`, `max_entries`,
                 `flags`, `map_extra`, `numa_node`, `pinning`; of a program `flags`, `autoload`,
-                `attach_target`, `ifindex` (of XDP).
+                `attach_target`, `ifindex` (of XDP), `signature` and `keyring`.
 
         Raises:
             KeyError: there is no such map or program.

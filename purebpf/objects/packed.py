@@ -49,7 +49,7 @@ KINDS = tuple(RelocationKind)
 NONE = -(1 << 63)
 
 FORMS: dict[type, str] = {
-    ProgramSpec: "ssssiisi?-",
+    ProgramSpec: "ssssiisi?---",
     FunctionSpec: "ssibsi###-",
     MapSpec: "siiiiiiiioi-#sb?b?sbis",
     VariableSpec: "ssiii",

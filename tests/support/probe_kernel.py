@@ -20,6 +20,7 @@ from purebpf.abi.instruction import CALL, EXIT, Instruction
 from purebpf.abi.sections import BPF_F_SLEEPABLE
 from purebpf.errors import errno_name
 from purebpf.kernel.features import features
+from purebpf.syscall import bpf as program_door
 from tests.support.host import modules
 from tests.support.probe_calls import (
     ANSWER_ZERO,
@@ -84,6 +85,19 @@ def streams() -> str:
     with purebpf.build.load_c(source) as obj:
         result = obj.programs["say"].test_run(ctx=b"").retval_signed
     return f"bpf_stream_printk() says {errno_name(-result)}" if result < 0 else ""
+
+
+def signed_programs() -> str:
+    """Linux 6.18, with CONFIG_SYSTEM_DATA_VERIFICATION: what is not a signature is an error."""
+    code = bytes.fromhex("b700000000000000 9500000000000000")
+    kind = bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER
+    fields: dict[str, int | bytes] = {"signature": b"?", "signature_size": 1, "keyring_id": -3}
+    try:
+        program_door.prog_load(kind, code, "GPL", **fields).close()
+    except purebpf.KernelError as error:
+        is_looked_at = error.errno not in (errno.E2BIG, errno.EINVAL, errno.EOPNOTSUPP)
+        return "" if is_looked_at else f"a signature is {errno_name(error.errno or 0)}"
+    return "a signature is ignored"
 
 
 def vmlinux_btf() -> str:

@@ -104,6 +104,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "exceptions": kernel.in_btf("bpf_throw"),
     "live_frames": kernel.in_btf("bpf_test_run_xdp_live"),
     "tokens": kernel.in_btf("BPF_TOKEN_CREATE"),
+    "signed_programs": kernel.signed_programs,
     "streams": kernel.streams,
     "no_streams": lambda: (
         "this kernel has streams" if not kernel.in_btf("BPF_PROG_STREAM_READ_BY_FD")() else ""

@@ -134,6 +134,9 @@ def _fields(program: ProgramSpec, linked: LinkedProgram, given: _Given) -> dict[
     if program.ifindex:
         flags = program.flags | _BOUND_TO_DEVICE
         fields |= {"prog_ifindex": program.ifindex, "prog_flags": flags}
+    if program.signature:
+        fields |= {"signature": program.signature, "signature_size": len(program.signature)}
+        fields["keyring_id"] = program.keyring
     if target := given.prepared.attach_targets.get(program.name):
         fields |= {"attach_btf_id": target.type_id, "attach_btf_obj_fd": target.btf_fd}
     if given.fd_array:

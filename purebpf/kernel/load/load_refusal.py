@@ -37,6 +37,14 @@ _ANYONE = frozenset(
     {bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER, bpf_prog_type.BPF_PROG_TYPE_SYSCALL}
 )
 
+_UNSIGNED = {
+    errno.EKEYREJECTED: "the signature is of other instructions, or by another key",
+    errno.ENOKEY: "the keyring does not have the key of the signature",
+    errno.EBADMSG: "the signature is not PKCS#7 in DER",
+    errno.EOPNOTSUPP: "this kernel was built without CONFIG_SYSTEM_DATA_VERIFICATION",
+    errno.E2BIG: "this kernel does not know of signatures (Linux 6.18)",
+}
+
 
 def is_about_the_call(outcome: Outcome) -> bool:
     """Whether the kernel refused the call itself, before the verifier looked at the program."""
@@ -118,6 +126,8 @@ def _silent_refusal(program: ProgramSpec, error: KernelError, log: str) -> tuple
         elif program.type not in _ANYONE:
             needed.append("CAP_NET_ADMIN")
         return privilege.advice(_host(), *needed)
+    if program.signature and (why := _UNSIGNED.get(error.errno or 0, "")):
+        return why, ""
     if error.errno == errno.EINVAL:
         from purebpf.kernel.features.features import have_program_type
 
