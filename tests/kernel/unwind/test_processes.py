@@ -297,11 +297,11 @@ def test_rules_of_return_addresses_are_those_of_the_library_that_is_there(tmp_pa
     with Walking(copies_all=True, copies_per_second=0) as walking:
         walking.only("program")
         walking.start(program, tmp_path / "0", tmp_path / "1")
-        walking.collect(300, whole=_COMPARED)
+        walking.collect(600, whole=100)
         walking.stop()
-        late = [each for each in walking.found if each.time_ns > walking.found[0].time_ns + 10**9]
-        whole = [each for each in late if each.walked.reason is Reason.COMPLETE]
-        assert len(whole) > 50, "tables are late where processors are emulated"
+        astray = walking.missed[Reason.UNKNOWN_MAPPING]  # by the rule of a frame of another size
+        assert astray < len(walking.found) / 4, "half with rules of the other library"
+        whole = [each for each in walking.found if each.walked.reason is Reason.COMPLETE]
         assert sum(each.walked != each.trace for each in whole) < len(whole) / 50
 
 
