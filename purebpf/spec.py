@@ -111,8 +111,8 @@ class ProgramSpec(NamedTuple):
 
     `signature` is of the instructions, PKCS#7 in DER, by a key that `keyring` has: the serial of a
     keyring, or a KEY_SPEC_* of keyrings(7), -3 for the session's (Linux 6.18, commit 349271568303;
-    with CONFIG_SYSTEM_DATA_VERIFICATION). A program that refers to maps has other instructions each
-    time, so that none fits.
+    with CONFIG_SYSTEM_DATA_VERIFICATION). The instructions of a program that refers to maps differ
+    from one load to the next: no signature fits them.
     """
 
     name: str
