@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
 from purebpf.errors import FormatError, KernelError, PurebpfError
-from purebpf.kernel.processes.perf_data_headers import kernel_build_id
+from purebpf.kernel.host.kernel_build_id import kernel_build_id
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.measure.naming import interruptible

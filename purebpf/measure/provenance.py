@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from purebpf.kernel.processes.perf_data_headers import kernel_build_id
+from purebpf.kernel.host.kernel_build_id import kernel_build_id
 
 __all__ = ["origin"]
 

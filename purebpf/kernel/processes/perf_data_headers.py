@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from purebpf._version import __version__
 from purebpf.errors import FormatError
 from purebpf.kernel.host import cpus
+from purebpf.kernel.host.kernel_build_id import kernel_build_id, read_build_id
 from purebpf.kernel.host.regular_file import open_regular
 from purebpf.kernel.symbolize.debug_files import image_of
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_build_id
-from purebpf.symbols.elf_notes import find_build_id
 from purebpf.symbols.proc_maps import mapped_file
 from purebpf.syscall import proc, tracefs
 from purebpf.wire.perf_data import KERNEL, Feature
@@ -29,7 +29,7 @@ from purebpf.wire.perf_data_features import (
 from purebpf.wire.perf_records import Mmap, Mmap2
 from purebpf.wire.tracing_data import pack_tracing_data
 
-__all__ = ["BuildIds", "features", "kernel_build_id", "tracing_data"]
+__all__ = ["BuildIds", "features", "tracing_data"]
 
 _DEVICES = "/sys/bus/event_source/devices"
 
@@ -101,19 +101,6 @@ def _pmus() -> Iterator[tuple[int, str]]:
             yield int(number), name
 
 
-def kernel_build_id() -> bytes:
-    """The build id of the running kernel (20 bytes); b"" where it has none."""
-    return _read_build_id("/sys/kernel/notes")
-
-
-def _read_build_id(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return find_build_id(file.read())
-    except OSError:
-        return b""
-
-
 class BuildIds:
     """The build ids of all files that were mapped while something was recorded.
 
@@ -138,7 +125,7 @@ class BuildIds:
             if name.startswith(KERNEL):
                 build_id, name = kernel_build_id(), KERNEL
             elif "/lib/modules/" in name or (name.startswith("[") and name != VDSO and not inode):
-                build_id = _read_build_id(_module_notes(name))
+                build_id = read_build_id(_module_notes(name))
             elif name == VDSO:
                 build_id = bytes.fromhex(vdso_build_id())
             else:

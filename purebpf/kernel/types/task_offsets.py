@@ -8,6 +8,7 @@ from typing import Any
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.member_offsets import member_offsets
 from purebpf.btf.types.parse import Btf
+from purebpf.kernel.types.kept_offsets import keep_offsets, kept_offsets
 from purebpf.kernel.types.kernel_btf import kernel_btf, read_kernel_btf
 
 __all__ = ["fsbase_offset", "stack_offsets", "task_offsets"]
@@ -29,8 +30,8 @@ def task_offsets() -> dict[str, int]:
 def stack_offsets() -> dict[str, int]:
     """The bytes before task_struct.mm and mm_struct.end_code, or none if one is not there.
 
-    Takes an index of all types, 25 ms of CPU time: the second is in a struct without a name (Linux
-    4.20, commit c1a2f7f0c064).
+    The second is in a struct without a name (Linux 4.20, commit c1a2f7f0c064): it takes an index of
+    all types, 40 ms of CPU time, once for a kernel.
 
     Raises:
         NotSupportedError: a kernel without BTF.
@@ -59,12 +60,15 @@ def _offsets(data: bytes, name: str, members: Collection[str]) -> dict[str, int]
 
     They may be in a struct without a name (CONFIG_RANDSTRUCT), which takes an index of all types.
     """
-    if offsets := member_offsets(data, name, members):
+    if offsets := member_offsets(data, name, members) or kept_offsets(name, members):
         return offsets
     btf = kernel_btf()
     for type_id in btf.find(name, Kind.STRUCT):
         _look(btf, type_id, members, offsets)
-    return offsets if len(offsets) == len(members) else {}
+    if len(offsets) != len(members):
+        return {}
+    keep_offsets(name, offsets)
+    return offsets
 
 
 def _look(
