@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
 from purebpf.errors import FormatError, KernelError, PurebpfError
+from purebpf.kernel.host.held_files import HeldFiles
 from purebpf.kernel.host.kernel_build_id import kernel_build_id
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
@@ -257,7 +258,7 @@ def name_counted(
         profile.about["elapsed_s"] = round((counted.last_ns - counted.first_ns) / 1e9, 3)
     truncated = 0
     limit = _depth_limit(event, counted.deep[number])
-    with interruptible(names.budget):
+    with interruptible(names.budget), names.batch():
         for (owner, stacks), weight in counted.found[number].items():
             user = names.user(owner, stacks.user)
             root = user[-1] if user else None
@@ -369,6 +370,10 @@ class FileNames:
     def budget(self) -> Budget:
         """What the names cost."""
         return self._symbolizer.budget
+
+    def batch(self) -> HeldFiles:
+        """A `with` block in which many stacks are named."""
+        return self._symbolizer.batch()
 
     def user(self, owner: Owner, call_chain: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
         """The user stack of a process."""

@@ -102,7 +102,8 @@ class ThreadProfiler(Closing):
         profile.cost = cost(times)
         addresses = {number: trace.addresses for number, trace in times.traces.items()}
         ends = {number: (trace.reason, trace.guessed) for number, trace in times.traces.items()}
-        self._fill(profile, times, Stacks(addresses, self._names, ends))
+        with self._names.batch():
+            self._fill(profile, times, Stacks(addresses, self._names, ends))
         profile.name_processes(self._run.process_name)
         truncated = count_truncated(profile.rows(), min(MAX_DEPTH, times.max_depth))
         times = times._replace(stats={**times.stats, "user_truncated": truncated})

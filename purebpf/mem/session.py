@@ -174,7 +174,8 @@ class Memory(UserStackSession[MemoryTracer]):
         about["allocators"] = sorted(set(tracer.traced))
         heading = profile_title(self._options, shown)
         profile = Profile(heading, unit=_UNITS.get(shown, "bytes"), about=about)
-        cut = fill(profile, shown, sites, stacks, self._followed.cgroups.of)
+        with self.symbolizer.batch():
+            cut = fill(profile, shown, sites, stacks, self._followed.cgroups.of)
         profile.name_processes(self._followed.names.of)
         truncated = count_truncated(profile.rows(), depth)
         profile.loss = with_naming(

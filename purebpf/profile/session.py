@@ -280,7 +280,8 @@ class Profiler(Closing):
         if timeline is not None:
             profile.slot_ns = timeline.slot_ns
             first = int(sampling.started * 1e9) // timeline.slot_ns
-        fill(profile, counts, self._stacks(traces), sampling.followed.cgroups.of, first)
+        with self._symbolizer.batch():
+            fill(profile, counts, self._stacks(traces), sampling.followed.cgroups.of, first)
         if python is not None:
             profile.about |= stack_maps.sum_up(maps["python_stats"]) | python.counts()
         profile.name_processes(sampling.followed.names.of)

@@ -14,7 +14,7 @@ all inside a function that has one.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import repeat
 from operator import add, and_, rshift
 from typing import Protocol
@@ -172,12 +172,16 @@ class SymbolTable:
         known = self._highs.get(block)
         if known is None:
             rows = range(block * BLOCK, min((block + 1) * BLOCK, len(self)))
-            keys = list(map(self.columns.keys.__getitem__, rows))
-            starts = map(rshift, keys, repeat(ENTRY_BITS))
-            entries = map(and_, keys, repeat(ENTRY_MASK))
-            known = max(map(add, starts, map(self.columns.sizes.__getitem__, entries)))
-            self._highs[block] = known
+            known = self._highs[block] = self._highest(rows)
         return known
+
+    def _highest(self, rows: range) -> int:
+        """The largest end of some rows."""
+        keys = list(map(self.columns.keys.__getitem__, rows))
+        starts = map(rshift, keys, repeat(ENTRY_BITS))
+        entries = map(and_, keys, repeat(ENTRY_MASK))
+        ends: Iterator[int] = map(add, starts, map(self.columns.sizes.__getitem__, entries))
+        return max(ends)
 
     def _start(self, row: int) -> int:
         return self.columns.keys[row] >> ENTRY_BITS
@@ -260,7 +264,7 @@ class SymbolTable:
             if len(self._few_highs) >= _KEEP_GROUPS:
                 self._few_highs.clear()
             rows = range(first, min(first + _FEW, len(self)))
-            known = self._few_highs[first] = max(map(self._end, rows))
+            known = self._few_highs[first] = self._highest(rows)
         return known
 
     def _best(self, first: int, last: int, offset: int) -> int | None:

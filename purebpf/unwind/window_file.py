@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from operator import add
 from zlib import crc32
 
 from purebpf.errors import FormatError
@@ -96,8 +97,10 @@ def read_windows(data: bytes, source: Source, name: str) -> PackedWindows:
 def _check(places: array[int], blocks: array[int], rule_count: int, name: str) -> None:
     """Every window lies in the blocks, and every rule is there."""
     end = len(blocks)
-    for place in places:
-        if not (0 < place < end and place + blocks[place - 1] <= end and blocks[place - 1]):
-            raise FormatError(name, "windows", f"one at {place} of {end} words")
+    if places and not 0 < min(places) <= max(places) < end:
+        raise FormatError(name, "windows", f"from {min(places)} to {max(places)} of {end} words")
+    counts = [*map((array("I", (0,)) + blocks).__getitem__, places)]
+    if places and not (min(counts) and max(map(add, places, counts)) <= end):
+        raise FormatError(name, "windows", f"one ends behind {end} words, or has none")
     if blocks and max(blocks) >> OFFSET_BITS >= rule_count:
         raise FormatError(name, "rules", f"there are {rule_count}")

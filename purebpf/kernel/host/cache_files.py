@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
+from purebpf.kernel.host.held_files import HeldFiles
 from purebpf.kernel.host.regular_file import open_regular
 
 __all__ = ["CacheFiles", "CacheReader", "cache_home", "own_directory"]
@@ -22,16 +23,18 @@ _MOST_PARTS = 256
 
 
 class CacheFiles:
-    """Files by key. Holds no descriptors.
+    """Files by key. Holds no descriptors, but those in `held`.
 
     Args:
         directory: where the files are.
         limit: bytes of all files together.
+        held: of files that are read again and again.
     """
 
-    def __init__(self, directory: str, limit: int) -> None:
+    def __init__(self, directory: str, limit: int, held: HeldFiles | None = None) -> None:
         self.directory = directory
         self._limit = limit
+        self._held = held or HeldFiles()
 
     def has(self, key: str) -> bool:
         """Whether there is a file, which may not be trusted."""
@@ -46,7 +49,7 @@ class CacheFiles:
         path = os.path.join(self.directory, key)
         if not _is_trusted(self.directory):
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), self.directory)
-        reader = CacheReader(path)
+        reader = CacheReader(path, self._held)
         os.utime(path)
         return reader
 
@@ -95,25 +98,40 @@ class CacheReader:
         OSError: it cannot be read, is not ours alone, or is another one by now.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, held: HeldFiles) -> None:
         self.path = path
-        self._identity: tuple[int, int] | None = None
-        self.size = 0
-        self(0, 0)
+        self._held = held
+        fd = open_regular(path, follow=False)
+        try:
+            status = os.fstat(fd)
+            self._check(_is_own(status))
+        finally:
+            os.close(fd)
+        self._identity, self.size = (status.st_dev, status.st_ino), status.st_size
 
     def __call__(self, offset: int, size: int) -> bytes:
         """Those bytes of the file."""
+        fd = self._held.get((self.path, self._identity))
+        if fd is None:
+            fd = self._open()
+        try:
+            return os.pread(fd, size, offset)
+        finally:
+            self._held.done((self.path, self._identity), fd)
+
+    def _open(self) -> int:
         fd = open_regular(self.path, follow=False)
         try:
             status = os.fstat(fd)
-            identity = status.st_dev, status.st_ino
-            if self._identity is None and _is_own(status):
-                self._identity, self.size = identity, status.st_size
-            if identity != self._identity:
-                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self.path)
-            return os.pread(fd, size, offset)
-        finally:
+            self._check((status.st_dev, status.st_ino) == self._identity)
+        except OSError:
             os.close(fd)
+            raise
+        return fd
+
+    def _check(self, is_ours: bool) -> None:  # noqa: FBT001
+        if not is_ours:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self.path)
 
 
 def cache_home() -> str:

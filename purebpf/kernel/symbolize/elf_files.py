@@ -17,6 +17,7 @@ from collections.abc import Container, Iterator
 from enum import Enum, auto
 
 from purebpf.errors import FormatError, errno_name
+from purebpf.kernel.host.held_files import HeldFiles
 from purebpf.kernel.host.path_steps import open_place as hold_place
 from purebpf.kernel.host.regular_file import opened_regular
 from purebpf.kernel.symbolize.debug_files import Fetch, debug_file, image_of
@@ -111,16 +112,22 @@ class ElfFiles:
     Args:
         fetch: gets the debug file of a build id that is not on this machine.
         budget: pays for what is read.
+        held: descriptors of tables that are read again and again; else none is held.
     """
 
-    def __init__(self, fetch: Fetch | None = None, budget: Budget | None = None) -> None:
+    def __init__(
+        self,
+        fetch: Fetch | None = None,
+        budget: Budget | None = None,
+        held: HeldFiles | None = None,
+    ) -> None:
         self._fetch = fetch
         self._budget = Budget() if budget is None else budget
         self._identities: dict[MappedFile, Identity] = {}
         self._as_seen: dict[tuple[int, MappedFile], Identity] = {}  # in its process's root
         self._tables: dict[Identity, ElfFunctions] = {}  # the one used last at the end
         self._problems: dict[tuple[int, MappedFile], Problem] = {}
-        self._cache = SymbolCache()
+        self._cache = SymbolCache(held=held)
         self._uncached: set[str] = set()
         self._used: set[Identity] = set()  # since the last `rest`
         self._used_before: set[Identity] = set()  # between that and the one before

@@ -19,6 +19,7 @@ from purebpf.symbols.frame import FileOffset
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
+    from purebpf.kernel.host.held_files import HeldFiles
     from purebpf.symbols.budget import Budget
     from purebpf.symbols.proc_maps import MappedFile, Mapping
     from purebpf.unwind.cfi_file import CfiFile, Function
@@ -35,14 +36,16 @@ _Answer = TypeVar("_Answer")
 
 
 class FunctionStarts:
-    """Functions of mapped files, each file opened for a question only.
+    """Functions of mapped files, each file opened for a question only, or held.
 
     Args:
         budget: pays for what is read.
+        held: descriptors of files that are asked again and again.
     """
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, held: HeldFiles) -> None:
         self._budget = budget
+        self._held = held
         self._files: dict[Identity, _File | None] = {}
         self._identities: dict[tuple[int, MappedFile], Identity] = {}
 
@@ -61,8 +64,7 @@ class FunctionStarts:
             OverBudgetError: it would cost more than the file, its process, its user or the run
                 has left.
         """
-        seen = self._identities.get((pids[0], mapping.file))
-        identity = seen or self._identities.get((_ALL, mapping.file))
+        identity = self._identity(mapping, pids[0])
         known = self._files.get(identity) if identity else None
         function = known.known(where) if known else None
         return function or self._read(mapping, pids, lambda file, fd: file.function(fd, where))
@@ -93,21 +95,29 @@ class FunctionStarts:
         pids: tuple[int, ...],
         ask: Callable[[_File, int], _Answer | None],
     ) -> _Answer | None:
-        try:
-            fd, is_for_all = open_place(mapping, pids)
-        except OSError:
-            return None
-        try:
+        identity = self._identity(mapping, pids[0])
+        fd = self._held.get(identity) if identity else None
+        if fd is None or identity is None:
+            try:
+                fd, is_for_all = open_place(mapping, pids)
+            except OSError:
+                return None
             identity = Identity.of(os.fstat(fd))
             if mapping.file.inode or mapping.file.build_id:
                 if len(self._identities) >= _MOST_SEEN:
                     self._identities.clear()
                 self._identities[_ALL if is_for_all else pids[0], mapping.file] = identity
+        try:
             with self._budget.on_behalf(file=FileAccount(identity, mapping.file.path)):
                 file = self._file(identity, fd, mapping.file.path)
                 return ask(file, fd) if file else None
         finally:
-            os.close(fd)
+            self._held.done(identity, fd)
+
+    def _identity(self, mapping: Mapping, pid: int) -> Identity | None:
+        """The file, if it was opened before: as this process has it, or as all have."""
+        seen = self._identities.get((pid, mapping.file))
+        return seen or self._identities.get((_ALL, mapping.file))
 
     def _file(self, identity: Identity, fd: int, path: str) -> _File | None:
         if identity not in self._files:

@@ -13,6 +13,7 @@ import os
 
 from purebpf.errors import FormatError
 from purebpf.kernel.host.cache_files import CacheFiles, cache_home, own_directory
+from purebpf.kernel.host.held_files import HeldFiles
 from purebpf.symbols.symbol_table import SymbolTable
 from purebpf.symbols.table_file import fits, open_table, pieces
 
@@ -26,17 +27,23 @@ _WORTH = 1 << 13
 
 
 class SymbolCache:
-    """Tables by key, shared by all commands of a user. Holds no descriptors; nothing raises.
+    """Tables by key, shared by all commands of a user. Nothing raises.
 
     Args:
         directory: where the files are; None: where the user's caches are.
         limit: bytes of all files together.
+        held: descriptors of files that are read again and again; else none is held.
     """
 
-    def __init__(self, directory: str | None = None, limit: int = _LIMIT) -> None:
+    def __init__(
+        self,
+        directory: str | None = None,
+        limit: int = _LIMIT,
+        held: HeldFiles | None = None,
+    ) -> None:
         self.directory = directory or os.path.join(cache_home(), "purebpf", "symbols")
         self._limit = limit
-        self._files = CacheFiles(self.directory, limit)
+        self._files = CacheFiles(self.directory, limit, held)
 
     def load(self, key: str) -> SymbolTable | None:
         """The table with that key; None when there is none, or none that can be used."""

@@ -16,6 +16,7 @@ from functools import partial
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.host.backoff import Retries
+from purebpf.kernel.host.held_files import HeldFiles
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.elf_files import ElfFiles, ElfFunctions, Problem
 from purebpf.kernel.symbolize.function_starts import FunctionStarts
@@ -79,8 +80,8 @@ class Symbolizer:
     A process is read from /proc when it is first asked about. So ask while it lives, `remember`
     it, or feed `spaces` with what a `SideBand` reports, which lasts after the process's exit.
 
-    Holds no descriptors. Needs what reading /proc/PID/maps and /proc/PID/root of the process
-    needs: the same user, or CAP_SYS_PTRACE.
+    Holds no descriptors, but in a `batch`. Needs what reading /proc/PID/maps and /proc/PID/root of
+    the process needs: the same user, or CAP_SYS_PTRACE.
 
     Args:
         spaces: the mappings of processes; what they lack is read from /proc and added to them.
@@ -108,8 +109,9 @@ class Symbolizer:
         self._paying: Work | None = None
         self._read_processes = read_processes
         self.spaces = AddressSpaces() if spaces is None else spaces
-        self._files = ElfFiles(fetch, self.budget)
-        self._starts = FunctionStarts(self.budget)
+        self._held = HeldFiles()
+        self._files = ElfFiles(fetch, self.budget, self._held)
+        self._starts = FunctionStarts(self.budget, self._held)
         self._jit = GeneratedCode(self.spaces.files, self._lives, self.budget)
         self._vdso: dict[int, ElfFunctions | Problem] = {}  # by the size of its mapping
         self._retries = Retries()
@@ -122,6 +124,10 @@ class Symbolizer:
 
     def __repr__(self) -> str:
         return f"Symbolizer({self.spaces!r})"
+
+    def batch(self) -> HeldFiles:
+        """A `with` block for many stacks: files that are asked again and again stay open in it."""
+        return self._held
 
     def remember(self, pid: int) -> bool:
         """Read a process's mappings now, so that it can be named after its exit.

@@ -6,7 +6,6 @@ see `CacheFiles`.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Mapping
 
@@ -28,19 +27,18 @@ def kept_offsets(struct: str, members: Collection[str]) -> dict[str, int]:
         return {}
     try:
         reader = _files().open(key)
-        kept = json.loads(reader(0, min(reader.size, _LARGEST)))
-    except (OSError, ValueError, RecursionError):
+        lines = reader(0, min(reader.size, _LARGEST)).decode("ascii").splitlines()
+        kept = {name: int(at) for name, at in map(str.split, lines)}
+    except (OSError, ValueError):
         return {}
-    if not isinstance(kept, dict) or kept.keys() != set(members):
-        return {}
-    are_offsets = all(type(at) is int and 0 <= at < _FARTHEST for at in kept.values())
-    return kept if are_offsets else {}
+    is_whole = kept.keys() == set(members) and all(0 <= at < _FARTHEST for at in kept.values())
+    return kept if is_whole else {}
 
 
 def keep_offsets(struct: str, offsets: Mapping[str, int]) -> None:
     """Write them for other runs; nothing raises."""
     if key := _key(struct, offsets):
-        _files().keep(key, [json.dumps(dict(offsets)).encode()])
+        _files().keep(key, ["".join(f"{name} {at}\n" for name, at in offsets.items()).encode()])
 
 
 def _files() -> CacheFiles:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Container, Hashable
+from contextlib import suppress
 from weakref import WeakValueDictionary
 
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
 from purebpf.kernel.symbolize.debug_files import Spend
-from purebpf.kernel.symbolize.elf_files import mapped_status, open_place
+from purebpf.kernel.symbolize.elf_files import open_place
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_image
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_stack import go_stack
@@ -53,7 +54,11 @@ class _Open(NamedTuple):
 
 
 class _Recent(NamedTuple):
-    """What a mapped file was; `until_s` is on the monotonic clock."""
+    """What a mapped file was; `until_s` is on the monotonic clock.
+
+    Until then no mapping of it is asked again where stat(2) has another device than
+    /proc/PID/maps, as on btrfs. Elsewhere no other file has its device and inode while it is open.
+    """
 
     key: Hashable
     until_s: float
@@ -115,31 +120,33 @@ class CodeFiles(Closing):
         return mapping.file.path, self._files[mapping.file.path].image
 
     def _file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
-        """The file of a mapping; one that was looked at within a second is not asked for."""
-        now = time.monotonic()
+        """The file of a mapping; one that is open is asked whether it is still the same."""
         file = mapping.file
         owner = pid if (pid, file) in self._recent else _ALL
         recent = self._recent.get((owner, file))
-        if recent is not None and recent.key in self._files:
-            if now < recent.until_s:
-                return recent.key, self._files[recent.key].image
-            status = mapped_status(mapping, pid)
-            if status is not None and _identity(status) == recent.key:
-                self._note(owner, file, recent.key, now)
-                return recent.key, self._files[recent.key].image
+        opened = self._files.get(recent.key) if recent is not None else None
+        if recent is not None and opened is not None:
+            with suppress(OSError):  # ESTALE, of a network file system
+                status = os.fstat(opened.fd)
+                is_known = _is_where(file, status) or time.monotonic() < recent.until_s
+                if is_known and _identity(status) == recent.key:
+                    return recent.key, opened.image
+        return self._open(mapping, pid)
+
+    def _open(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
         try:
             fd, is_for_all = open_place(mapping, (pid,))
         except OSError:
             return None
-        opened = self._take(fd, mapping)
-        if opened is not None and file.inode:
-            self._note(_ALL if is_for_all else pid, file, opened[0], now)
-        return opened
+        taken = self._take(fd, mapping)
+        if taken is not None and mapping.file.inode:
+            self._note(_ALL if is_for_all else pid, mapping.file, taken[0])
+        return taken
 
-    def _note(self, pid: int, file: MappedFile, key: Hashable, now: float) -> None:
+    def _note(self, pid: int, file: MappedFile, key: Hashable) -> None:
         if len(self._recent) >= _MOST_RECENT:
             self._recent.clear()
-        self._recent[pid, file] = _Recent(key, now + _RECENT_S)
+        self._recent[pid, file] = _Recent(key, time.monotonic() + _RECENT_S)
 
     def _take(self, fd: int, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
         """What an open file has; keeps or closes the descriptor."""
@@ -185,6 +192,12 @@ class CodeFiles(Closing):
 
 def _identity(status: os.stat_result) -> _Identity:
     return _Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+def _is_where(file: MappedFile, status: os.stat_result) -> bool:
+    """Whether an open file has the device and inode that a mapping shows."""
+    device = os.major(status.st_dev), os.minor(status.st_dev)
+    return device == (file.major, file.minor) and status.st_ino == file.inode
 
 
 def _reader(fd: int, spend: Spend | None) -> Callable[[int, int], bytes]:

@@ -139,7 +139,8 @@ def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
     for row in profile.rows():
         path = known.path(row)
         path.reverse()
-        names += [_name(function, whole=whole_names) for function in known.table[len(names) :]]
+        if len(known) > len(names):
+            names += [_name(function, whole=whole_names) for function in known.table[len(names) :]]
         stack = tuple([names[number] for number in path])
         how = "".join(f" {printable(word)}" for word in (row.marks.kind, row.labels.state) if word)
         merged = _Merged(row.labels.process_name, how, stack)

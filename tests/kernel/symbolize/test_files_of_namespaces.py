@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.kernel.host.held_files import HeldFiles
 from purebpf.kernel.symbolize import elf_files
 from purebpf.kernel.symbolize.elf_files import ElfFiles, ElfFunctions
 from purebpf.kernel.symbolize.function_starts import FunctionStarts
@@ -69,7 +70,7 @@ def test_it_unwinds_nothing_of_the_next_process(mapping: Mapping) -> None:
 
 
 def test_it_says_no_function_of_the_next_process(mapping: Mapping) -> None:
-    starts = FunctionStarts(Budget())
+    starts = FunctionStarts(Budget(), HeldFiles())
     where = FileOffset(mapping.offset + 0x100)
     for pid in (BOB, OTHER):
         starts.find(mapping, (pid,), where)

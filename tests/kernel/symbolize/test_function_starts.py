@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.kernel.host.held_files import HeldFiles
 from purebpf.kernel.symbolize import function_starts
 from purebpf.kernel.symbolize.elf_files import ElfFunctions
 from purebpf.kernel.symbolize.function_starts import FunctionStarts
@@ -99,6 +100,27 @@ def test_a_stripped_file_is_opened_once_for_each_function(tmp_path, monkeypatch)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_in_a_batch_a_stripped_file_is_opened_once(tmp_path, monkeypatch):
+    opened = []
+    whole = function_starts.open_place
+    monkeypatch.setattr(
+        function_starts, "open_place", lambda *given: opened.append(1) or whole(*given)
+    )
+    program = compile_program(tmp_path / "program", "-s")
+    names = Symbolizer()
+    with running(program) as child:
+        before = len(os.listdir("/proc/self/fd"))
+        places = [at + 1 for at in child.functions.values()]
+        with names.batch():
+            for place in places:
+                with names.batch():  # as one command does in another
+                    names.user(child.pid, [place])
+            assert (len(opened), len(os.listdir("/proc/self/fd"))) == (1, before + 1)
+        assert len(os.listdir("/proc/self/fd")) == before
+        assert names.user(child.pid, places) == Symbolizer().user(child.pid, places)
+    assert len({frame.name for frame in names.user(child.pid, places)}) == len(places) > 2
+
+
 @pytest.mark.parametrize("flags", [["-pie", "-fpie"], ["-pie", "-fpie", "-s"]], ids=" ".join)
 def test_what_many_processes_run_is_looked_up_once(tmp_path, monkeypatch, flags):
     program = compile_program(tmp_path / "program", *flags)
@@ -181,7 +203,7 @@ def test_a_leaf_of_arm64_has_its_return_address_in_a_register(tmp_path):
     subprocess.run(["aarch64-linux-gnu-gcc", "-O2", "-static", "-o", program, source], check=True)
     listed = subprocess.check_output(["nm", program], text=True)
     at = {name: int(start, 16) for start, _, name in map(str.split, listed.splitlines())}
-    starts = function_starts.FunctionStarts(Budget())
+    starts = function_starts.FunctionStarts(Budget(), HeldFiles())
     image = ElfImage.of_bytes(program.read_bytes(), "program")
     with program.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC)

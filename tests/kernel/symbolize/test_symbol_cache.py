@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.kernel.host import cache_files
 from purebpf.kernel.symbolize import elf_files, symbol_cache
 from purebpf.kernel.symbolize.symbol_cache import SymbolCache
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
@@ -77,6 +78,23 @@ def test_a_table_that_vanishes_during_a_read_is_read_again(program, home, monkey
     (expected,) = Symbolizer().user(program.pid, [address])
     assert found == expected
     assert found.name.startswith("f")
+
+
+@pytest.mark.needs("gcc")
+def test_in_a_batch_a_table_is_opened_once(program, home, monkeypatch):
+    assert _named(program) == _EXPECTED
+    opened = []
+    whole = cache_files.open_regular
+    monkeypatch.setattr(
+        cache_files, "open_regular", lambda *given, **how: opened.append(1) or whole(*given, **how)
+    )
+    symbolizer = Symbolizer()
+    before = len(os.listdir("/proc/self/fd"))
+    with symbolizer.batch():
+        assert _named(program, symbolizer) == _EXPECTED
+        assert len(opened) == 2  # to see if it is there, and for all that is read of it
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.needs("gcc")
