@@ -152,7 +152,7 @@ class Sampling(Closing):
         for event in self.events:
             stack.enter_context(program.attach(event, enable=False))
         if self.walking is not None:
-            self.walking.catch_up = self._catch_up
+            self.walking.catch_up, self.walking.ask = self._catch_up, self.followed.ask
         self.note_start()
         if self.by_tree or not self._command_pid:  # else execve enables
             self.events.enable()
@@ -269,7 +269,8 @@ class Sampling(Closing):
     def _catch_up(self) -> None:
         """Take in what happened to processes by now."""
         assert self.walking is not None
-        self.followed.drain(self._feed, self.walking.followed)
+        known = () if self.python is None else self.python.interpreters.published
+        self.followed.drain(self._feed, self.walking.followed, known)
 
     def collect(self) -> None:
         """Empty the rings of copies, in the middle of long work."""

@@ -68,10 +68,14 @@ class AddressSpaces:
 
     Attributes:
         forgotten: how many processes were.
+        unread: processes with records that were not taken in yet; `read` takes in those of one, and
+            is called before an answer about it.
     """
 
     def __init__(self, *, keep_exited: int = _KEEP_EXITED) -> None:
         self.forgotten = 0
+        self.unread: Container[int] = ()
+        self.read: Callable[[int], object] = bool
         self._keep_exited = keep_exited
         self._processes: dict[int, _Process] = {}
         self._versions = count(1)  # no two processes have one, not even of the same number
@@ -103,6 +107,7 @@ class AddressSpaces:
             time: when it was read, on the clock of the records, in ns: what a record says that
                 is older is known already. 0: unknown, every record counts.
         """
+        self._known(pid)
         process = self._process(pid)
         process.since = max(process.since, time)
         rows = [self._row(mapping) for mapping in parse_maps(maps_text)]
@@ -135,7 +140,7 @@ class AddressSpaces:
             comm: the name of the thread that used the address; the generations that had it are
                 asked first. Then all, the newest first.
         """
-        process = self._processes.get(pid)
+        process = self._known(pid)
         if process is None:
             return None
         for generation in process.by_likelihood(comm):
@@ -153,7 +158,7 @@ class AddressSpaces:
             pid: the process (thread group).
             time: on the clock of the records, in ns.
         """
-        process = self._processes.get(pid)
+        process = self._known(pid)
         until = _LAST
         for generation in process.generations[::-1] if process else ():
             if generation.since <= time:
@@ -164,13 +169,13 @@ class AddressSpaces:
 
     def find_current(self, pid: int, address: int) -> Mapping | None:
         """The same of the program that the process executes now, by the records so far."""
-        process = self._processes.get(pid)
+        process = self._known(pid)
         record = process.generations[-1].find(address) if process else None
         return None if record is None else self._mapping(record)
 
     def files(self, pid: int) -> list[Mapping]:
         """A mapping of each file that a process has or had mapped, the newest program's first."""
-        process = self._processes.get(pid)
+        process = self._known(pid)
         rows: dict[int, _Row] = {}
         for generation in process.generations[::-1] if process else ():
             for row in generation.rows():
@@ -179,14 +184,20 @@ class AddressSpaces:
 
     def knows(self, pid: int) -> bool:
         """Whether any mapping of the process was seen."""
-        process = self._processes.get(pid)
+        process = self._known(pid)
         return process is not None and any(
             generation.mappings for generation in process.generations
         )
 
     def has_exited(self, pid: int) -> bool:
         """Whether an EXIT record said so."""
+        self._known(pid)
         return pid in self._exited
+
+    @property
+    def exited(self) -> KeysView[int]:
+        """Those that have exited, by the records that were taken in."""
+        return self._exited.keys()
 
     def forget_exited(self, keep: Container[int]) -> list[int]:
         """Forget processes that had exited at the last call already.
@@ -250,13 +261,19 @@ class AddressSpaces:
 
     def parent(self, pid: int) -> int:
         """The process that forked it, or 0 when no FORK record said so."""
-        process = self._processes.get(pid)
+        process = self._known(pid)
         return process.parent if process else 0
 
     def version(self, pid: int) -> int:
         """A number that changes whenever an answer about the process may change."""
-        process = self._processes.get(pid)
+        process = self._known(pid)
         return process.version if process else 0
+
+    def _known(self, pid: int) -> _Process | None:
+        """A process that is asked about, by all that happened to it."""
+        if pid in self.unread:
+            self.read(pid)
+        return self._processes.get(pid)
 
     def _process(self, pid: int) -> _Process:
         process = self._processes.get(pid)

@@ -84,6 +84,11 @@ class InterpreterTable(Closing):
         """The interpreter that a process runs; None: none that is read."""
         return self._known.get(tgid)
 
+    @property
+    def published(self) -> Container[int]:
+        """Processes with an interpreter that was published: `feed` is to know what they do."""
+        return self._published
+
     def publish_running(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:
         """Publish these processes, or all that run an interpreter by its name.
 

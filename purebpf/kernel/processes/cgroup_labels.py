@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
-    from purebpf.kernel.processes.sideband import Change
+    from purebpf.wire.process_runs import Happened
 
 __all__ = ["CgroupLabels"]
 
 _KEEP = 1 << 16
+_GENERATIONS = 16
 _MANAGERS = (0, 1)  # they start their children in other cgroups
 
 
 class CgroupLabels:
     """Labels of processes (`purebpf.symbols.cgroup_names`), also of those that exited.
 
-    /proc tells while a process lives. One that came and went faster has the label of the process
-    that forked it, unless that was the first one: systemd's children are in units of their own.
+    /proc tells while a process lives: it is asked of those that are asked about, and of those that
+    go on for `patience_s` after they executed a program. One that came and went faster has the
+    label of the process that forked it, unless that was the first one: systemd's children are in
+    units of their own.
+
+    Args:
+        parents: who forked whom.
+
+    Attributes:
+        patience_s: 0.1 is enough where `text` is asked for as soon as a process has a sample.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parents: Mapping[int, int] | None = None) -> None:
+        self.patience_s = 0.0
+        self._parents = {} if parents is None else parents
         self._texts: dict[int, str] = {}
+        self._due: dict[int, float] = {}
 
     def read(self, pid: int) -> None:
         """Read the cgroup of a process now; if it is gone, its last known cgroup stays."""
+        self._due.pop(pid, None)
         try:
             text = proc.cgroup(pid)
         except KernelError:
@@ -36,20 +51,26 @@ class CgroupLabels:
         if text is not None:
             self._note(pid, sys.intern(text))  # thousands of processes share some
 
-    def feed(self, record: Change, *, is_over: bool = False) -> None:
-        """Take in what happened to a process; `is_over`: it has ended, /proc need not be asked."""
-        from purebpf.wire.perf_records import Comm, Fork
-
-        if isinstance(record, Fork):
-            if record.pid != record.ppid:
-                inherited = "" if record.ppid in _MANAGERS else self._texts.get(record.ppid, "")
-                self._note(record.pid, inherited)
-        elif isinstance(record, Comm) and record.exec and not is_over:
-            self.read(record.pid)  # the parent of a container's process enters the cgroup before
+    def add(self, happened: Happened) -> None:
+        """Take in what processes did."""
+        due, texts = self._due, self._texts
+        for child, _ in happened.forks:
+            texts.pop(child, None)
+            due.pop(child, None)
+        now = time.monotonic()
+        if happened.executed:
+            due.update(dict.fromkeys(happened.executed - happened.ended.keys(), now))
+        for pid in happened.ended:
+            due.pop(pid, None)
+        while (
+            due and (first := next(iter(due))) is not None and due[first] <= now - self.patience_s
+        ):
+            self.read(first)  # the parent of a container's process enters the cgroup before
 
     def forget(self, pid: int) -> None:
         """Forget a process that ended."""
         self._texts.pop(pid, None)
+        self._due.pop(pid, None)
 
     def of(self, pid: int) -> str:
         """The label of a process; "" in the root cgroup, or if unknown."""
@@ -59,9 +80,28 @@ class CgroupLabels:
 
     def text(self, pid: int) -> str:
         """What /proc/PID/cgroup of a process said; "" if it is unknown."""
-        if pid not in self._texts and pid:
+        if not pid:
+            return ""
+        if pid not in self._texts or pid in self._due:
             self.read(pid)
-        return self._texts.get(pid, "")
+        known = self._texts.get(pid)
+        if known is None and (parent := self._parents.get(pid)) is not None:
+            known = "" if parent in _MANAGERS else self._inherited(parent)
+            self._note(pid, known)
+        return known or ""
+
+    def _inherited(self, pid: int) -> str:
+        """That of the nearest of a process and those that forked it which is known."""
+        for _ in range(_GENERATIONS):
+            if pid not in self._texts:
+                self.read(pid)
+            if pid in self._texts:
+                return self._texts[pid]
+            parent = self._parents.get(pid)
+            if parent is None or parent in _MANAGERS:
+                break
+            pid = parent
+        return ""
 
     def _note(self, pid: int, text: str) -> None:
         self._texts.pop(pid, None)

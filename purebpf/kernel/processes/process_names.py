@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError
@@ -16,9 +17,15 @@ _KEEP = 1 << 16
 
 
 class ProcessNames:
-    """Names of processes, also of those that exited; a process that executed has its last name."""
+    """Names of processes, also of those that exited; a process that executed has its last name.
+
+    Attributes:
+        unread, read: as those of `AddressSpaces`.
+    """
 
     def __init__(self) -> None:
+        self.unread: Container[int] = ()
+        self.read: Callable[[int], object] = bool
         self._names: dict[int, str] = {}
 
     def note(self, pid: int, name: str) -> None:
@@ -47,6 +54,8 @@ class ProcessNames:
 
     def of(self, pid: int) -> str:
         """The name of a process; "" if it is not known."""
+        if pid in self.unread:
+            self.read(pid)
         if pid not in self._names and pid:
             try:
                 self.note(pid, proc.comm(pid) or "")

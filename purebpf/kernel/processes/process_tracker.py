@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.kernel.processes.sideband import SideBand
+from purebpf.kernel.processes.unread_records import UnreadRecords
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from purebpf.symbols.address_spaces import AddressSpaces
 
 __all__ = ["Followed"]
+
+_PATIENCE_S = 0.1
+"""See `CgroupLabels`."""
 
 
 class Followed(Closing):
@@ -41,6 +45,10 @@ class Followed(Closing):
         self._family = {root}
         self._band = SideBand(pids=pids, threads=bool(root))
         self._lost_before = 0
+        self._unread = UnreadRecords()
+        self._asked: set[int] = set()
+        self._tell: Callable[[object], object] | None = None
+        self._followed: Container[int] = ()
 
     # Not imported before everything is attached:
 
@@ -49,21 +57,25 @@ class Followed(Closing):
         """Who had what mapped."""
         from purebpf.symbols.address_spaces import AddressSpaces
 
-        return AddressSpaces()
+        spaces = AddressSpaces()
+        spaces.unread, spaces.read = self._unread.pieces, self._read_one
+        return spaces
 
     @cached_property
     def cgroups(self) -> CgroupLabels:
         """The container or unit that each process was in."""
         from purebpf.kernel.processes.cgroup_labels import CgroupLabels
 
-        return CgroupLabels()
+        return CgroupLabels(self._unread.parents)
 
     @cached_property
     def names(self) -> ProcessNames:
         """What each process is called."""
         from purebpf.kernel.processes.process_names import ProcessNames
 
-        return ProcessNames()
+        names = ProcessNames()
+        names.unread, names.read = self._unread.pieces, self._read_one
+        return names
 
     @property
     def fds(self) -> tuple[int, ...]:
@@ -99,45 +111,88 @@ class Followed(Closing):
         self,
         tell: Callable[[object], object] | None = None,
         followed: Container[int] = (),
+        known: Container[int] = (),
     ) -> None:
         """Take in what happened.
 
-        Args:
-            tell: is called with each record; what a process maps only if that is `followed`.
-            followed: by the receiver; looked at with each such record.
-        """
-        from purebpf.symbols.address_spaces import MappedCode
-        from purebpf.wire.perf_records import Exit, Fork
+        What a process did is read when someone asks about it, or when the receiver knows it, or
+        who forked it: a child that executes nothing is what its parent is.
 
-        records = self._band.drain()
-        over = {
-            record.pid for record in records if type(record) is Exit and record.pid == record.tid
-        }
-        add_code = self.spaces.add_code
-        for record in records:
-            if type(record) is MappedCode:  # as most are, of processes that are never asked about
-                add_code(record)
-                if tell is not None and record.pid in followed:
+        Args:
+            tell: is called with each record that is read, by now or later; what a process maps only
+                if that is `followed`.
+            followed: by the receiver.
+            known: what else it knows.
+        """
+        self._tell, self._followed = tell, followed
+        happened = self._band.sort_out()
+        large = self._unread.add(happened)
+        self.cgroups.add(happened)
+        for pid, parent in happened.tasks:
+            if parent in self._family:
+                self._family.add(pid)
+                self.tasks += 1
+        due = {pid for pid in happened.runs if self._is_known(pid, known)}
+        for child, parent in happened.forks:
+            if child in happened.executed or child in happened.ended:
+                continue
+            if parent in due or self._is_known(parent, known):
+                due.add(child)
+        self._read({*due, *large})
+
+    def ask(self, pid: int) -> None:
+        """A sample names a process: read what it does from now on, and in which cgroup it is."""
+        if pid not in self._asked:
+            self._asked.add(pid)
+            self.cgroups.patience_s = _PATIENCE_S
+            self.cgroups.text(pid)
+        if pid in self._unread.pieces:
+            self._read((pid,))
+
+    def _is_known(self, pid: int, known: Container[int]) -> bool:
+        return pid in self._asked or pid in self._followed or pid in known
+
+    def _read_one(self, pid: int) -> None:
+        self._read((pid,))
+
+    def _read(self, pids: Iterable[int]) -> None:
+        """Take in what is known of processes, and tell it."""
+        pieces = self._unread.take(pids)
+        if not pieces:
+            return
+        from purebpf.symbols.address_spaces import MappedCode
+        from purebpf.wire.perf_records import Exit
+
+        tell = self._tell
+        for record in self._band.decode(pieces):
+            if type(record) is MappedCode:  # as most are
+                self.spaces.add_code(record)
+                if tell is not None and record.pid in self._followed:
                     tell(record)
                 continue
             self.spaces.feed(record)
-            self.cgroups.feed(record, is_over=record.pid in over)
             self.names.feed(record)
             if tell is not None:
                 tell(record)
-            if isinstance(record, Fork) and record.ppid in self._family:
-                self._family.add(record.pid)
-                self.tasks += 1
+            if isinstance(record, Exit) and record.pid == record.tid:
+                self._asked.discard(record.pid)
 
     def forget_exited(self, keep: Container[int]) -> None:
         """Forget processes that had exited at the last call already, but those to `keep`.
 
-        Where records were lost, those that are not in /proc any more have exited, too.
+        Those that no one has asked about go with this call. Where records were lost, those that are
+        not in /proc any more have exited, too.
         """
+        unread, spaces = self._unread, self.spaces
         lost, self._lost_before = self.lost - self._lost_before, self.lost
         if lost:
-            self.spaces.note_living(set(proc.pids()))
-        for pid in self.spaces.forget_exited(keep):
+            living = set(proc.pids())
+            spaces.note_living(living)
+            unread.note_living(living)
+        self._read(unread.orphans(spaces.exited))
+        for pid in (*unread.forget_ended(keep), *spaces.forget_exited(keep)):
+            unread.drop(pid)
+            self._asked.discard(pid)
             self.cgroups.forget(pid)
             self.names.forget(pid)
 

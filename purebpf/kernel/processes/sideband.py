@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import struct
 import time
-from bisect import bisect_right
 from collections.abc import Container, Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,7 +13,8 @@ from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.closable import Closing
 from purebpf.kernel.perf.perf_events import PerfEvents
-from purebpf.wire.perf_ring import frames
+from purebpf.wire.perf_ring import HEADER, frames
+from purebpf.wire.process_runs import Happened, sort_out
 
 if TYPE_CHECKING:
     from purebpf.symbols.address_spaces import MappedCode
@@ -27,22 +27,8 @@ __all__ = ["Change", "SideBand"]
 Change: TypeAlias = "MappedCode | Comm | Fork | Exit"
 """What happened to a process; `time` is CLOCK_MONOTONIC in ns, as bpf_ktime_get_ns."""
 
-_ACTIONS = frozenset(
-    (
-        kind.PERF_RECORD_MMAP2,
-        kind.PERF_RECORD_COMM,
-        kind.PERF_RECORD_FORK,
-        kind.PERF_RECORD_EXIT,
-    )
-)
-"""What a process did: its number comes first."""
-_MMAP2, _FORK, _EXIT = map(
-    int, (kind.PERF_RECORD_MMAP2, kind.PERF_RECORD_FORK, kind.PERF_RECORD_EXIT)
-)
+_MMAP2 = int(kind.PERF_RECORD_MMAP2)
 _BY_TIME = attrgetter("time")
-_PID = struct.Struct("=I")
-_TASK = struct.Struct("=IIII")
-"""PERF_RECORD_FORK and PERF_RECORD_EXIT: pid, ppid, tid, ptid; more follows."""
 _TIME = struct.Struct("=Q")
 _TIME_AT = 16
 """Before the end of a record: the CPU follows."""
@@ -97,12 +83,13 @@ class SideBand(Closing):
         )
         self._pids = pids
         self._threads = threads
-        self._held: list[Change] = []
+        self._held: list[bytes] = []
         self._files: dict[bytes, MappedFile | None] = {}
         self._lost_records = 0
         self._lost_at_close: int | None = None
         try:
             self._rings = [event.map_ring(pages) for event in self._events]
+            self._held = [b""] * len(self._rings)
         except BaseException:
             self._events.close()
             raise
@@ -138,39 +125,46 @@ class SideBand(Closing):
             FormatError: a ring makes no sense.
             ValueError: closed.
         """
+        return self.decode(piece for runs in self.sort_out().runs.values() for piece in runs)
+
+    def sort_out(self) -> Happened:
+        """The same by process, for `decode`: a tenth of the work. Raises as `drain`."""
         if self._lost_at_close is not None:
             raise ValueError("the sideband is closed")
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        records = self._held
-        for event, ring in zip(self._events, self._rings, strict=True):
-            self._decode(ring.consume(), event.format, records)
+        happened = Happened.nothing()
+        for number, ring in enumerate(self._rings):
+            data = self._held[number] + ring.consume()
+            cut = _cut(data, now)
+            self._held[number] = data[cut:]
+            sort_out(data[:cut] if cut < len(data) else data, happened, threads=self._threads)
+        self._lost_records += sum(happened.lost)
+        return happened if self._pids is None else happened.of(self._pids)
+
+    def decode(self, pieces: Iterable[bytes]) -> list[Change]:
+        """What runs of `sort_out` say, in the order of time.
+
+        Raises:
+            FormatError: a record breaks its format.
+        """
+        records: list[Change] = []
+        form = next(iter(self._events)).format
+        for piece in pieces:
+            self._decode(piece, form, records)
         records.sort(key=_BY_TIME)
-        cut = bisect_right(records, now, key=_BY_TIME)
-        self._held = records[cut:]
-        return records[:cut]
+        return records
 
     def _decode(self, data: bytes, form: RecordFormat, into: list[Change]) -> None:
         """Decode records; most say what was mapped, and most of those name the same few files."""
         from purebpf.symbols.address_spaces import MappedCode, code_of
-        from purebpf.wire.perf_records import Comm, Exit, Fork, Lost, Mmap2
+        from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
 
-        pids, files, size = self._pids, self._files, _MAP.size
+        files, size = self._files, _MAP.size
         for type_, misc, start, end in frames(data):
-            if pids is not None and type_ in _ACTIONS and start + _PID.size <= end:
-                (pid,) = _PID.unpack_from(data, start)
-                if pid not in pids:
-                    continue
             if type_ != _MMAP2:
-                if not (self._threads or end - start < _TASK.size) and (
-                    (type_ == _FORK and _is_thread_start(data, start))
-                    or (type_ == _EXIT and _is_thread_end(data, start))
-                ):
-                    continue
                 record = form.decode(type_, misc, data, start, end)
                 if isinstance(record, Comm | Fork | Exit):
                     into.append(record)
-                elif isinstance(record, Lost):
-                    self._lost_records += record.lost
                 continue
             words = data[start + size : form.body_end(data, start, end, size)]
             file = files.get(words)
@@ -195,13 +189,17 @@ class SideBand(Closing):
         self._events.close()
 
 
-def _is_thread_start(data: bytes, start: int) -> bool:
-    """Whether a FORK record is of a thread, not of a process."""
-    pid, parent, _, _ = _TASK.unpack_from(data, start)
-    return bool(pid == parent)
+def _cut(data: bytes, now: int) -> int:
+    """Where the records of a ring begin that are later than a time."""
+    if not data or _time_before(data, len(data)) <= now:
+        return len(data)
+    return next(
+        (start - HEADER.size for *_, start, end in frames(data) if _time_before(data, end) > now),
+        len(data),
+    )
 
 
-def _is_thread_end(data: bytes, start: int) -> bool:
-    """Whether an EXIT record is of a thread other than the first of its process."""
-    pid, _, tid, _ = _TASK.unpack_from(data, start)
-    return bool(pid != tid)
+def _time_before(data: bytes, end: int) -> int:
+    """The time of the record that ends there."""
+    (at_ns,) = _TIME.unpack_from(data, end - _TIME_AT)
+    return int(at_ns)

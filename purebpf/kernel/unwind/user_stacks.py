@@ -119,6 +119,8 @@ class UserStacks(Closing):
             in the initial one, and what identifies its program.
         catch_up: calls `feed` with all that processes have done by now. It is called once the
             mappings of a process were read, which may be those of a later program than its copy.
+        ask: is called with each process that is about to be looked at; then `feed` is to have what
+            it did so far.
 
     Raises:
         KernelError: the kernel refused an event, a ring, or an element of a map.
@@ -147,6 +149,7 @@ class UserStacks(Closing):
         self._limit = limit
         self.on_missed: Callable[[int, int, int], None] | None = None
         self.catch_up: Callable[[], object] | None = None
+        self.ask: Callable[[int], object] = bool
         self._raw: deque[bytes] = deque()
         self._new: deque[MissedStack] = deque()
         self._first: deque[MissedStack] = deque()
@@ -283,6 +286,7 @@ class UserStacks(Closing):
     def _meet_one(self) -> None:
         assert self._finisher is not None
         missed = self._new.popleft()
+        self.ask(missed.copy.tgid)
         if self.on_missed is not None:
             self.on_missed(missed.copy.tgid, missed.process, missed.identity)
         if not (self._by_tables and missed.identity):
@@ -318,6 +322,7 @@ class UserStacks(Closing):
         """The stack of a thread that sleeps, from the registers that are known and its memory."""
         self.prepare()
         assert self._finisher is not None
+        self.ask(pid)
         frames, reason, guessed = self._finisher.unwind(pid, pc, sp, fp, stack)
         return Trace(tuple(frames), reason, guessed)
 

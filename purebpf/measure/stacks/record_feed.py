@@ -36,7 +36,7 @@ class RecordFeed:
         self._walks = tracer
         self._followed = followed
         if tracer.walking is not None:
-            tracer.walking.catch_up = self.catch_up
+            tracer.walking.catch_up, tracer.walking.ask = self.catch_up, followed.ask
 
     @property
     def fds(self) -> set[int]:
@@ -47,11 +47,12 @@ class RecordFeed:
 
     def catch_up(self) -> None:
         """Take in what happened to processes by now."""
-        walking = self._walks.walking
+        walking, python = self._walks.walking, self._walks.python
         if walking is None:
             self._followed.drain()
         else:
-            self._followed.drain(self._feed, walking.followed)
+            known = () if python is None else python.interpreters.published
+            self._followed.drain(self._feed, walking.followed, known)
 
     def collect(self) -> None:
         """Empty the rings of copies, in the middle of long work."""

@@ -25,8 +25,8 @@ def _run(*command: str) -> int:
 def test_those_without_samples_are_forgotten() -> None:
     with Profiler(Options(pids=(os.getpid(),), tree=True, frequency=1)) as profiler:
         gone = [_run("true") for _ in range(5)]
-        profiler.take()
         followed = profiler._sampling.followed
+        followed.drain()
         assert all(followed.spaces.knows(pid) for pid in gone)
         end = time.monotonic() + 30
         while any(followed.spaces.knows(pid) for pid in gone):  # once no copied stack waits
@@ -34,6 +34,15 @@ def test_those_without_samples_are_forgotten() -> None:
             profiler.wait(at_most_s=0.01)
             profiler.take()
         assert [followed.names.of(pid) for pid in gone] == [""] * 5
+
+
+def test_those_that_no_one_asked_about_are_forgotten_at_once() -> None:
+    with Profiler(Options(pids=(os.getpid(),), tree=True, frequency=1)) as profiler:
+        gone = [_run("true") for _ in range(5)]
+        followed = profiler._sampling.followed
+        followed.drain()
+        followed.forget_exited(keep={gone[0]})
+        assert [followed.spaces.knows(pid) for pid in gone] == [True, *[False] * 4]
 
 
 def test_those_with_samples_have_their_names_as_long_as_it_goes_on() -> None:
