@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError
@@ -67,10 +67,11 @@ class CgroupLabels:
         ):
             self.read(first)  # the parent of a container's process enters the cgroup before
 
-    def forget(self, pid: int) -> None:
-        """Forget a process that ended."""
-        self._texts.pop(pid, None)
-        self._due.pop(pid, None)
+    def forget(self, pids: Iterable[int]) -> None:
+        """Forget processes that ended."""
+        for pid in pids:
+            self._texts.pop(pid, None)
+            self._due.pop(pid, None)
 
     def of(self, pid: int) -> str:
         """The label of a process; "" in the root cgroup, or if unknown."""

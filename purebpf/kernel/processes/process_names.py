@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError
@@ -48,9 +48,10 @@ class ProcessNames:
             if parent is not None:
                 self.note(record.pid, parent)
 
-    def forget(self, pid: int) -> None:
-        """Forget a process that ended."""
-        self._names.pop(pid, None)
+    def forget(self, pids: Iterable[int]) -> None:
+        """Forget processes that ended."""
+        for pid in pids:
+            self._names.pop(pid, None)
 
     def of(self, pid: int) -> str:
         """The name of a process; "" if it is not known."""

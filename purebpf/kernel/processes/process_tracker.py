@@ -190,11 +190,13 @@ class Followed(Closing):
             spaces.note_living(living)
             unread.note_living(living)
         self._read(unread.orphans(spaces.exited))
-        for pid in (*unread.forget_ended(keep), *spaces.forget_exited(keep)):
+        gone = spaces.forget_exited(keep)
+        for pid in gone:
             unread.drop(pid)
-            self._asked.discard(pid)
-            self.cgroups.forget(pid)
-            self.names.forget(pid)
+        gone += unread.forget_ended(keep)
+        self._asked.difference_update(gone)
+        self.cgroups.forget(gone)
+        self.names.forget(gone)
 
     def close(self) -> None:
         """Stop following; again is harmless."""
