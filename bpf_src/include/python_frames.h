@@ -5,7 +5,12 @@
 // A frame is one word that is no address: tag, whether the evaluation loop begins there, the number
 // of its code object, and what it executes. Names are read once, when a code object is first met,
 // and go to user space through `python_names`. All memory belongs to the process and may hold
-// anything: every loop is bounded, and what cannot be read ends the walk.
+// anything: every loop is bounded, and a frame that cannot be read ends the walk.
+//
+// A code object that cannot be read, as the kernel moves its memory in this moment, is left to user
+// space, which can wait for it, along with what proves that it reads the same: co_version (3.12), a
+// number that only grows. What is there later, and has a number that was given out before the
+// sample, was there at the sample. Before 3.12 nothing proves it, and such frames have no name.
 #ifndef PYTHON_FRAMES_H
 #define PYTHON_FRAMES_H
 
@@ -17,6 +22,7 @@
 #define PYTHON_ENTRY (1ull << 52)
 #define CODE_SHIFT 24
 #define NO_CODE 0xFFFFFFF // of 28 bits: its names have no room, or it cannot be read
+#define NO_FRAME 0xFFFFFFD // in place of the frames that could not be read
 #define INSTRUCTION_MASK 0xFFFFFF
 #define NAME_BYTES 256
 #define PATH_BYTES 256
@@ -86,7 +92,8 @@ struct python_process {
 	u64 gil; // its address; 0: in `gil_in_interpreter` of the interpreter, a pointer to it
 	u64 main_interpreter; // whose threads may run another interpreter; 0: not before 3.12
 	__u16 thread_next;
-	__u16 pad[3];
+	__u16 pad;
+	u32 newest; // version of the code objects that were met, in the main interpreter
 };
 
 // Code objects are freed, and another one gets the same memory, for its strings as well: `identity`
@@ -112,6 +119,7 @@ struct python_code {
 	u64 path;
 	u64 lines;
 	u64 lines_hash; // by which user space knows that it reads the same
+	u64 code; // what user space has to read, if its version is from `least` to `most`; 0: nothing
 	u32 number;
 	u32 first_line;
 	u32 name_state; // PyASCIIObject.state
@@ -119,6 +127,8 @@ struct python_code {
 	u32 path_state;
 	u32 path_length;
 	u32 lines_size; // of the table; 0 where none are wanted
+	u32 least;
+	u32 most;
 	u32 pad;
 	u8 text[TEXT_BYTES + TABLE_BYTES];
 };
@@ -131,7 +141,9 @@ struct python_walk {
 	u64 file; // the last path of a code object without a version, and its identity
 	u64 file_identity;
 	u32 number;
-	u32 pad;
+	u32 newest; // as in `layout`, with what this walk has met
+	u32 is_main; // versions of other interpreters do not tell
+	u32 is_unread; // a text, or a table of lines, of `code_fields`
 	struct python_process layout; // of this process
 	u64 frame_fields[FIELD_BYTES / 8 + 1]; // a word more: fields are read as words
 	u64 code_fields[FIELD_BYTES / 8 + 1];
@@ -142,9 +154,10 @@ struct python_walk {
 struct python_stats {
 	u64 python_stacks; // samples with Python frames
 	u64 python_frames;
-	u64 python_cut;	      // a frame could not be read
+	u64 python_cut;	      // a frame, or what leads to it, could not be read
 	u64 python_too_deep;  // more than PYTHON_FRAMES
 	u64 python_unnamed;   // frames of code objects whose names could not be sent
+	u64 python_deferred;  // frames of code objects that user space has to read
 	u64 python_names_lost; // `python_names` had no room
 };
 
@@ -236,6 +249,16 @@ static __always_inline u64 field(u64 *fields, u32 offset)
 	return *(u64 *)(bytes + (offset & (FIELD_BYTES - 1)));
 }
 
+// A word that tells what comes next, 0: nothing. What cannot be read cuts the walk.
+static __always_inline u64 link_word(struct python_walk *walk, u64 address)
+{
+	u64 word = 0;
+
+	if (bpf_probe_read_user(&word, sizeof(word), (void *)address))
+		walk->is_cut = 1;
+	return word;
+}
+
 // Fills the fields of a frame, or of a code object; false: it could not be read.
 static __always_inline bool read_fields(u64 *to, u64 size, u64 address)
 {
@@ -259,7 +282,8 @@ __noinline u64 text_identity(u32 place, u64 address)
 	from = layout->string_length;
 	if (bpf_probe_read_user(walk->text, whole, (void *)(address + from))) {
 		whole = 0; // near the end of a mapping
-		bpf_probe_read_user(walk->text, HEADER_BYTES, (void *)(address + from));
+		if (bpf_probe_read_user(walk->text, HEADER_BYTES, (void *)(address + from)))
+			walk->is_unread = 1;
 	}
 	length = walk->text[0];
 	if (length > MOST_STRING)
@@ -274,7 +298,8 @@ __noinline u64 text_identity(u32 place, u64 address)
 		OPAQUE(size);
 		if (size > FEW_BYTES)
 			size = FEW_BYTES;
-		bpf_probe_read_user(to, size, (void *)(address + start));
+		if (bpf_probe_read_user(to, size, (void *)(address + start)))
+			walk->is_unread = 1;
 		whole = start - from + FEW_BYTES;
 	}
 #pragma clang loop unroll(disable)
@@ -291,8 +316,9 @@ __noinline u64 text_identity(u32 place, u64 address)
 	}
 	if (start - from + bytes <= whole)
 		return hash;
-	bpf_probe_read_user(walk->text, ENDING_BYTES,
-			    (void *)(address + start + bytes - ENDING_BYTES));
+	if (bpf_probe_read_user(walk->text, ENDING_BYTES,
+				(void *)(address + start + bytes - ENDING_BYTES)))
+		walk->is_unread = 1;
 #pragma clang loop unroll(full)
 	for (u32 i = 0; i < ENDING_BYTES / 8; i++)
 		hash = mix(hash, walk->text[i]);
@@ -318,6 +344,14 @@ static __always_inline u64 code_identity(u32 place, struct python_walk *walk)
 		version = mix(text_identity(place, name), walk->file_identity);
 	}
 	return mix(mix(mix(mix(0, version), name), file), line);
+}
+
+// Whether PyASCIIObject.state is that of a string which was read.
+static __always_inline bool is_text(u32 state)
+{
+	u32 kind = state >> 2 & 7;
+
+	return state & 1 << 5 && (kind == 1 || kind == 2 || kind == 4);
 }
 
 // A string's state, length and first bytes; how many these are.
@@ -428,6 +462,7 @@ __noinline u32 fill_record(u32 place)
 	record->name = field(walk->code_fields, layout->code_name);
 	record->path = field(walk->code_fields, layout->code_filename);
 	record->lines = field(walk->code_fields, layout->code_lines);
+	record->code = 0;
 	record->first_line = field(walk->code_fields, layout->code_first_line);
 	record->lines_size = 0;
 	__builtin_memset(record->text, 0, TEXT_BYTES);
@@ -438,6 +473,7 @@ __noinline u32 fill_record(u32 place)
 		return 0;
 	path_size = read_string(layout, record->path, &record->path_state, &record->path_length,
 				record->text + name_size, PATH_BYTES);
+	walk->is_unread = !is_text(record->name_state) || !is_text(record->path_state);
 	return __builtin_offsetof(struct python_code, text) + name_size + path_size;
 }
 
@@ -463,6 +499,67 @@ __noinline u32 add_table(u32 place, u64 size)
 	return size + room;
 }
 
+// Sends the record of a place, of so many bytes, to user space; its number, or NO_CODE.
+__noinline u32 send_record(u32 place, u64 size)
+{
+	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
+	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
+
+	if (!record || !st)
+		return NO_CODE;
+	OPAQUE(size);
+	if (size > sizeof(*record))
+		size = sizeof(*record);
+	if (!bpf_ringbuf_output(&python_names, record, size, 0))
+		return record->number;
+	st->python_names_lost++;
+	return NO_CODE;
+}
+
+static __always_inline u32 new_number(void)
+{
+	u32 number = __sync_fetch_and_add(&python_number, 1); // Linux 5.12
+
+	if (number < MOST_NUMBER - 1)
+		return number << 1;
+	__sync_fetch_and_sub(&python_number, 1);
+	return NO_CODE;
+}
+
+// A number for a code object that user space has to read, of a version that is known as far. It is
+// told each time: another one may have that memory by then.
+__noinline u32 defer_code(u32 place, u64 code, u32 least, u32 most)
+{
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
+	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
+	struct function_key key = {};
+	u32 *known, number;
+
+	if (!python || !walk || !record || !st)
+		return NO_CODE;
+	key.generation = walk->layout.generation;
+	key.hash = mix(mix(0, ~code), (u64)least << 32 | most);
+	known = bpf_map_lookup_elem(&python_functions, &key);
+	number = known ? *known : new_number();
+	if (number != NO_CODE) {
+		__builtin_memset(record, 0, __builtin_offsetof(struct python_code, text));
+		record->generation = key.generation;
+		record->number = number;
+		record->code = code;
+		record->least = least;
+		record->most = most;
+		if (!known)
+			bpf_map_update_elem(&python_functions, &key, &number, BPF_ANY);
+		number = send_record(place, __builtin_offsetof(struct python_code, text));
+	}
+	if (number == NO_CODE)
+		st->python_unnamed++;
+	else
+		st->python_deferred++;
+	return number;
+}
+
 // A number for the code object of `code_fields`. The names of a function that is new go to user
 // space before any sample does.
 __noinline u32 introduce_code(u32 place)
@@ -477,32 +574,30 @@ __noinline u32 introduce_code(u32 place)
 	if (!python || !walk || !record || !st)
 		return NO_CODE;
 	size = fill_record(place);
+	if (walk->is_unread)
+		return NO_CODE;
 	key.generation = record->generation;
 	key.hash = mix(hash_text(place), record->first_line);
 	if (python_lines) {
 		hash_lines(place, walk, record);
 		key.hash = mix(key.hash, record->lines_hash);
+		if (!record->lines_hash && walk->layout.has_version) {
+			walk->is_unread = 1;
+			return NO_CODE;
+		}
 	}
 	known = bpf_map_lookup_elem(&python_functions, &key);
 	if (known)
 		return *known;
-	number = __sync_fetch_and_add(&python_number, 1); // Linux 5.12
-	if (number >= MOST_NUMBER - 1) {
-		__sync_fetch_and_sub(&python_number, 1);
+	number = new_number();
+	if (number == NO_CODE)
 		return NO_CODE;
-	}
-	number <<= 1;
 	record->number = number;
 	if (record->lines_size <= TABLE_BYTES)
 		size = add_table(place, size);
-	OPAQUE(size);
-	if (size > sizeof(*record))
-		size = sizeof(*record);
-	if (bpf_ringbuf_output(&python_names, record, size, 0)) {
-		st->python_names_lost++;
-		return NO_CODE;
-	}
-	bpf_map_update_elem(&python_functions, &key, &number, BPF_ANY);
+	number = send_record(place, size);
+	if (number != NO_CODE)
+		bpf_map_update_elem(&python_functions, &key, &number, BPF_ANY);
 	return number;
 }
 
@@ -512,23 +607,35 @@ __noinline u32 code_number(u32 place, u64 code)
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
 	struct code_key key = {};
-	u32 *known, number = NO_CODE;
+	u32 *known, number = NO_CODE, version = 0;
 
 	if (!walk || !st)
 		return NO_CODE;
-	if (read_fields(walk->code_fields, walk->layout.code_size, code + walk->layout.code_start)) {
-		key.generation = walk->layout.generation;
-		key.code = code;
-		key.identity = code_identity(place, walk);
-		known = bpf_map_lookup_elem(&python_codes, &key);
-		if (known)
-			return *known;
+	if (!read_fields(walk->code_fields, walk->layout.code_size, code + walk->layout.code_start))
+		return defer_code(place, code, 1, walk->is_main ? walk->newest : 0);
+	if (walk->layout.has_version)
+		version = (u32)field(walk->code_fields, walk->layout.code_version);
+	key.generation = walk->layout.generation;
+	key.code = code;
+	walk->is_unread = 0;
+	key.identity = code_identity(place, walk);
+	if (walk->is_unread)
+		return defer_code(place, code, version, version);
+	known = bpf_map_lookup_elem(&python_codes, &key);
+	if (known) {
+		number = *known;
+	} else {
 		number = introduce_code(place);
-	}
-	if (number == NO_CODE)
-		st->python_unnamed++;
-	else
+		if (walk->is_unread)
+			return defer_code(place, code, version, version);
+		if (number == NO_CODE) {
+			st->python_unnamed++;
+			return NO_CODE;
+		}
 		bpf_map_update_elem(&python_codes, &key, &number, BPF_ANY);
+	}
+	if (version > walk->newest)
+		walk->newest = version;
 	return number;
 }
 
@@ -604,21 +711,44 @@ __noinline int take_python_steps(u32 place)
 	return more;
 }
 
-// The thread state of the current thread; 0: Python does not know it.
-static __always_inline u64 thread_state(struct python_process *layout)
+// The thread state of the current thread; 0: Python does not know it. False: it could not be read.
+static __always_inline bool read_thread_state(struct python_process *layout, u64 *state)
 {
-	u64 pointer = 0, slot, state;
+	u64 pointer = 0, slot, owner = 0;
 
+	*state = 0;
 	if (!fsbase_at)
-		return 0;
+		return true;
 	bpf_probe_read_kernel(&pointer, sizeof(pointer),
 			      (void *)(bpf_get_current_task() + fsbase_at));
 	slot = pointer + (s64)layout->slot;
-	if (layout->is_indirect)
-		slot = user_word(slot) + layout->slot_inner;
-	state = user_word(slot);
-	if (!state || user_word(state + layout->thread_id) != pointer)
-		return 0;
+	if (layout->is_indirect) {
+		u64 block = 0;
+
+		if (bpf_probe_read_user(&block, sizeof(block), (void *)slot))
+			return false;
+		if (!block)
+			return true;
+		slot = block + layout->slot_inner;
+	}
+	if (bpf_probe_read_user(state, sizeof(*state), (void *)slot))
+		return false;
+	if (!*state)
+		return true;
+	if (bpf_probe_read_user(&owner, sizeof(owner), (void *)(*state + layout->thread_id))) {
+		*state = 0;
+		return false;
+	}
+	if (owner != pointer)
+		*state = 0;
+	return true;
+}
+
+static __always_inline u64 thread_state(struct python_process *layout)
+{
+	u64 state;
+
+	read_thread_state(layout, &state);
 	return state;
 }
 
@@ -628,24 +758,23 @@ __noinline u64 calling_state(u32 place, u64 state)
 {
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_process *layout;
-	u64 pointer, other, main;
+	u64 pointer, other;
 
 	if (!walk)
 		return 0;
 	layout = &walk->layout;
-	main = layout->main_interpreter;
-	if (!main || user_word(state + layout->thread_interpreter) == main)
+	if (!layout->main_interpreter || walk->is_main)
 		return 0;
-	pointer = user_word(state + layout->thread_id);
-	other = user_word(main + layout->threads);
+	pointer = link_word(walk, state + layout->thread_id);
+	other = link_word(walk, layout->main_interpreter + layout->threads);
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < MOST_CALLERS; i++) {
 		OPAQUE(i);
 		if (!other)
 			return 0;
-		if (user_word(other + layout->thread_id) == pointer)
+		if (link_word(walk, other + layout->thread_id) == pointer)
 			return other;
-		other = user_word(other + layout->thread_next);
+		other = link_word(walk, other + layout->thread_next);
 	}
 	return 0;
 }
@@ -657,9 +786,9 @@ __noinline int walk_state(u32 place, u64 state)
 
 	if (!walk)
 		return 0;
-	walk->frame = user_word(state + walk->layout.frame);
+	walk->frame = link_word(walk, state + walk->layout.frame);
 	if (walk->layout.has_current && walk->frame)
-		walk->frame = user_word(walk->frame + walk->layout.current);
+		walk->frame = link_word(walk, walk->frame + walk->layout.current);
 	// a shim takes a turn, too
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken < 2 * PYTHON_FRAMES; taken += PYTHON_STRIDE) {
@@ -668,6 +797,40 @@ __noinline int walk_state(u32 place, u64 state)
 			break;
 	}
 	return 0;
+}
+
+// In place of the frames that could not be read.
+static __always_inline void mark_cut(struct python_walk *walk)
+{
+	u32 depth = walk->depth;
+
+	OPAQUE(depth);
+	if (depth >= PYTHON_FRAMES)
+		return;
+	walk->words[depth] = PYTHON_TAG | PYTHON_ENTRY | (u64)NO_FRAME << CODE_SHIFT;
+	walk->depth = depth + 1;
+}
+
+static __always_inline void walk_states(struct python_walk *walk, u32 place, u64 state)
+{
+	struct python_process *layout = &walk->layout;
+
+	walk->code = 0;
+	walk->file = 0;
+	walk->number = NO_CODE;
+	walk->newest = layout->newest;
+	walk->is_main = layout->main_interpreter &&
+			link_word(walk, state + layout->thread_interpreter) ==
+				layout->main_interpreter;
+	walk_state(place, state);
+	if (walk->frame || walk->is_cut || walk->is_main)
+		return;
+	state = calling_state(place, state);
+	if (!state)
+		return;
+	walk->newest = layout->newest;
+	walk->is_main = 1;
+	walk_state(place, state);
 }
 
 // Reads the Python frames of the current task; the walk at `place` has them.
@@ -681,29 +844,24 @@ __noinline int walk_python(u32 place, u32 process, u64 identity)
 	if (!walk)
 		return 0;
 	walk->depth = 0;
+	walk->frame = 0;
 	walk->is_cut = 0;
 	if (!layout || !st || (layout->identity && layout->identity != identity))
 		return 0;
-	state = thread_state(layout);
-	if (!state)
-		return 0;
-	walk->layout = *layout;
-	walk->code = 0;
-	walk->file = 0;
-	walk->number = NO_CODE;
-	walk_state(place, state);
-	if (!walk->frame && !walk->is_cut)
-		state = calling_state(place, state);
-	else
-		state = 0;
-	if (state)
-		walk_state(place, state);
-	if (!walk->depth)
-		return 0;
-	st->python_stacks++;
+	walk->is_cut = !read_thread_state(layout, &state);
+	if (state) {
+		walk->layout = *layout;
+		walk_states(walk, place, state);
+		if (walk->is_main && walk->newest > layout->newest)
+			layout->newest = walk->newest;
+	}
+	if (walk->depth)
+		st->python_stacks++;
 	st->python_frames += walk->depth;
-	st->python_cut += walk->is_cut;
+	st->python_cut += walk->is_cut && walk->depth;
 	st->python_too_deep += walk->frame != 0 && !walk->is_cut;
+	if (walk->is_cut)
+		mark_cut(walk);
 	return walk->depth;
 }
 

@@ -11,11 +11,12 @@ from typing import Protocol
 
 from purebpf.symbols.frame import Frame, Unknown
 
-__all__ = ["CODE_SHIFT", "ENTRY", "PYTHON_FRAMES", "TAG", "PythonNames", "count_native"]
+__all__ = ["CODE_SHIFT", "ENTRY", "PYTHON_FRAMES", "TAG", "PythonNames", "count_native", "is_cut"]
 
 _TAG, _TAG_SHIFT = 0x2A5, 53
 TAG = _TAG << _TAG_SHIFT
 ENTRY, CODE_SHIFT = 1 << 52, 24
+_CODE_MASK, _NO_FRAME = (1 << 28) - 1, (1 << 28) - 3
 PYTHON_FRAMES = 96
 """Of a stack, at most."""
 
@@ -28,6 +29,11 @@ class PythonNames(Protocol):
     ) -> Sequence[Frame | Unknown]:
         """A user stack with its Python frames: `native` are the names of its native ones."""
         ...
+
+
+def is_cut(word: int) -> bool:
+    """Whether a word is in place of frames that could not be read."""
+    return word >> CODE_SHIFT & _CODE_MASK == _NO_FRAME
 
 
 def count_native(addresses: Sequence[int]) -> int:

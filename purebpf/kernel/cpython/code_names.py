@@ -6,20 +6,21 @@ import struct
 from collections.abc import Mapping
 from sys import intern
 
-from purebpf.cpython.code_objects import TRAMPOLINES, decode_string, read_string
+from purebpf.cpython.code_objects import TRAMPOLINES, Code, decode_string, read_string
 from purebpf.cpython.frames import PythonFrame
 from purebpf.cpython.layout import Layout
 from purebpf.cpython.line_hash import hash_table
 from purebpf.cpython.lines import LineTable
 from purebpf.cpython.memory import Memory, UnreadableError
 from purebpf.errors import FormatError
+from purebpf.kernel.cpython.deferred_codes import Deferred
 from purebpf.kernel.cpython.interpreter_table import Interpreter
 from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
 from purebpf.tuples import NamedTuple
 
 __all__ = ["CodeNames"]
 
-_CODE = struct.Struct("<5Q7I4x")
+_CODE = struct.Struct("<6Q9I4x")
 _CODE_MASK, _INSTRUCTION_MASK = (1 << 28) - 1, (1 << 24) - 1
 _MOST_BYTES = 256
 """Of a name, and of a path."""
@@ -56,6 +57,9 @@ class CodeNames:
 
     Args:
         lines: whether lines are wanted.
+
+    Attributes:
+        unread: frames without a name, as neither BPF nor `take` had their code objects.
     """
 
     def __init__(self, *, lines: bool) -> None:
@@ -63,6 +67,10 @@ class CodeNames:
         self._codes: dict[int, _Code] = {}
         self._numbers: dict[tuple[str, str, int], int] = {}
         self._tables_left = _MOST_TABLES
+        self._waiting: dict[int, dict[int, tuple[Deferred, int]]] = {}
+        self._taken: dict[int, int] = {}
+        self._refused: set[int] = set()
+        self.unread = 0
 
     @property
     def is_crowded(self) -> bool:
@@ -77,6 +85,9 @@ class CodeNames:
         """
         self._codes.clear()
         self._numbers.clear()
+        self._waiting.clear()
+        self._taken.clear()
+        self._refused.clear()
         self._tables_left = _MOST_TABLES
 
     def add(self, raw: bytes, interpreters: Mapping[int, Interpreter]) -> None:
@@ -91,8 +102,13 @@ class CodeNames:
         """
         if len(raw) < _CODE.size:
             raise FormatError("python_names", f"{len(raw)} bytes", f"a record has {_CODE.size}")
-        generation, name, path, table, table_hash, number, first, *sizes = _CODE.unpack_from(raw)
-        name_state, name_length, path_state, path_length, table_size = sizes
+        generation, name, path, table, table_hash, code, *rest = _CODE.unpack_from(raw)
+        number, first, name_state, name_length, path_state, path_length, table_size, *span = rest
+        if code:
+            waiting = self._waiting.setdefault(generation, {})
+            _, frames = waiting.get(number, (None, 0))
+            waiting[number] = Deferred(code, *span), frames + 1
+            return
         known = interpreters.get(generation)
         if known is None:
             return
@@ -115,6 +131,40 @@ class CodeNames:
             known.version,
             known.version >= TRAMPOLINES and name == path,
         )
+
+    def take_deferred(self) -> dict[int, dict[int, tuple[Deferred, int]]]:
+        """The code objects to read, for `take`, by the generation of their process and by number.
+
+        Each with the frames that have it.
+        """
+        waiting, self._waiting = self._waiting, {}
+        return waiting
+
+    def take(self, number: int, code: Code | None, version: tuple[int, int], frames: int) -> None:
+        """Name so many more frames by a code object that was read after them.
+
+        Frames with this number had no name before, or the same: where that is not proven of all of
+        them, none has one.
+
+        Args:
+            number: its number in stacks.
+            code: None: it is not there any more.
+            version: of its interpreter.
+            frames: how many.
+        """
+        entry = None
+        if code is not None and number not in self._refused:
+            lines = code.lines if self._lines else _NO_LINES
+            name, file = intern(code.name), intern(code.file)
+            entry = _Code(name, file, code.first_line, lines, version, code.is_trampoline)
+            before = self._codes.setdefault(number, entry)
+            self._taken[number] = self._taken.get(number, 0) + frames
+            if (before.name, before.file, before.first_line) == entry[:3]:
+                return
+            frames = 0
+        self._codes.pop(number, None)
+        self._refused.add(number)
+        self.unread += frames + self._taken.pop(number, 0)
 
     def _take_table(self, sent: bytes | None, memory: Memory, address: int, size: int) -> bytes:
         """A table of lines; b"" for one that is too long, or not there any more.

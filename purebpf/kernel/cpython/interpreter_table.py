@@ -40,6 +40,7 @@ _COMPARED = 4
 class Interpreter(NamedTuple):
     """Of a process that was published."""
 
+    tgid: int
     version: tuple[int, int]
     layout: Layout
     loop: tuple[CodeRange, ...]
@@ -192,7 +193,7 @@ class InterpreterTable(Closing):
     ) -> None:
         """Publish an interpreter; it is closed with the program that runs it."""
         layout, loop = python.layout, python.loop
-        known = Interpreter(python.version, layout, loop, python.path, python, slot)
+        known = Interpreter(tgid, python.version, layout, loop, python.path, python, slot)
         self._generation += 1
         packed = _pack(python, slot, identity, self._generation)
         try:

@@ -37,6 +37,9 @@ __all__ = ["FileKey", "KnownFiles", "PythonProcess", "PythonReading", "find_pyth
 _MOST_FILES = 8
 """Files of a process that are asked for an interpreter."""
 
+_LOAD, _WRITABLE = 1, 2
+"""PT_LOAD and PF_W of elf(5)."""
+
 _RECENT_S = 1.0
 _MOST_RECENT = 4096
 
@@ -92,6 +95,7 @@ class _MappedFile(NamedTuple):
     runtime: int
     version: int
     loop: tuple[CodeRange, ...]
+    data: tuple[CodeRange, ...]
     path: str
 
 
@@ -143,6 +147,10 @@ class PythonProcess(Closing):
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
         return self._memory.read(address, size)
+
+    def is_in_data(self, address: int) -> bool:
+        """Whether an address is of the data that the interpreter's file has: it is never freed."""
+        return any(part.start <= address < part.end for part in self._mapped.data)
 
     def in_child(self, pid: int) -> PythonProcess | None:
         """The same interpreter in a process that this one forked; None: it has ended.
@@ -244,8 +252,13 @@ def _look_into(mapping: Mapping, pid: int, files: KnownFiles) -> _MappedFile | N
     if file is None or bias is None:
         return None
     loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in file.loop)
+    data = tuple(
+        CodeRange(part.address + bias, part.address + bias + part.file_size)
+        for part in file.segments
+        if part.type == _LOAD and part.flags & _WRITABLE
+    )
     version = file.runtime.version + bias if file.runtime.version else 0
-    return _MappedFile(key, file.runtime.runtime + bias, version, loop, mapping.file.path)
+    return _MappedFile(key, file.runtime.runtime + bias, version, loop, data, mapping.file.path)
 
 
 def _key(status: os.stat_result) -> FileKey:

@@ -12,6 +12,7 @@ from purebpf.cpython.merge import merge
 from purebpf.cpython.runtime_file import CodeRange
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.cpython.code_names import CodeNames
+from purebpf.kernel.cpython.deferred_codes import read_proven
 from purebpf.kernel.cpython.interpreter_table import InterpreterTable
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.rings.ring_buffer import RingBuffer
@@ -19,6 +20,7 @@ from purebpf.kernel.types.task_offsets import fsbase_offset
 from purebpf.results.model.loss import Cause, Loss
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+from purebpf.symbols.python_words import is_cut
 from purebpf.symbols.start_functions import is_start
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK
@@ -52,7 +54,8 @@ class PythonTables(Closing):
     Attributes:
         interpreters: what is published: give it processes, and what happens to them.
         names: those of the frames.
-        merges, inexact: stacks that were merged, and those of them that did not fit together.
+        merges, inexact, cut: stacks that were merged, those of them that did not fit together,
+            and those of which Python frames could not be read.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class PythonTables(Closing):
         self._budget = budget or Budget(_ALLOWANCES)
         self.interpreters = InterpreterTable(maps["pythons"], self._budget)
         self.names = CodeNames(lines=lines)
-        self.merges = self.inexact = 0
+        self.merges = self.inexact = self.cut = 0
         try:
             offset = fsbase_offset()
         except NotSupportedError:
@@ -87,8 +90,27 @@ class PythonTables(Closing):
         ended = self.interpreters.take_ended()
         for raw in self._ring.drain():
             self.names.add(raw, self.interpreters.by_generation)
+        self._read_deferred()
         for tgid, generation in ended:
             self.interpreters.forget(tgid, generation)
+
+    def _read_deferred(self) -> None:
+        """Read the code objects that BPF could not: a process may have any number of them."""
+        for generation, waiting in self.names.take_deferred().items():
+            known = self.interpreters.by_generation.get(generation)
+            is_over = known is None
+            for number, (deferred, frames) in waiting.items():
+                code = None
+                if known is not None and not is_over:
+                    tgid = known.tgid
+                    try:
+                        with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
+                            code = read_proven(known, deferred)
+                    except OverBudgetError as error:
+                        self.interpreters.skipped[tgid] = str(error)
+                        is_over = True
+                version = known.version if known else (0, 0)
+                self.names.take(number, code, version, frames)
 
     def read_sleeping(self, tgid: int, pthreads: Container[int]) -> dict[int, tuple[int, ...]]:
         """The words of threads that sleep, by their thread pointers; only of what is published.
@@ -131,6 +153,11 @@ class PythonTables(Closing):
             return [*native, *(_frame(self.names.frame(word)) for word in words)]
         frame, is_real = self.names.frame, self.names.is_real
         is_loop = _in_loop(known.loop, addresses[: len(native)])
+        if words and is_cut(words[-1]):
+            if len(words) == 1 and not any(is_loop):  # a thread that runs no Python
+                words = ()
+            else:
+                self.cut += 1
         merged = merge(native, is_loop, [frame(word) for word in words if is_real(word)])
         self.merges += 1
         self.inexact += not merged.is_exact
@@ -146,12 +173,18 @@ class PythonTables(Closing):
         What could not be merged exactly is a note, as both lists are kept.
         """
         unnamed, lost = (int(str(stats[name])) for name in ("python_unnamed", "python_names_lost"))
+        unnamed += self.names.unread
         causes = (
             Cause(
                 "python_unnamed",
                 unnamed,
                 f"{unnamed} Python frames have no name: the names of {lost} found no room in a "
                 f"ring that was not read in time, and {unnamed - lost} could not be read",
+            ),
+            Cause(
+                "python_cut",
+                self.cut,
+                f"{self.cut} user stacks lack Python frames that could not be read",
             ),
             Cause(
                 "python_merge",
@@ -163,8 +196,15 @@ class PythonTables(Closing):
         return loss._replace(causes=(*loss.causes, *causes))
 
     def counts(self) -> dict[str, int]:
-        """What came of merging: stacks, and those of them that did not fit together."""
-        return {"python_merged": self.merges, "python_inexact": self.inexact}
+        """What came of merging: stacks, and those of them that did not fit together.
+
+        And the frames that have no name as user space could not read their code objects either.
+        """
+        return {
+            "python_merged": self.merges,
+            "python_inexact": self.inexact,
+            "python_unread": self.names.unread,
+        }
 
     def close(self) -> None:
         """Close the ring and the memories; again is harmless."""
@@ -187,6 +227,8 @@ def _in_loop(loop: Sequence[CodeRange], addresses: Sequence[int]) -> list[bool]:
 @lru_cache(maxsize=_KEPT_FRAMES)
 def _frame(frame: PythonFrame) -> Answer:
     if not frame.name:
+        if is_cut(frame.code):
+            return Unknown(Reason.PYTHON_CUT, "", Address(0), "python")
         return Unknown(Reason.PYTHON_UNNAMED, frame.file, Address(0), "python")
     source = (frame.file, frame.line) if frame.line else ("", 0)
     return Frame(frame.name, 0, frame.file, Address(0), "python", file=source[0], line=source[1])

@@ -38,6 +38,6 @@ def test_every_word_of_the_loss_line_is_explained() -> None:
     loss = with_naming(loss, Budget())
     causes = [cause.name for cause in loss.causes]
     # by `PythonTables.with_python`, where Python frames are read
-    causes += ["python_unnamed", "python_merge"]
+    causes += ["python_unnamed", "python_cut", "python_merge"]
     words = ["expected", "seen", *causes, "unnamed", "unknown"]
     assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == words

@@ -44,8 +44,8 @@ def names_of(name: str, table: bytes, *, now: Process) -> CodeNames:
     """What is known of a code object that BPF met, when the process has changed to `now`."""
     file = "file.py"
     header = struct.pack(
-        *("<5Q7I4x", 1, NAME, FILE, TABLE, hash_table(table), NUMBER, FIRST_LINE),
-        *(ASCII, len(name), ASCII, len(file), len(table)),
+        *("<6Q9I4x", 1, NAME, FILE, TABLE, hash_table(table), 0, NUMBER, FIRST_LINE),
+        *(ASCII, len(name), ASCII, len(file), len(table), 0, 0),
     )
     sent = name[:256] + file
     record = header + sent.encode() + (table if len(table) <= 1024 else b"")
