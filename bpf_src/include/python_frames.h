@@ -144,6 +144,9 @@ struct python_walk {
 	u32 newest; // as in `layout`, with what this walk has met
 	u32 is_main; // versions of other interpreters do not tell
 	u32 is_unread; // a text, or a table of lines, of `code_fields`
+	u32 version; // of the same
+	u32 pad;
+	u64 state; // of the thread
 	struct python_process layout; // of this process
 	u64 frame_fields[FIELD_BYTES / 8 + 1]; // a word more: fields are read as words
 	u64 code_fields[FIELD_BYTES / 8 + 1];
@@ -473,7 +476,6 @@ __noinline u32 fill_record(u32 place)
 		return 0;
 	path_size = read_string(layout, record->path, &record->path_state, &record->path_length,
 				record->text + name_size, PATH_BYTES);
-	walk->is_unread = !is_text(record->name_state) || !is_text(record->path_state);
 	return __builtin_offsetof(struct python_code, text) + name_size + path_size;
 }
 
@@ -516,7 +518,8 @@ __noinline u32 send_record(u32 place, u64 size)
 	return NO_CODE;
 }
 
-static __always_inline u32 new_number(void)
+// For a function; user space removes this where the kernel has no such instruction.
+__noinline u32 new_number(void)
 {
 	u32 number = __sync_fetch_and_add(&python_number, 1); // Linux 5.12
 
@@ -574,8 +577,10 @@ __noinline u32 introduce_code(u32 place)
 	if (!python || !walk || !record || !st)
 		return NO_CODE;
 	size = fill_record(place);
-	if (walk->is_unread)
+	if (!is_text(record->name_state) || !is_text(record->path_state)) {
+		walk->is_unread = 1;
 		return NO_CODE;
+	}
 	key.generation = record->generation;
 	key.hash = mix(hash_text(place), record->first_line);
 	if (python_lines) {
@@ -607,35 +612,36 @@ __noinline u32 code_number(u32 place, u64 code)
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
 	struct code_key key = {};
-	u32 *known, number = NO_CODE, version = 0;
+	u32 *known, number;
 
 	if (!walk || !st)
 		return NO_CODE;
 	if (!read_fields(walk->code_fields, walk->layout.code_size, code + walk->layout.code_start))
 		return defer_code(place, code, 1, walk->is_main ? walk->newest : 0);
+	walk->version = 0;
 	if (walk->layout.has_version)
-		version = (u32)field(walk->code_fields, walk->layout.code_version);
+		walk->version = (u32)field(walk->code_fields, walk->layout.code_version);
 	key.generation = walk->layout.generation;
 	key.code = code;
 	walk->is_unread = 0;
 	key.identity = code_identity(place, walk);
-	if (walk->is_unread)
-		return defer_code(place, code, version, version);
 	known = bpf_map_lookup_elem(&python_codes, &key);
-	if (known) {
+	if (known && !walk->is_unread) {
 		number = *known;
 	} else {
-		number = introduce_code(place);
+		number = NO_CODE;
+		if (!walk->is_unread)
+			number = introduce_code(place);
 		if (walk->is_unread)
-			return defer_code(place, code, version, version);
+			return defer_code(place, code, walk->version, walk->version);
 		if (number == NO_CODE) {
 			st->python_unnamed++;
 			return NO_CODE;
 		}
 		bpf_map_update_elem(&python_codes, &key, &number, BPF_ANY);
 	}
-	if (version > walk->newest)
-		walk->newest = version;
+	if (walk->version > walk->newest)
+		walk->newest = walk->version;
 	return number;
 }
 
@@ -811,26 +817,22 @@ static __always_inline void mark_cut(struct python_walk *walk)
 	walk->depth = depth + 1;
 }
 
-static __always_inline void walk_states(struct python_walk *walk, u32 place, u64 state)
+// The thread state of the current thread, and whose it is: into the walk at a place.
+__noinline int find_state(u32 place)
 {
-	struct python_process *layout = &walk->layout;
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+	struct python_process *layout;
+	u64 state;
 
-	walk->code = 0;
-	walk->file = 0;
-	walk->number = NO_CODE;
-	walk->newest = layout->newest;
-	walk->is_main = layout->main_interpreter &&
+	if (!walk)
+		return 0;
+	layout = &walk->layout;
+	walk->is_cut = !read_thread_state(layout, &state);
+	walk->is_main = state && layout->main_interpreter &&
 			link_word(walk, state + layout->thread_interpreter) ==
 				layout->main_interpreter;
-	walk_state(place, state);
-	if (walk->frame || walk->is_cut || walk->is_main)
-		return;
-	state = calling_state(place, state);
-	if (!state)
-		return;
-	walk->newest = layout->newest;
-	walk->is_main = 1;
-	walk_state(place, state);
+	walk->state = state;
+	return 0;
 }
 
 // Reads the Python frames of the current task; the walk at `place` has them.
@@ -839,24 +841,33 @@ __noinline int walk_python(u32 place, u32 process, u64 identity)
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_process *layout = bpf_map_lookup_elem(&pythons, &process);
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
-	u64 state;
 
 	if (!walk)
 		return 0;
 	walk->depth = 0;
-	walk->frame = 0;
-	walk->is_cut = 0;
 	if (!layout || !st || (layout->identity && layout->identity != identity))
 		return 0;
-	walk->is_cut = !read_thread_state(layout, &state);
-	if (state) {
-		walk->layout = *layout;
-		walk_states(walk, place, state);
-		if (walk->is_main && walk->newest > layout->newest)
-			layout->newest = walk->newest;
+	walk->layout = *layout;
+	walk->code = 0;
+	walk->file = 0;
+	walk->number = NO_CODE;
+	walk->newest = layout->newest;
+	walk->frame = 0;
+	find_state(place);
+	if (walk->state)
+		walk_state(place, walk->state);
+	if (walk->state && !walk->frame && !walk->is_cut && !walk->is_main) {
+		walk->state = calling_state(place, walk->state);
+		walk->newest = layout->newest;
+		walk->is_main = walk->state != 0;
+		if (walk->state)
+			walk_state(place, walk->state);
 	}
-	if (walk->depth)
-		st->python_stacks++;
+	if (walk->is_main && walk->newest > layout->newest)
+		layout->newest = walk->newest;
+	if (!walk->depth && !walk->is_cut)
+		return 0;
+	st->python_stacks += walk->depth != 0;
 	st->python_frames += walk->depth;
 	st->python_cut += walk->is_cut && walk->depth;
 	st->python_too_deep += walk->frame != 0 && !walk->is_cut;
