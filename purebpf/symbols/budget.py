@@ -25,6 +25,8 @@ _PERIOD_S = 600.0
 _SAID = 3
 _MOST_ACCOUNTS = 4096
 """Then the older half goes, but for users, runs, and what is used up."""
+_LITTLE = 0.01
+"""Of an account. So who uses as much in each window gains a tenth of it in a period."""
 
 
 class Allowance(NamedTuple):
@@ -71,6 +73,11 @@ class _Account:
         """See whether it is empty when work has gone on for `seconds` more."""
         nbytes, most = self.allowance
         self.is_empty = self.nbytes > nbytes or self.seconds + seconds > most
+
+    def is_used(self) -> bool:
+        """Whether more than next to nothing was taken out."""
+        nbytes, most = self.allowance
+        return self.nbytes > _LITTLE * nbytes or self.seconds > _LITTLE * most
 
     def problem(self) -> str:
         """Why it is empty."""
@@ -203,6 +210,17 @@ class Budget:
             key: account
             for at, (key, account) in enumerate(self._accounts.items())
             if at >= _MOST_ACCOUNTS // 2 or key[0] in (USER, RUN) or account.is_empty
+        }
+
+    def rest(self) -> None:
+        """Forget processes that used next to nothing: most are gone between two windows of a run.
+
+        What others used stays until accounts are full again.
+        """
+        self._accounts = {
+            key: account
+            for key, account in self._accounts.items()
+            if key[0] != PROCESS or account.is_empty or account.is_used()
         }
 
     def _over(self, account: _Account) -> OverBudgetError:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import cast
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.host.backoff import Retries
@@ -139,7 +140,12 @@ class Symbolizer:
         return pid not in self._unreadable
 
     def forget_but(self, keep: Container[int]) -> None:
-        """Forget what was found out about all other processes, and files not read since then."""
+        """Forget what was found out about all other processes, and files not read since then.
+
+        Those that have exited are not asked about again, or seldom.
+        """
+        keep = _Living(keep, self.spaces)
+        self.budget.rest()
         self._starts.rest(keep)
         self._files.rest(keep)
         self._kernel.rest()
@@ -426,6 +432,16 @@ class Symbolizer:
         while len(family) < _GENERATIONS and (pid := self.spaces.parent(pid)) not in (0, *family):
             family.append(pid)
         return tuple(family)
+
+
+class _Living:
+    """Those of some processes that have not exited."""
+
+    def __init__(self, pids: Container[int], spaces: AddressSpaces) -> None:
+        self._pids, self._spaces = pids, spaces
+
+    def __contains__(self, pid: object) -> bool:
+        return pid in self._pids and not self._spaces.has_exited(cast("int", pid))
 
 
 class _Answers(dict[int, Answer]):

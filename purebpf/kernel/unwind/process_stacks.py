@@ -127,6 +127,9 @@ class ProcessStacks(Closing):
         """
         self._files.rest(busy)
         self._programs.rest()
+        self._budget.rest()
+        for tgid in self._payers.keys() - self._programs.running_now:
+            del self._payers[tgid]
 
     def on_behalf(self, tgid: int) -> Work:
         """What is read in this context is paid for by the process.

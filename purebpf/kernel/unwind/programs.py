@@ -9,7 +9,7 @@ mappings are those that /proc has when they are read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, KeysView
 
 from purebpf.errors import KernelError
 from purebpf.kernel.unwind.code_files import CodeFiles
@@ -131,6 +131,11 @@ class Programs:
     def followed(self) -> Container[int]:
         """Processes of which a mapping counts, as of any later moment: their others are known."""
         return self._running
+
+    @property
+    def running_now(self) -> KeysView[int]:
+        """The same, as a set."""
+        return self._running.keys()
 
     def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
         """A process mapped code, over whatever was there."""

@@ -72,3 +72,15 @@ def test_names_that_were_found_stay_known(tmp_path, monkeypatch):
             _ask(symbolizer, child)
             symbolizer.forget_but(set())
         assert len(asked) == 3, f"window {number}"
+
+
+def test_answers_about_processes_that_have_exited_go(tmp_path):
+    program = compile_program(tmp_path / "program", "-pie", "-fpie")
+    symbolizer = Symbolizer()
+    with running(program) as child:
+        _ask(symbolizer, child)
+        symbolizer.forget_but({child.pid})
+        assert symbolizer._user_answers
+        symbolizer.spaces.note_living(set())
+        symbolizer.forget_but({child.pid})
+    assert not symbolizer._user_answers

@@ -117,3 +117,15 @@ def test_accounts_of_processes_that_ended_do_not_pile_up():
     with pytest.raises(OverBudgetError), budget.on_behalf(process=0, user=1000):
         pass
     assert budget._accounts[USER, 1000].nbytes == 101 + 19_999
+
+
+def test_between_windows_processes_are_forgotten_that_used_next_to_nothing(budget):
+    for process, nbytes in (1, 90), (2, 1), (3, 0):
+        with budget.on_behalf(process=process, user=1000):
+            budget.spend(nbytes)
+    budget.rest()
+    assert {name for _, name in budget._accounts} == {1, 1000}
+    with pytest.raises(OverBudgetError), budget.on_behalf(process=1):
+        budget.spend(11)
+    with budget.on_behalf(process=2):
+        budget.spend(100)
