@@ -145,8 +145,9 @@ struct python_walk {
 	u32 is_main; // versions of other interpreters do not tell
 	u32 is_unread; // a text, or a table of lines, of `code_fields`
 	u32 version; // of the same
-	u32 pad;
+	u32 task_depth; // frames up to the first one of the task that runs; 0: not met
 	u64 state; // of the thread
+	u64 task_frame; // the address of that frame: see python_tasks.h
 	struct python_process layout; // of this process
 	u64 frame_fields[FIELD_BYTES / 8 + 1]; // a word more: fields are read as words
 	u64 code_fields[FIELD_BYTES / 8 + 1];
@@ -162,6 +163,7 @@ struct python_stats {
 	u64 python_unnamed;   // frames of code objects whose names could not be sent
 	u64 python_deferred;  // frames of code objects that user space has to read
 	u64 python_names_lost; // `python_names` had no room
+	u64 python_awaited;    // stacks with tasks that await the one that runs
 };
 
 CONFIG bool python = false;
@@ -656,6 +658,8 @@ static __always_inline u64 instruction_of(struct python_walk *walk, u64 code)
 	return (at - code - walk->layout.code_bytes) & INSTRUCTION_MASK;
 }
 
+#include "python_tasks.h"
+
 // Keeps the frame that comes next; 0: there is none.
 __noinline int python_step(u32 place)
 {
@@ -699,6 +703,8 @@ __noinline int python_step(u32 place)
 		word |= PYTHON_ENTRY;
 	walk->words[depth] = word;
 	walk->depth = depth + 1;
+	if (python_async && frame == walk->task_frame)
+		walk->task_depth = depth + 1;
 	return 1;
 }
 
@@ -841,6 +847,7 @@ __noinline int walk_python(u32 place, u32 process, u64 identity)
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_process *layout = bpf_map_lookup_elem(&pythons, &process);
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
+	u32 is_called = 0;
 
 	if (!walk)
 		return 0;
@@ -854,12 +861,14 @@ __noinline int walk_python(u32 place, u32 process, u64 identity)
 	walk->newest = layout->newest;
 	walk->frame = 0;
 	find_state(place);
+	if (python_async)
+		find_task(place, process, walk->state);
 	if (walk->state)
 		walk_state(place, walk->state);
 	if (walk->state && !walk->frame && !walk->is_cut && !walk->is_main) {
 		walk->state = calling_state(place, walk->state);
 		walk->newest = layout->newest;
-		walk->is_main = walk->state != 0;
+		walk->is_main = is_called = walk->state != 0;
 		if (walk->state)
 			walk_state(place, walk->state);
 	}
@@ -867,6 +876,11 @@ __noinline int walk_python(u32 place, u32 process, u64 identity)
 		layout->newest = walk->newest;
 	if (!walk->depth && !walk->is_cut)
 		return 0;
+	if (python_async) {
+		if (is_called) // tasks are those of the interpreter that was called
+			walk->is_main = 0;
+		walk_tasks(place);
+	}
 	st->python_stacks += walk->depth != 0;
 	st->python_frames += walk->depth;
 	st->python_cut += walk->is_cut && walk->depth;

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Parser",
+    "add_async",
     "add_delimited",
     "add_duration",
     "add_names",
@@ -226,6 +227,14 @@ def add_python(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--native", action="store_true",
         help="with Python functions, show the frames of the interpreter, too",
+    )  # fmt: skip
+
+
+def add_async(group: argparse._ArgumentGroup) -> None:
+    """Option `async_tasks`."""
+    group.add_argument(
+        "--async", dest="async_tasks", action="store_true",
+        help="add the asyncio tasks that await the running one (CPython 3.14)",
     )  # fmt: skip
 
 

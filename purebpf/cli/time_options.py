@@ -27,6 +27,7 @@ def add_output(group: argparse._ArgumentGroup, *, details: str) -> None:
     )
     parser.add_call_graph(group)
     parser.add_python(group)
+    parser.add_async(group)
     parser.add_storage(group, "(thread, stacks, state)")
     parser.add_serve(group)
     parser.add_names(group)

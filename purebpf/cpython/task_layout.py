@@ -25,7 +25,8 @@ class TaskLayout(NamedTuple):
         thread_tasks, interpreter_tasks: in a thread state, and in an interpreter, a list of tasks
             (3.14).
         task_node: in a task, its place in such a list (3.14).
-        awaited_by, awaited_by_is_set: in a task or future (3.14).
+        awaited_by, awaited_by_is_set, is_task: in a task or future (3.14).
+        running_task: in a thread state (3.14).
     """
 
     modules: int
@@ -43,3 +44,5 @@ class TaskLayout(NamedTuple):
     task_node: int = -1
     awaited_by: int = -1
     awaited_by_is_set: int = -1
+    is_task: int = -1
+    running_task: int = -1

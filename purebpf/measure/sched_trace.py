@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from purebpf.closable import Closing
-from purebpf.kernel.instruments.call_graph import describe_walking
+from purebpf.kernel.instruments.call_graph import PYTHON_PROCESSES, describe_walking
 from purebpf.kernel.instruments.offcpu_tracer import Listed, Switches
 from purebpf.kernel.instruments.stack_maps import max_depth
 from purebpf.kernel.perf.perf_events import PerfEvents
@@ -45,7 +45,8 @@ class Request(NamedTuple):
     one by one. `split` traces wake-ups, `wakers` remembers them. `on_cpu` measures the time that
     threads run, and samples `frequency` times a second where. `call_graph` is how user stacks are
     walked: "auto", "tables", "deep", "copy" or "fp". `python` reads the frames of Python functions,
-    with `python_lines` also their lines; `native` keeps those of the interpreter itself.
+    with `python_lines` also their lines; `native` keeps those of the interpreter itself;
+    `async_tasks` adds the tasks that await the one that runs.
     """
 
     pids: tuple[int, ...] = ()
@@ -73,6 +74,7 @@ class Request(NamedTuple):
     python: bool = True
     python_lines: bool = False
     native: bool = False
+    async_tasks: bool = False
 
 
 class Times(NamedTuple):
@@ -221,6 +223,7 @@ class ThreadTime(Closing):
             "user_stacks": request.user_stacks,
             "python": request.python,
             "python_lines": request.python_lines,
+            "python_async": request.async_tasks,
             "kernel_stacks": request.kernel_stacks,
             "split": request.split,
             "wakers": request.wakers,
@@ -244,6 +247,7 @@ class ThreadTime(Closing):
             "stacks": request.stack_storage_size,
             "direct_samples": 4096 if request.threshold_ns is None else request.ring_size,
             "python_threads": _PYTHON_THREADS if request.python else 1,
+            "python_tasks": PYTHON_PROCESSES if request.async_tasks else 1,
         }
 
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:

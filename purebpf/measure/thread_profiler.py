@@ -124,7 +124,7 @@ class ThreadProfiler(Closing):
         lines = hints(profile, names.runtime)
         if self._run.python is not None:
             pids = {row.labels.pid for row in profile.rows()}
-            lines += self._run.python.interpreters.hints(pids)
+            lines += self._run.python.hints(pids)
         return lines
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:

@@ -99,6 +99,7 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
     parser.add_stack_kinds(group)
     parser.add_call_graph(group)
     parser.add_python(group)
+    parser.add_async(group)
     group.add_argument(
         "--gil", action="store_true",
         help="only Python threads that hold the GIL",

@@ -16,7 +16,8 @@ class Options(NamedTuple):
     `frequency` is in Hertz; with `period`, a sample is taken every so many events instead.
     `call_graph` is how user stacks are walked: "auto", "tables", "deep", "copy" or "fp".
     `python`: read the frames of Python functions, with `python_lines` also their lines; `native`:
-    keep those of the interpreter itself. `gil`: only samples of threads that hold the GIL.
+    keep those of the interpreter itself. `async_tasks`: add the tasks of asyncio that await the one
+    that runs. `gil`: only samples of threads that hold the GIL.
     `java_perf_map`: have JVMs that were sampled write the names of their methods.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
     of `pids`, too, those that exist and those to come. `by_thread`: tell threads apart. `timeline`:
@@ -45,6 +46,7 @@ class Options(NamedTuple):
     python: bool = True
     python_lines: bool = False
     native: bool = False
+    async_tasks: bool = False
     gil: bool = False
     java_perf_map: bool = False
 

@@ -14,7 +14,7 @@ from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.instruments import stack_maps
-from purebpf.kernel.instruments.call_graph import load_walking, read_python
+from purebpf.kernel.instruments.call_graph import PYTHON_PROCESSES, load_walking, read_python
 from purebpf.kernel.load.load import load
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.perf.perf_event import PerfEvent
@@ -199,6 +199,7 @@ class Sampling(Closing):
                 user_stacks=options.user_stacks,
                 python=options.python,
                 python_lines=options.python_lines,
+                python_async=options.async_tasks,
                 gil_only=options.gil,
                 kernel_stacks=options.kernel_stacks,
                 include_idle=options.include_idle,
@@ -208,7 +209,11 @@ class Sampling(Closing):
                 has_mount_namespaces=options.mount_namespace_map is not None,
                 max_depth=self.max_depth,
             )
-            .resize(counts=options.hash_storage_size, stacks=options.stack_storage_size)
+            .resize(
+                counts=options.hash_storage_size,
+                stacks=options.stack_storage_size,
+                python_tasks=PYTHON_PROCESSES if options.async_tasks else 1,
+            )
         )
 
     def _open_events(self) -> PerfEvents:
@@ -230,6 +235,7 @@ class Sampling(Closing):
             *(self.loaded, self.walking, self._owned_python),
             lines=self._options.python_lines,
             native=self._options.native,
+            tasks=self._options.async_tasks,
         )
 
     def prepare(self) -> PythonTables | None:

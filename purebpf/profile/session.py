@@ -310,7 +310,7 @@ class Profiler(Closing):
         if python is not None:
             pids = {row.labels.pid for row in profile.rows()}
             # with --gil, what is not read has no samples, nor has what has no GIL
-            lines += python.interpreters.hints(None if options.gil else pids)
+            lines += python.hints(None if options.gil else pids)
             if options.gil:
                 lines += python.interpreters.without_gil(pids)
         if options.java_perf_map:

@@ -2,23 +2,59 @@
 
 bpf_src/include/python_frames.h: 11 bits of tag, 1 that the evaluation loop begins there, 28 for the
 number of the code object, 24 for the offset of the instruction. They come behind the native frames.
+Behind those of the thread may come tasks of asyncio (bpf_src/include/python_tasks.h): marks, each
+with words for the coroutines of one task, the outermost first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from enum import IntEnum
+from typing import NamedTuple, Protocol
 
 from purebpf.symbols.frame import Frame, Unknown
 
-__all__ = ["CODE_SHIFT", "ENTRY", "PYTHON_FRAMES", "TAG", "PythonNames", "count_native", "is_cut"]
+__all__ = [
+    "CODE_SHIFT",
+    "ENTRY",
+    "PYTHON_FRAMES",
+    "TAG",
+    "AwaitingTask",
+    "Mark",
+    "PythonNames",
+    "count_native",
+    "is_cut",
+    "split_tasks",
+]
 
 _TAG, _TAG_SHIFT = 0x2A5, 53
 TAG = _TAG << _TAG_SHIFT
 ENTRY, CODE_SHIFT = 1 << 52, 24
-_CODE_MASK, _NO_FRAME = (1 << 28) - 1, (1 << 28) - 3
+_CODE_MASK = (1 << 28) - 1
+_MARK_CODE, _NO_FRAME = _CODE_MASK - 1, _CODE_MASK - 2
 PYTHON_FRAMES = 96
 """Of a stack, at most."""
+
+
+class Mark(IntEnum):
+    """What awaits the task before: enum mark of python_tasks.h."""
+
+    TASK = 1
+    SEVERAL = 2
+    MORE = 3
+    UNKNOWN = 4
+
+
+class AwaitingTask(NamedTuple):
+    """What awaits the task before.
+
+    Attributes:
+        mark: a task, or why there is none here.
+        words: its coroutines, innermost first.
+    """
+
+    mark: int
+    words: Sequence[int]
 
 
 class PythonNames(Protocol):
@@ -42,3 +78,22 @@ def count_native(addresses: Sequence[int]) -> int:
     while count and addresses[count - 1] >> _TAG_SHIFT == _TAG:
         count -= 1
     return count
+
+
+def split_tasks(words: Sequence[int]) -> tuple[Sequence[int], int, list[AwaitingTask]]:
+    """The words of a thread's own Python frames, and the tasks that await the one it runs.
+
+    Args:
+        words: all that are behind the native frames.
+
+    Returns:
+        the thread's own words; how many of them are of its task; what awaits that, nearest first.
+    """
+    marks = [at for at, word in enumerate(words) if word >> CODE_SHIFT & _CODE_MASK == _MARK_CODE]
+    if not marks:
+        return words, len(words), []
+    awaiting = [
+        AwaitingTask(words[at] >> 8 & 0xFF, words[at + 1 : end][::-1])
+        for at, end in zip(marks, [*marks[1:], len(words)], strict=True)
+    ]
+    return words[: marks[0]], words[marks[0]] & 0xFF, awaiting

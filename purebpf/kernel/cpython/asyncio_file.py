@@ -81,7 +81,8 @@ def _described(pid: int, python: PythonProcess, mapping: Mapping) -> bytes | Non
 def _complete(layout: TaskLayout, said: tuple[int, ...], version: str) -> TaskLayout:
     if any(value > _MOST for value in said):
         raise NotSupportedError("--async", f"the tasks of this CPython {version} lie elsewhere")
-    _, name, awaited_by, _, is_set, coroutine, node, _, interpreter, _, _, _, thread = said
+    _, name, awaited_by, is_task, is_set, coroutine, node, *states = said
+    _, interpreter, _, _, running_task, thread = states
     return layout._replace(
         task_name=name,
         task_coroutine=coroutine,
@@ -89,6 +90,8 @@ def _complete(layout: TaskLayout, said: tuple[int, ...], version: str) -> TaskLa
         task_node=node,
         awaited_by=awaited_by,
         awaited_by_is_set=is_set,
+        is_task=is_task,
+        running_task=running_task,
         interpreter_tasks=interpreter,
         thread_tasks=thread,
     )

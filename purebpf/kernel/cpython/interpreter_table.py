@@ -20,6 +20,7 @@ from purebpf.kernel.cpython.python_process import (
     PythonProcess,
     find_python,
 )
+from purebpf.kernel.cpython.task_table import TaskTable
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.syscall import bpf, proc
@@ -55,14 +56,16 @@ class InterpreterTable(Closing):
     Args:
         pythons: the map of that name; it must stay open.
         budget: pays for looking into processes.
+        tasks: asyncio's, where these are wanted.
 
     Attributes:
         by_generation: what was published, by the number that the names of its frames bear.
         skipped: why processes with an interpreter are not read.
     """
 
-    def __init__(self, pythons: RecordMap, budget: Budget) -> None:
+    def __init__(self, pythons: RecordMap, budget: Budget, tasks: TaskTable | None = None) -> None:
         self._table = pythons
+        self._tasks = tasks
         self._budget = budget
         self._known: dict[int, Interpreter | None] = {}
         self._later = LaterLooks()
@@ -196,10 +199,14 @@ class InterpreterTable(Closing):
         known = Interpreter(tgid, python.version, layout, loop, python.path, python, slot)
         self._generation += 1
         packed = _pack(python, slot, identity, self._generation)
+        if self._tasks is not None:  # first: no sample has the one without the other
+            self._tasks.publish(tgid, process, self._generation, python)
         try:
             bpf.map_update_elem(self._table.fileno(), process.to_bytes(4, "little"), packed)
         except KernelError as error:
             python.close()
+            if self._tasks is not None:
+                self._tasks.forget(self._generation)
             if error.errno != errno.E2BIG:
                 raise
             self.skipped[tgid] = f"{_MOST_PROCESSES} processes with an interpreter run already"
@@ -212,6 +219,20 @@ class InterpreterTable(Closing):
         else:
             self._free_threaded.pop(tgid, None)
         self._known[tgid] = self.by_generation[self._generation] = known
+
+    def look_for_tasks(self, generation: int) -> None:
+        """Look again for asyncio's tasks in a process that runs asyncio."""
+        known = self.by_generation.get(generation)
+        if self._tasks is None or known is None or not self._tasks.is_waiting(generation):
+            return
+        for tgid, (process, last) in self._published.items():
+            if last == generation:
+                with (
+                    suppress(OverBudgetError),
+                    self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid),
+                ):
+                    self._tasks.publish(tgid, process, generation, known.process)
+                return
 
     def _look_later(self, tgid: int, process: int, identity: int) -> None:
         self._later.add(tgid, process, identity)
@@ -260,6 +281,8 @@ class InterpreterTable(Closing):
         ended = self.by_generation.pop(generation, None)
         if ended is not None:
             ended.process.close()
+        if self._tasks is not None:
+            self._tasks.forget(generation)
         process, last = self._published.get(tgid, (0, 0))
         if last == generation:
             del self._published[tgid]

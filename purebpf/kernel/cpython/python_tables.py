@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,13 +14,14 @@ from purebpf.errors import NotSupportedError
 from purebpf.kernel.cpython.code_names import CodeNames
 from purebpf.kernel.cpython.deferred_codes import read_proven
 from purebpf.kernel.cpython.interpreter_table import InterpreterTable
+from purebpf.kernel.cpython.task_table import TaskTable
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.rings.ring_buffer import RingBuffer
 from purebpf.kernel.types.task_offsets import fsbase_offset
 from purebpf.results.model.loss import Cause, Loss
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
-from purebpf.symbols.python_words import is_cut
+from purebpf.symbols.python_words import AwaitingTask, Mark, is_cut, split_tasks
 from purebpf.symbols.start_functions import is_start
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK
@@ -37,6 +38,15 @@ _ALLOWANCES = {
 tenth of a second if its file was not seen before; what a process holds is its user's to decide."""
 
 _KEPT_FRAMES = 2048
+_ASYNCIO = b"asyncio"
+"""In the path of what runs tasks: the process has imported it."""
+
+_MARKS: dict[int, str] = {
+    Mark.TASK: "[task]",
+    Mark.SEVERAL: "[several awaiters]",
+    Mark.MORE: "[more awaiters]",
+    Mark.UNKNOWN: "[unknown awaiter]",
+}
 
 Answer = Frame | Unknown
 
@@ -49,6 +59,7 @@ class PythonTables(Closing):
         variables: its globals: gets an offset in the kernel's tasks.
         lines: whether lines are wanted.
         native: whether to keep the frames of the interpreter itself.
+        tasks: whether the tasks of asyncio are wanted that await the one that runs.
         budget: pays for looking into processes.
 
     Attributes:
@@ -65,11 +76,13 @@ class PythonTables(Closing):
         *,
         lines: bool = False,
         native: bool = False,
+        tasks: bool = False,
         budget: Budget | None = None,
     ) -> None:
         self._native = native
         self._budget = budget or Budget(_ALLOWANCES)
-        self.interpreters = InterpreterTable(maps["pythons"], self._budget)
+        self._tasks = TaskTable(maps["python_tasks"]) if tasks else None
+        self.interpreters = InterpreterTable(maps["pythons"], self._budget, self._tasks)
         self.names = CodeNames(lines=lines)
         self.merges = self.inexact = self.cut = 0
         try:
@@ -90,6 +103,8 @@ class PythonTables(Closing):
         ended = self.interpreters.take_ended()
         for raw in self._ring.drain():
             self.names.add(raw, self.interpreters.by_generation)
+            if self._tasks is not None and _ASYNCIO in raw:
+                self.interpreters.look_for_tasks(int.from_bytes(raw[:8], "little"))
         self._read_deferred()
         for tgid, generation in ended:
             self.interpreters.forget(tgid, generation)
@@ -148,10 +163,11 @@ class PythonTables(Closing):
             native: the names of the former.
         """
         known = self.interpreters.of(tgid)
-        words = addresses[len(native) :]
-        if known is None:
-            return [*native, *(_frame(self.names.frame(word)) for word in words)]
         frame, is_real = self.names.frame, self.names.is_real
+        words, of_task, awaiting = split_tasks(addresses[len(native) :])
+        if known is None:
+            named = [_frame(frame(word)) for word in words]
+            return [*native, *named[:of_task], *self._awaiting(awaiting), *named[of_task:]]
         is_loop = _in_loop(known.loop, addresses[: len(native)])
         if words and is_cut(words[-1]):
             if len(words) == 1 and not any(is_loop):  # a thread that runs no Python
@@ -161,11 +177,31 @@ class PythonTables(Closing):
         merged = merge(native, is_loop, [frame(word) for word in words if is_real(word)])
         self.merges += 1
         self.inexact += not merged.is_exact
-        return [
-            _frame(entry) if isinstance(entry, PythonFrame) else entry
-            for entry in merged.frames
-            if self._native or isinstance(entry, PythonFrame) or not _is_folded(entry, known.path)
-        ]
+        left = sum(map(is_real, words[:of_task]))
+        answers: list[Answer] = []
+        for entry in merged.frames:
+            if isinstance(entry, PythonFrame):
+                answers.append(_frame(entry))
+                left -= 1
+                if not left:
+                    answers += self._awaiting(awaiting)
+            elif self._native or not _is_folded(entry, known.path):
+                answers.append(entry)
+        return answers
+
+    def _awaiting(self, tasks: Sequence[AwaitingTask]) -> Iterator[Answer]:
+        """The frames of tasks that await one another, innermost first."""
+        for mark, words in tasks:
+            yield Frame(_MARKS[mark], 0, "", Address(0), "python")
+            for word in words:
+                yield _frame(self.names.frame(word))
+
+    def hints(self, pids: Collection[int] | None) -> list[str]:
+        """What processes lack in their stacks, and why; None: all of them."""
+        lines = self.interpreters.hints(pids)
+        if self._tasks is not None:
+            lines += self._tasks.hints(pids)
+        return lines
 
     def with_python(self, loss: Loss, stats: Mapping[str, object]) -> Loss:
         """The losses, and those of Python frames, by `struct python_stats`.

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHOICES",
+    "PYTHON_PROCESSES",
     "CallGraph",
     "describe_walking",
     "load_walking",
     "read_python",
     "without_fetch",
 ]
+
+PYTHON_PROCESSES = 4096
+"""As many as the map `pythons` has room for."""
 
 CHOICES = ("auto", "tables", "deep", "copy", "fp")
 _NUMBERS = {"fp": 0, "tables": 1, "deep": 1, "copy": 2}
@@ -44,6 +48,7 @@ _OF_STACKS_BY_TABLES = (
     *_TABLES,
     *_PYTHON,
     *("python_stats", "python_walks", "python_records", "python_threads"),
+    *("python_tasks", "python_task_walks"),
     *("walks", "known_rules", "budgets", "copies", "unwind_stats"),
 )
 """Maps that a program of frame pointers alone does not refer to."""
@@ -187,7 +192,13 @@ def _load_frame_pointers(
 
 
 def read_python(
-    loaded: Object, walking: UserStacks, owned: ExitStack, *, lines: bool, native: bool
+    loaded: Object,
+    walking: UserStacks,
+    owned: ExitStack,
+    *,
+    lines: bool,
+    native: bool,
+    tasks: bool = False,
 ) -> PythonTables:
     """Read Python frames in the stacks of an object that `load_walking` loaded.
 
@@ -197,10 +208,11 @@ def read_python(
         owned: closes what is opened.
         lines: see `PythonTables`.
         native: see there, too.
+        tasks: likewise.
     """
     from purebpf.kernel.cpython.python_tables import PythonTables  # only where it is asked for
 
-    python = PythonTables(loaded.maps, loaded.globals, lines=lines, native=native)
+    python = PythonTables(*(loaded.maps, loaded.globals), lines=lines, native=native, tasks=tasks)
     owned.callback(python.close)
     walking.on_missed = python.interpreters.publish
     return python

@@ -120,7 +120,10 @@ class Switches(Closing):
         if self.walking is None or not settings.get("python"):
             return None
         lines = bool(settings.get("python_lines"))
-        return read_python(self._object, self.walking, stack, lines=lines, native=native)
+        tasks = bool(settings.get("python_async"))
+        return read_python(
+            *(self._object, self.walking, stack), lines=lines, native=native, tasks=tasks
+        )
 
     def sample(self, events: PerfEvents) -> None:
         """Sample what runs, too, at each overflow of these, from `start()` on."""

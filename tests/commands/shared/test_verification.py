@@ -30,6 +30,10 @@ SESSIONS = {
     "profile": lambda mode: profile.Profiler(profile.Options(call_graph=mode)),
     "offcpu": lambda mode: offcpu.OffCpu(offcpu.Options(call_graph=mode)),
     "wall": lambda mode: wall.Wall(wall.Options(call_graph=mode)),
+    "profile --async": lambda mode: profile.Profiler(
+        profile.Options(call_graph=mode, async_tasks=True)
+    ),
+    "wall --async": lambda mode: wall.Wall(wall.Options(call_graph=mode, async_tasks=True)),
 }
 
 
