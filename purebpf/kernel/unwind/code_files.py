@@ -104,7 +104,10 @@ class CodeFiles(Closing):
         start, end = mapping.start, mapping.end
         if mapping.file.is_anonymous:
             return CodeMapping(start, end, 0, None)
-        opened = self._vdso(mapping) if mapping.file.path == VDSO else self._file(mapping, pid)
+        if mapping.file.path == VDSO:
+            opened = self._vdso(mapping)
+        else:  # [vsyscall] is no file
+            opened = None if mapping.file.is_special else self._file(mapping, pid)
         if opened is None:
             return CodeMapping(start, end, 0, None)
         key, image = opened
