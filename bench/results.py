@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -82,6 +83,7 @@ def parser(text: str | None, rounds: int) -> argparse.ArgumentParser:
 def run(measure: Measure, options: argparse.Namespace) -> int:
     """Measure, show and keep; the exit status is 1 if a limit is exceeded."""
     before = os.getloadavg()[0]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the load, too
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed command is compiled already
     figures = list(measure(options))
     bench_run = Run(figures, machine(), options.rounds, (before, os.getloadavg()[0]))
