@@ -106,7 +106,7 @@ class CodeFiles(Closing):
             return CodeMapping(start, end, 0, None)
         if mapping.file.path == VDSO:
             opened = self._vdso(mapping)
-        else:  # [vsyscall] is no file
+        else:  # the kernel has [vsyscall] in no file
             opened = None if mapping.file.is_special else self._file(mapping, pid)
         if opened is None:
             return CodeMapping(start, end, 0, None)
