@@ -100,7 +100,6 @@ def sort_out(data: bytes, into: Happened, *, threads: bool = False) -> None:
             keeps = threads or pid != parent
             if pid != parent:
                 forks.append((pid, parent))
-                ended.pop(pid, None)
         elif type_ == _COMM:
             if misc & _IS_EXEC:
                 executed.add(pid)

@@ -70,8 +70,11 @@ def test_threads_are_left_out_unless_they_count():
     assert not counted.ended
 
 
-def test_a_number_that_is_used_again_has_not_ended():
-    assert not sorted_out(ends(8), fork(8, 7)).ended
+def test_a_child_may_end_on_another_cpu_than_that_of_its_parent():
+    happened = Happened.nothing()
+    sort_out(comm(8) + ends(8), happened)
+    sort_out(fork(8, 7), happened)
+    assert list(happened.ended) == [8]
 
 
 def test_what_is_lost_is_counted_and_belongs_to_no_process():
