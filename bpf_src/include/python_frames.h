@@ -254,13 +254,13 @@ static __always_inline u64 field(u64 *fields, u32 offset)
 	return *(u64 *)(bytes + (offset & (FIELD_BYTES - 1)));
 }
 
-// A word that tells what comes next, 0: nothing. What cannot be read cuts the walk.
+// A word that tells what comes next, 0: nothing. What cannot be read cuts the walk; without a branch,
+// which verifiers follow again and again in loops.
 static __always_inline u64 link_word(struct python_walk *walk, u64 address)
 {
 	u64 word = 0;
 
-	if (bpf_probe_read_user(&word, sizeof(word), (void *)address))
-		walk->is_cut = 1;
+	walk->is_cut |= bpf_probe_read_user(&word, sizeof(word), (void *)address);
 	return word;
 }
 
@@ -287,8 +287,8 @@ __noinline u64 text_identity(u32 place, u64 address)
 	from = layout->string_length;
 	if (bpf_probe_read_user(walk->text, whole, (void *)(address + from))) {
 		whole = 0; // near the end of a mapping
-		if (bpf_probe_read_user(walk->text, HEADER_BYTES, (void *)(address + from)))
-			walk->is_unread = 1;
+		walk->is_unread |= bpf_probe_read_user(walk->text, HEADER_BYTES,
+						       (void *)(address + from));
 	}
 	length = walk->text[0];
 	if (length > MOST_STRING)
@@ -303,8 +303,8 @@ __noinline u64 text_identity(u32 place, u64 address)
 		OPAQUE(size);
 		if (size > FEW_BYTES)
 			size = FEW_BYTES;
-		if (bpf_probe_read_user(to, size, (void *)(address + start)))
-			walk->is_unread = 1;
+		walk->is_unread |=
+			bpf_probe_read_user(to, size, (void *)(address + start));
 		whole = start - from + FEW_BYTES;
 	}
 #pragma clang loop unroll(disable)
@@ -321,9 +321,8 @@ __noinline u64 text_identity(u32 place, u64 address)
 	}
 	if (start - from + bytes <= whole)
 		return hash;
-	if (bpf_probe_read_user(walk->text, ENDING_BYTES,
-				(void *)(address + start + bytes - ENDING_BYTES)))
-		walk->is_unread = 1;
+	walk->is_unread |= bpf_probe_read_user(walk->text, ENDING_BYTES,
+					       (void *)(address + start + bytes - ENDING_BYTES));
 #pragma clang loop unroll(full)
 	for (u32 i = 0; i < ENDING_BYTES / 8; i++)
 		hash = mix(hash, walk->text[i]);
@@ -351,12 +350,10 @@ static __always_inline u64 code_identity(u32 place, struct python_walk *walk)
 	return mix(mix(mix(mix(0, version), name), file), line);
 }
 
-// Whether PyASCIIObject.state is that of a string which was read.
-static __always_inline bool is_text(u32 state)
+// Whether PyASCIIObject.state is that of a string which was read: compact, of kind 1, 2 or 4. 1 or 0.
+static __always_inline u32 is_text(u32 state)
 {
-	u32 kind = state >> 2 & 7;
-
-	return state & 1 << 5 && (kind == 1 || kind == 2 || kind == 4);
+	return state >> 5 & 0x16u >> (state >> 2 & 7) & 1;
 }
 
 // A string's state, length and first bytes; how many these are.
@@ -579,7 +576,7 @@ __noinline u32 introduce_code(u32 place)
 	if (!python || !walk || !record || !st)
 		return NO_CODE;
 	size = fill_record(place);
-	if (!is_text(record->name_state) || !is_text(record->path_state)) {
+	if (!(is_text(record->name_state) & is_text(record->path_state))) {
 		walk->is_unread = 1;
 		return NO_CODE;
 	}
@@ -622,7 +619,7 @@ __noinline u32 code_number(u32 place, u64 code)
 		return defer_code(place, code, 1, walk->is_main ? walk->newest : 0);
 	walk->version = 0;
 	if (walk->layout.has_version)
-		walk->version = (u32)field(walk->code_fields, walk->layout.code_version);
+		walk->version = field(walk->code_fields, walk->layout.code_version);
 	key.generation = walk->layout.generation;
 	key.code = code;
 	walk->is_unread = 0;
@@ -784,9 +781,9 @@ __noinline u64 calling_state(u32 place, u64 state)
 		OPAQUE(i);
 		if (!other)
 			return 0;
-		if (link_word(walk, other + layout->thread_id) == pointer)
+		if (user_word(other + layout->thread_id) == pointer)
 			return other;
-		other = link_word(walk, other + layout->thread_next);
+		other = user_word(other + layout->thread_next);
 	}
 	return 0;
 }
