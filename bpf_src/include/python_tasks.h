@@ -50,8 +50,8 @@ struct python_tasks {
 	__u16 frame_top;
 	u8 suspended;
 	u8 suspended_states;
-	u8 executing;
 	u8 top_words; // of a frame's stack, where the last may be what it awaits
+	u8 pad;
 };
 
 struct python_task_walk {
@@ -130,10 +130,13 @@ static __always_inline u32 kind_of_name(u64 *name)
 // enum awaitable of an object.
 __noinline int awaitable_kind(u32 place, u64 object)
 {
-	struct python_task_walk *tasks = bpf_map_lookup_elem(&python_task_walks, &place);
+	struct python_task_walk *tasks;
 	u64 type, flags, at, name[3];
 
-	if (!python_async || !tasks)
+	if (!python_async) // first: Linux 6.1 looks at what is not called, too
+		return UNREADABLE;
+	tasks = bpf_map_lookup_elem(&python_task_walks, &place);
+	if (!tasks)
 		return UNREADABLE;
 	if (!read_word(&type, object + OBJECT_TYPE))
 		return UNREADABLE;
@@ -149,12 +152,12 @@ __noinline int awaitable_kind(u32 place, u64 object)
 }
 
 // Whether an object is a task of _asyncio, or of a class that derives from it.
-__noinline int is_asyncio_task(u32 place, u64 object)
+static __noinline int is_asyncio_task(u32 place, u64 object)
 {
 	struct python_task_walk *tasks = bpf_map_lookup_elem(&python_task_walks, &place);
 	u64 type, at, name[2];
 
-	if (!python_async || !tasks)
+	if (!tasks)
 		return 0;
 	type = user_word(object + OBJECT_TYPE);
 #pragma clang loop unroll(disable)
@@ -174,14 +177,14 @@ __noinline int is_asyncio_task(u32 place, u64 object)
 // The first frame of the task that a thread's state says it runs goes into the walk of the place, for
 // python_step() to look out for. The states of a thread that waits between two tasks, or runs what is
 // no task, have none.
-__noinline int find_task(u32 place, u32 process, u64 state)
+static __noinline int find_task(u32 place, u32 process, u64 state)
 {
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_task_walk *tasks = bpf_map_lookup_elem(&python_task_walks, &place);
 	struct python_tasks *layout = bpf_map_lookup_elem(&python_tasks, &process);
 	u64 task, coroutine;
 
-	if (!python_async || !walk || !tasks)
+	if (!walk || !tasks)
 		return 0;
 	walk->task_frame = 0;
 	walk->task_depth = 0;
@@ -224,13 +227,17 @@ static __always_inline u64 only_element(struct python_walk *walk, u64 set, u64 *
 // Goes on to what awaits a task or future; 0: nothing, or a mark says why not.
 __noinline int awaiter_step(u32 place)
 {
-	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
-	struct python_task_walk *tasks = bpf_map_lookup_elem(&python_task_walks, &place);
+	struct python_task_walk *tasks;
+	struct python_walk *walk;
 	struct python_tasks *layout;
 	u64 awaiter, used = 1, coroutine;
 	u8 is_set, is_task, state;
 
-	if (!python_async || !walk || !tasks)
+	if (!python_async) // first: Linux 6.1 looks at what is not called, too
+		return 0;
+	walk = bpf_map_lookup_elem(&python_walks, &place);
+	tasks = bpf_map_lookup_elem(&python_task_walks, &place);
+	if (!walk || !tasks)
 		return 0;
 	layout = &tasks->layout;
 	if (!read_word(&awaiter, tasks->awaited + layout->awaited_by) ||
@@ -249,12 +256,15 @@ __noinline int awaiter_step(u32 place)
 	tasks->awaited = awaiter;
 	if (!is_task)
 		return 1;
-	if (!read_word(&coroutine, awaiter + layout->coroutine) || !coroutine)
+	if (!read_word(&coroutine, awaiter + layout->coroutine))
 		return put_mark(walk, AWAITED_BY_UNKNOWN);
+	if (!coroutine)
+		return 0;
 	if (awaitable_kind(place, coroutine) == HAS_FRAME) {
 		if (!read_byte(&state, coroutine + layout->coroutine_state))
 			return put_mark(walk, AWAITED_BY_UNKNOWN);
-		if (state == layout->executing) // its frames are among the thread's own
+		state -= layout->suspended; // else it has ended, or is among the thread's own frames
+		if (state >= layout->suspended_states)
 			return 0;
 	}
 	if (walk->depth >= PYTHON_FRAMES - 1)
@@ -267,10 +277,13 @@ __noinline int awaiter_step(u32 place)
 // What a suspended frame awaits; 0: nothing, or not known.
 __noinline u64 awaited_object(u32 place, u64 frame)
 {
-	struct python_task_walk *tasks = bpf_map_lookup_elem(&python_task_walks, &place);
+	struct python_task_walk *tasks;
 	u64 top, object;
 
-	if (!python_async || !tasks)
+	if (!python_async) // first: Linux 6.1 looks at what is not called, too
+		return 0;
+	tasks = bpf_map_lookup_elem(&python_task_walks, &place);
+	if (!tasks)
 		return 0;
 	if (!read_word(&top, frame + tasks->layout.frame_top) || top <= frame)
 		return 0;
@@ -330,10 +343,13 @@ __noinline int coroutine_step(u32 place)
 // A number of steps; 0: there are no more.
 __noinline int take_task_steps(u32 place)
 {
-	struct python_task_walk *tasks = bpf_map_lookup_elem(&python_task_walks, &place);
+	struct python_task_walk *tasks;
 	int more = 1;
 
-	if (!python_async || !tasks)
+	if (!python_async) // first: Linux 6.1 looks at what is not called, too
+		return 0;
+	tasks = bpf_map_lookup_elem(&python_task_walks, &place);
+	if (!tasks)
 		return 0;
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken < TASK_STRIDE; taken++) {
@@ -346,14 +362,14 @@ __noinline int take_task_steps(u32 place)
 }
 
 // Adds the tasks that await the one that find_task() found, if its frame is one of the thread's.
-__noinline int walk_tasks(u32 place)
+static __noinline int walk_tasks(u32 place)
 {
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
 	u32 depth;
 	int more = 0;
 
-	if (!python_async || !walk || !st || !walk->task_depth || walk->is_cut)
+	if (!walk || !st || !walk->task_depth || walk->is_cut)
 		return 0;
 	depth = walk->depth;
 #pragma clang loop unroll(disable)

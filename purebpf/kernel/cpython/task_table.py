@@ -16,13 +16,13 @@ from purebpf.syscall import bpf
 
 __all__ = ["TaskTable"]
 
-_TASKS = struct.Struct("<Q10H4B")
+_TASKS = struct.Struct("<Q10H3Bx")
 _KEPT_SINCE = (3, 14)
 _MOST_NOTES = 4096
 _TYPE_FLAGS = 168
 """In a type object, of 3.14 and 3.15."""
 
-_STATES = {(3, 14): (254, 2, 0, 1), (3, 15): (1, 3, 4, 2)}
+_STATES = {(3, 14): (254, 2, 1), (3, 15): (1, 3, 2)}
 """Of struct python_tasks, from `suspended` on: enum _framestate (pycore_frame.h), and how many of a
 suspended frame's last words may be what it awaits."""
 

@@ -166,6 +166,17 @@ async def nobody_awaits():
     kept = asyncio.create_task(alone(done))
     await done.wait()
 
+async def is_left():
+    spin("is_left")
+
+async def calls_and_ends():
+    asyncio.gather(is_left(), is_left())
+
+async def leaves():
+    await asyncio.create_task(calls_and_ends())
+    for _ in range(3):
+        await asyncio.sleep(0)
+
 class Derived(asyncio.Task):
     pass
 
@@ -175,7 +186,7 @@ async def derives():
 
 kinds = [gathers, gathers_gathered, groups, groups_and_awaits, lambda: nests(4), shields,
          has_timeout, waits_for, waits, starts_eagerly, uses_generator, awaits_object,
-         awaits_old_style, deep, shares, nobody_awaits, derives]
+         awaits_old_style, deep, shares, nobody_awaits, leaves, derives]
 
 async def main():
     chain.set(("main",))
