@@ -180,4 +180,4 @@ def test_a_whole_walk_stays_whole_without_its_copy(tmp_path: Path) -> None:
     whole = sum(each.trace.reason is Reason.COMPLETE for each in sent)
     copied = sum(each.walked.reason is Reason.COMPLETE for each in run.found if each.is_copied)
     assert whole + copied == run.ends[Reason.COMPLETE]
-    assert whole > 20
+    assert whole > 10  # the first ones have no tables
