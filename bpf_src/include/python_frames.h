@@ -148,6 +148,8 @@ struct python_walk {
 	u32 task_depth; // frames up to the first one of the task that runs; 0: not met
 	u64 state; // of the thread
 	u64 task_frame; // the address of that frame: see python_tasks.h
+	struct code_key code_key; // here, as 6.1 lets all functions of a chain have 512 bytes
+	struct function_key function_key;
 	struct python_process layout; // of this process
 	u64 frame_fields[FIELD_BYTES / 8 + 1]; // a word more: fields are read as words
 	u64 code_fields[FIELD_BYTES / 8 + 1];
@@ -569,7 +571,7 @@ __noinline u32 introduce_code(u32 place)
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
-	struct function_key key = {};
+	struct function_key *key;
 	u32 *known, number;
 	u64 size;
 
@@ -580,17 +582,18 @@ __noinline u32 introduce_code(u32 place)
 		walk->is_unread = 1;
 		return NO_CODE;
 	}
-	key.generation = record->generation;
-	key.hash = mix(hash_text(place), record->first_line);
+	key = &walk->function_key;
+	key->generation = record->generation;
+	key->hash = mix(hash_text(place), record->first_line);
 	if (python_lines) {
 		hash_lines(place, walk, record);
-		key.hash = mix(key.hash, record->lines_hash);
+		key->hash = mix(key->hash, record->lines_hash);
 		if (!record->lines_hash && walk->layout.has_version) {
 			walk->is_unread = 1;
 			return NO_CODE;
 		}
 	}
-	known = bpf_map_lookup_elem(&python_functions, &key);
+	known = bpf_map_lookup_elem(&python_functions, key);
 	if (known)
 		return *known;
 	number = new_number();
@@ -601,7 +604,7 @@ __noinline u32 introduce_code(u32 place)
 		size = add_table(place, size);
 	number = send_record(place, size);
 	if (number != NO_CODE)
-		bpf_map_update_elem(&python_functions, &key, &number, BPF_ANY);
+		bpf_map_update_elem(&python_functions, key, &number, BPF_ANY);
 	return number;
 }
 
@@ -610,7 +613,7 @@ __noinline u32 code_number(u32 place, u64 code)
 {
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
-	struct code_key key = {};
+	struct code_key *key;
 	u32 *known, number;
 
 	if (!walk || !st)
@@ -620,11 +623,12 @@ __noinline u32 code_number(u32 place, u64 code)
 	walk->version = 0;
 	if (walk->layout.has_version)
 		walk->version = field(walk->code_fields, walk->layout.code_version);
-	key.generation = walk->layout.generation;
-	key.code = code;
+	key = &walk->code_key;
+	key->generation = walk->layout.generation;
+	key->code = code;
 	walk->is_unread = 0;
-	key.identity = code_identity(place, walk);
-	known = bpf_map_lookup_elem(&python_codes, &key);
+	key->identity = code_identity(place, walk);
+	known = bpf_map_lookup_elem(&python_codes, key);
 	if (known && !walk->is_unread) {
 		number = *known;
 	} else {
@@ -637,7 +641,7 @@ __noinline u32 code_number(u32 place, u64 code)
 			st->python_unnamed++;
 			return NO_CODE;
 		}
-		bpf_map_update_elem(&python_codes, &key, &number, BPF_ANY);
+		bpf_map_update_elem(&python_codes, key, &number, BPF_ANY);
 	}
 	if (walk->version > walk->newest)
 		walk->newest = walk->version;
