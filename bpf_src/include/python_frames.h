@@ -150,6 +150,8 @@ struct python_walk {
 	u64 task_frame; // the address of that frame: see python_tasks.h
 	struct code_key code_key; // here, as 6.1 lets all functions of a chain have 512 bytes
 	struct function_key function_key;
+	u32 least; // version of what is deferred
+	u32 most;
 	struct python_process layout; // of this process
 	u64 frame_fields[FIELD_BYTES / 8 + 1]; // a word more: fields are read as words
 	u64 code_fields[FIELD_BYTES / 8 + 1];
@@ -532,31 +534,37 @@ __noinline u32 new_number(void)
 
 // A number for a code object that user space has to read, of a version that is known as far. It is
 // told each time: another one may have that memory by then.
-__noinline u32 defer_code(u32 place, u64 code, u32 least, u32 most)
+__noinline u32 defer_code(u32 place)
 {
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
-	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
-	struct function_key key = {};
 	u32 *known, number;
 
-	if (!python || !walk || !record || !st)
+	if (!python || !walk || !record)
 		return NO_CODE;
-	key.generation = walk->layout.generation;
-	key.hash = mix(mix(0, ~code), (u64)least << 32 | most);
-	known = bpf_map_lookup_elem(&python_functions, &key);
+	walk->function_key.generation = walk->layout.generation;
+	walk->function_key.hash = mix(mix(0, ~walk->code_key.code),
+				      (u64)walk->least << 32 | walk->most);
+	known = bpf_map_lookup_elem(&python_functions, &walk->function_key);
 	number = known ? *known : new_number();
-	if (number != NO_CODE) {
-		__builtin_memset(record, 0, __builtin_offsetof(struct python_code, text));
-		record->generation = key.generation;
-		record->number = number;
-		record->code = code;
-		record->least = least;
-		record->most = most;
-		if (!known)
-			bpf_map_update_elem(&python_functions, &key, &number, BPF_ANY);
-		number = send_record(place, __builtin_offsetof(struct python_code, text));
-	}
+	if (number == NO_CODE)
+		return NO_CODE;
+	__builtin_memset(record, 0, __builtin_offsetof(struct python_code, text));
+	record->generation = walk->layout.generation;
+	record->number = number;
+	record->code = walk->code_key.code;
+	record->least = walk->least;
+	record->most = walk->most;
+	if (!known)
+		bpf_map_update_elem(&python_functions, &walk->function_key, &number, BPF_ANY);
+	return send_record(place, __builtin_offsetof(struct python_code, text));
+}
+
+// The same, counted.
+static __always_inline u32 defer(struct python_stats *st, u32 place)
+{
+	u32 number = defer_code(place);
+
 	if (number == NO_CODE)
 		st->python_unnamed++;
 	else
@@ -613,22 +621,24 @@ __noinline u32 code_number(u32 place, u64 code)
 {
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_stats *st = bpf_map_lookup_elem(&python_stats, &place);
-	struct code_key *key;
 	u32 *known, number;
 
 	if (!walk || !st)
 		return NO_CODE;
+	walk->code_key.generation = walk->layout.generation;
+	walk->code_key.code = code;
+	walk->least = 1;
+	walk->most = walk->is_main ? walk->newest : 0;
 	if (!read_fields(walk->code_fields, walk->layout.code_size, code + walk->layout.code_start))
-		return defer_code(place, code, 1, walk->is_main ? walk->newest : 0);
+		return defer(st, place);
 	walk->version = 0;
 	if (walk->layout.has_version)
 		walk->version = field(walk->code_fields, walk->layout.code_version);
-	key = &walk->code_key;
-	key->generation = walk->layout.generation;
-	key->code = code;
+	walk->least = walk->version;
+	walk->most = walk->version;
 	walk->is_unread = 0;
-	key->identity = code_identity(place, walk);
-	known = bpf_map_lookup_elem(&python_codes, key);
+	walk->code_key.identity = code_identity(place, walk);
+	known = bpf_map_lookup_elem(&python_codes, &walk->code_key);
 	if (known && !walk->is_unread) {
 		number = *known;
 	} else {
@@ -636,12 +646,12 @@ __noinline u32 code_number(u32 place, u64 code)
 		if (!walk->is_unread)
 			number = introduce_code(place);
 		if (walk->is_unread)
-			return defer_code(place, code, walk->version, walk->version);
+			return defer(st, place);
 		if (number == NO_CODE) {
 			st->python_unnamed++;
 			return NO_CODE;
 		}
-		bpf_map_update_elem(&python_codes, key, &number, BPF_ANY);
+		bpf_map_update_elem(&python_codes, &walk->code_key, &number, BPF_ANY);
 	}
 	if (walk->version > walk->newest)
 		walk->newest = walk->version;
