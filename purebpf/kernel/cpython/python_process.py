@@ -244,6 +244,8 @@ def _look_into(mapping: Mapping, pid: int, files: KnownFiles) -> _MappedFile | N
             status = os.fstat(fd)
             key = _key(status)
             if key not in files.by_key:
+                if len(files.by_key) >= _MOST_RECENT:
+                    files.by_key.clear()
                 files.by_key[key] = _read_file(fd, status.st_size, mapping.file.path)
         finally:
             os.close(fd)

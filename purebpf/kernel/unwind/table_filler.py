@@ -255,7 +255,13 @@ class TableFiller(Closing):
         return bool(self._jobs or self._rests)
 
     def rest(self) -> None:
-        """Drop what can be read again, and what no process has had mapped since the last call."""
+        """Drop what can be read again, and what no process has had mapped since the last call.
+
+        And processes of which a copy came after their end: no record will say that they ended.
+        """
+        running = self._stacks.followed
+        for tgid in [tgid for tgid in self._processes if tgid not in running]:
+            self._withdraw(tgid)
         self._stacks.rest({missing.key for missing in (*self._jobs, *self._rests)})
         self.tables.rest()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 
 import pytest
@@ -11,6 +12,8 @@ from purebpf import objects
 from purebpf.kernel.load.load import load
 from purebpf.kernel.unwind import pieces
 from purebpf.kernel.unwind.code_files import CodeFiles
+from purebpf.kernel.unwind.process_stacks import ProcessStacks
+from purebpf.kernel.unwind.table_filler import TableFiller
 from purebpf.kernel.unwind.walk_tables import WalkTables
 from purebpf.kernel.unwind.window_cache import WindowCache
 from purebpf.kernel.unwind.word_shards import SHARD_WORDS, WordShards
@@ -59,6 +62,21 @@ def test_files_that_no_process_has_had_for_a_window_go(loaded):
         tables.rest()
         assert len(tables.files) == 1
         assert tables.files.missing("runs", known["runs"], TEXT) is None
+
+
+def test_a_process_whose_copy_came_after_its_end_goes(loaded):
+    own, gone = os.getpid(), 4_194_304  # above any number of a process
+    with ProcessStacks() as stacks, TableFiller(loaded.maps, stacks) as filler:
+        stacks.meet(own, time.monotonic_ns())
+        for tgid in (own, gone):
+            filler.check_identity(tgid, 7)
+            filler.publish(tgid, tgid, 7, ())
+        filler.exited(gone, time.monotonic_ns())
+        filler.check_identity(gone, 7)
+        assert filler._processes.keys() == {own, gone}
+        filler.rest()
+        assert filler._processes.keys() == {own}
+        assert list(loaded.maps["procs"].keys()) == [own]
 
 
 def test_empty_shards_leave_the_map_and_then_memory(loaded, monkeypatch):
