@@ -32,7 +32,7 @@ _FEW = 1 << 5
 """Rows of a block that are looked at one by one."""
 _KEEP_GROUPS = 1 << 12
 _KEEP_ANSWERS = 1 << 11
-_KEEP_PLACES_AT_REST = 1 << 10
+_KEEP_PLACES_AT_REST = 1 << 12
 _ANSWER_BYTES = 256
 """About what one takes."""
 _MOST_TOGETHER = 1 << 12
@@ -145,8 +145,8 @@ class SymbolTable:
         return self.in_memory + self.strings.nbytes + pages + answers
 
     def rest(self) -> None:
-        """Drop what was remembered of the file, but for `places` that are not many."""
-        for known in (self._answers, self._groups, self._few_highs):
+        """Drop what was remembered of the file, but for `places` that are not many, and ends."""
+        for known in (self._answers, self._groups):
             known.clear()
         if len(self.places) > _KEEP_PLACES_AT_REST:
             self.places.clear()

@@ -13,7 +13,7 @@ _FIRST_S = 0.005
 _GROWTH = 1.5
 _MOST_S = 5.0
 """How long a process may take from its first sample to its first thread state."""
-_IDLE_S = 1.0
+_IDLE_S = 5.0
 """Samples wake the reader by what they send: this is for what is to be forgotten."""
 
 
@@ -62,7 +62,7 @@ class LaterLooks:
         ]
 
     def next_s(self) -> float:
-        """Seconds until the next look; one when there is none."""
+        """Seconds until the next look; five when there is none."""
         now = self._clock()
         waits = [look.due_s - now for look in self._looks.values()]
         return max(0.001, min([_IDLE_S, *waits]))

@@ -10,7 +10,7 @@ from purebpf.kernel.cpython.later_looks import LaterLooks
 def test_looks_come_soon_then_seldom_and_end() -> None:
     now = 100.0
     looks = LaterLooks(lambda: now)
-    assert looks.next_s() == 1.0
+    assert looks.next_s() == 5.0
     looks.add(7, 70, 9)
     taken = []
     while (wait := looks.next_s()) and now < 110:
