@@ -64,7 +64,7 @@ def test_files_that_no_process_has_had_for_a_window_go(loaded):
         assert tables.files.missing("runs", known["runs"], TEXT) is None
 
 
-def test_a_process_whose_copy_came_after_its_end_goes(loaded):
+def test_a_process_goes_if_its_copy_came_after_its_end(loaded):
     own, gone = os.getpid(), 4_194_304  # above any number of a process
     with ProcessStacks() as stacks, TableFiller(loaded.maps, stacks) as filler:
         stacks.meet(own, time.monotonic_ns())
