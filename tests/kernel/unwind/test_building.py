@@ -63,7 +63,7 @@ def test_a_large_file_takes_many_slices():
             _ask(filler)  # asking again does not begin anew
         assert len(slices) > 3
         assert sorted(slices)[len(slices) // 2] < (0.6 if slow_host() else 0.015)
-        assert max(slices) < 0.1
+        assert max(slices) < (1.0 if slow_host() else 0.1)
         assert filler.tables.rows > 12_000
         assert filler.tables.full == 0
         assert filler.work() is False

@@ -80,7 +80,7 @@ def test_a_file_of_another_device_is_opened_once_a_second(
     mapped: Mapping, opens: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On btrfs stat(2) has a device of its own; a link tells that it is the mapped one."""
-    file = mapped.file._replace(minor=mapped.file.minor + 1)
+    file = mapped.file._replace(minor=mapped.file.minor + 1000)
     elsewhere = mapped._replace(file=file)
     with CodeFiles() as files:
         now = 1000.0

@@ -117,9 +117,10 @@ def test_a_register_of_0_is_not_the_end_of_a_stack(tmp_path: Path) -> None:
     check_counters(run)
     check_equality(run)
     walks = [each.walked for each in run.late()]
-    generated = [walk for walk in walks if len(walk.frames) == 1]
-    assert len(generated) > 0.9 * len(walks)
-    assert {walk.reason for walk in generated} == {Reason.NO_UNWIND_INFO}
+    ends = Counter(walk.reason for walk in walks if len(walk.frames) == 1)
+    assert ends[Reason.NO_UNWIND_INFO] > 0.9 * len(walks)
+    # a slow machine may not have built the tables of `main` by then
+    assert ends.keys() <= {Reason.NO_UNWIND_INFO, Reason.NOT_BUILT}
 
 
 _GO = """package main
