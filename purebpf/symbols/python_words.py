@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "CODE_SHIFT",

@@ -25,7 +25,7 @@ class Deferred(NamedTuple):
 
     Attributes:
         address: where it was at the sample.
-        least, most: its version is from here to there; 0: there is no such number.
+        least, most: its version is from here to there; 0: no number is.
     """
 
     address: int

@@ -23,7 +23,7 @@ from purebpf.cpython.runtime_file import CodeRange, RuntimeFile, cold_part, read
 from purebpf.cpython.threads import Interpreter, main_interpreter, read_interpreters
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.symbolize.elf_files import mapped_status, open_mapped
-from purebpf.symbols.elf_image import ElfImage, Segment
+from purebpf.symbols.elf_image import PT_LOAD, ElfImage, Segment
 from purebpf.symbols.proc_maps import MappedFile, Mapping, parse_maps
 from purebpf.symbols.runtimes import is_interpreter, runtime_of
 from purebpf.syscall import proc
@@ -37,8 +37,8 @@ __all__ = ["FileKey", "KnownFiles", "PythonProcess", "PythonReading", "find_pyth
 _MOST_FILES = 8
 """Files of a process that are asked for an interpreter."""
 
-_LOAD, _WRITABLE = 1, 2
-"""PT_LOAD and PF_W of elf(5)."""
+_WRITABLE = 2
+"""PF_W of elf(5)."""
 
 _RECENT_S = 1.0
 _MOST_RECENT = 4096
@@ -257,7 +257,7 @@ def _look_into(mapping: Mapping, pid: int, files: KnownFiles) -> _MappedFile | N
     data = tuple(
         CodeRange(part.address + bias, part.address + bias + part.file_size)
         for part in file.segments
-        if part.type == _LOAD and part.flags & _WRITABLE
+        if part.type == PT_LOAD and part.flags & _WRITABLE
     )
     version = file.runtime.version + bias if file.runtime.version else 0
     return _MappedFile(key, file.runtime.runtime + bias, version, loop, data, mapping.file.path)

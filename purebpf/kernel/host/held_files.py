@@ -36,7 +36,7 @@ class HeldFiles:
         return self._fds.get(key)
 
     def done(self, key: Hashable, fd: int) -> None:
-        """Hold a descriptor, or close it where there is no block, or no room in it."""
+        """Hold a descriptor; outside of a block, or where that is full, close it."""
         if self._depth and key not in self._fds and len(self._fds) < _MOST:
             self._fds[key] = fd
         elif self._fds.get(key) != fd:

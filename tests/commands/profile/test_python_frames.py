@@ -155,6 +155,15 @@ def folded(text: str) -> Counter[str]:
     return found
 
 
+def chains_of(process: subprocess.Popen[str]) -> set[str]:
+    """What a program says that its chains were, once it is asked."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return set(json.loads(process.stdout.readline()))
+
+
 @pytest.mark.parametrize("python", EVERY)
 def test_every_sample_has_the_chain_of_its_thread(python: pythons.Python, tmp_path: Path) -> None:
     with started(python.path, CHAINS, tmp_path) as process:
@@ -162,11 +171,7 @@ def test_every_sample_has_the_chain_of_its_thread(python: pythons.Python, tmp_pa
         with Profiler(options) as profiler:
             profiler.wait()
             profile = profiler.stop()
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write("\n")
-        process.stdin.flush()
-        chains = {f"{chain};marked" for chain in json.loads(process.stdout.readline())}
+        chains = {f"{chain};marked" for chain in chains_of(process)}
     assert len(chains) >= 12  # some kinds have the same names
     total = 0
     wrong: Counter[str] = Counter()

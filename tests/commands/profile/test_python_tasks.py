@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections import Counter
@@ -17,7 +16,7 @@ from purebpf.profile import Options, Profiler
 from purebpf.results import Row
 from purebpf.wall import Wall
 from purebpf.wall.session import WallResult
-from tests.commands.profile.test_python_frames import folded, started
+from tests.commands.profile.test_python_frames import chains_of, folded, started
 from tests.support.environment import run
 from tests.support.programs import pythons
 from tests.support.programs.awaiting import AWAITING
@@ -57,11 +56,7 @@ def test_every_sample_has_the_tasks_that_await_its_own(
         with Profiler(options) as profiler:
             profiler.wait()
             profile = profiler.stop()
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write("\n")
-        process.stdin.flush()
-        chains = set(json.loads(process.stdout.readline()))
+        chains = chains_of(process)
     assert len(chains) >= 30
     total = 0
     seen: set[str] = set()

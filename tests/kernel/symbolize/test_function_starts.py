@@ -83,12 +83,18 @@ def test_files_with_symbols_are_not_opened_again(tmp_path, monkeypatch):
     assert [frame.name for frame in found] == list(child.functions)
 
 
-def test_a_stripped_file_is_opened_once_for_each_function(tmp_path, monkeypatch):
-    opened = []
+@pytest.fixture
+def opened(monkeypatch):
+    """Grows with each file that is opened for the starts of its functions."""
+    times = []
     whole = function_starts.open_place
     monkeypatch.setattr(
-        function_starts, "open_place", lambda *given: opened.append(1) or whole(*given)
+        function_starts, "open_place", lambda *given: times.append(1) or whole(*given)
     )
+    return times
+
+
+def test_a_stripped_file_is_opened_once_for_each_function(tmp_path, opened):
     program = compile_program(tmp_path / "program", "-s")
     before = len(os.listdir("/proc/self/fd"))
     with running(program) as child:
@@ -100,12 +106,7 @@ def test_a_stripped_file_is_opened_once_for_each_function(tmp_path, monkeypatch)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_in_a_batch_a_stripped_file_is_opened_once(tmp_path, monkeypatch):
-    opened = []
-    whole = function_starts.open_place
-    monkeypatch.setattr(
-        function_starts, "open_place", lambda *given: opened.append(1) or whole(*given)
-    )
+def test_in_a_batch_a_stripped_file_is_opened_once(tmp_path, opened):
     program = compile_program(tmp_path / "program", "-s")
     names = Symbolizer()
     with running(program) as child:
