@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from purebpf.closable import Closing
-from purebpf.kernel.instruments.call_graph import PYTHON_PROCESSES, describe_walking
+from purebpf.kernel.instruments.call_graph import PYTHON_PROCESSES, describe_walking, not_copied
 from purebpf.kernel.instruments.offcpu_tracer import Listed, Switches
 from purebpf.kernel.instruments.stack_maps import max_depth
 from purebpf.kernel.perf.perf_events import PerfEvents
@@ -33,6 +33,8 @@ __all__ = ["Request", "ThreadTime", "Times"]
 
 _LONG_AGO_S = 2.5
 _PYTHON_THREADS = 16384
+_TABLES_S = 0.3
+"""At most, until the tables are there that the first stacks need."""
 
 T = TypeVar("T")
 
@@ -193,24 +195,61 @@ class ThreadTime(Closing):
             switches.sample(events)
         self._followed = stack.enter_context(Followed(self._command_pid))
         self._feed = RecordFeed(switches, self._followed)
-        self._begin()
+        self._start()
         pids = first_pids(request.pids, tree=request.tree)
         self._followed.snapshot(pids, self._feed.collect)
         self._drain()
+        self._start_anew()
+        self._find_sleepers()
+        if self._start_anew():  # the threads may not have run before
+            self._find_sleepers()
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         """Trace from now on."""
         request, switches = self.request, self._switches
+        self._before, self._lost_before = switches.stats(), self._followed.lost
         switches.start()
         if request.tree:
             follow_descendants(request.pids, switches.follow)
         if self._events is not None:
             self._events.enable()
         self._drain()  # while walks still miss everything
+
+    def _find_sleepers(self) -> None:
+        """Find who has been off a CPU since before the start."""
+        request = self.request
         self._sleepers = Sleepers(
-            switches, self._is_wanted, walk=request.user_stacks, only_listed=bool(request.cpus)
+            *(self._switches, self._is_wanted),
+            walk=request.user_stacks,
+            only_listed=bool(request.cpus),
         )
         self._drain()
+
+    def _start_anew(self) -> bool:
+        """Start again with tables, if stacks were cut for lack of them; whether it was so.
+
+        A thread may switch 10,000 times until they are there: they take some 30 ms of a CPU, and
+        a busy machine has them after 200. Few of these stacks can be copied.
+        """
+        switches, walking = self._switches, self._switches.walking
+        if walking is None or switches.call_graph.mode == "copy":
+            return False
+        stats, before = switches.stats(), self._before
+        if self._command_pid or self.request.tree or not_copied(stats) == not_copied(before):
+            return False
+        deadline = time.monotonic() + _TABLES_S
+        while walking.drain() and time.monotonic() < deadline:
+            self._feed.catch_up()
+        self._stop()
+        switches.forget_tasks()
+        self._forget_counts()
+        self._start()
+        return True
+
+    def _forget_counts(self) -> None:
+        self._switches.forget_counts()
+        self._singles.clear()
+        self._traces = {}
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
         """What a process had mapped at a time."""
@@ -282,13 +321,17 @@ class ThreadTime(Closing):
         Raises:
             KernelError: a map could not be read.
         """
+        self._stop()
+        self._traces = self._switches.traces()
+        return self._times(self._singles)
+
+    def _stop(self) -> None:
+        """Trace no more, and finish what came."""
         self._switches.stop()
         if self._events is not None:
             self._events.disable()
         self._drain()
         self._switches.finish_all()
-        self._traces = self._switches.traces()
-        return self._times(self._singles)
 
     def so_far(self) -> Times:
         """The same of the time until now; the tracing goes on.
@@ -339,18 +382,20 @@ class ThreadTime(Closing):
         spans = merge_spans([*sums, *self._select(resolve(open_times), check=True)])
         counts = _add_up(resolve(samples.items()))
         switches.look_up(numbers([*spans, *counts, *(place for place, _ in singles)]), self._traces)
+        before = self._before
+        stats = {name: count - before[name] for name, count in switches.stats().items()}
         return Times(
             spans,
             singles,
             counts,
             {**self._traces, **self._finished(), **sleepers.traces},
-            self._about_stacks(),
-            switches.stats(),
+            describe_walking(switches.call_graph, switches.walking, stats),
+            stats,
             switches.started_ns,
             switches.ended_ns,
             sleepers.undescribed,
             sleepers.are_shown,
-            self._followed.lost,
+            self._followed.lost - self._lost_before,
             max_depth(),
         )
 
@@ -365,10 +410,6 @@ class ThreadTime(Closing):
             return ((self._switches.resolve(place, same), what) for place, what in places)
 
         return resolve
-
-    def _about_stacks(self) -> dict[str, object]:
-        switches = self._switches
-        return describe_walking(switches.call_graph, switches.walking, switches.stats())
 
     def _select(
         self, spans: Iterable[tuple[Place, Span]], *, check: bool = False

@@ -25,12 +25,10 @@ class TimeWindows(ThreadTime):
     time.resume()              the next window begins
     """
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         if self._switches.walking is not None:
             self._switches.walking.most_waiting = _MOST_WAITING
-        self._before: dict[str, int] = self._switches.stats()
-        self._lost_before = self._followed.lost
-        super()._begin()
+        super()._start()
 
     def window(self) -> Times:
         """End the window. What is not over counts up to now, and from the next start on.
@@ -38,15 +36,12 @@ class TimeWindows(ThreadTime):
         Raises:
             KernelError: a map could not be read.
         """
-        switches, before = self._switches, self._before
-        switches.forget_tasks()
+        switches = self._switches
+        switches.forget_listed()
         try:
-            times = self.stop()
+            return self.stop()
         finally:
-            switches.forget_tasks(forget=False)
-        stats = {name: count - before.get(name, 0) for name, count in times.stats.items()}
-        side_band_lost = times.side_band_lost - self._lost_before
-        return times._replace(stats=stats, side_band_lost=side_band_lost)
+            switches.forget_listed(forget=False)
 
     def forget(self, keep: Container[int]) -> None:
         """Forget the window, and processes that have ended, but those to `keep` for one more.
@@ -55,9 +50,7 @@ class TimeWindows(ThreadTime):
             KernelError: a map could not be emptied.
         """
         switches = self._switches
-        switches.forget_counts()
-        self._singles.clear()
-        self._traces = {}
+        self._forget_counts()
         if switches.walking is not None:
             switches.walking.rest()
         self._followed.forget_exited(keep)
@@ -73,4 +66,5 @@ class TimeWindows(ThreadTime):
         Raises:
             KernelError: a map or the list of tasks could not be read.
         """
-        self._begin()
+        self._start()
+        self._find_sleepers()

@@ -24,6 +24,7 @@ __all__ = [
     "CallGraph",
     "describe_walking",
     "load_walking",
+    "not_copied",
     "read_python",
     "without_fetch",
 ]
@@ -256,5 +257,10 @@ def describe_walking(
     if stacks is not None:
         about["finished"] = stacks.finished
         about["copies"] = stacks.copies
-        about["copies_lost"] = sum(stats[name] for name in _NOT_COPIED)
+        about["copies_lost"] = not_copied(stats)
     return about
+
+
+def not_copied(stats: Mapping[str, int]) -> int:
+    """How many stacks needed a copy and got none, by `struct unwind_stats`."""
+    return sum(stats[name] for name in _NOT_COPIED)

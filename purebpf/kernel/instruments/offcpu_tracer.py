@@ -152,9 +152,21 @@ class Switches(Closing):
         settle()
         self.ended_ns = time.monotonic_ns()
 
-    def forget_tasks(self, *, forget: bool = True) -> None:
+    def forget_listed(self, *, forget: bool = True) -> None:
         """From now on forget each task that `list_tasks` gives; only while nothing is traced."""
         self._object.globals["forgets"] = forget
+
+    def forget_tasks(self) -> None:
+        """Forget all tasks; only while nothing is traced.
+
+        Raises:
+            OSError: the iterator could not be read.
+        """
+        self.forget_listed()
+        try:
+            self._list.read()
+        finally:
+            self.forget_listed(forget=False)
 
     def forget_counts(self) -> None:
         """Forget what was counted, and all stacks; only while nothing is traced.
@@ -165,6 +177,8 @@ class Switches(Closing):
         for name in ("sums", "samples", "stacks"):
             self.maps[name].clear()
         self._tickets = Tickets()
+        if self.walking is not None:
+            self.walking.count_anew()
 
     def forget_python_names(self) -> None:
         """Number Python's code anew; only while nothing is traced, and all stacks have names."""

@@ -200,11 +200,14 @@ class UserStacks(Closing):
         """Processes of which `feed` is to know what they map; of others it need not."""
         return () if self._finisher is None else self._finisher.followed
 
-    def drain(self) -> None:
+    def drain(self) -> bool:
         """Take what has come, and build tables and finish stacks for some milliseconds.
 
         Tables first: what the walk no longer lacks is no longer copied. If there is more to do,
         one of `fds` stays readable.
+
+        Returns:
+            Whether there is more to do.
 
         Raises:
             FormatError: a record is not what the program sends.
@@ -219,6 +222,7 @@ class UserStacks(Closing):
             self._collect()
             is_behind = self._work()
         self._backlog.mark(is_behind)
+        return is_behind
 
     def rest(self) -> None:
         """Drop what can be read again."""
@@ -356,6 +360,11 @@ class UserStacks(Closing):
         counts = list(self._counts.items())
         self._counts.clear()
         return counts
+
+    def count_anew(self) -> None:
+        """Forget what was counted; tables, and copies that wait, stay."""
+        self._counts.clear()
+        self.copies = self.finished = self.dropped = 0
 
     def close(self) -> None:
         """Close rings, tables and files; again is harmless."""

@@ -226,3 +226,43 @@ def test_offcpu_walks_threads_that_slept_before_the_run(tmp_path: Path) -> None:
     assert stack[0] == "_start"
     assert stack[stack.index("main") :][:4] == ["main", "wait1", "wait2", "waits"]
     assert weight > 1e9
+
+
+_TURNS = (
+    "#include <pthread.h>\n#include <unistd.h>\n"
+    + _STEP
+    + r"""
+int there[2], back[2];
+STEP void take(int n) { char c; read(back[0], &c, 1); sink += n; }
+STEP void turn2(int n) { write(there[1], "", 1); take(n + 1); sink++; }
+STEP void turn1(int n) { turn2(n + 1); sink++; }
+STEP void *answer(void *x) {
+  for (char c; read(there[0], &c, 1) > 0;) write(back[1], "", 1);
+  return x;
+}
+int main(void) {
+  pthread_t other;
+  pipe(there), pipe(back);
+  pthread_create(&other, 0, answer, 0);
+  for (int i = 0;; i++) turn1(i);
+}
+"""
+)
+
+
+@pytest.mark.parametrize("command", ["offcpu", "wall"])
+def test_threads_that_switch_all_the_time_have_whole_stacks_from_the_start(
+    tmp_path: Path, command: str
+) -> None:
+    """They wait a thousand times until there are tables, and few of these stacks can be copied."""
+    with subprocess.Popen([build(tmp_path, _TURNS, "turns")]) as child:
+        try:
+            rows, about = measured(command, "-p", child.pid, 1)
+        finally:
+            child.kill()
+    assert about["counted"] > 1000
+    assert about["copies_lost"] == 0
+    assert {cut for _, stack, cut in rows if stack} == {""}
+    chains = [stack[stack.index("main") :][:4] for _, stack, _ in rows if "take" in stack]
+    assert chains
+    assert all(chain == ["main", "turn1", "turn2", "take"] for chain in chains)
