@@ -173,17 +173,22 @@ def test_every_sample_has_the_chain_of_its_thread(python: pythons.Python, tmp_pa
             profile = profiler.stop()
         chains = {f"{chain};marked" for chain in chains_of(process)}
     assert len(chains) >= 12  # some kinds have the same names
-    total = 0
+    total = unnamed = 0
     wrong: Counter[str] = Counter()
     for row in profile.rows():
-        names = [frame.name for frame in row.user if frame.kind == "python"]  # leaf first
-        if names[:2] == ["marked", "spin"]:
+        frames = [frame for frame in row.user if frame.kind == "python"]  # leaf first
+        names = [getattr(frame, "name", "") for frame in frames]
+        if not all(names):
+            unnamed += row.weight
+        elif names[:2] == ["marked", "spin"]:
             total += row.weight
             stack = ";".join(reversed(names))
             if stack not in chains:
                 wrong[stack] += row.weight
     assert total >= 30
     assert wrong.total() <= total // 1000, wrong
+    causes = {cause.name: cause.lost for cause in profile.loss.causes}
+    assert unnamed <= min(causes["python_unnamed"] + causes["python_cut"], total // 20)
 
 
 DEEP = """

@@ -23,10 +23,10 @@ def spin():
         chain.append(getattr(code, "co_qualname", code.co_name))
         frame = frame.f_back
     text = globals().get("CALLERS", "") + ";".join(reversed(chain))
-    if text not in chains:
-        chains.add(text)
+    if text not in chains:  # of other threads, too: so it is written down before it is known
         with open(os.path.join(FOLDER, "chains-%d" % os.getpid()), "a") as file:
             file.write(text + "\n")
+        chains.add(text)
     marked()
 
 def marked():
