@@ -5,18 +5,20 @@ from __future__ import annotations
 import mmap
 import struct
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.closable import Closing
+from purebpf.kernel.perf.largest_ring import map_largest_ring
 from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.wire.perf_ring import HEADER, frames
 from purebpf.wire.process_runs import Happened, sort_out
 
 if TYPE_CHECKING:
+    from purebpf.kernel.perf.perf_ring import PerfRing
     from purebpf.symbols.address_spaces import MappedCode
     from purebpf.symbols.proc_maps import MappedFile
     from purebpf.wire.perf_format import RecordFormat
@@ -35,6 +37,9 @@ _TIME_AT = 16
 _MAP = struct.Struct("=I4xQQQ")
 """The head of struct perf_record_mmap2; its file and what may be done with it follow."""
 _LAST = (1 << 64) - 1
+_FEWEST_PAGES, _MOST_PAGES, _ALL_PAGES = 16, 64, 2048
+"""Of a ring, and of all. A process that starts a program fills 1 KiB; a tool that has just started
+may not get to read for a second."""
 _MOST_FILES = 4096
 
 
@@ -49,7 +54,7 @@ class SideBand(Closing):
     def __init__(
         self,
         *,
-        pages: int = 16,
+        pages: int = 0,
         cpus: Iterable[int] | None = None,
         pids: Container[int] | None = None,
         threads: bool = True,
@@ -57,7 +62,8 @@ class SideBand(Closing):
         """Open the events and map their rings.
 
         Args:
-            pages: data pages of each ring, a power of two.
+            pages: data pages of each ring, a power of two; 0: 64, beyond 32 CPUs fewer, down
+                to 16, and as few where the user may not lock so much memory.
             cpus: those to follow; None: all that are online.
             pids: pass over what other processes do, at a twentieth of the cost; None: all count.
             threads: whether the beginning and end of those counts that are not a process's first.
@@ -79,7 +85,7 @@ class SideBand(Closing):
             use_clockid=1,
             clockid=time.CLOCK_MONOTONIC,
             watermark=1,
-            wakeup_watermark=pages * mmap.PAGESIZE // 2,
+            wakeup_watermark=min(pages or _FEWEST_PAGES, _FEWEST_PAGES) * mmap.PAGESIZE // 2,
         )
         self._pids = pids
         self._threads = threads
@@ -88,15 +94,23 @@ class SideBand(Closing):
         self._lost_records = 0
         self._lost_at_close: int | None = None
         try:
-            self._rings = [event.map_ring(pages) for event in self._events]
+            self._rings = [*self._map_rings(pages)]
             self._held = [b""] * len(self._rings)
         except BaseException:
             self._events.close()
             raise
 
+    def _map_rings(self, pages: int) -> Iterator[PerfRing]:
+        fewest = pages or _FEWEST_PAGES
+        fair = max(_FEWEST_PAGES, min(_MOST_PAGES, _ALL_PAGES // len(self.fds)))
+        pages = pages or 1 << fair.bit_length() - 1
+        for event in self._events:
+            yield (ring := map_largest_ring(event, pages, fewest))
+            pages = ring.size // mmap.PAGESIZE
+
     @property
     def fds(self) -> tuple[int, ...]:
-        """Descriptors that poll as readable when a ring is half full, once: then drain.
+        """Descriptors that poll as readable when there are 32 KiB in a ring, once: then drain.
 
         Drain after adding them to an epoll set, too: adding may use up the report.
         """

@@ -5,7 +5,6 @@ It knows nothing of what is in them, so that opening it imports little.
 
 from __future__ import annotations
 
-import errno
 import mmap
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.closable import Closing
-from purebpf.errors import KernelError
+from purebpf.kernel.perf.largest_ring import map_largest_ring
 from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.syscall import bpf
 
 if TYPE_CHECKING:
-    from purebpf.kernel.perf.perf_event import PerfEvent
     from purebpf.kernel.perf.perf_ring import PerfRing
     from purebpf.kernel.rings.record_types import RecordMap
 
@@ -68,9 +66,8 @@ class CopyRings(Closing):
             )
             self._rings: list[PerfRing] = []
             for event in self._events:
-                ring = _map_ring(event, pages)
-                pages = ring.size // mmap.PAGESIZE
-                self._rings.append(ring)
+                self._rings.append(map_largest_ring(event, pages, _FEWEST_PAGES))
+                pages = self._rings[-1].size // mmap.PAGESIZE
                 key, value = event.cpu.to_bytes(4, "little"), event.fileno().to_bytes(4, "little")
                 bpf.map_update_elem(source.fileno(), key, value)
             undo.pop_all()
@@ -95,14 +92,3 @@ class CopyRings(Closing):
     def close(self) -> None:
         """Unmap the rings and close the events; again is harmless."""
         self._events.close()
-
-
-def _map_ring(event: PerfEvent, pages: int) -> PerfRing:
-    """Map a ring of `pages` pages, or of fewer (kernel.perf_event_mlock_kb)."""
-    while True:
-        try:
-            return event.map_ring(pages)
-        except KernelError as error:
-            if error.errno != errno.EPERM or pages <= _FEWEST_PAGES:
-                raise
-        pages //= 2

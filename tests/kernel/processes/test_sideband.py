@@ -149,6 +149,23 @@ def test_what_found_no_room_is_counted() -> None:
     assert band.lost >= lost
 
 
+def test_a_burst_of_processes_waits_in_the_ring() -> None:
+    """A tool that starts on a busy machine reads nothing for a second."""
+    allowed = os.sched_getaffinity(0)
+    with SideBand() as band:
+        os.sched_setaffinity(0, {min(allowed)})  # of their children, too
+        try:
+            pids = set()
+            for _ in range(150):
+                with subprocess.Popen([TRUE]) as process:
+                    pids.add(process.pid)
+        finally:
+            os.sched_setaffinity(0, allowed)
+        happened = band.drain()
+        assert band.lost == 0
+    assert pids <= {change.pid for change in happened}
+
+
 def test_closing_gives_every_descriptor_back() -> None:
     before = probes.descriptors()
     band = SideBand()
