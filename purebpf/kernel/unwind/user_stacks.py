@@ -266,15 +266,14 @@ class UserStacks(Closing):
     def _advance(self) -> None:
         """Bring one copy further.
 
-        First their processes are met, which may end soon. Then those of new kinds are finished:
-        they show all that walks like theirs lack.
+        First their processes are met, which may end soon: what comes later can take longer than
+        such a process lives. Then those of new kinds are finished: they show all that walks like
+        theirs lack.
         """
-        if self._new:
-            self._meet_one()
-        elif self._first:
-            self._finish_one()
-        elif self._raw:
+        if self._raw:
             self._decode_one()
+        elif self._new:
+            self._announce_one()
         else:
             self._finish_one()
 
@@ -283,16 +282,20 @@ class UserStacks(Closing):
         assert self._finisher is not None
         data = self._raw.popleft()
         decoded = list(self._finisher.records(data))
+        for missed in decoded:
+            self._meet(missed)
         self._new.extend(decoded)
         self._nbytes += sum([len(missed.copy.stack) for missed in decoded]) - len(data)
         self._rings.lost_records = self._finisher.lost_records
 
-    def _meet_one(self) -> None:
-        assert self._finisher is not None
-        missed = self._new.popleft()
+    def _meet(self, missed: MissedStack) -> None:
         self.ask(missed.copy.tgid)
         if self.on_missed is not None:
             self.on_missed(missed.copy.tgid, missed.process, missed.identity)
+
+    def _announce_one(self) -> None:
+        assert self._finisher is not None
+        missed = self._new.popleft()
         if not (self._by_tables and missed.identity):
             self._finisher.announce(missed)
             self._waiting.append(missed)

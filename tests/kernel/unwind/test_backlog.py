@@ -151,6 +151,41 @@ def test_of_each_kind_the_first_copy_is_finished_before_others(
     assert others
 
 
+def test_processes_are_met_before_any_other_work(
+    busy: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that lives 50 ms has ended when a large file before it has been read."""
+    raw: list[int] = []
+    announce, finish = StackFinisher.announce, StackFinisher.finish
+    options = Options(pids=(busy,), frequency=999, call_graph="copy")
+    with Profiler(options) as profiler:
+        walking = profiler._sampling.walking
+        assert walking is not None
+        met: list[int] = []
+        walking.on_missed = lambda tgid, *_: met.append(tgid)
+
+        def note_announced(self: StackFinisher, missed: MissedStack) -> None:
+            raw.append(len(walking._raw))
+            announce(self, missed)
+
+        def note_finished(self: StackFinisher, missed: MissedStack) -> Unwound:
+            raw.append(len(walking._raw))
+            return finish(self, missed)
+
+        monkeypatch.setattr(StackFinisher, "announce", note_announced)
+        monkeypatch.setattr(StackFinisher, "finish", note_finished)
+        deadline = time.monotonic() + 60
+        while len(walking._raw) < 3 and time.monotonic() < deadline:
+            walking.collect()
+            time.sleep(0.01)
+        before = len(walking._raw)
+        walking.finish()
+    assert before >= 3
+    assert met
+    assert raw
+    assert not any(raw)
+
+
 def waiting_in(stacks: user_stacks.UserStacks) -> int:
     """Copies and pieces of a ring that nothing was made of yet."""
     return len(stacks._raw) + len(stacks._new) + len(stacks._first) + len(stacks._waiting)
