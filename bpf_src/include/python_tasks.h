@@ -274,7 +274,7 @@ __noinline int awaiter_step(u32 place)
 	return 1;
 }
 
-// What a suspended frame awaits; 0: nothing, or not known.
+// What a suspended frame awaits; 0: it could not be read.
 __noinline u64 awaited_object(u32 place, u64 frame)
 {
 	struct python_task_walk *tasks;
@@ -335,9 +335,10 @@ __noinline int coroutine_step(u32 place)
 	walk->words[depth] = PYTHON_TAG | (u64)walk->number << CODE_SHIFT |
 			     instruction_of(walk, code);
 	walk->depth = depth + 1;
-	if (tasks->byte)
-		tasks->coroutine = awaited_object(place, at);
-	return 1;
+	if (!tasks->byte)
+		return 1;
+	tasks->coroutine = awaited_object(place, at);
+	return tasks->coroutine ? 1 : put_mark(walk, AWAITED_BY_UNKNOWN);
 }
 
 // A number of steps; 0: there are no more.

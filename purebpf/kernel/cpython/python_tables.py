@@ -165,6 +165,7 @@ class PythonTables(Closing):
         known = self.interpreters.of(tgid)
         frame, is_real = self.names.frame, self.names.is_real
         words, of_task, awaiting = split_tasks(addresses[len(native) :])
+        self.cut += any(task.mark == Mark.UNKNOWN for task in awaiting)
         if known is None:
             named = [_frame(frame(word)) for word in words]
             return [*native, *named[:of_task], *self._awaiting(awaiting), *named[of_task:]]
