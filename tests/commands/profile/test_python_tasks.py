@@ -190,6 +190,7 @@ print(flush=True)
 sys.stdin.readline()
 burn(0.05)
 import asyncio
+print(flush=True)
 
 async def inner():
     burn(0.002)
@@ -212,8 +213,10 @@ def test_a_program_that_imports_asyncio_later_has_its_tasks(
         with Profiler(options) as profiler:
             profiler.wait(at_most_s=0.1)
             assert process.stdin
+            assert process.stdout
             process.stdin.write("\n")
             process.stdin.flush()
+            profiler.wait(process.stdout, at_most_s=60)  # imported
             profiler.wait(at_most_s=3)
             profile = profiler.stop()
     for row in profile.rows():
