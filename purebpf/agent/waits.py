@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from enum import Enum
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +19,7 @@ from purebpf.errors import PurebpfError
 from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.thread_profiler import ThreadProfiler
 from purebpf.measure.time_windows import TimeWindows
-from purebpf.results.build.offcpu_rows import fill, merge_spans
+from purebpf.results.build.offcpu_rows import Place, Span, merge_spans, row
 
 if TYPE_CHECKING:
     from purebpf.kernel.symbolize.symbolizer import Symbolizer
@@ -59,6 +60,7 @@ class WaitProfiler(ThreadProfiler):
         )
         super().__init__("waits of all threads", request)
         self._run: TimeWindows = TimeWindows(request)
+        self._with_addresses = False
 
     def window(self) -> WaitWindow:
         """End a window; nothing is traced until `resume`.
@@ -84,8 +86,21 @@ class WaitProfiler(ThreadProfiler):
         return []
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
-        spans = merge_spans([*times.spans.items(), *times.singles])
-        fill(profile, spans, stacks, self._run.cgroup, is_split=True)
+        """Add the rows: threads of a process together, as no message has their numbers.
+
+        What a row is made of goes as soon as there is the row: a window may have 40,000.
+        """
+        spans = merge_spans(_without_threads(times.spans))
+        while spans:
+            place, span = spans.popitem()
+            profile.add_row(row(place, span, stacks, self._run.cgroup, is_split=True))
+
+
+def _without_threads(spans: dict[Place, Span]) -> Iterator[tuple[Place, Span]]:
+    """The spans, which are taken out, without what tells the threads of a process apart."""
+    while spans:
+        place, span = spans.popitem()
+        yield place._replace(tid=0, is_open=False), span
 
 
 class _Order(Enum):

@@ -47,6 +47,7 @@ class ThreadProfiler(Closing):
         self.budget = Budget()
         self._run = ThreadTime(request, command_pid)
         self._names: Symbolizer | None = None
+        self._with_addresses = True  # as in `Symbolizer`
         self._times: Times | None = None
 
     def __enter__(self) -> Self:
@@ -99,6 +100,7 @@ class ThreadProfiler(Closing):
         )
         profile = Profile(self._title, unit="ns", about=about(times) | dict(times.about_stacks))
         self._names.python = self._run.python
+        self._names.with_addresses = self._with_addresses
         profile.cost = cost(times)
         addresses = {number: trace.addresses for number, trace in times.traces.items()}
         ends = {number: (trace.reason, trace.guessed) for number, trace in times.traces.items()}

@@ -13,6 +13,7 @@ ended belongs to the next one.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.kernel.instruments import stack_maps
@@ -23,6 +24,7 @@ from purebpf.profile.finished_counts import FinishedCounts
 from purebpf.profile.session import Profiler
 
 if TYPE_CHECKING:
+    from purebpf.kernel.symbolize.symbolizer import Symbolizer
     from purebpf.results import Profile
 
 __all__ = ["WindowProfiler"]
@@ -69,12 +71,18 @@ class WindowCounts(CountsSnapshot):
 
 
 class WindowProfiler(Profiler):
-    """A `Profiler` that gives a profile of each window, and forgets it."""
+    """A `Profiler` that gives a profile of each window, and forgets it.
+
+    Args:
+        with_addresses: as the attribute of `Symbolizer`.
+        args, keywords: as `Profiler`.
+    """
 
     _counters: dict[str, int]
 
-    def __init__(self, *args: Any, **keywords: Any) -> None:
+    def __init__(self, *args: Any, with_addresses: bool = True, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
+        self._with_addresses = with_addresses
         self._before: dict[str, int] = {}
         self._is_paused = self._is_last = False
 
@@ -146,6 +154,12 @@ class WindowProfiler(Profiler):
     def _hints(self, profile: Profile) -> list[str]:
         """Only for a person, who sees the last window: to look for them takes 6 % of all time."""
         return super()._hints(profile) if self._is_last else []
+
+    @cached_property
+    def _symbolizer(self) -> Symbolizer:
+        symbolizer = super()._symbolizer
+        symbolizer.with_addresses = self._with_addresses
+        return symbolizer
 
     def _forget(self, *, names: bool) -> None:
         """Forget what processes that are gone, or had no part in this window, have left."""

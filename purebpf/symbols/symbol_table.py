@@ -19,7 +19,7 @@ from itertools import repeat
 from operator import add, and_, rshift
 from typing import Protocol
 
-from purebpf.symbols.frame import VirtualOffset
+from purebpf.symbols.frame import Frame, VirtualOffset
 from purebpf.symbols.sorted_addresses import ENTRY_BITS, ENTRY_MASK
 from purebpf.tuples import NamedTuple
 
@@ -127,7 +127,7 @@ class SymbolTable:
         self.strings = strings
         self.in_memory = in_memory
         self.pages = pages
-        self.places: dict[Hashable, tuple[str, int]] = {}
+        self.places: dict[Hashable, Frame] = {}
         self._groups: dict[int, list[int]] = {}
         self._highs = dict(enumerate(highs))
         self._few_highs: dict[int, int] = {}

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from purebpf.results import Labels, Marks, Profile
 from purebpf.results.build.offcpu_rows import GIL, ON_CPU, Place, Span, state_name, user_stack
 from purebpf.results.build.stored_stacks import Stacks
-from purebpf.results.build.strip_sched_frames import without_switch
 
 __all__ = ["Thread", "fill", "shares", "threads"]
 
@@ -109,7 +108,7 @@ def fill(
 
 def _add_off(profile: Profile, place: Place, span: Span, stacks: Stacks, cgroup: str) -> None:
     user = user_stack(place, stacks)
-    kernel = without_switch(stacks.kernel(place.kernel))
+    kernel = stacks.waiting_kernel(place.kernel)
     owner = Labels(place.comm, place.pid, place.tid, cgroup=cgroup, state=state_name(place.state))
     for kind, part_ns in (("off-CPU", span.blocked_ns), ("run-queue", span.runnable_ns)):
         if part_ns:

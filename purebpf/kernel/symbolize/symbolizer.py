@@ -94,6 +94,8 @@ class Symbolizer:
 
     Attributes:
         python: names and merges the Python frames of user stacks; None: they have none.
+        with_addresses: False: the address in frames of files is 0, so that all processes have one
+            `Frame` for a place in a file.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Symbolizer:
     ) -> None:
         self.budget = Budget() if budget is None else budget
         self.python: PythonNames | None = None
+        self.with_addresses = True
         self._payers: dict[int, Work] = {}
         self._paying: Work | None = None
         self._read_processes = read_processes
@@ -335,8 +338,8 @@ class Symbolizer:
         path = mapping.file.path
         where = mapping.file_offset(Address(address))
         places, place = functions.table.places, (where, back, path)
-        named = places.get(place)
-        if named is None:
+        frame = places.get(place)
+        if frame is None:
             at = functions.find(FileOffset(where - back))
             named = (
                 self._name_without_symbol(functions, mapping, pid, where, back)
@@ -347,9 +350,14 @@ class Symbolizer:
                 reason = Reason.STRIPPED if functions.is_stripped else Reason.NO_FUNCTION
                 address = Address(address)
                 return Unknown(reason, path, address, "user", "", functions.build_id, where)
+            frame = Frame(*named, path, Address(0), "user", functions.build_id, where)
             if len(places) < _KEEP_PLACES:
-                places[place] = named
-        return Frame(*named, path, Address(address), "user", functions.build_id, where)
+                places[place] = frame
+        if not self.with_addresses:
+            return frame
+        return Frame(
+            frame.name, frame.offset, path, Address(address), "user", functions.build_id, where
+        )
 
     def _name_without_symbol(
         self, functions: ElfFunctions, mapping: Mapping, pid: int, where: FileOffset, back: int

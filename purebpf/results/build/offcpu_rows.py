@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from purebpf.results.build.interrupts import INTERRUPT, Interrupts, interrupt_part
 from purebpf.results.build.stored_stacks import Stacks
-from purebpf.results.build.strip_sched_frames import without_switch
 from purebpf.results.model.profile import Labels, Marks, Profile, Row, Stack, Waker
 from purebpf.symbols.frame import Address, Frame
 
@@ -135,7 +134,7 @@ def row(
     )
     return Row(
         user_stack(place, stacks),
-        without_switch(stacks.kernel(place.kernel)),
+        stacks.waiting_kernel(place.kernel),
         span.duration_ns,
         Labels(
             place.comm,
@@ -166,7 +165,7 @@ def user_stack(place: Place, stacks: Stacks) -> Stack | None:
 
 def _waker(waker: SpanWaker, stacks: Stacks) -> Waker:
     comm, pid, tid, user, kernel = waker
-    stack = without_switch(stacks.kernel(kernel))
+    stack = stacks.waiting_kernel(kernel)
     interrupt = interrupt_part(stack)
     if interrupt is not None:
         return Waker(INTERRUPT, 0, 0, (), interrupt)

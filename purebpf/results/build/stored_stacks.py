@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Protocol
 
+from purebpf.results.build.strip_sched_frames import without_switch
 from purebpf.results.model.loss import Cause
 from purebpf.results.model.profile import Row, Stack
 from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd, end_of, root_frame
@@ -77,8 +78,13 @@ class Stacks:
 
         named = cache(name_user)
 
-        self.kernel: Callable[[int], Stack | None] = cache(kernel)
+        named_kernel = cache(kernel)
+        self.kernel: Callable[[int], Stack | None] = named_kernel
         """The kernel stack with a number; None for one that was lost."""
+        self.waiting_kernel: Callable[[int], Stack | None] = cache(
+            lambda number: without_switch(named_kernel(number))
+        )
+        """The same without what every switch has."""
         self.user: Callable[[int, int, str], Stack | None] = lambda *of: named(*of)[0]
         """The user stack with a number, of a process and a comm; None for one that was lost."""
         self.end: Callable[[int, int, str], StackEnd] = lambda *of: named(*of)[1]

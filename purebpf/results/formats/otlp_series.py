@@ -23,15 +23,23 @@ def series_of(rows: Iterable[Weighted], resource: Callable[[Labels], Resource]) 
         resource: the attributes of the service of a task.
     """
     by_service: dict[Resource, dict[Sample, int]] = {}
-    # stacks are shared between rows, and made of frames anew for each: most frames are known
     entry = cache(_entry)
+    # rows share their stacks, and to hash one takes long: each is looked up once, and held
+    known: dict[tuple[int, str], tuple[Stack | None, tuple[Entry, ...]]] = {}
+
+    def entries(stack: Stack | None, kind: str) -> tuple[Entry, ...]:
+        held = known.get((id(stack), kind))
+        if held is None:
+            held = known[id(stack), kind] = stack, (*_entries(stack, kind, entry),)
+        return held[1]
+
     resources: dict[int, Resource] = {}
     for row, weight in rows:
         labels = row.labels
         service = resources.get(labels.pid)
         if service is None:
             service = resources[labels.pid] = resource(labels)
-        stack = (*_entries(row.kernel, "kernel", entry), *_entries(row.user, "user", entry))
+        stack = entries(row.kernel, "kernel") + entries(row.user, "user")
         samples = by_service.setdefault(service, {})
         sample = Sample(labels.comm, stack)
         samples[sample] = samples.get(sample, 0) + weight
