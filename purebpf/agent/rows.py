@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from purebpf.results import Profile
+from purebpf.results.build.offcpu_rows import Place, Span
 from purebpf.results.formats.otlp_series import Weighted
 
-__all__ = ["off_cpu", "on_cpu", "run_queue"]
+__all__ = ["off_cpu", "on_cpu", "run_queue", "without_threads"]
 
 
 def on_cpu(profile: Profile) -> Iterator[Weighted]:
@@ -30,3 +31,10 @@ def run_queue(profile: Profile) -> Iterator[Weighted]:
         waited = row.weight if row.labels.state == "R" else max(0, row.marks.runnable)
         if waited:
             yield row, waited
+
+
+def without_threads(spans: dict[Place, Span]) -> Iterator[tuple[Place, Span]]:
+    """The spans without what tells the threads of a process apart; `spans` is empty after that."""
+    while spans:
+        place, span = spans.popitem()
+        yield place._replace(tid=0, is_open=False, holder=0), span

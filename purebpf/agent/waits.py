@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from enum import Enum
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.agent.config import Kind
+from purebpf.agent.rows import without_threads
 from purebpf.closable import Closing
 from purebpf.errors import PurebpfError
 from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.thread_profiler import ThreadProfiler
 from purebpf.measure.time_windows import TimeWindows
-from purebpf.results.build.offcpu_rows import Place, Span, merge_spans, row
+from purebpf.results.build.offcpu_rows import merge_spans, row
 
 if TYPE_CHECKING:
     from purebpf.kernel.symbolize.symbolizer import Symbolizer
@@ -90,17 +90,10 @@ class WaitProfiler(ThreadProfiler):
 
         What a row is made of goes as soon as there is the row: a window may have 40,000.
         """
-        spans = merge_spans(_without_threads(times.spans))
+        spans = merge_spans(without_threads(times.spans))
         while spans:
             place, span = spans.popitem()
             profile.add_row(row(place, span, stacks, self._run.cgroup, is_split=True))
-
-
-def _without_threads(spans: dict[Place, Span]) -> Iterator[tuple[Place, Span]]:
-    """The spans, which are taken out, without what tells the threads of a process apart."""
-    while spans:
-        place, span = spans.popitem()
-        yield place._replace(tid=0, is_open=False), span
 
 
 class _Order(Enum):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from purebpf.agent.rows import off_cpu, on_cpu, run_queue
+from purebpf.agent.rows import off_cpu, on_cpu, run_queue, without_threads
 from purebpf.results import Labels, Profile
+from purebpf.results.build.offcpu_rows import Place, Span, merge_spans
 from purebpf.results.formats.otlp import Entry, Sample
 from purebpf.results.formats.otlp_series import series_of
 from purebpf.results.model.profile import Marks
@@ -55,3 +56,19 @@ def test_time_off_the_cpu_and_in_the_run_queue_add_up() -> None:
     profile.add((), (), 7, Labels("a", 1, state="D"), marks=Marks(runnable=-1))
     assert [weight for _, weight in off_cpu(profile)] == [7, 70]
     assert sorted(weight for _, weight in run_queue(profile)) == [30, 50]
+
+
+def test_threads_of_a_process_are_one_row() -> None:
+    """No message has the numbers of threads."""
+    place = Place("python", 7, 71, "G", 1, 2, holder=72)
+    spans = {
+        place: Span(1, 10, 1),
+        place._replace(tid=72, holder=71, is_open=True): Span(2, 20, 2),
+        place._replace(state="S", holder=0): Span(1, 5, 0),
+    }
+    merged = merge_spans(without_threads(spans))
+    assert not spans
+    assert {(at.state, at.tid, at.holder): span[:3] for at, span in merged.items()} == {
+        ("G", 0, 0): (3, 30, 3),
+        ("S", 0, 0): (1, 5, 0),
+    }
