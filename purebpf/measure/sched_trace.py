@@ -219,7 +219,8 @@ class ThreadTime(Closing):
         """Find who has been off a CPU since before the start."""
         request = self.request
         self._sleepers = Sleepers(
-            *(self._switches, self._is_wanted),
+            self._switches,
+            self._is_wanted,
             walk=request.user_stacks,
             only_listed=bool(request.cpus),
         )
