@@ -418,7 +418,7 @@ class CfiFile:
                 of, programs = cie, table.known(cie)
             program = programs.get(code)
             if program is None:
-                program = table.program(Fde(start, end, cie, code, where), budget)
+                program = table.add_program(Fde(start, end, cie, code, where), programs, budget)
                 due -= len(code)
             entries.add(start, end, program)
             due -= 2

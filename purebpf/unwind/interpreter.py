@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 
-from purebpf.tuples import NamedTuple
 from purebpf.unwind.encoded import NO_BASES, EncodingError, pointer, sleb, uleb
 from purebpf.unwind.entries import Cie, Fde
 from purebpf.unwind.rule import CFA_EXPRESSION, CFA_UNSUPPORTED, How, RegisterRule, Row
@@ -29,25 +28,20 @@ _SAME = (How.SAME, 0)
 _NOTHING: dict[int, RegisterRule] = {}
 
 
-class _State(NamedTuple):
-    """The rules at one address; how the interpreter starts, and what it ends with."""
+_State = tuple[int, int | bytes, dict[int, RegisterRule], int]
+"""The rules at one address: the CFA's register, the CFA, the registers, and the offset before the
+CFA became an expression, which holds again when a register follows.
+"""
 
-    cfa_register: int
-    cfa: int | bytes
-    registers: dict[int, RegisterRule]
-    offset: int = 0
-    """The offset before the CFA became an expression: it holds again when a register follows."""
-
-
-_EMPTY = _State(CFA_UNSUPPORTED, 0, _NOTHING)
+_EMPTY: _State = (CFA_UNSUPPORTED, 0, _NOTHING, 0)
 
 
 class _Unreadable(Exception):  # noqa: N818
     """An instruction that is not known, or not whole."""
 
 
-def interpret(fde: Fde, fp: int) -> tuple[list[tuple[int, PlainRule]], bool]:
-    """The rows of an FDE: (offset from its start, rule).
+def interpret(fde: Fde, fp: int) -> tuple[list[int], list[PlainRule], bool]:
+    """The rows of an FDE: offsets from its start, and the rules from there on.
 
     The offsets ascend; of equal ones the last counts.
     Instructions that cannot be read end in `UNSUPPORTED`.
@@ -57,14 +51,15 @@ def interpret(fde: Fde, fp: int) -> tuple[list[tuple[int, PlainRule]], bool]:
         fp: the frame pointer's number.
 
     Returns:
-        the rows, and whether entries with the same instructions have the same ones.
+        both, and whether entries with the same instructions have the same ones.
     """
     initial = _initial(fde.cie)
     if initial is None:
-        return [(0, _UNSUPPORTED)], True
-    rows: list[tuple[int, PlainRule]] = []
-    _, movable = _run(fde, initial, rows, fp, _FOREVER)
-    return rows, movable
+        return [0], [_UNSUPPORTED], True
+    offsets: list[int] = []
+    rules: list[PlainRule] = []
+    _, movable = _run(fde, initial, offsets, rules, fp, _FOREVER)
+    return offsets, rules, movable
 
 
 def row_at(fde: Fde, address: int) -> Row | None:
@@ -72,26 +67,26 @@ def row_at(fde: Fde, address: int) -> Row | None:
     initial = _initial(fde.cie)
     if initial is None:
         return None
-    state, _ = _run(fde, initial, [], 0, address - fde.start)
-    if state.cfa_register == CFA_UNSUPPORTED:
+    (register, cfa, registers, _), _ = _run(fde, initial, [], [], 0, address - fde.start)
+    if register == CFA_UNSUPPORTED:
         return None
-    return Row(*state[:3], fde.cie.ra, fde.cie.is_signal)
+    return Row(register, cfa, registers, fde.cie.ra, fde.cie.is_signal)
 
 
 def _initial(cie: Cie) -> _State | None:
     """The rules that a CIE starts its FDEs with; None if they cannot be read."""
     if cie.initial is None:
         code = Fde(0, 0, cie, cie.code, 0)
-        rows: list[tuple[int, PlainRule]] = []
-        state, _ = _run(code, _EMPTY, rows, 0, _FOREVER)
-        cie.initial = False if rows[-1][1] is _UNSUPPORTED else state
-    return cie.initial if isinstance(cie.initial, _State) else None
+        rules: list[PlainRule] = []
+        state, _ = _run(code, _EMPTY, [], rules, 0, _FOREVER)
+        cie.initial = False if rules[-1] is _UNSUPPORTED else state
+    return cie.initial if isinstance(cie.initial, tuple) else None
 
 
-def _run(
-    fde: Fde, initial: _State, rows: list[tuple[int, PlainRule]], fp: int, stop: int
+def _run(  # noqa: PLR0917 - on the hot path
+    fde: Fde, initial: _State, offsets: list[int], rules: list[PlainRule], fp: int, stop: int
 ) -> tuple[_State, bool]:
-    """Interpret until the address is past `start + stop`; append a row for every advance.
+    """Interpret until the address is past `start + stop`; add a row for every advance.
 
     One long function: it runs once for each of a million instructions, and a call costs as much
     as what most of them do.
@@ -101,7 +96,8 @@ def _run(
     code_factor, data_factor = cie.code_factor, cie.data_factor
     register, cfa, first, before = initial
     registers = first.copy()
-    get = registers.get
+    own_fp, own_ra = first.get(fp), first.get(ra)
+    add_offset, add_rule = offsets.append, rules.append
     stack: list[_State] = []
     at = location = 0
     end = len(code)
@@ -111,7 +107,8 @@ def _run(
             operation = code[at]
             at += 1
             if 0x40 <= operation < 0x80:  # advance_loc
-                rows.append((location, (register, cfa, get(fp), get(ra), is_signal)))
+                add_offset(location)
+                add_rule((register, cfa, own_fp, own_ra, is_signal))
                 location += (operation & 63) * code_factor
                 if location > stop:
                     break
@@ -125,18 +122,24 @@ def _run(
                 at += 1
                 if offset > 127:
                     offset, at = uleb(code, at - 1)
-                registers[operation & 63] = offset * data_factor
+                operation &= 63
+                registers[operation] = offset = offset * data_factor
+                if operation == fp:
+                    own_fp = offset
+                elif operation == ra:
+                    own_ra = offset
             elif not operation:  # nop
                 continue
             elif operation == 0x0A:  # remember_state
                 if len(stack) >= _DEEPEST:
                     raise _Unreadable  # noqa: TRY301
-                stack.append(_State(register, cfa, registers.copy(), before))
+                stack.append((register, cfa, registers.copy(), before))
             elif operation == 0x0B:  # restore_state
                 register, cfa, registers, before = stack.pop()
-                get = registers.get
+                own_fp, own_ra = registers.get(fp), registers.get(ra)
             elif operation >= 0xC0:  # restore
                 _restore(registers, first, operation & 63)
+                own_fp, own_ra = registers.get(fp), registers.get(ra)
             elif operation == 0x0D:  # def_cfa_register
                 register, at = _register(code, at)
                 if not isinstance(cfa, int):
@@ -145,14 +148,16 @@ def _run(
                 register, at = _register(code, at)
                 cfa, at = uleb(code, at)
             elif operation in _ADVANCES:
-                rows.append((location, (register, cfa, get(fp), get(ra), is_signal)))
+                add_offset(location)
+                add_rule((register, cfa, own_fp, own_ra, is_signal))
                 layout = _ADVANCES[operation]
                 location += layout.unpack_from(code, at)[0] * code_factor
                 at += layout.size
                 if location > stop:
                     break
             elif operation == 0x02:  # advance_loc1
-                rows.append((location, (register, cfa, get(fp), get(ra), is_signal)))
+                add_offset(location)
+                add_rule((register, cfa, own_fp, own_ra, is_signal))
                 location += code[at] * code_factor
                 at += 1
                 if location > stop:
@@ -170,7 +175,8 @@ def _run(
                 offset, at = sleb(code, at)
                 cfa = offset * data_factor
             elif operation == 0x01:  # set_loc
-                rows.append((location, (register, cfa, get(fp), get(ra), is_signal)))
+                add_offset(location)
+                add_rule((register, cfa, own_fp, own_ra, is_signal))
                 where, at = pointer(code, at, cie.encoding, fde.code_address + at, NO_BASES)
                 movable = False
                 if where - fde.start < location:
@@ -182,11 +188,14 @@ def _run(
                 continue  # the signature is removed from every return address
             else:
                 at = _register_rule(cie, code, at, operation, registers, first)
+                own_fp, own_ra = registers.get(fp), registers.get(ra)
     except (IndexError, struct.error, EncodingError, _Unreadable):
-        rows.append((location, _UNSUPPORTED))
+        add_offset(location)
+        add_rule(_UNSUPPORTED)
         return _EMPTY, movable
-    rows.append((location, (register, cfa, get(fp), get(ra), is_signal)))
-    return _State(register, cfa, registers, before), movable
+    add_offset(location)
+    add_rule((register, cfa, own_fp, own_ra, is_signal))
+    return (register, cfa, registers, before), movable
 
 
 _ADVANCES = {0x03: _HALF, 0x04: _WORD, 0x1D: _LONG}  # advance_loc2, advance_loc4, MIPS_advance_loc8

@@ -111,15 +111,21 @@ class RuleTable:
         """
         known = self.known(fde.cie)
         number = known.get(fde.code)
-        if number is not None:
-            return number
+        return self.add_program(fde, known, budget) if number is None else number
+
+    def add_program(self, fde: Fde, known: dict[bytes, int], budget: Budget) -> int:
+        """The same for one that is not there yet; `known` are those of its CIE.
+
+        Raises:
+            OverBudgetError: as `program`.
+        """
         budget.spend(len(fde.code) + len(fde.cie.code))
-        plain, movable = interpret(fde, self._fp)
+        offsets, rules, movable = interpret(fde, self._fp)
         if fde.cie.ra != self._ra:  # another column: not the register that BPF looks into
             elsewhere = (How.REGISTER, fde.cie.ra)
-            plain = [(at, (*rule[:3], rule[3] or elsewhere, rule[4])) for at, rule in plain]
-        offsets, ids = self._numbered(plain)
-        self.rows_interpreted += len(plain)
+            rules = [(*rule[:3], rule[3] or elsewhere, rule[4]) for rule in rules]
+        self.rows_interpreted += len(rules)
+        offsets, ids = self._numbered(offsets, rules)
         return self._keep(offsets, ids, known, fde.code if movable else None)
 
     def depth(self, depth: int | None) -> int:
@@ -130,16 +136,17 @@ class RuleTable:
         known = self._ids.get(rule)
         return self._intern(rule) if known is None else known
 
-    def _numbered(self, plain: list[tuple[int, PlainRule]]) -> tuple[list[int], list[int]]:
+    def _numbered(self, offsets: list[int], rules: list[PlainRule]) -> tuple[list[int], list[int]]:
         """Rows with the numbers of their rules, without those that cover or change nothing."""
-        intern = self._intern
-        get = self._ids.get
-        offsets = [offset for offset, _ in plain]
-        ids = [get(rule) or intern(rule) for _, rule in plain]
+        known = self._ids
+        try:
+            ids = [known[rule] for rule in rules]
+        except KeyError:
+            ids = [known.get(rule) or self._intern(rule) for rule in rules]
         if (
             offsets[-1] <= _LARGEST_OFFSET
             and not any(map(eq, ids, ids[1:]))
-            and not any(map(eq, offsets, offsets[1:]))
+            and len(set(offsets)) == len(offsets)
         ):
             return offsets, ids
         kept_offsets: list[int] = []
@@ -159,17 +166,20 @@ class RuleTable:
         """A program for what could not be interpreted."""
         return self._keep([0], [1], {}, None)
 
-    def rows_of(self, number: int) -> tuple[array[int], array[int]]:
-        """The offsets from the start of an FDE, and the rules from there on, of a program."""
-        begin, end = self._places[number : number + 2]
-        return self._offsets[begin:end], self._numbers[begin:end]
+    @property
+    def programs(self) -> tuple[array[int], array[int], array[int]]:
+        """Where the rows of each program begin in the following, and at the end how many there are.
+
+        Then the offsets from the start of an FDE, and the rules from there on.
+        """
+        return self._places, self._offsets, self._numbers
 
     def _keep(
         self, offsets: list[int], ids: list[int], known: dict[bytes, int], code: bytes | None
     ) -> int:
         number = len(self._places) - 1
-        self._offsets.extend(offsets)
-        self._numbers.extend(ids)
+        self._offsets.fromlist(offsets)
+        self._numbers.fromlist(ids)
         self._places.append(len(self._offsets))
         if code is not None:
             known[code] = number
@@ -211,7 +221,7 @@ class Entries:
         order = sorted(range(len(starts)), key=starts.__getitem__)
         addresses, ids = array("Q"), array("I")
         end = last = -1
-        rows_of = table.rows_of
+        places, offsets, numbers = table.programs
         for done, (at, following) in enumerate(zip_longest(order, order[1:])):
             if not done % _SLICE_ENTRIES:
                 yield
@@ -224,15 +234,15 @@ class Entries:
                 addresses.append(end)
                 ids.append(NO_RULE)
                 last = NO_RULE
-            offsets, numbers = rows_of(programs[at])
-            if offsets[-1] >= stop - start:
-                cut = bisect_left(offsets, stop - start)
-                offsets, numbers = offsets[:cut], numbers[:cut]
-            if numbers[0] == last:
-                del offsets[0], numbers[0]
-            addresses.extend([start + offset for offset in offsets])
-            ids.extend(numbers)
-            last, end = ids[-1], stop
+            program = programs[at]
+            first, past = places[program], places[program + 1]
+            if offsets[past - 1] >= stop - start:
+                past = bisect_left(offsets, stop - start, first, past)
+            if numbers[first] == last:
+                first += 1
+            addresses.extend(map(start.__add__, offsets[first:past]))
+            ids.extend(numbers[first:past])
+            last, end = numbers[past - 1], stop
         if last > NO_RULE:
             addresses.append(end)
             ids.append(NO_RULE)
