@@ -233,10 +233,9 @@ class ThreadTime(Closing):
         a busy machine has them after 200. Few of these stacks can be copied.
         """
         switches, walking = self._switches, self._switches.walking
-        if walking is None or switches.call_graph.mode == "copy":
+        if self._command_pid or self.request.tree or switches.call_graph.mode == "copy":
             return False
-        stats, before = switches.stats(), self._before
-        if self._command_pid or self.request.tree or not_copied(stats) == not_copied(before):
+        if walking is None or not_copied(switches.stats()) == not_copied(self._before):
             return False
         deadline = time.monotonic() + _TABLES_S
         while walking.drain() and time.monotonic() < deadline:

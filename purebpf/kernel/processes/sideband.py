@@ -5,14 +5,14 @@ from __future__ import annotations
 import mmap
 import struct
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.closable import Closing
-from purebpf.kernel.perf.largest_ring import map_largest_ring
+from purebpf.kernel.perf.largest_rings import map_largest_rings
 from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.wire.perf_ring import HEADER, frames
 from purebpf.wire.process_runs import Happened, sort_out
@@ -94,19 +94,17 @@ class SideBand(Closing):
         self._lost_records = 0
         self._lost_at_close: int | None = None
         try:
-            self._rings = [*self._map_rings(pages)]
+            self._rings = self._map_rings(pages)
             self._held = [b""] * len(self._rings)
         except BaseException:
             self._events.close()
             raise
 
-    def _map_rings(self, pages: int) -> Iterator[PerfRing]:
-        fewest = pages or _FEWEST_PAGES
+    def _map_rings(self, pages: int) -> list[PerfRing]:
+        if pages:
+            return map_largest_rings(self._events, pages, pages)
         fair = max(_FEWEST_PAGES, min(_MOST_PAGES, _ALL_PAGES // len(self.fds)))
-        pages = pages or 1 << fair.bit_length() - 1
-        for event in self._events:
-            yield (ring := map_largest_ring(event, pages, fewest))
-            pages = ring.size // mmap.PAGESIZE
+        return map_largest_rings(self._events, 1 << fair.bit_length() - 1, _FEWEST_PAGES)
 
     @property
     def fds(self) -> tuple[int, ...]:

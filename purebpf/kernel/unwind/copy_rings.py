@@ -5,19 +5,17 @@ It knows nothing of what is in them, so that opening it imports little.
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.closable import Closing
-from purebpf.kernel.perf.largest_ring import map_largest_ring
+from purebpf.kernel.perf.largest_rings import map_largest_rings
 from purebpf.kernel.perf.perf_events import PerfEvents
 from purebpf.syscall import bpf
 
 if TYPE_CHECKING:
-    from purebpf.kernel.perf.perf_ring import PerfRing
     from purebpf.kernel.rings.record_types import RecordMap
 
 __all__ = ["LARGEST_COPY", "SAMPLE_TYPE", "CopyRings"]
@@ -64,10 +62,8 @@ class CopyRings(Closing):
                     wakeup_events=1,
                 )
             )
-            self._rings: list[PerfRing] = []
+            self._rings = map_largest_rings(self._events, pages, _FEWEST_PAGES)
             for event in self._events:
-                self._rings.append(map_largest_ring(event, pages, _FEWEST_PAGES))
-                pages = self._rings[-1].size // mmap.PAGESIZE
                 key, value = event.cpu.to_bytes(4, "little"), event.fileno().to_bytes(4, "little")
                 bpf.map_update_elem(source.fileno(), key, value)
             undo.pop_all()
