@@ -18,7 +18,7 @@ from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
 from purebpf.symbols.frame import Frame, Unknown
-from purebpf.symbols.start_functions import is_start
+from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import proc
 
 __all__ = ["FrameNames", "kernel_frames"]
@@ -102,13 +102,16 @@ class FrameNames(Closing):
         self, frames: list[int | PythonFrame], names: dict[int, Answer]
     ) -> Iterator[DumpedFrame]:
         """What is shown of them."""
-        for frame in frames:
+        answers = [
+            frame if isinstance(frame, PythonFrame) else names.get(frame) for frame in frames
+        ]
+        starts = 0 if self._native else count_starts(answers)
+        for frame, answer in zip(frames[: len(frames) - starts], answers, strict=False):
             if isinstance(frame, PythonFrame):
                 yield _of_python(frame)
-            elif (answer := names.get(frame)) is not None:
+            elif isinstance(answer, Frame | Unknown):
                 name = answer.name if isinstance(answer, Frame) else f"{frame:#x}"
-                if self._native or not is_start(name):
-                    yield DumpedFrame("user", name, answer.module)
+                yield DumpedFrame("user", name, answer.module)
 
     def _is_interpreter(self, address: int) -> bool:
         """Whether code is in the file of the interpreter."""

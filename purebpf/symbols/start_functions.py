@@ -3,14 +3,46 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["is_start"]
+from purebpf.symbols.frame import Frame, Unknown
+
+__all__ = ["count_starts", "is_start"]
 
 _STARTS = re.compile(
     r"_start|__libc_start.*|start_thread|_{0,2}clone3?|_dl_start_user|thread_start"
 )
+_LIBRARY = re.compile(r"(libc|libpthread|ld-musl)[-.]")
 
 
 def is_start(name: str) -> bool:
     """Whether a function is one of them, of glibc or musl."""
     return _STARTS.fullmatch(name) is not None
+
+
+def count_starts(stack: Sequence[object]) -> int:
+    """How many frames at the root of a stack, innermost first, are such functions.
+
+    Some of them have no name where debug packages are missing: those of the C library that are not
+    among its dynamic symbols, and the program's own `_start`.
+    """
+    count = 0
+    for frame in reversed(stack):
+        is_own = not count and len(stack) > 1 and _is_named(stack[-2])
+        if not _is_named(frame) and not (_is_unnamed(frame) and (is_own or _is_of_library(frame))):
+            break
+        count += 1
+    return count
+
+
+def _is_named(frame: object) -> bool:
+    return isinstance(frame, Frame) and is_start(frame.name)
+
+
+def _is_unnamed(frame: object) -> bool:
+    return isinstance(frame, Unknown) or (isinstance(frame, Frame) and "!0x" in frame.name)
+
+
+def _is_of_library(frame: object) -> bool:
+    module = frame.module if isinstance(frame, Frame | Unknown) else ""
+    return _LIBRARY.match(module.rpartition("/")[2]) is not None

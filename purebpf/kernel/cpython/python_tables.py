@@ -22,7 +22,7 @@ from purebpf.results.model.loss import Cause, Loss
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.python_words import AwaitingTask, Mark, is_cut, split_tasks
-from purebpf.symbols.start_functions import is_start
+from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK
 
@@ -180,13 +180,16 @@ class PythonTables(Closing):
         self.inexact += not merged.is_exact
         left = sum(map(is_real, words[:of_task]))
         answers: list[Answer] = []
-        for entry in merged.frames:
+        shown = merged.frames
+        if not self._native:
+            shown = shown[: len(shown) - count_starts(shown)]
+        for entry in shown:
             if isinstance(entry, PythonFrame):
                 answers.append(_frame(entry))
                 left -= 1
                 if not left:
                     answers += self._awaiting(awaiting)
-            elif self._native or not _is_folded(entry, known.path):
+            elif self._native or entry.module != known.path:
                 answers.append(entry)
         return answers
 
@@ -269,8 +272,3 @@ def _frame(frame: PythonFrame) -> Answer:
         return Unknown(Reason.PYTHON_UNNAMED, frame.file, Address(0), "python")
     source = (frame.file, frame.line) if frame.line else ("", 0)
     return Frame(frame.name, 0, frame.file, Address(0), "python", file=source[0], line=source[1])
-
-
-def _is_folded(answer: Answer, interpreter: str) -> bool:
-    """Whether a native frame is of the interpreter, or below a program's beginning."""
-    return answer.module == interpreter or (isinstance(answer, Frame) and is_start(answer.name))
