@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // The Python frames of the current thread, read by itself: nothing changes while they are read.
-// x86_64. See docs/design/0011-python-frames.md.
+// See docs/design/0011-python-frames.md.
 //
 // A frame is one word that is no address: tag, whether the evaluation loop begins there, the number
 // of its code object, and what it executes. Names are read once, when a code object is first met,
@@ -55,7 +55,7 @@ enum python_style {
 struct python_process {
 	u64 identity;	 // of the program that the process executed; 0: any
 	u64 generation;	 // of this entry: tells code objects of processes apart
-	__s32 slot;	 // from the thread pointer to the thread state's, or to a pointer before it
+	__s32 slot;	 // from pthread_self() to the thread state's, or to a pointer before it
 	u32 slot_inner;	 // from there, if it is one
 	u8 is_indirect;
 	u8 has_current;
@@ -92,7 +92,7 @@ struct python_process {
 	u64 gil; // its address; 0: in `gil_in_interpreter` of the interpreter, a pointer to it
 	u64 main_interpreter; // whose threads may run another interpreter; 0: not before 3.12
 	__u16 thread_next;
-	__u16 pad;
+	__u16 pointer_distance; // from pthread_self() to the thread pointer; 0 on x86_64
 	u32 newest; // version of the code objects that were met, in the main interpreter
 };
 
@@ -172,7 +172,7 @@ struct python_stats {
 
 CONFIG bool python = false;
 CONFIG bool python_lines = false;
-u32 fsbase_at = 0; // in struct task_struct; user space looks it up
+u32 thread_pointer_at = 0; // in struct task_struct; user space looks it up
 u32 python_number = 0; // of the next function
 
 struct {
@@ -740,10 +740,11 @@ static __always_inline bool read_thread_state(struct python_process *layout, u64
 	u64 pointer = 0, slot, owner = 0;
 
 	*state = 0;
-	if (!fsbase_at)
+	if (!thread_pointer_at)
 		return true;
 	bpf_probe_read_kernel(&pointer, sizeof(pointer),
-			      (void *)(bpf_get_current_task() + fsbase_at));
+			      (void *)(bpf_get_current_task() + thread_pointer_at));
+	pointer -= layout->pointer_distance;
 	slot = pointer + (s64)layout->slot;
 	if (layout->is_indirect) {
 		u64 block = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Python's GIL, as the current thread sees it. x86_64. See docs/python.md.
+// Python's GIL, as the current thread sees it. See docs/python.md.
 //
 // CPython builds it of a mutex and a condition variable inside one struct (Python/ceval_gil.c): a
 // thread that sleeps in futex(2) on an address inside of that waits for the GIL, and no other one
@@ -9,8 +9,10 @@
 #define PYTHON_GIL_H
 
 #include "python_frames.h"
+#include "user_registers.h"
 
-#define CALL_FUTEX 202 // arch/x86/entry/syscalls/syscall_64.tbl
+// futex(2): arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h
+#define CALL_FUTEX (arm64_code_bits ? 98 : 202)
 
 enum gil_wait {
 	WAITS_FOR_OTHERS = 0, // what gil_waited_for() says, or who holds it

@@ -25,7 +25,7 @@ struct listed_task {
 	u64 ip; // where it is in user space, and what is needed to walk on from there; 0: not known
 	u64 sp;
 	u64 bp;
-	u64 fsbase; // the thread pointer of x86_64; 0: not known
+	u64 fsbase; // the thread pointer; 0: not known
 	u32 state;
 	u8 on_cpu;
 	u8 is_kernel_thread;
@@ -83,9 +83,9 @@ static __always_inline void describe(struct listed_task *listed, struct task_str
 	listed->ip = BPF_CORE_READ(regs, ip);
 	listed->sp = BPF_CORE_READ(regs, sp);
 	listed->bp = BPF_CORE_READ(regs, bp);
-	if (python && fsbase_at)
+	if (python && thread_pointer_at)
 		bpf_probe_read_kernel(&listed->fsbase, sizeof(listed->fsbase),
-				      (void *)task + fsbase_at);
+				      (void *)task + thread_pointer_at);
 }
 
 SEC("?iter/task")

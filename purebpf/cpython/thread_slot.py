@@ -3,7 +3,7 @@
 CPython stores it with pthread_setspecific(3), under a key of its own. The slot is found by its
 content, in threads of which the state is known: so no layout of a C library is needed. In glibc the
 first 32 keys are in struct pthread itself; in musl it has a pointer to all of them. CPython 3.15
-has thread-local variables instead of a key: they lie before the thread pointer.
+has thread-local variables instead of a key: they lie before that struct, on arm64 behind it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,21 @@ __all__ = ["ThreadSlot", "find_slot"]
 _NEAR = 0x900
 """Bytes of struct pthread that are searched: glibc has the keys at 0x310."""
 _STATIC = 0x400
-"""Bytes before it that are searched: thread-local variables of what was loaded at the start."""
+"""Bytes around it that are searched: thread-local variables of what was loaded at the start."""
 _POINTERS = 0x200
 _KEYS = 0x400
 _ALIGNED = 8
 
 
 class ThreadSlot(NamedTuple):
-    """The slot is at the thread pointer + `offset`; with `inner`, at what is there + `inner`."""
+    """The slot is at pthread_self() + `offset`; with `inner`, at what is there + `inner`.
+
+    The thread pointer of the kernel is at pthread_self() + `distance`.
+    """
 
     offset: int
     inner: int = -1
+    distance: int = 0
 
 
 def find_slot(memory: Memory, threads: Sequence[ThreadState]) -> ThreadSlot | None:
@@ -41,7 +45,7 @@ def find_slot(memory: Memory, threads: Sequence[ThreadState]) -> ThreadSlot | No
     # musl has the keys right behind the struct of each thread but the main one: such a slot looks
     # direct, and is not one of all threads. _Py_tss_gilstate of 3.15 lies before _Py_tss_tstate,
     # which is null without the GIL.
-    for search in (_behind_struct, _in_struct, _indirect, _before):
+    for search in (_behind_struct, _in_struct, _indirect, _before, _after):
         for slot in search(memory, first):
             if all(_holds(memory, slot, thread) for thread in threads):
                 return slot
@@ -49,12 +53,15 @@ def find_slot(memory: Memory, threads: Sequence[ThreadState]) -> ThreadSlot | No
 
 
 def _behind_struct(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:
-    """Slots near the thread that it has a pointer to; the one to itself says nothing."""
+    """Slots near the thread that it has a pointer to.
+
+    Those to itself say nothing: to the struct, and of lists that are empty.
+    """
     near = {slot.offset for slot in _in_struct(memory, thread)}
     slots = []
     for slot in _indirect(memory, thread) if near else ():
         start = memory.number(thread.pthread + slot.offset) - thread.pthread
-        if start and start + slot.inner in near:
+        if start not in (0, slot.offset) and start + slot.inner in near:
             slots.append(slot)
     return slots
 
@@ -65,6 +72,10 @@ def _in_struct(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:
 
 def _before(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:
     return _direct(memory, thread, -_STATIC, _STATIC)
+
+
+def _after(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:
+    return _direct(memory, thread, _NEAR, _STATIC)
 
 
 def _direct(memory: Memory, thread: ThreadState, start: int, size: int) -> list[ThreadSlot]:

@@ -63,11 +63,16 @@ class _Copy:
 
 
 class _State:
-    """Python's own view of the threads, by what pthread_self() says."""
+    """Python's own view of the threads, by their thread pointers.
 
-    def __init__(self, interpreters: Sequence[Interpreter] = ()) -> None:
+    Args:
+        interpreters: with their threads.
+        distance: from pthread_self() up to that pointer.
+    """
+
+    def __init__(self, interpreters: Sequence[Interpreter] = (), distance: int = 0) -> None:
         self.threads: dict[int, tuple[ThreadState, Interpreter]] = {
-            thread.pthread: (thread, interpreter)
+            thread.pthread + distance: (thread, interpreter)
             for interpreter in interpreters
             for thread in interpreter.threads
         }
@@ -191,7 +196,8 @@ def _copy(
     with memory:
         sizes = StackSizes(_ends(pid), sum(len(copy.stack) for copy in copies.values()))
         reading = python.look(_MOST_READS) if python else None
-        state = _State(reading.interpreters if reading else ())
+        distance = python.pointer_distance(reading) if python and reading else 0
+        state = _State(reading.interpreters if reading else (), distance or 0)
         for tid, thread in threads.items():
             known = copies.get(tid)
             if known is not None and known.is_still:

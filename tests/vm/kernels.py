@@ -46,6 +46,21 @@ _PYTHON = (
 )
 """What a guest of another architecture needs to run Python and a shell."""
 
+_LIBRARIES = ("libc6", "libgcc-s1", "libexpat1", "zlib1g", "libbz2-1.0", "liblzma5", "libuuid1")
+_OTHER_PYTHONS = {
+    "bullseye": (r"python3\.9", ("libffi7", "libcrypt1", "libssl1.1")),
+    "trixie": (r"python3\.13", ("libffi8", "libssl3t64")),
+    "sid": (r"python3\.1[4-9]", ("libffi8", "libssl3t64", "libzstd1")),
+}
+"""Of other suites, for such a guest: which, and what else these need."""
+
+_CHROOT = """#!/bin/sh
+for place in /proc /dev /tmp; do
+    mountpoint -q {root}$place || mount -o rbind $place {root}$place
+done
+exec chroot {root} /usr/bin/{name} "$@"
+"""
+
 _MAGIC = {b"\x28\xb5\x2f\xfd": "zstd", b"\x02\x21\x4c\x18": "lz4"}
 
 
@@ -106,7 +121,35 @@ def _brought(series: Series) -> tuple[Path, Path | None]:
     root = CACHE / f"root-{series.architecture}"
     if not root.exists():
         registry.unpack(list(_PYTHON), root)
+    for suite, (pattern, libraries) in _OTHER_PYTHONS.items():
+        if not (root / suite).exists():
+            _add_pythons(root, suite, series.architecture, pattern, libraries)
     return folder, root
+
+
+def _add_pythons(
+    root: Path, suite: str, architecture: str, pattern: str, libraries: tuple[str, ...]
+) -> None:
+    """Put the Pythons of a suite into a guest's root: each in a root of its own, below that."""
+    registry = Registry((suite,), architecture)
+    registry.update()
+    pythons = registry.names("python3.", pattern)
+    packages = [*_LIBRARIES, *libraries]
+    for name in pythons:
+        packages += [f"{name}-minimal", f"lib{name}-minimal", f"lib{name}-stdlib"]
+    # Debian's roots have links for /lib since trixie, and packages that rely on them
+    registry.unpack(packages, root / suite)
+    for name in ("lib", "lib64", "bin"):
+        if not (root / suite / name).exists():
+            (root / suite / name).symlink_to(f"usr/{name}")
+    for place in ("proc", "dev", "tmp"):
+        (root / suite / place).mkdir(exist_ok=True)
+    commands = root / "usr/local/bin"
+    commands.mkdir(parents=True, exist_ok=True)
+    for name in pythons:
+        command = commands / name
+        command.write_text(_CHROOT.format(root=f"/{suite}", name=name))
+        command.chmod(0o755)
 
 
 def _foreign(series: Series) -> bool:

@@ -66,9 +66,13 @@ class Registry:
 
     def newest(self, pattern: str) -> str | None:
         """The name of the newest package with a name that matches, in the lists as they are."""
-        names = self._ask("pkgnames", "linux-image-").split()
+        return max(self.names("linux-image-", pattern), key=by_version, default=None)
+
+    def names(self, start: str, pattern: str) -> list[str]:
+        """The names of packages that begin with `start` and match, and can be had."""
+        names = self._ask("pkgnames", start).split()
         found = [name for name in names if re.fullmatch(pattern, name)]
-        return max((name for name in found if self._offered(name)), key=by_version, default=None)
+        return [name for name in found if self._offered(name)]
 
     def _offered(self, name: str) -> bool:
         policy = self._ask("policy", name)

@@ -31,7 +31,7 @@ from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["Interpreter", "InterpreterTable"]
 
-_PROCESS = struct.Struct("<QQiIBBBB26H2I2QH6x")
+_PROCESS = struct.Struct("<QQiIBBBB26H2I2Q2H4x")
 _POINTER = 8
 _MOST_PROCESSES = 4096  # of the map `pythons`
 _COMPARED = 4
@@ -347,7 +347,9 @@ def _slot(python: PythonProcess) -> ThreadSlot | None:
     threads = [thread for main in reading.interpreters[-1:] for thread in main.threads]
     # a thread that starts or ends may not have it
     few = threads[-_COMPARED:]
-    return find_slot(reading.memory, few) or find_slot(reading.memory, few[-1:])
+    slot = find_slot(reading.memory, few) or find_slot(reading.memory, few[-1:])
+    distance = python.pointer_distance(reading)
+    return None if slot is None or distance is None else slot._replace(distance=distance)
 
 
 def _pack(python: PythonProcess, slot: ThreadSlot, identity: int, generation: int) -> bytes:
@@ -373,7 +375,7 @@ def _pack(python: PythonProcess, slot: ThreadSlot, identity: int, generation: in
         layout.threads,
         python.runtime + layout.gil_in_runtime if layout.gil_in_runtime != NONE else 0,
         python.main_interpreter(),
-        layout.thread_next,
+        *(layout.thread_next, slot.distance),
     )
     return _PROCESS.pack(
         *(identity, generation, slot.offset, max(0, slot.inner), slot.inner >= 0),

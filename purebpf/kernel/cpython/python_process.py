@@ -20,6 +20,7 @@ from purebpf.cpython.layout import Layout
 from purebpf.cpython.layouts import LAYOUTS
 from purebpf.cpython.memory import MOST_READS, CachedMemory, Memory, UnreadableError
 from purebpf.cpython.runtime_file import CodeRange, RuntimeFile, cold_part, read_runtime_file
+from purebpf.cpython.thread_pointer import pointer_distance
 from purebpf.cpython.threads import Interpreter, main_interpreter, read_interpreters
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.symbolize.elf_files import mapped_status, open_mapped
@@ -31,6 +32,7 @@ from purebpf.syscall.process_memory import STUCK, ProcessMemory, open_process_me
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.elf_frames import load_bias
+from purebpf.unwind.machine import AARCH64, X86_64
 
 __all__ = ["FileKey", "KnownFiles", "PythonProcess", "PythonReading", "find_python"]
 
@@ -42,6 +44,9 @@ _WRITABLE = 2
 
 _RECENT_S = 1.0
 _MOST_RECENT = 4096
+
+_COMPARED = 4
+"""Threads that must have their thread pointer at the same distance."""
 
 _OWN_STATES = (3, 12)
 """The version from which on a thread is bound to the state that runs, of any interpreter."""
@@ -56,6 +61,7 @@ class _File(NamedTuple):
     runtime: RuntimeFile
     loop: tuple[CodeRange, ...]
     segments: Sequence[Segment]
+    machine: int
 
 
 class KnownFiles:
@@ -97,6 +103,7 @@ class _MappedFile(NamedTuple):
     loop: tuple[CodeRange, ...]
     data: tuple[CodeRange, ...]
     path: str
+    machine: int
 
 
 class PythonReading(NamedTuple):
@@ -138,6 +145,7 @@ class PythonProcess(Closing):
         self.loop = mapped.loop
         self.path = mapped.path
         self.file = mapped.key
+        self._distance: int | None = None
 
     @property
     def is_stuck(self) -> bool:
@@ -175,6 +183,15 @@ class PythonProcess(Closing):
         if self.version < _OWN_STATES:
             return 0
         return main_interpreter(self.layout, Memory(self._memory.read), self.runtime)
+
+    def pointer_distance(self, reading: PythonReading) -> int | None:
+        """The bytes from pthread_self() up to the thread pointer; None: they do not show."""
+        if self._mapped.machine != AARCH64.elf:
+            return 0
+        if self._distance is None:
+            threads = [thread for main in reading.interpreters[-1:] for thread in main.threads]
+            self._distance = pointer_distance(reading.memory, threads[-_COMPARED:])
+        return self._distance
 
     def frames(self, reading: PythonReading, thread: int, most: int = MAX_FRAMES) -> PythonStack:
         """The frames of the thread state at an address; `most` of them."""
@@ -260,7 +277,8 @@ def _look_into(mapping: Mapping, pid: int, files: KnownFiles) -> _MappedFile | N
         if part.type == PT_LOAD and part.flags & _WRITABLE
     )
     version = file.runtime.version + bias if file.runtime.version else 0
-    return _MappedFile(key, file.runtime.runtime + bias, version, loop, data, mapping.file.path)
+    runtime, path = file.runtime.runtime + bias, mapping.file.path
+    return _MappedFile(key, runtime, version, loop, data, path, file.machine)
 
 
 def _key(status: os.stat_result) -> FileKey:
@@ -271,7 +289,9 @@ def _read_file(fd: int, size: int, path: str) -> _File | None:
     try:
         image = ElfImage(lambda at, wanted: os.pread(fd, wanted, at), size, path)
         runtime = read_runtime_file(image)
-        return runtime and _File(runtime, tuple(_loop(image, runtime)), image.segments)
+        if runtime is None:
+            return None
+        return _File(runtime, tuple(_loop(image, runtime)), image.segments, image.machine)
     except FormatError:
         return None
 
@@ -279,7 +299,7 @@ def _read_file(fd: int, size: int, path: str) -> _File | None:
 def _loop(image: ElfImage, file: RuntimeFile) -> Iterator[CodeRange]:
     """The parts of the evaluation loop."""
     yield from file.loop
-    if len(file.loop) == 1:
+    if len(file.loop) == 1 and image.machine == X86_64.elf:
         cfi = CfiFile(image)
         hot = file.loop[0]
         cold = cold_part(cfi.code(hot.start, hot.end - hot.start), hot, cfi.function)

@@ -17,7 +17,7 @@ from purebpf.kernel.cpython.interpreter_table import InterpreterTable
 from purebpf.kernel.cpython.task_table import TaskTable
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.kernel.rings.ring_buffer import RingBuffer
-from purebpf.kernel.types.task_offsets import fsbase_offset
+from purebpf.kernel.types.task_offsets import thread_pointer_offset
 from purebpf.results.model.loss import Cause, Loss
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
@@ -86,10 +86,10 @@ class PythonTables(Closing):
         self.names = CodeNames(lines=lines)
         self.merges = self.inexact = self.cut = 0
         try:
-            offset = fsbase_offset()
+            offset = thread_pointer_offset()
         except NotSupportedError:
             offset = 0
-        variables["fsbase_at"] = offset
+        variables["thread_pointer_at"] = offset
         self._ring = RingBuffer(maps["python_names"], bytes)
 
     @property
@@ -127,7 +127,7 @@ class PythonTables(Closing):
                 version = known.version if known else (0, 0)
                 self.names.take(number, code, version, frames)
 
-    def read_sleeping(self, tgid: int, pthreads: Container[int]) -> dict[int, tuple[int, ...]]:
+    def read_sleeping(self, tgid: int, pointers: Container[int]) -> dict[int, tuple[int, ...]]:
         """The words of threads that sleep, by their thread pointers; only of what is published.
 
         They are read from outside: the caller checks that the threads did not run in between.
@@ -143,9 +143,10 @@ class PythonTables(Closing):
                     self.interpreters.skipped[tgid] = STUCK
                 for interpreter in reading.interpreters:
                     for thread in interpreter.threads:
-                        if thread.pthread in pthreads and thread.pthread not in words:
+                        pointer = thread.pthread + known.slot.distance
+                        if pointer in pointers and pointer not in words:
                             stack = known.process.frames(reading, thread.address, _MOST_FRAMES)
-                            words[thread.pthread] = tuple(
+                            words[pointer] = tuple(
                                 self.names.word(frame, known.version) for frame in stack.frames
                             )
         except OverBudgetError as error:

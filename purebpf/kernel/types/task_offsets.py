@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from typing import Any
 
@@ -11,9 +12,11 @@ from purebpf.btf.types.parse import Btf
 from purebpf.kernel.types.kept_offsets import keep_offsets, kept_offsets
 from purebpf.kernel.types.kernel_btf import kernel_btf, read_kernel_btf
 
-__all__ = ["fsbase_offset", "stack_offsets", "task_offsets"]
+__all__ = ["stack_offsets", "task_offsets", "thread_pointer_offset"]
 
 _FIELDS = ("start_time", "self_exec_id", "group_leader")
+_POINTERS = {"x86_64": "fsbase", "aarch64": "uw"}
+"""Of struct thread_struct, by machine."""
 _BYTE = 8
 
 
@@ -42,8 +45,11 @@ def stack_offsets() -> dict[str, int]:
     return mm and mm | _offsets(data, "mm_struct", ("end_code",))
 
 
-def fsbase_offset() -> int:
-    """The bytes before thread.fsbase, the base of a thread's own storage; 0: it is not there.
+def thread_pointer_offset() -> int:
+    """The bytes before what points at a thread's own storage; 0: it is not there.
+
+    On x86_64 thread.fsbase; on arm64 thread.uw, which begins with tp_value (Linux 4.17, commit
+    65896545b69f): TPIDR_EL0 as it was when the thread last left a CPU, or was made.
 
     Raises:
         NotSupportedError: a kernel without BTF.
@@ -51,8 +57,8 @@ def fsbase_offset() -> int:
     """
     data = read_kernel_btf()
     thread = _offsets(data, "task_struct", ("thread",))
-    base = _offsets(data, "thread_struct", ("fsbase",))
-    return thread["thread"] + base["fsbase"] if thread and base else 0
+    base = _offsets(data, "thread_struct", (_POINTERS.get(os.uname().machine, ""),))
+    return thread["thread"] + sum(base.values()) if thread and base else 0
 
 
 def _offsets(data: bytes, name: str, members: Collection[str]) -> dict[str, int]:

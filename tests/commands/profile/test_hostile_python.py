@@ -11,7 +11,7 @@ from purebpf.cpython.layouts import LAYOUTS
 from tests.commands.profile.test_python_frames import started
 from tests.support.environment import run
 
-pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
+pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf")
 VERSION = sys.version_info[:2]
 LAYOUT = LAYOUTS.get(VERSION)
 FRAME = "frame = ctypes.c_uint64.from_address(id(sys._getframe()) + 24).value\n"

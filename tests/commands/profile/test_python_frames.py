@@ -21,7 +21,7 @@ from tests.support.environment import run
 from tests.support.host.faults import slow_host
 from tests.support.programs import pythons
 
-pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
+pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf")
 _PATIENCE_S = 30
 EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]
 
@@ -167,7 +167,9 @@ def chains_of(process: subprocess.Popen[str]) -> set[str]:
 @pytest.mark.parametrize("python", EVERY)
 def test_every_sample_has_the_chain_of_its_thread(python: pythons.Python, tmp_path: Path) -> None:
     with started(python.path, CHAINS, tmp_path) as process:
-        options = Options(pids=(process.pid,), frequency=499, kernel_stacks=False, duration_s=3)
+        options = Options(
+            pids=(process.pid,), frequency=pythons.FREQUENCY, kernel_stacks=False, duration_s=3
+        )
         with Profiler(options) as profiler:
             profiler.wait()
             profile = profiler.stop()
@@ -222,7 +224,9 @@ def test_recursion_has_its_innermost_frames(python: pythons.Python, tmp_path: Pa
     seen: Counter[tuple[str, ...]] = Counter()
     end = time.monotonic() + _PATIENCE_S
     with started(python.path, DEEP, tmp_path) as process:
-        options = Options(pids=(process.pid,), frequency=499, kernel_stacks=False, duration_s=1)
+        options = Options(
+            pids=(process.pid,), frequency=pythons.FREQUENCY, kernel_stacks=False, duration_s=1
+        )
         while len(seen) < 4 and time.monotonic() < end:  # other work may leave it little CPU time
             with Profiler(options) as profiler:
                 profiler.wait()
@@ -292,7 +296,9 @@ while True:
 def test_long_functions_have_their_lines(python: pythons.Python, tmp_path: Path) -> None:
     """Of their tables, some are sent with the name, and others read and checked."""
     lines: dict[str, set[int]] = {}
-    options = Options(frequency=499, kernel_stacks=False, python_lines=True, duration_s=0.5)
+    options = Options(
+        frequency=pythons.FREQUENCY, kernel_stacks=False, python_lines=True, duration_s=0.5
+    )
     with started(python.path, LONG, tmp_path) as process:
         end = time.monotonic() + _PATIENCE_S
         while len(lines) < 3 and time.monotonic() < end:

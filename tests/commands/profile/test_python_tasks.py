@@ -21,7 +21,7 @@ from tests.support.environment import run
 from tests.support.programs import pythons
 from tests.support.programs.awaiting import AWAITING
 
-pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
+pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf")
 _NONE = pytest.param(None, marks=pytest.mark.skip("no CPython 3.14 or later on this machine"))
 NEWEST = [
     pytest.param(each, id=f"{each.version[1]}-{each.path}")
@@ -48,7 +48,7 @@ def test_every_sample_has_the_tasks_that_await_its_own(
     with started(python.path, AWAITING, tmp_path) as process:
         options = Options(
             pids=(process.pid,),
-            frequency=499,
+            frequency=pythons.FREQUENCY,
             kernel_stacks=False,
             duration_s=3,
             async_tasks=True,
@@ -106,7 +106,9 @@ asyncio.run(main())
 def test_a_chain_that_is_too_long_ends_in_a_mark(python: pythons.Python, tmp_path: Path) -> None:
     seen: Counter[tuple[str, ...]] = Counter()
     with started(python.path, DEEP, tmp_path) as process:
-        options = Options(pids=(process.pid,), frequency=499, kernel_stacks=False, async_tasks=True)
+        options = Options(
+            pids=(process.pid,), frequency=pythons.FREQUENCY, kernel_stacks=False, async_tasks=True
+        )
         with Profiler(options) as profiler:
             profiler.wait(at_most_s=1)
             profile = profiler.stop()
@@ -157,7 +159,7 @@ def test_suspended_coroutines_have_their_lines(python: pythons.Python, tmp_path:
     with started(python.path, LINES, tmp_path) as process:
         options = Options(
             pids=(process.pid,),
-            frequency=499,
+            frequency=pythons.FREQUENCY,
             kernel_stacks=False,
             async_tasks=True,
             python_lines=True,
@@ -209,7 +211,9 @@ def test_a_program_that_imports_asyncio_later_has_its_tasks(
 ) -> None:
     stacks: Counter[str] = Counter()
     with started(python.path, LATE, tmp_path) as process:
-        options = Options(pids=(process.pid,), frequency=499, kernel_stacks=False, async_tasks=True)
+        options = Options(
+            pids=(process.pid,), frequency=pythons.FREQUENCY, kernel_stacks=False, async_tasks=True
+        )
         with Profiler(options) as profiler:
             profiler.wait(at_most_s=0.1)
             assert process.stdin

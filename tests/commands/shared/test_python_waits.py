@@ -20,7 +20,7 @@ from tests.support.environment import run
 from tests.support.programs import pythons
 from tests.support.programs.python_programs import running
 
-pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
+pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf")
 EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]
 
 # PyDLL does not release the GIL for a call: `keeps` sleeps with it.
@@ -30,13 +30,13 @@ libc = ctypes.PyDLL(None)
 numbers = {}
 
 def keeps():
-    numbers["keeper"] = libc.syscall(186)
+    numbers["keeper"] = threading.get_native_id()
     while True:
         libc.usleep(60000)
         time.sleep(0.001)
 
 def wants():
-    numbers["waiter"] = libc.syscall(186)
+    numbers["waiter"] = threading.get_native_id()
     while True:
         time.sleep(0.001)
 
@@ -172,7 +172,7 @@ time.sleep(1000)
 @pytest.mark.parametrize("python", [*EVERY[:1], *EVERY[-1:]])
 def test_gil_counts_the_thread_that_holds_it(python: pythons.Python, tmp_path: Path) -> None:
     with running(python.path, HOLDS, tmp_path) as (pid, _):
-        options = Options(pids=(pid,), frequency=499, gil=True, kernel_stacks=False)
+        options = Options(pids=(pid,), frequency=pythons.FREQUENCY, gil=True, kernel_stacks=False)
         with Profiler(options) as profiler:
             deadline = time.monotonic() + 20
             while time.monotonic() < deadline:  # until both had a CPU

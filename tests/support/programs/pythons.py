@@ -9,7 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Python", "every", "newest"]
+from tests.support.host.faults import slow_host
+
+__all__ = ["FREQUENCY", "Python", "every", "newest"]
+
+FREQUENCY = 199 if slow_host() else 499
+"""Samples a second: a kernel that takes long for each lowers what it allows."""
 
 _NAME = re.compile(r"python3\.(\d+)t?")  # t: without a GIL
 

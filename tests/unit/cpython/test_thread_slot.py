@@ -82,3 +82,13 @@ def test_one_thread_is_enough_where_it_points_to_its_keys() -> None:
 
 def test_a_thread_without_a_slot_has_none() -> None:
     assert _Threads().find(_MAIN) is None
+
+
+def test_an_empty_list_of_the_thread_says_nothing() -> None:
+    """On arm64 that of robust mutexes comes before glibc's keys, within reach of its pointer."""
+    threads = _glibc()
+    for pthread in (_MAIN, _SECOND, _THIRD):
+        threads.write(pthread + 0xD8, pthread + 0xD8)
+        threads.write(pthread + 0x110, _address(pthread))
+        threads.write(pthread + _GLIBC_KEYS + 8, 0)
+    assert threads.find(_MAIN) == ThreadSlot(0x110)
