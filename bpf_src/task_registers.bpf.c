@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // The threads of one process: state, and the user registers that each entered the kernel with.
-// x86_64 only.
 #include "pid_namespace.h"
 #include "user_registers.h"
 
 CONFIG u32 wanted_tgid = 0; // in the namespace that tasks are numbered in
 
+struct arm64_user_words {
+	unsigned long tp_value;
+} __attribute__((preserve_access_index));
+
 struct thread_struct {
-	unsigned long fsbase;
+	unsigned long fsbase;	    // x86
+	struct arm64_user_words uw; // arm64
+} __attribute__((preserve_access_index));
+
+struct pt_regs {
+	unsigned long orig_ax; // x86
+	unsigned long di;
+	u64 orig_x0; // arm64: what x0 was before the call's result
+	int syscallno;
 } __attribute__((preserve_access_index));
 
 struct task_struct___switches {
@@ -23,20 +34,40 @@ struct thread_registers {
 	u32 has_registers;
 	u64 switches; // times that it left a CPU
 	u64 fsbase;   // where its thread-specific data is
+	s64 call;     // that it is in; -1: none
+	u64 argument; // the first one of the call
 	struct registers registers;
 	char comm[TASK_COMM_LEN];
 };
 
 struct thread_registers *anchor_thread_registers; // keeps the type in BTF
 
+static __always_inline u64 thread_pointer(struct thread_struct *thread)
+{
+	if (bpf_core_field_exists(thread->fsbase))
+		return BPF_CORE_READ(thread, fsbase);
+	return bpf_core_field_exists(thread->uw.tp_value) ? BPF_CORE_READ(thread, uw.tp_value) : 0;
+}
+
+static __always_inline void describe_call(struct thread_registers *thread, struct pt_regs *user)
+{
+	if (bpf_core_field_exists(user->orig_ax)) {
+		thread->call = BPF_CORE_READ(user, orig_ax);
+		thread->argument = BPF_CORE_READ(user, di);
+	} else if (bpf_core_field_exists(user->syscallno)) {
+		thread->call = BPF_CORE_READ(user, syscallno);
+		thread->argument = BPF_CORE_READ(user, orig_x0);
+	}
+}
+
 SEC("iter/task")
 int list_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct task_struct___switches *switches = (void *)task;
-	struct thread_registers thread = {};
+	struct thread_registers thread = {.call = -1};
+	struct pt_regs *user;
 	u32 tgid;
-	void *user;
 
 	if (!task)
 		return 0;
@@ -49,12 +80,12 @@ int list_threads(struct bpf_iter__task *ctx)
 	thread.state = state_bits(task);
 	thread.on_cpu = task->on_cpu != 0;
 	thread.switches = BPF_CORE_READ(switches, nvcsw) + BPF_CORE_READ(switches, nivcsw);
-	thread.fsbase = BPF_CORE_READ(switches, thread.fsbase);
+	thread.fsbase = thread_pointer(&switches->thread);
 	BPF_CORE_READ_STR_INTO(&thread.comm, task, comm);
-	// Linux 5.15 (dd6e10fbd9fb)
-	user = (void *)bpf_task_pt_regs(task);
-	thread.has_registers = user && !bpf_probe_read_kernel(&thread.registers,
-							      sizeof(thread.registers), user);
+	user = (void *)bpf_task_pt_regs(task); // Linux 5.15 (dd6e10fbd9fb)
+	thread.has_registers = registers_at(user, &thread.registers);
+	if (thread.has_registers)
+		describe_call(&thread, user);
 	bpf_seq_write(ctx->meta->seq, &thread, sizeof(thread));
 	return 0;
 }

@@ -121,19 +121,23 @@ static __noinline int sampled_arm64_registers(struct registers *ctx, struct regi
 	return 0;
 }
 
-// The registers that the current task entered the kernel with. False: it has none.
+// The registers that a task entered the kernel with, from its struct pt_regs. False: it has none.
 //
 // A thread of the kernel has zeros there, one that works for a process (io_uring) has no sp and ip
 // (arch/x86/kernel/process.c, copy_thread), or has not user mode (that of arm64).
-static __always_inline bool saved_registers(struct registers *to)
+static __always_inline bool registers_at(void *user, struct registers *to)
 {
-	// Linux 5.15 (dd6e10fbd9fb): before, an offset from the end of the stack, which moved since.
-	void *user = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-
 	if (!arm64_code_bits)
 		return user && !bpf_probe_read_kernel(to, sizeof(*to), user) &&
 		       (to->cs & 3) == 3 && to->sp;
 	return user && saved_arm64_registers(user, to);
+}
+
+// Those of the current task.
+static __always_inline bool saved_registers(struct registers *to)
+{
+	// Linux 5.15 (dd6e10fbd9fb): before, an offset from the end of the stack, which moved since.
+	return registers_at((void *)bpf_task_pt_regs(bpf_get_current_task_btf()), to);
 }
 
 // Whether a sample interrupted code of the user.

@@ -13,23 +13,20 @@ CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, com
 bool forgets = false; // what is listed is forgotten: the run is over, another one begins
 
 struct pt_regs {
-	unsigned long ip; // x86
-	unsigned long sp;
-	unsigned long bp;
+	unsigned long bp; // x86
 } __attribute__((preserve_access_index));
 
 // A task at the start or the end of a run. Where the programs have not seen it yet, its state is
 // empty but for numbers, name and kernel stack.
 struct listed_task {
 	struct task_state known;
-	u64 ip; // where it is in user space, and what is needed to walk on from there; 0: not known
-	u64 sp;
-	u64 bp;
-	u64 fsbase; // the thread pointer; 0: not known
+	struct registers registers; // it is in user space there
+	u64 fsbase;		    // the thread pointer; 0: not known
 	u32 state;
 	u8 on_cpu;
 	u8 is_kernel_thread;
-	u8 pad[2];
+	u8 has_registers;
+	u8 pad;
 };
 
 struct listed_task *anchor_listed_task; // keeps the type in BTF
@@ -78,11 +75,9 @@ static __always_inline void describe(struct listed_task *listed, struct task_str
 	if (!user_stacks || !task_pt_regs || listed->is_kernel_thread)
 		return;
 	regs = (void *)bpf_task_pt_regs(task);
-	if (!bpf_core_field_exists(regs->bp))
-		return;
-	listed->ip = BPF_CORE_READ(regs, ip);
-	listed->sp = BPF_CORE_READ(regs, sp);
-	listed->bp = BPF_CORE_READ(regs, bp);
+	if (!arm64_code_bits && !bpf_core_field_exists(regs->bp))
+		return; // another machine
+	listed->has_registers = registers_at(regs, &listed->registers);
 	if (python && thread_pointer_at)
 		bpf_probe_read_kernel(&listed->fsbase, sizeof(listed->fsbase),
 				      (void *)task + thread_pointer_at);

@@ -25,8 +25,8 @@ examples:
 
 exit status: 0; 1 an error; 2 a wrong option.
 
-Needs CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or root, x86_64 and Linux 5.15 or
-later. Python frames: CPython 3.8 to 3.15. docs/dump.md"""
+Needs CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or root, x86_64 or arm64, and
+Linux 5.15 or later. Python frames: CPython 3.8 to 3.15. docs/dump.md"""
 
 
 class Options(NamedTuple):

@@ -22,6 +22,7 @@ from purebpf.dump.waits import STATES, describe_wait
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.cpython.python_process import PythonProcess, find_python
 from purebpf.kernel.instruments.thread_registers import ThreadNow, ThreadRegisters
+from purebpf.kernel.unwind.native_machine import native_machine
 from purebpf.measure.privileges import needing
 from purebpf.measure.targets import PidNamespace, check_processes
 from purebpf.syscall import proc
@@ -30,8 +31,6 @@ from purebpf.syscall.process_memory import STUCK, open_process_memory, read_argu
 __all__ = ["dump"]
 
 _ROUNDS = 5
-_SP = 7
-"""DWARF's number of the stack pointer of x86_64."""
 _HIGHEST = 1 << 64
 _PAUSE_S = 0.005
 _MOST_CHILDREN = 8
@@ -103,7 +102,7 @@ def dump(
     Raises:
         NoSuchTargetError: there is no such process.
         KernelError: it is another user's, or the kernel refused the program that lists threads.
-        NotSupportedError: another machine than x86_64.
+        NotSupportedError: another machine than x86_64 and arm64.
     """
     began = time.monotonic()
     check_processes((pid,), thread_option="its process, not")
@@ -193,6 +192,7 @@ def _copy(
     memory = open_process_memory(pid)
     if memory is None:
         return _State(), False
+    stack_pointer = native_machine().sp
     with memory:
         sizes = StackSizes(_ends(pid), sum(len(copy.stack) for copy in copies.values()))
         reading = python.look(_MOST_READS) if python else None
@@ -204,7 +204,7 @@ def _copy(
                 continue
             stack = b""
             if thread.is_asleep and thread.registers:
-                pointer = thread.registers[_SP]
+                pointer = thread.registers[stack_pointer] or 0
                 stack = memory.read(pointer, sizes.of(pointer))
             frames = None
             if python and reading and thread.pthread in state.threads:

@@ -45,11 +45,11 @@ def describe_wait(
     """
     if not thread.is_asleep or thread.call < 0:
         return ""
-    name = syscalls.name("x86_64", thread.call)
+    name = syscalls.name(syscalls.machine(os.uname().machine).native, thread.call)
     if name == "futex":
-        return _futex(thread.arguments[0], gils, holders)
+        return _futex(thread.argument, gils, holders)
     if name in _ON_DESCRIPTOR:
-        number = thread.arguments[0] & (1 << 32) - 1
+        number = thread.argument & (1 << 32) - 1
         return f"{name}({number}{_target(pid, number)})"
     return f"{name}()"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +11,7 @@ from purebpf.errors import KernelError
 from purebpf.kernel.instruments.offcpu_tracer import ADOPTED, UNDECIDED, WANTED, Listed, Switches
 from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.kernel.symbolize.sleeping_stack import stack_bytes, user_stack
+from purebpf.kernel.unwind.native_machine import native_code_bits, native_machine
 from purebpf.kernel.unwind.user_stacks import Trace
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, Place, Span
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
@@ -59,7 +60,7 @@ class Sleepers:
             for task in switches.list_tasks()
             if not task.is_seen and task.is_away and is_wanted(task)
         ]
-        self.are_shown = any(task.registers[0] for task in asleep)
+        self.are_shown = any(task.registers is not None for task in asleep)
         walking = switches.walking
         walked, copied = _read_stacks(asleep, copy=walking is not None) if walk else ({}, {})
         python = {} if switches.python is None else _python_words(switches.python, asleep)
@@ -70,7 +71,8 @@ class Sleepers:
             stack = copied.get(task.place.tid)
             is_valid = walk and task.place.tid in still
             if trace and stack and is_valid and walking is not None:
-                trace = walking.unwind(task.place.pid, *task.registers, stack)
+                assert task.registers is not None
+                trace = walking.unwind(task.place.pid, task.registers, stack)
                 words = python.get(task.place.tid, ())
                 native = trace.addresses[: MAX_DEPTH - len(words)]
                 trace = trace._replace(addresses=(*native, *words))
@@ -108,7 +110,7 @@ class Sleepers:
 
 
 def _read_stacks(
-    asleep: Iterable[Listed], *, copy: bool
+    asleep: Sequence[Listed], *, copy: bool
 ) -> tuple[dict[int, Trace | tuple[()] | None], dict[int, bytes]]:
     """What each thread's user stack is by frame pointers, and what is on it, by thread.
 
@@ -116,14 +118,15 @@ def _read_stacks(
     """
     walked: dict[int, Trace | tuple[()] | None] = {}
     copied: dict[int, bytes] = {}
+    code_bits = native_code_bits() if any(task.registers for task in asleep) else 0
     with ExitStack() as whole:  # holds one memory, so that the child that reads stays
         is_held = False
         for pid, tasks in groupby(sorted(asleep, key=_pid), _pid):
             with ExitStack() as stack:
                 memory = None
                 for task in tasks:
-                    tid, (ip, sp, bp) = task.place.tid, task.registers
-                    if task.is_kernel_thread or not ip:
+                    tid, sent = task.place.tid, task.registers
+                    if task.is_kernel_thread or sent is None:
                         walked[tid] = () if task.is_kernel_thread else None
                         continue
                     if memory is None:
@@ -131,8 +134,10 @@ def _read_stacks(
                         holds = memory.is_left and not is_held
                         (whole if holds else stack).enter_context(memory)
                         is_held = is_held or holds
-                    addresses = user_stack(memory, ip, sp, bp, MAX_DEPTH)
-                    if copy and _is_native(task):
+                    machine, values = native_machine(), sent.values
+                    sp, fp = values[machine.sp] or 0, values[machine.fp] or 0
+                    addresses = user_stack(memory, sent.pc, sp, fp, MAX_DEPTH, code_bits=code_bits)
+                    if copy and not sent.is_compat:
                         copied[tid] = stack_bytes(memory, sp)
                     known = Trace(addresses, _FRAME_POINTERS, 0)
                     walked[tid] = None if memory.is_stuck else known
@@ -163,11 +168,6 @@ def _python_words(python: PythonTables, asleep: Iterable[Listed]) -> dict[int, t
         for pid, threads in by_process.items()
         for pthread, words in python.read_sleeping(pid, threads).items()
     }
-
-
-def _is_native(task: Listed) -> bool:
-    """Whether a task runs 64-bit code: others have everything in the first 4 GiB."""
-    return max(task.registers) >= 1 << 32
 
 
 class _Run(NamedTuple):

@@ -14,8 +14,10 @@ from purebpf.kernel.instruments import sched_compat, stack_maps
 from purebpf.kernel.instruments.call_graph import load_walking, read_python
 from purebpf.kernel.instruments.quiesce import settle
 from purebpf.kernel.load.load import load
+from purebpf.kernel.unwind.native_machine import native_machine
 from purebpf.kernel.unwind.tickets import Tickets
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, STATES, Place, Span, SpanWaker
+from purebpf.unwind.sent_registers import NAMES, SentRegisters, read_registers
 
 if TYPE_CHECKING:
     from purebpf.kernel.cpython.python_tables import PythonTables
@@ -45,7 +47,7 @@ class Listed(NamedTuple):
         is_away: whether it was off the CPU, and its time there is asked for.
         is_on_cpu: whether it ran.
         is_seen: whether the programs know of it, and not only the iterator.
-        registers: instruction, stack and frame pointer in user space, zeros where unknown.
+        registers: where it is in user space; None: not known.
         pthread: its thread pointer; 0: not known.
     """
 
@@ -59,7 +61,7 @@ class Listed(NamedTuple):
     is_seen: bool
     is_kernel_thread: bool
     cpu: int
-    registers: tuple[int, int, int]
+    registers: SentRegisters | None
     pthread: int = 0
 
 
@@ -333,9 +335,15 @@ class Switches(Closing):
             is_seen,
             bool(task.is_kernel_thread),
             known.cpu,
-            (task.ip, task.sp, task.bp),
+            self._registers(task),
             task.fsbase,
         )
+
+    def _registers(self, task: Any) -> SentRegisters | None:  # noqa: ANN401 - see _list_task
+        if not task.has_registers:
+            return None
+        words = [getattr(task.registers, name) for name in NAMES]
+        return read_registers(native_machine(), words)
 
 
 def _spec(settings: Mapping[str, Any], *, samples: bool) -> ObjectSpec:

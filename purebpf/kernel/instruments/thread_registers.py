@@ -1,28 +1,26 @@
 """The threads of a process as the kernel has them: state, and registers of those that sleep.
 
 Needs what iterators over tasks need (Linux 5.8) and bpf_task_pt_regs() (Linux 5.15, commit
-dd6e10fbd9fb), on x86_64. See bpf_src/task_registers.bpf.c. Nothing is stopped.
+dd6e10fbd9fb), on x86_64 and arm64. See bpf_src/task_registers.bpf.c. Nothing is stopped.
 """
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf import objects
 from purebpf.closable import Closing
-from purebpf.errors import NotSupportedError
 from purebpf.kernel.attach.iterator import attach
 from purebpf.kernel.load.load import load
+from purebpf.kernel.unwind.native_machine import native_code_bits, native_machine
+from purebpf.unwind.sent_registers import NAMES, read_registers
+
+if TYPE_CHECKING:
+    from purebpf.unwind.machine import Machine
 
 __all__ = ["ThreadNow", "ThreadRegisters"]
 
-_DWARF = ("ax", "dx", "cx", "bx", "si", "di", "bp", "sp", *(f"r{n}" for n in range(8, 16)))
-"""The registers of x86_64 in the order of DWARF's numbers."""
-_ARGUMENTS = ("di", "si", "dx", "r10")
-_USER_CS = 0x33
-_NO_CALL = (1 << 64) - 1
 _STATES = ((0x1, "S"), (0x2, "D"), (0x4, "T"), (0x8, "t"), (0x10, "X"), (0x20, "Z"), (0x40, "P"))
 """TASK_* bits of include/linux/sched.h, and the letters of ps(1)."""
 
@@ -36,10 +34,11 @@ class ThreadNow(NamedTuple):
             stopped...: the letters of ps(1).
         is_on_cpu: whether it runs.
         switches: how often it left a CPU: unchanged, it has not run since.
-        pthread: what the register fs points at: pthread_self() of glibc and musl.
-        call, arguments: the system call that it is in; -1: none.
-        pc, registers: where it goes on in user space; by DWARF's numbers. None: it has no 64-bit
-            user registers.
+        pthread: its thread pointer: what the register fs points at, pthread_self() of glibc and
+            musl; TPIDR_EL0 of arm64.
+        call, argument: the system call that it is in, and the first argument; -1: none.
+        pc, registers: where it goes on in user space; by DWARF's numbers, None where one is not
+            sent. None: it has no 64-bit user registers.
     """
 
     tid: int
@@ -49,9 +48,9 @@ class ThreadNow(NamedTuple):
     switches: int
     pthread: int
     call: int
-    arguments: tuple[int, ...]
+    argument: int
     pc: int
-    registers: tuple[int, ...] | None
+    registers: tuple[int | None, ...] | None
 
     @property
     def is_asleep(self) -> bool:
@@ -67,15 +66,15 @@ class ThreadRegisters(Closing):
         namespace: that, as (device, inode) of `PidNamespace`; (0, 0): the initial one.
 
     Raises:
-        NotSupportedError: another machine than x86_64.
+        NotSupportedError: another machine than x86_64 and arm64.
         KernelError: the kernel refused the program.
     """
 
     def __init__(self, pid: int, namespace: tuple[int, int] = (0, 0)) -> None:
-        machine = os.uname().machine
-        if machine != "x86_64":
-            raise NotSupportedError("registers of threads", f"this is {machine}, not x86_64")
-        spec = objects.spec("task_registers").set(wanted_tgid=pid)
+        self._machine = native_machine("registers of threads")
+        spec = objects.spec("task_registers").set(
+            wanted_tgid=pid, arm64_code_bits=native_code_bits()
+        )
         if namespace[1]:
             spec = spec.set(pid_namespace_dev=namespace[0], pid_namespace_ino=namespace[1])
         with ExitStack() as undo:
@@ -89,29 +88,26 @@ class ThreadRegisters(Closing):
         Raises:
             KernelError, OSError: the iterator could not be read.
         """
-        return {
-            thread.tid: thread for thread in map(_thread, self._list.records("thread_registers"))
-        }
+        threads = self._list.records("thread_registers")
+        return {thread.tid: _thread(self._machine, thread) for thread in threads}
 
     def close(self) -> None:
         """Unload; again is harmless."""
         self._closing.close()
 
 
-def _thread(record: Any) -> ThreadNow:  # noqa: ANN401 - a value of its BTF type
-    registers = record.registers
-    is_user = bool(record.has_registers) and registers.cs == _USER_CS
-    state = next((letter for bit, letter in _STATES if record.state & bit), "R")
-    number = registers.orig_ax if is_user else _NO_CALL
+def _thread(machine: Machine, record: Any) -> ThreadNow:  # noqa: ANN401 - a value of its BTF type
+    sent = read_registers(machine, [getattr(record.registers, name) for name in NAMES])
+    is_native = bool(record.has_registers) and not sent.is_compat
     return ThreadNow(
         tid=record.tid,
         comm=record.comm,
-        state=state,
+        state=next((letter for bit, letter in _STATES if record.state & bit), "R"),
         is_on_cpu=bool(record.on_cpu),
         switches=record.switches,
         pthread=record.fsbase,
-        call=-1 if number >> 63 else number,
-        arguments=tuple(getattr(registers, name) for name in _ARGUMENTS),
-        pc=registers.ip,
-        registers=tuple(getattr(registers, name) for name in _DWARF) if is_user else None,
+        call=max(record.call, -1) if is_native else -1,
+        argument=record.argument,
+        pc=sent.pc,
+        registers=sent.values if is_native else None,
     )

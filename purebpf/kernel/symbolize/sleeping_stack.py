@@ -13,7 +13,9 @@ _COPY = 65536
 _FRAME = struct.Struct("=QQ")
 
 
-def user_stack(memory: ProcessMemory, ip: int, sp: int, bp: int, max_depth: int) -> tuple[int, ...]:
+def user_stack(
+    memory: ProcessMemory, ip: int, sp: int, bp: int, max_depth: int, *, code_bits: int = 0
+) -> tuple[int, ...]:
     """Its addresses, leaf first, by frame pointers as the kernel's perf_callchain_user() does.
 
     The thread must not run during the read: the caller checks that, before and after.
@@ -24,6 +26,7 @@ def user_stack(memory: ProcessMemory, ip: int, sp: int, bp: int, max_depth: int)
         sp: its stack pointer.
         bp: its frame pointer.
         max_depth: where to stop.
+        code_bits: those of an address of code, below its signature; 0: they are not signed.
     """
     addresses = [ip]
     # most stacks are read at once, since they are not deep in bytes
@@ -36,7 +39,7 @@ def user_stack(memory: ProcessMemory, ip: int, sp: int, bp: int, max_depth: int)
         if len(frame) < _FRAME.size:
             break
         following, address = _FRAME.unpack(frame)
-        addresses.append(address)
+        addresses.append(address & code_bits if code_bits else address)
         if following <= bp:
             break
         bp = following

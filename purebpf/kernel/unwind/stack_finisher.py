@@ -23,7 +23,7 @@ from purebpf.symbols.python_words import PYTHON_FRAMES, count_native
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.machine import Machine
 from purebpf.unwind.reason import Reason
-from purebpf.unwind.sent_registers import NAMES, read_registers
+from purebpf.unwind.sent_registers import NAMES, SentRegisters, read_registers
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Lost, Sample
@@ -175,12 +175,11 @@ class StackFinisher(Closing):
             return Unwound([*trace.frames[:room], *missed.python], Reason.TOO_DEEP, trace.guessed)
         return trace._replace(frames=[*trace.frames, *missed.python])
 
-    def unwind(self, pid: int, pc: int, sp: int, fp: int, stack: bytes) -> Unwound:
-        """The stack of a thread that sleeps; other registers are not known."""
-        registers: list[Any] = [None] * self._machine.registers
-        registers[self._machine.fp], registers[self._machine.sp] = fp, sp
+    def unwind(self, pid: int, sent: SentRegisters, stack: bytes) -> Unwound:
+        """The stack of a thread that sleeps."""
         now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        copy = CopiedStack(now_ns, 0, pid, 0, "", False, pc, tuple(registers), stack)
+        where = sent.is_compat, sent.pc, sent.values
+        copy = CopiedStack(now_ns, 0, pid, 0, "", *where, stack)
         return self._stacks.unwind(copy)
 
     def close(self) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.rings.record_types import RecordMap
     from purebpf.kernel.unwind.programs import EarlierLookup
     from purebpf.kernel.unwind.stack_finisher import MissedStack, StackFinisher
+    from purebpf.unwind.sent_registers import SentRegisters
 
 __all__ = ["Finished", "Trace", "UserStacks"]
 
@@ -325,12 +326,12 @@ class UserStacks(Closing):
         self.finished += reason == _FINISHED
         self._count(Finished(missed.key, Trace(tuple(frames), reason, guessed)))
 
-    def unwind(self, pid: int, pc: int, sp: int, fp: int, stack: bytes) -> Trace:
-        """The stack of a thread that sleeps, from the registers that are known and its memory."""
+    def unwind(self, pid: int, registers: SentRegisters, stack: bytes) -> Trace:
+        """The stack of a thread that sleeps, from its registers and memory."""
         self.prepare()
         assert self._finisher is not None
         self.ask(pid)
-        frames, reason, guessed = self._finisher.unwind(pid, pc, sp, fp, stack)
+        frames, reason, guessed = self._finisher.unwind(pid, registers, stack)
         return Trace(tuple(frames), reason, guessed)
 
     def _count(self, sample: Finished) -> None:

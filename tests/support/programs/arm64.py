@@ -60,6 +60,11 @@ _SLEEPS = (
     + LEVELS.replace("leaf(x + 5) + 5", "usleep(3000) + x")
     + ("int main(void) { for (;;) sink += level1(sink); }")
 )
+_WAITS = (
+    LEAF
+    + LEVELS.replace("leaf(x + 5) + 5", "read(7, &x, 1) + x")
+    + ("int main(void) { dup2(0, 7); for (;;) sink += level1(sink); }")
+)
 _CLOCK = LEAF + "int main(void) { struct timespec t; for (;;) sink += clock_gettime(1, &t); }"
 
 PROGRAMS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -72,6 +77,8 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "shapes-lazy": (_SHAPES, ("-Wl,-z,lazy", "-mbranch-protection=standard")),
     "clock": (_CLOCK, ()),
     "sleeps": (_SLEEPS, ()),
+    "waits": (_WAITS, ()),
+    "waits-fp": (_WAITS, ("-fno-omit-frame-pointer", "-mbranch-protection=standard")),
 }
 """Their sources, and flags beside -O2 -fomit-frame-pointer."""
 
