@@ -18,7 +18,10 @@ pytestmark = [pytest.mark.needs("bpf", "task_pt_regs", "vmlinux_btf", "arm64_pro
 
 _CHAIN = ["main", "level1", "level2", "level3", "level4", "level5"]
 _PYTHON = """
-import os, sys
+import os, threading
+lock = threading.Lock()
+lock.acquire()
+threading.Thread(target=lock.acquire, daemon=True).start()
 def waits(pairs): return sorted(pairs, key=lambda pair: os.read(7, 1))
 os.dup2(0, 7)
 print(flush=True)
@@ -40,26 +43,27 @@ def _waiting(*command: object) -> Iterator[int]:
             child.kill()
 
 
-def _dump(pid: int, *options: str) -> dict[str, Any]:
-    """A dump of a process once its only thread waits for its descriptor."""
+def _dump(pid: int, *options: str) -> list[dict[str, Any]]:
+    """The threads of a process once the first one waits for its descriptor."""
     for _ in range(30):
         done = run("dump", "--json", *options, str(pid))
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
-        (thread,) = found["threads"]
-        if thread["waits_for"].startswith("read(7: pipe:["):
+        threads = found["threads"]
+        is_there = threads[0]["waits_for"].startswith("read(7: pipe:[")
+        if is_there and all(thread["state"] == "sleeps" for thread in threads):
             break
     print(done.stdout, done.stderr)
-    assert thread["waits_for"].startswith("read(7: pipe:[")
-    assert thread["tid"] == pid
-    assert thread["state"] == "sleeps"
-    return thread
+    assert threads[0]["waits_for"].startswith("read(7: pipe:[")
+    assert threads[0]["tid"] == pid
+    assert {thread["state"] for thread in threads} == {"sleeps"}
+    return list(threads)
 
 
 @pytest.mark.parametrize("name", ["waits", "waits-fp"])
 def test_a_dump_has_the_chain_and_what_it_waits_for(name: str) -> None:
     with _waiting(FOLDER / name) as pid:
-        thread = _dump(pid)
+        (thread,) = _dump(pid)
     kinds = [frame["kind"] for frame in thread["frames"]]
     in_kernel = [frame["name"] for frame in thread["frames"] if frame["kind"] == "kernel"]
     names = [frame["name"] for frame in thread["frames"] if frame["kind"] == "user"]
@@ -72,12 +76,31 @@ def test_a_dump_has_the_chain_and_what_it_waits_for(name: str) -> None:
 
 def test_a_dump_has_all_native_frames_of_python() -> None:
     with _waiting(sys.executable, "-c", _PYTHON) as pid:
-        thread = _dump(pid, "--native", "-U")
-    names = [frame["name"] for frame in thread["frames"] if frame["kind"] == "user"]
+        main, other = _dump(pid, "--native", "-U")
+    names, others = (
+        [frame["name"] for frame in thread["frames"] if frame["kind"] == "user"]
+        for thread in (main, other)
+    )
     assert "Py_BytesMain" in names
     assert any("libc_start_main" in name for name in names)
     assert len(names) > 20
-    assert not [problem for problem in thread["problems"] if "cut" in problem]
+    assert other["waits_for"].startswith("futex(0x")
+    assert len(others) > 10
+    problems = [*main["problems"], *other["problems"]]
+    assert not [problem for problem in problems if "cut" in problem]
+
+
+def test_python_that_slept_before_is_whole() -> None:
+    with _waiting(sys.executable, "-c", _PYTHON) as pid:
+        _dump(pid)
+        done = run("offcpu", "--no-python", "--format", "json", "-U", "-p", str(pid), "3")
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["about"]["call_graph"] == "tables"
+    assert len(found["stacks"]) == 2
+    assert all(len(stack["user"]) > 10 for stack in found["stacks"])
+    assert all("cut" not in stack for stack in found["stacks"])
 
 
 @pytest.mark.parametrize("command", ["offcpu", "wall"])
