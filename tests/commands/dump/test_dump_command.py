@@ -21,7 +21,7 @@ from tests.support.environment import run
 from tests.support.programs import pythons
 from tests.support.programs.chains import CHAINS
 
-pytestmark = pytest.mark.needs("bpf", "task_pt_regs", "vmlinux_btf", "x86_64")
+pytestmark = pytest.mark.needs("bpf", "task_pt_regs", "vmlinux_btf")
 EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]
 SLEEP_LINE = 1 + CHAINS.splitlines().index("    time.sleep(1000)")
 
