@@ -58,14 +58,23 @@ def read_tasks(
     memory: Memory,
     codes: CodeObjects,
     interpreters: Sequence[Interpreter],
+    *,
+    before: Iterable[Task] = (),
 ) -> list[Task]:
-    """The tasks of a process, in no order; at most `MAX_TASKS`."""
+    """The tasks of a process, in no order; at most `MAX_TASKS`.
+
+    A list that changes while it is read may lack any of its tasks. Of those in `before`, which
+    another reading had, the ones that have not ended are there all the same.
+    """
     reader = _Reader(version, layouts, memory, codes)
     addresses: list[int] = []
     for interpreter in interpreters:
         addresses += reader.addresses(interpreter)
-    unique = list(dict.fromkeys(addresses))[:MAX_TASKS]
+    listed: dict[int, str | None] = dict.fromkeys(addresses)
+    names = listed | {task.address: task.name for task in before if task.address not in listed}
+    unique = islice(names, MAX_TASKS)
     tasks = [task for task in map(reader.task, unique) if task is not None]
+    tasks = [task for task in tasks if names[task.address] in (None, task.name)]
     return reader.with_awaiters(tasks) if layouts[1].awaited_by != NONE else tasks
 
 

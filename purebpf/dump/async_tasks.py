@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
+from purebpf.cpython.task_layout import TaskLayout
 from purebpf.cpython.tasks import MAX_TASKS, Task, read_tasks
 from purebpf.dump.model import DumpedFrame, DumpedTask
 from purebpf.errors import NotSupportedError
@@ -33,38 +35,47 @@ def dump_tasks(
         return None
     if layout is None:
         return ()
-    last: list[Task] | None = None
-    for number in range(_ROUNDS):
-        if number:
-            time.sleep(_PAUSE_S)
-        reading = python.look()
-        layouts = (python.layout, layout)
-        tasks = read_tasks(
-            python.version, layouts, reading.memory, reading.codes, reading.interpreters
-        )
-        if tasks == last:
+    tasks = _read(python, layout, ())
+    for _ in range(_ROUNDS - 1):
+        time.sleep(_PAUSE_S)
+        before, tasks = tasks, _read(python, layout, tasks)
+        if before == tasks:
             break
-        last = tasks
-    else:
-        notes.append("tasks changed while they were read: they may be of different moments")
     if len(tasks) >= MAX_TASKS:
         notes.append(f"only {MAX_TASKS} tasks were read")
-    return _describe(tasks)
+    return _describe(tasks, {task.address: task for task in before})
 
 
-def _describe(tasks: list[Task]) -> tuple[DumpedTask, ...]:
+def _read(python: PythonProcess, layout: TaskLayout, before: Iterable[Task]) -> list[Task]:
+    look = python.look()
+    layouts = (python.layout, layout)
+    return read_tasks(
+        python.version, layouts, look.memory, look.codes, look.interpreters, before=before
+    )
+
+
+def _describe(tasks: list[Task], before: Mapping[int, Task]) -> tuple[DumpedTask, ...]:
+    """The tasks, of which some may have changed since they were read before."""
     names = {task.address: task.name for task in tasks}
     awaited_by = defaultdict(list)
     for task in tasks:
         for address in task.waits_for:
             awaited_by[address].append(task.name)
-    dumped = [_dumped(task, names, awaited_by[task.address]) for task in tasks]
+    dumped = [
+        _dumped(task, names, awaited_by[task.address], has_changed=before.get(task.address) != task)
+        for task in tasks
+    ]
     return tuple(sorted(dumped, key=_by_name))
 
 
-def _dumped(task: Task, names: dict[int, str], awaited_by: list[str]) -> DumpedTask:
+def _dumped(
+    task: Task, names: dict[int, str], awaited_by: list[str], *, has_changed: bool
+) -> DumpedTask:
     waits_for = sorted(names[address] for address in task.waits_for if address in names)
     frames = [DumpedFrame("python", f.name, f.file, f.line) for f in task.frames]
+    problems = [task.problem] if task.problem else []
+    if has_changed:
+        problems.append("it changed while it was read: this may be of different moments")
     state = "runs" if task.is_running else "waits" if waits_for or task.waits_on else "ready"
     return DumpedTask(
         name=task.name,
@@ -73,7 +84,7 @@ def _dumped(task: Task, names: dict[int, str], awaited_by: list[str]) -> DumpedT
         waits_on=task.waits_on,
         awaited_by=tuple(sorted(awaited_by)),
         frames=tuple(frames),
-        problems=(task.problem,) if task.problem else (),
+        problems=tuple(problems),
     )
 
 

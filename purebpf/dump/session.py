@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from purebpf.cpython.frames import PythonStack
 from purebpf.cpython.threads import Gil, Interpreter, ThreadState
 from purebpf.dump.frames import FrameNames, kernel_frames
-from purebpf.dump.model import DumpedThread, ProcessDump
+from purebpf.dump.model import DumpedFrame, DumpedThread, ProcessDump
 from purebpf.dump.waits import STATES, describe_wait
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.kernel.cpython.python_process import PythonProcess, find_python
@@ -51,13 +51,21 @@ class _Copy:
         now: as the kernel had it before.
         stack: the bytes at its stack pointer; b"" of one that ran.
         python: its Python frames; None: it has none.
+        kernel: its frames in the kernel; () of one that ran.
         is_still: whether it has not run since.
     """
 
-    def __init__(self, now: ThreadNow, stack: bytes, python: PythonStack | None) -> None:
+    def __init__(
+        self,
+        now: ThreadNow,
+        stack: bytes,
+        python: PythonStack | None,
+        kernel: Sequence[DumpedFrame],
+    ) -> None:
         self.now = now
         self.stack = stack
         self.python = python
+        self.kernel = kernel
         self.is_still = False
 
 
@@ -112,18 +120,15 @@ def dump(
         if python is not None:
             open_now.enter_context(python)
         threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
-        copies, state = _read(pid, python, threads, notes)
-        names = open_now.enter_context(FrameNames(pid, python, native=native))
-        holders = state.holders(copies)
-        dumped = [
-            _describe(pid, copies[tid], state, holders, names, kernel=kernel)
-            for tid in sorted(copies)
-        ]
+        copies, state = _read(pid, python, threads, notes, kernel=kernel)
         dumped_tasks = None
-        if tasks:
+        if tasks:  # now: naming the frames takes long
             from purebpf.dump.async_tasks import dump_tasks
 
             dumped_tasks = dump_tasks(pid, python, notes)
+        names = open_now.enter_context(FrameNames(pid, python, native=native))
+        holders = state.holders(copies)
+        dumped = [_describe(pid, copies[tid], state, holders, names) for tid in sorted(copies)]
     return ProcessDump(
         pid,
         _command(pid),
@@ -159,7 +164,12 @@ def _pythons_below(pid: int) -> Iterator[str]:
 
 
 def _read(
-    pid: int, python: PythonProcess | None, threads: ThreadRegisters, notes: list[str]
+    pid: int,
+    python: PythonProcess | None,
+    threads: ThreadRegisters,
+    notes: list[str],
+    *,
+    kernel: bool,
 ) -> tuple[dict[int, _Copy], _State]:
     """All threads, each as it was at one moment if it kept still for long enough."""
     copies: dict[int, _Copy] = {}
@@ -169,7 +179,7 @@ def _read(
         if number:
             time.sleep(_PAUSE_S)
             before = threads.list()
-        state, is_stuck = _copy(pid, python, before, copies)
+        state, is_stuck = _copy(pid, python, before, copies, kernel=kernel)
         after = threads.list()
         for tid, copy in copies.items():
             copy.is_still = copy.is_still or _is_still(copy.now, after.get(tid))
@@ -187,6 +197,8 @@ def _copy(
     python: PythonProcess | None,
     threads: Mapping[int, ThreadNow],
     copies: dict[int, _Copy],
+    *,
+    kernel: bool,
 ) -> tuple[_State, bool]:
     """Read those that have not been read while they kept still; whether a read did not end."""
     memory = open_process_memory(pid)
@@ -210,7 +222,8 @@ def _copy(
             if python and reading and thread.pthread in state.threads:
                 python_thread, _ = state.threads[thread.pthread]
                 frames = python.frames(reading, python_thread.address)
-            copy = _Copy(thread, stack, frames)
+            in_kernel = kernel_frames(pid, tid) if kernel and thread.is_asleep else ()
+            copy = _Copy(thread, stack, frames, in_kernel)
             if known is not None and frames is not None and not thread.is_asleep:
                 copy.is_still = known.python == frames  # twice the same: it was read whole
             copies[tid] = copy
@@ -265,8 +278,6 @@ def _describe(
     state: _State,
     holders: Mapping[int, int],
     names: FrameNames,
-    *,
-    kernel: bool,
 ) -> DumpedThread:
     now = copy.now
     known = state.threads.get(now.pthread)
@@ -274,8 +285,6 @@ def _describe(
     if not copy.is_still:
         what = "it ran while it was read" if now.is_asleep else "it runs"
         problems.append(f"{what}: frames may be of different moments")
-    if kernel and now.is_asleep:
-        frames = [*kernel_frames(pid, now.tid), *frames]
     return DumpedThread(
         tid=now.tid,
         name=now.comm,
@@ -284,7 +293,7 @@ def _describe(
         is_python=known is not None,
         holds_gil=known is not None and any(g.holder == known[0].address for g in state.gils),
         interpreter=known[1].number if known else -1,
-        frames=tuple(frames),
+        frames=(*copy.kernel, *frames),
         problems=tuple(problems),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from purebpf.cpython import tasks
 from purebpf.dump import session
 from purebpf.dump.render import document, lines
 from tests.support.environment import run
@@ -147,6 +148,59 @@ asyncio.run(outer())
     names = [frame.name for frame in dumped.threads[0].frames]
     assert names[:2] == ["inner", "outer"]
     assert 'Task "Task-1": runs\n' in list(lines(dumped))
+
+
+def test_only_the_tasks_that_change_while_they_are_read_say_so(tmp_path: Path) -> None:
+    steps = "        await asyncio.sleep(0.001)\n" * 50
+    program = f"""
+import asyncio
+async def waits():
+    await asyncio.Event().wait()
+async def changes():
+    while True:
+{steps}
+async def main():
+    print("ready", flush=True)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(waits(), name="waits")
+        group.create_task(changes(), name="changes")
+asyncio.run(main())
+"""
+    newest = pythons.newest()
+    assert newest is not None
+    has_changed = False
+    with running(newest.path, program, tmp_path) as (pid, _):
+        for _ in range(10):
+            dumped = session.dump(pid, kernel=False, tasks=True)
+            assert dumped.notes == ()
+            assert dumped.tasks is not None
+            named = {task.name: task for task in dumped.tasks}
+            assert named["waits"].problems == ()
+            assert named["Task-1"].problems == ()
+            has_changed = has_changed or named["changes"].problems == (
+                "it changed while it was read: this may be of different moments",
+            )
+    assert has_changed
+
+
+@pytest.mark.parametrize("python", EVERY)
+def test_lists_that_are_torn_lose_no_task(
+    python: pythons.Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = tasks._Reader.addresses
+    readings = 0
+
+    def torn(reader: Any, interpreter: Any) -> Any:
+        nonlocal readings
+        readings += 1
+        return listed(reader, interpreter) if readings == 1 else iter(())
+
+    with running(python.path, PROGRAM, tmp_path, is_json=True) as (pid, chains):
+        monkeypatch.setattr(tasks._Reader, "addresses", torn)
+        dumped = tasks_of(pid)
+    assert readings == 2
+    assert dumped.keys() > chains.keys()
+    assert all(task["problems"] == [] for task in dumped.values())
 
 
 def test_what_has_no_tasks_says_so(tmp_path: Path) -> None:

@@ -143,6 +143,39 @@ reads()
 """
 
 
+ALTERNATES = """
+import os, threading, time
+read, write = os.pipe()
+def writes():
+    while True:
+        time.sleep(0.08)
+        os.write(write, b".")
+threading.Thread(target=writes, daemon=True).start()
+print(flush=True)
+while True:
+    os.read(read, 1)
+    time.sleep(0.04)
+"""
+
+
+def test_kernel_and_user_frames_of_a_thread_are_of_one_moment(tmp_path: Path) -> None:
+    seen = set()
+    with started(sys.executable, ALTERNATES, tmp_path) as process:
+        assert process.stdout
+        process.stdout.readline()
+        for number in range(60):
+            if number >= 12 and seen == {"pipe_read", "nanosleep"}:
+                break
+            thread = dump(process.pid)["threads"][0]
+            names = " ".join(f["name"] for f in thread["frames"] if f["kind"] == "kernel")
+            if thread["problems"] or not names:
+                continue
+            waits = "pipe_read" if thread["waits_for"].startswith("read(") else "nanosleep"
+            assert waits in names, thread
+            seen.add(waits)
+    assert seen == {"pipe_read", "nanosleep"}
+
+
 def test_text_is_what_a_person_reads(tmp_path: Path) -> None:
     with started(sys.executable, READS, tmp_path) as process:
         assert process.stdout
