@@ -23,6 +23,7 @@ from purebpf.kernel.cpython.python_process import (
 from purebpf.kernel.cpython.task_table import TaskTable
 from purebpf.kernel.rings.record_types import RecordMap
 from purebpf.symbols.budget import Budget, OverBudgetError
+from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.process_memory import STUCK
 from purebpf.tuples import NamedTuple
@@ -110,13 +111,16 @@ class InterpreterTable(Closing):
                 pause()
             self.publish(pid, pid)
 
-    def publish(self, tgid: int, process: int, identity: int = 0) -> None:
+    def publish(
+        self, tgid: int, process: int, identity: int = 0, mappings: list[Mapping] | None = None
+    ) -> None:
         """Say how to read the interpreter of a process, if it has one.
 
         Args:
             tgid: in our PID namespace.
             process: the same in the initial one.
             identity: of the program that it executed; 0: not known.
+            mappings: what it has mapped executable, if that was just read.
 
         Raises:
             KernelError: the kernel refused an element.
@@ -136,15 +140,23 @@ class InterpreterTable(Closing):
         self._unsure.discard(tgid)
         try:
             with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
-                self._look_at(tgid, process, identity, is_new=is_new)
+                self._look_at(tgid, process, identity, mappings, is_new=is_new)
         except OverBudgetError as error:
             self.skipped[tgid] = str(error)
             self._known.setdefault(tgid, None)
             self._later.drop(tgid)
 
-    def _look_at(self, tgid: int, process: int, identity: int, *, is_new: bool) -> None:
+    def _look_at(
+        self,
+        tgid: int,
+        process: int,
+        identity: int,
+        mappings: list[Mapping] | None,
+        *,
+        is_new: bool,
+    ) -> None:
         try:
-            python = _find(tgid, self._files)
+            python = _find(tgid, self._files, mappings)
         except (KernelError, NotSupportedError) as error:
             self.skipped[tgid] = str(error)
             python = None
@@ -324,8 +336,8 @@ class InterpreterTable(Closing):
             known.process.close()
 
 
-def _find(pid: int, files: KnownFiles) -> PythonProcess | None:
-    python = find_python(pid, files)
+def _find(pid: int, files: KnownFiles, mappings: list[Mapping] | None) -> PythonProcess | None:
+    python = find_python(pid, files, mappings)
     if python is not None and python.is_free_threaded and python.version >= (3, 14):
         # each thread has instructions of its own there, and no such layout was ever tried
         python.close()

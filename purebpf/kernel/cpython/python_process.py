@@ -203,18 +203,22 @@ class PythonProcess(Closing):
         self._memory.close()
 
 
-def find_python(pid: int, files: KnownFiles | None = None) -> PythonProcess | None:
+def find_python(
+    pid: int, files: KnownFiles | None = None, mappings: list[Mapping] | None = None
+) -> PythonProcess | None:
     """The interpreter in a process; None: it has none, or the process has ended.
 
     Args:
         pid: the process.
         files: keeps what files say from one call to the next.
+        mappings: what it has mapped executable, if that was just read.
 
     Raises:
         KernelError: EACCES or EPERM, the process is another user's.
         NotSupportedError: its version is not one that can be read.
     """
-    mappings = list(parse_maps(proc.maps(pid) or ""))
+    if mappings is None:
+        mappings = list(parse_maps(proc.maps(pid) or ""))
     for mapping in _candidates(mappings):
         mapped = _look_into(mapping, pid, files or KnownFiles())
         if mapped is not None:

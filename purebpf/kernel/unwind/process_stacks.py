@@ -10,7 +10,7 @@ from purebpf.closable import Closing
 from purebpf.kernel.unwind.code_files import CodeFiles
 from purebpf.kernel.unwind.copy_buffer import CopiedStack
 from purebpf.kernel.unwind.native_machine import native_machine
-from purebpf.kernel.unwind.programs import EarlierLookup, Program, Programs, live_mappings
+from purebpf.kernel.unwind.programs import EarlierLookup, Met, Program, Programs, live_mappings
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall import proc
@@ -114,10 +114,11 @@ class ProcessStacks(Closing):
         except OverBudgetError:
             return Unwound([copy.pc], Reason.OVER_BUDGET, 0)
 
-    def meet(self, tgid: int, time_ns: int) -> None:
+    def meet(self, tgid: int, time_ns: int) -> Met:
         """Read what a process had mapped at a time, while it is there: `unwind` may come later."""
         with suppress(OverBudgetError), self.on_behalf(tgid):  # then `unwind` says so
-            self._programs.at(tgid, time_ns)
+            return self._programs.meet(tgid, time_ns)
+        return Met(is_over=False)
 
     def rest(self, busy: Container[Hashable] = ()) -> None:
         """Drop what can be read again, or is shared by all processes.

@@ -22,7 +22,7 @@ from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.shared_rules import SharedRules
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwinder
 
-__all__ = ["EarlierLookup", "Program", "Programs", "live_mappings"]
+__all__ = ["EarlierLookup", "Met", "Program", "Programs", "live_mappings"]
 
 _MOST_RUNNING = 4096
 _MOST_ENDED = 512
@@ -52,6 +52,18 @@ class Program(NamedTuple):
     unwinder: Unwinder
     since_ns: int
     read_ns: int
+
+
+class Met(NamedTuple):
+    """A process that has a sample.
+
+    Attributes:
+        is_over: it has ended since, or executed something else.
+        mappings: what it has mapped executable, if that was just read in /proc, and not nothing.
+    """
+
+    is_over: bool
+    mappings: list[Mapping] | None = None
 
 
 class _Ended(NamedTuple):
@@ -100,6 +112,7 @@ class Programs:
         self._over: set[int] = set()
         self._shared = SharedRules()
         self._mapped: dict[int, list[tuple[int, Mapping]]] = {}
+        self._just_read: list[Mapping] | None = None
 
     # What happened
 
@@ -174,6 +187,13 @@ class Programs:
         self._running[tgid] = program
         return program
 
+    def meet(self, tgid: int, time_ns: int) -> Met:
+        """Find out what a process executed at a time. Raises as `at`."""
+        self._just_read = None
+        self.at(tgid, time_ns)
+        mappings, self._just_read = self._just_read, None
+        return Met(self._has_ended(tgid, time_ns), mappings or None)
+
     def at(self, tgid: int, time_ns: int) -> Program | None:
         """What a process executed at a time; None if it is gone and nothing is known of it.
 
@@ -193,7 +213,10 @@ class Programs:
         if self._earlier is not None and self._is_over(tgid, time_ns):
             return self._read_earlier(tgid, time_ns, self._earlier)
         read_ns = time.monotonic_ns()
-        space = None if _began_after(tgid, time_ns) else self._space(tgid, self._mappings(tgid))
+        space = None
+        if not _began_after(tgid, time_ns):
+            self._just_read = list(self._mappings(tgid))
+            space = self._space(tgid, self._just_read)
         if self._catch_up is not None:
             self._catch_up()
         since_ns = self._begun.get(tgid, 0)
@@ -206,6 +229,9 @@ class Programs:
         """Whether what a process executed at a time has ended, so that /proc need not be asked."""
         if self._catch_up is not None:
             self._catch_up()
+        return self._has_ended(tgid, time_ns)
+
+    def _has_ended(self, tgid: int, time_ns: int) -> bool:
         return tgid in self._over or self._begun.get(tgid, 0) > time_ns
 
     def _read_earlier(self, tgid: int, time_ns: int, find: EarlierLookup) -> Program | None:

@@ -17,7 +17,7 @@ from purebpf.kernel.unwind.copy_rings import SAMPLE_TYPE
 from purebpf.kernel.unwind.native_machine import native_machine
 from purebpf.kernel.unwind.process_records import feed
 from purebpf.kernel.unwind.process_stacks import ProcessStacks
-from purebpf.kernel.unwind.programs import EarlierLookup
+from purebpf.kernel.unwind.programs import EarlierLookup, Met
 from purebpf.kernel.unwind.table_filler import TableFiller
 from purebpf.symbols.python_words import PYTHON_FRAMES, count_native
 from purebpf.tuples import NamedTuple
@@ -133,6 +133,10 @@ class StackFinisher(Closing):
             elif isinstance(record, Lost):
                 self.lost_records += record.lost
 
+    def meet(self, missed: MissedStack) -> Met:
+        """Read what the process of a sample has mapped, while it is there."""
+        return self._stacks.meet(missed.copy.tgid, missed.copy.time_ns)
+
     def announce(self, missed: MissedStack) -> None:
         """Publish what the process of a sample has mapped, and want what its walk lacked.
 
@@ -142,7 +146,6 @@ class StackFinisher(Closing):
             KernelError: a table could not be filled.
         """
         copy, filler = missed.copy, self._filler
-        self._stacks.meet(copy.tgid, copy.time_ns)
         if filler is not None and missed.identity:
             filler.check_identity(copy.tgid, missed.identity)
             where = (copy.tgid, missed.process, missed.identity)

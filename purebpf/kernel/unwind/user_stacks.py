@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from purebpf.kernel.rings.record_types import RecordMap
     from purebpf.kernel.unwind.programs import EarlierLookup
     from purebpf.kernel.unwind.stack_finisher import MissedStack, StackFinisher
+    from purebpf.symbols.proc_maps import Mapping as CodePlace
     from purebpf.unwind.sent_registers import SentRegisters
 
 __all__ = ["Finished", "Trace", "UserStacks"]
@@ -116,8 +117,9 @@ class UserStacks(Closing):
         finished: those of them that reached an outermost frame by rules.
         dropped: samples beyond `limit`.
         most_waiting: bytes of copies that may wait, some thousand of them; then they come first.
-        on_missed: is called with each process that a copy is of: its tgid in our PID namespace and
-            in the initial one, and what identifies its program.
+        on_missed: is called with each process that a copy is of, unless what it executed is over:
+            its tgid in our PID namespace and in the initial one, what identifies its program, and
+            what it has mapped executable, if that was just read.
         catch_up: calls `feed` with all that processes have done by now. It is called once the
             mappings of a process were read, which may be those of a later program than its copy.
         ask: is called with each process that is about to be looked at; then `feed` is to have what
@@ -148,7 +150,7 @@ class UserStacks(Closing):
         self._counts: Counter[Finished] = Counter()
         self._earlier = earlier
         self._limit = limit
-        self.on_missed: Callable[[int, int, int], None] | None = None
+        self.on_missed: Callable[[int, int, int, list[CodePlace] | None], None] | None = None
         self.catch_up: Callable[[], object] | None = None
         self.ask: Callable[[int], object] = bool
         self._raw: deque[bytes] = deque()
@@ -290,9 +292,12 @@ class UserStacks(Closing):
         self._rings.lost_records = self._finisher.lost_records
 
     def _meet(self, missed: MissedStack) -> None:
-        self.ask(missed.copy.tgid)
-        if self.on_missed is not None:
-            self.on_missed(missed.copy.tgid, missed.process, missed.identity)
+        assert self._finisher is not None
+        tgid = missed.copy.tgid
+        self.ask(tgid)
+        met = self._finisher.meet(missed)
+        if self.on_missed is not None and not met.is_over:
+            self.on_missed(tgid, missed.process, missed.identity, met.mappings)
 
     def _announce_one(self) -> None:
         assert self._finisher is not None
