@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from purebpf.errors import FormatError
 from purebpf.unwind.machine import X86_64
 from purebpf.unwind.packed_rule import pack_rule
-from purebpf.unwind.window_file import PackedWindows, Source, pack_windows, read_windows
+from purebpf.unwind.window_file import PackedWindows, Source, _reach, pack_windows, read_windows
+from purebpf.unwind.windows import OFFSET_BITS
 from tests.unit.unwind.cfi_builder import TEXT, Section, advance, cfa_offset
 
 _SOURCE = Source(TEXT, TEXT + 4096, 0x1000, 99)
@@ -81,3 +82,23 @@ def test_what_points_outside_is_not_taken_though_its_sum_is_right(changes):
     assert crc32(data[24:]) == struct.unpack_from("=I", data, 20)[0]
     with pytest.raises(FormatError):
         read_windows(data, _SOURCE, "file")
+
+
+@given(
+    st.lists(st.integers(0, 1 << 21) | st.integers(0, (1 << 32) - 1), min_size=1, max_size=60),
+    st.integers(0, 2000) | st.integers(8190, 8194),
+    st.integers(0, 40),
+)
+def test_a_rule_that_is_not_there_is_seen_among_many(words, rules, zeros):
+    blocks = array("I", [*words, *[0] * 20 * zeros])
+    assert _reach(blocks, rules << OFFSET_BITS) == (max(blocks) >> OFFSET_BITS >= rules)
+
+
+@pytest.mark.parametrize("rules", [1, 31, 32, 33, 723, 8191, 8192, 8193])
+@pytest.mark.parametrize("many", [0, 500])
+def test_the_last_rule_is_there_and_the_next_one_is_not(rules, many):
+    last = rules << OFFSET_BITS
+    words = [0] * many
+    assert not _reach(array("I", [*words, last - 1, *words]), last)
+    assert _reach(array("I", [*words, last, *words]), last)
+    assert _reach(array("I", [*words, last - 1, last, *words]), last)
