@@ -36,7 +36,8 @@ enum state {
 	STATE_DEAD = 11,
 };
 
-static __always_inline u32 state_from(u64 bits)
+// A global function: the verifier walks through it once, and not on with each of its answers.
+__noinline u32 state_from(u64 bits)
 {
 	if (!bits)
 		return STATE_RUNNING;
