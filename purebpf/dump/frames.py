@@ -102,16 +102,18 @@ class FrameNames(Closing):
         self, frames: list[int | PythonFrame], names: dict[int, Answer]
     ) -> Iterator[DumpedFrame]:
         """What is shown of them."""
-        answers = [
-            frame if isinstance(frame, PythonFrame) else names.get(frame) for frame in frames
+        shown = [
+            frame if isinstance(frame, PythonFrame) else names[frame]
+            for frame in frames
+            if isinstance(frame, PythonFrame) or frame in names
         ]
-        starts = 0 if self._native else count_starts(answers)
-        for frame, answer in zip(frames[: len(frames) - starts], answers, strict=False):
+        starts = 0 if self._native else count_starts(shown)
+        for frame in shown[: len(shown) - starts]:
             if isinstance(frame, PythonFrame):
                 yield _of_python(frame)
-            elif isinstance(answer, Frame | Unknown):
-                name = answer.name if isinstance(answer, Frame) else f"{frame:#x}"
-                yield DumpedFrame("user", name, answer.module)
+            else:
+                name = frame.name if isinstance(frame, Frame) else f"{frame.address:#x}"
+                yield DumpedFrame("user", name, frame.module)
 
     def _is_interpreter(self, address: int) -> bool:
         """Whether code is in the file of the interpreter."""

@@ -56,7 +56,7 @@ _OTHER_PYTHONS = {
 
 _CHROOT = """#!/bin/sh
 for place in /proc /dev /tmp; do
-    mountpoint -q {root}$place || mount -o rbind $place {root}$place
+    grep -q " {root}$place " /proc/mounts || mount -o rbind $place {root}$place
 done
 exec chroot {root} /usr/bin/{name} "$@"
 """

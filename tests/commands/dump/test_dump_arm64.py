@@ -70,7 +70,7 @@ def test_a_dump_has_the_chain_and_what_it_waits_for(name: str) -> None:
     assert kinds == ["kernel"] * len(in_kernel) + ["user"] * len(names)
     assert "ksys_read" in in_kernel
     assert in_kernel[-1] == "el0t_64_sync"
-    assert names[1:-1] == _CHAIN[::-1]  # read() is before them, what called main() after them
+    assert names[1:] == _CHAIN[::-1]  # read() is before them
     assert thread["problems"] == []
 
 
