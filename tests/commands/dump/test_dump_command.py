@@ -74,7 +74,10 @@ def test_every_thread_has_the_chain_it_wrote_down(python: pythons.Python, tmp_pa
     for tid, (kind, chain) in chains.items():
         chain[0][2] = SLEEP_LINE  # where it went on to after it looked
         assert python_frames(threads[tid]) == chain, kind
-        assert threads[tid]["problems"] == [], kind
+        problems = threads[tid]["problems"]
+        # libffi 3.4.7 says of arm64 that its caller is found by x1, which no call keeps
+        has_bad_rule = kind == "ctypes" and os.uname().machine == "aarch64"
+        assert not problems or (has_bad_rule and "rule_unsupported" in problems[0]), kind
         assert threads[tid]["frames"][0]["kind"] == "kernel"
         is_new = python.version >= (3, 11)
         assert threads[tid]["waits_for"] == ("clock_nanosleep()" if is_new else "pselect6()")
