@@ -7,17 +7,12 @@ from collections.abc import Sequence
 
 from purebpf.symbols.frame import Frame, Unknown
 
-__all__ = ["count_starts", "is_start"]
+__all__ = ["count_starts"]
 
 _STARTS = re.compile(
     r"_start|__libc_start.*|start_thread|_{0,2}clone3?|_dl_start_user|thread_start"
 )
 _LIBRARY = re.compile(r"(libc|libpthread|ld-musl)[-.]")
-
-
-def is_start(name: str) -> bool:
-    """Whether a function is one of them, of glibc or musl."""
-    return _STARTS.fullmatch(name) is not None
 
 
 def count_starts(stack: Sequence[object]) -> int:
@@ -36,7 +31,7 @@ def count_starts(stack: Sequence[object]) -> int:
 
 
 def _is_named(frame: object) -> bool:
-    return isinstance(frame, Frame) and is_start(frame.name)
+    return isinstance(frame, Frame) and _STARTS.fullmatch(frame.name) is not None
 
 
 def _is_unnamed(frame: object) -> bool:

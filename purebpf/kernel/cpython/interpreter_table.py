@@ -35,8 +35,6 @@ __all__ = ["Interpreter", "InterpreterTable"]
 _PROCESS = struct.Struct("<QQiIBBBB26H2I2Q2H4x")
 _POINTER = 8
 _MOST_PROCESSES = 4096  # of the map `pythons`
-_COMPARED = 4
-"""Threads that must have their state in the same slot."""
 
 
 class Interpreter(NamedTuple):
@@ -356,9 +354,7 @@ def _runs_python(pid: int) -> bool:
 def _slot(python: PythonProcess) -> ThreadSlot | None:
     """Where its threads have their state; None while there is none."""
     reading = python.look()
-    threads = [thread for main in reading.interpreters[-1:] for thread in main.threads]
-    # a thread that starts or ends may not have it
-    few = threads[-_COMPARED:]
+    few = reading.compared  # a thread that starts or ends may not have it
     slot = find_slot(reading.memory, few) or find_slot(reading.memory, few[-1:])
     distance = python.pointer_distance(reading)
     return None if slot is None or distance is None else slot._replace(distance=distance)

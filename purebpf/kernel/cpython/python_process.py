@@ -21,7 +21,12 @@ from purebpf.cpython.layouts import LAYOUTS
 from purebpf.cpython.memory import MOST_READS, CachedMemory, Memory, UnreadableError
 from purebpf.cpython.runtime_file import CodeRange, RuntimeFile, cold_part, read_runtime_file
 from purebpf.cpython.thread_pointer import pointer_distance
-from purebpf.cpython.threads import Interpreter, main_interpreter, read_interpreters
+from purebpf.cpython.threads import (
+    Interpreter,
+    ThreadState,
+    main_interpreter,
+    read_interpreters,
+)
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.kernel.symbolize.elf_files import mapped_status, open_mapped
 from purebpf.symbols.elf_image import PT_LOAD, ElfImage, Segment
@@ -46,7 +51,7 @@ _RECENT_S = 1.0
 _MOST_RECENT = 4096
 
 _COMPARED = 4
-"""Threads that must have their thread pointer at the same distance."""
+"""Threads that must have their state in the same slot, at the same distance from its pointer."""
 
 _OWN_STATES = (3, 12)
 """The version from which on a thread is bound to the state that runs, of any interpreter."""
@@ -112,6 +117,11 @@ class PythonReading(NamedTuple):
     interpreters: list[Interpreter]
     memory: Memory
     codes: CodeObjects
+
+    @property
+    def compared(self) -> tuple[ThreadState, ...]:
+        """The first threads of the main interpreter, for what is alike in all of them."""
+        return self.interpreters[-1].threads[-_COMPARED:] if self.interpreters else ()
 
 
 class PythonProcess(Closing):
@@ -189,8 +199,7 @@ class PythonProcess(Closing):
         if self._mapped.machine != AARCH64.elf:
             return 0
         if self._distance is None:
-            threads = [thread for main in reading.interpreters[-1:] for thread in main.threads]
-            self._distance = pointer_distance(reading.memory, threads[-_COMPARED:])
+            self._distance = pointer_distance(reading.memory, reading.compared)
         return self._distance
 
     def frames(self, reading: PythonReading, thread: int, most: int = MAX_FRAMES) -> PythonStack:
