@@ -1,6 +1,7 @@
 """What the agent costs: CPU time of its own and of its BPF programs, memory, bytes a window.
 
-    sudo .venv/bin/python bench/agent.py [--minutes 10] [--churn 10000] [--long-living] [--wait]
+    sudo .venv/bin/python bench/agent.py [--minutes 10] [--churn 10000] [--long-living]
+        [--wait | --trace]
 
 Runs `purebpf agent` with windows of a minute into a directory, beside whatever this machine does,
 and beside --churn short processes a minute, or programs that live long (bench/long_living.py).
@@ -74,6 +75,8 @@ def run(options: argparse.Namespace, folder: Path, pid: int) -> bool:
           f"{'samples':>8} {'seen':>6} {'bytes':>7}")  # fmt: skip
     while len(looks) <= options.minutes:
         time.sleep(1)
+        if not Path(f"/proc/{pid}/fd/0").exists():
+            sys.exit("the agent has ended")
         fresh = sorted({*folder.rglob("*-cpu-*.otlp.gz")} - known)
         if not fresh:
             continue
@@ -103,18 +106,21 @@ def main() -> int:
     parser.add_argument("--minutes", type=int, default=10, help="windows (default: 10)")
     parser.add_argument("--churn", type=int, default=0, help="short processes a minute")
     parser.add_argument("--long-living", action="store_true", help="beside long-living programs")
-    parser.add_argument("--wait", action="store_true", help="trace waits, too")
+    parser.add_argument("--wait", action="store_true", help="look where threads wait, too")
+    parser.add_argument("--trace", action="store_true", help="trace their waits, too")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends what runs beside it
     with ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory())
         folder = Path(name)
         if options.long_living:
             print("beside", *start_long_living(stack, folder))
         path = folder / "agent.toml"
-        wait = "true" if options.wait else "false"
+        wait = "true" if options.wait or options.trace else "false"
+        method = "trace" if options.trace else "sample"
         path.write_text(
             f"[agent]\nstate = '{name}/state'\njitter_s = 0\nbudget = 0.0\n[wait]\n"
-            f"enabled = {wait}\n[[sink]]\ntype = 'dir'\npath = '{name}/out'\n"
+            f"enabled = {wait}\nmethod = '{method}'\n[[sink]]\ntype = 'dir'\npath = '{name}/out'\n"
         )
         words = [sys.executable, "-m", "purebpf.agent", "--config", str(path)]
         churn = [sys.executable, "-c", _CHURN, str(options.churn or 1)]

@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // The threads of one process: state, and the user registers that each entered the kernel with.
 #include "pid_namespace.h"
+#include "thread.h"
 #include "user_registers.h"
 
 CONFIG u32 wanted_tgid = 0; // in the namespace that tasks are numbered in
-
-struct arm64_user_words {
-	unsigned long tp_value;
-} __attribute__((preserve_access_index));
-
-struct thread_struct {
-	unsigned long fsbase;	    // x86
-	struct arm64_user_words uw; // arm64
-} __attribute__((preserve_access_index));
 
 struct pt_regs {
 	unsigned long orig_ax; // x86
 	unsigned long di;
 	u64 orig_x0; // arm64: what x0 was before the call's result
 	int syscallno;
-} __attribute__((preserve_access_index));
-
-struct task_struct___switches {
-	unsigned long nvcsw;
-	unsigned long nivcsw;
-	struct thread_struct thread;
 } __attribute__((preserve_access_index));
 
 struct thread_registers {
@@ -42,13 +28,6 @@ struct thread_registers {
 
 struct thread_registers *anchor_thread_registers; // keeps the type in BTF
 
-static __always_inline u64 thread_pointer(struct thread_struct *thread)
-{
-	if (bpf_core_field_exists(thread->fsbase))
-		return BPF_CORE_READ(thread, fsbase);
-	return bpf_core_field_exists(thread->uw.tp_value) ? BPF_CORE_READ(thread, uw.tp_value) : 0;
-}
-
 static __always_inline void describe_call(struct thread_registers *thread, struct pt_regs *user)
 {
 	if (bpf_core_field_exists(user->orig_ax)) {
@@ -64,7 +43,6 @@ SEC("iter/task")
 int list_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct task_struct___switches *switches = (void *)task;
 	struct thread_registers thread = {.call = -1};
 	struct pt_regs *user;
 	u32 tgid;
@@ -79,8 +57,8 @@ int list_threads(struct bpf_iter__task *ctx)
 		return 0;
 	thread.state = state_bits(task);
 	thread.on_cpu = task->on_cpu != 0;
-	thread.switches = BPF_CORE_READ(switches, nvcsw) + BPF_CORE_READ(switches, nivcsw);
-	thread.fsbase = thread_pointer(&switches->thread);
+	thread.switches = switches_of(task);
+	thread.fsbase = thread_pointer(task);
 	BPF_CORE_READ_STR_INTO(&thread.comm, task, comm);
 	user = (void *)bpf_task_pt_regs(task); // Linux 5.15 (dd6e10fbd9fb)
 	thread.has_registers = registers_at(user, &thread.registers);

@@ -6,6 +6,7 @@
 #include "account.h"
 #include "cpus.h"
 #include "pid_namespace.h"
+#include "thread.h"
 #include "verdict.h"
 
 CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, commit dd6e10fbd9fb)
@@ -30,15 +31,6 @@ struct listed_task {
 };
 
 struct listed_task *anchor_listed_task; // keeps the type in BTF
-
-static __always_inline u32 cpu_of(struct task_struct *task)
-{
-	struct task_struct___before_5_14 *old = (void *)task;
-
-	if (bpf_core_field_exists(task->thread_info.cpu))
-		return BPF_CORE_READ(task, thread_info.cpu);
-	return bpf_core_field_exists(old->cpu) ? BPF_CORE_READ(old, cpu) : 0;
-}
 
 // As if the programs had never seen the task.
 static __always_inline void forget_state(struct task_state *state)

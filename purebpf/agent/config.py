@@ -18,6 +18,7 @@ from purebpf.similar import unknown_name
 __all__ = ["Config", "ConfigError", "Kind", "Metrics", "Rule", "Sink", "parse_config"]
 
 SINKS = ("dir", "otlp", "pyroscope", "parca")
+METHODS = ("sample", "trace")
 _HOUR_S = 3600.0
 
 
@@ -28,9 +29,10 @@ class ConfigError(PurebpfError):
 class Kind(NamedTuple):
     """Section [cpu] or [wait]: what is measured, and how much of the time.
 
-    `frequency` and `burst_frequency` in Hertz, of [cpu] only: SIGUSR1 asks for a burst of
-    `burst_s`. A window is measured with `probability`. `min_us`, of [wait] only: shorter waits do
-    not count.
+    `frequency` in Hertz. `burst_frequency`, too, of [cpu] only: SIGUSR1 asks for a burst of
+    `burst_s`. A window is measured with `probability`. `method`, of [wait] only: "sample" looks
+    `frequency` times a second where threads wait, "trace" follows each switch; then shorter waits
+    than `min_us` do not count.
     """
 
     enabled: bool = True
@@ -41,6 +43,12 @@ class Kind(NamedTuple):
     min_us: int = 0
     call_graph: str = "auto"
     python: bool = True
+    method: str = "sample"
+
+    @property
+    def samples(self) -> bool:
+        """Whether waits are looked at, not traced."""
+        return self.method == "sample"
 
 
 class Settings(NamedTuple):
@@ -107,7 +115,7 @@ class Config(NamedTuple):
 
     agent: Settings = Settings()
     cpu: Kind = Kind()
-    wait: Kind = Kind(enabled=False, min_us=1000)
+    wait: Kind = Kind(enabled=False, frequency=1, min_us=1000)
     spool: Room = Room()
     metrics: Metrics = Metrics()
     sinks: tuple[Sink, ...] = ()
@@ -201,6 +209,7 @@ def _check(config: Config, where: str) -> None:
         ("[cpu] burst_frequency", config.cpu.burst_frequency, 1, 999),
         ("[cpu] burst_s", config.cpu.burst_s, 1, _HOUR_S),
         ("[cpu] probability", config.cpu.probability, 0.001, 1),
+        ("[wait] frequency", config.wait.frequency, 1, 99),
         ("[wait] probability", config.wait.probability, 0.001, 1),
         ("[wait] min_us", config.wait.min_us, 0, 10**9),
         ("[spool] max_mb", config.spool.max_mb, 1, 1 << 20),
@@ -209,6 +218,7 @@ def _check(config: Config, where: str) -> None:
     for name, value, least, most in limits:
         if not least <= value <= most:
             raise ConfigError(f"{where}: {name} = {value}: expected {least:g} to {most:g}")
+    _check_waits(config, where)
     _check_metrics(config.metrics, where)
     names = [sink.name for sink in config.sinks]
     if len({*names}) < len(names):
@@ -221,6 +231,18 @@ def _check(config: Config, where: str) -> None:
                 re.compile(pattern)
             except (re.error, OverflowError, RecursionError) as error:
                 raise ConfigError(f"{where}: not a pattern: {pattern!r}: {error}") from error
+
+
+def _check_waits(config: Config, where: str) -> None:
+    method = config.wait.method
+    if method not in METHODS:
+        known = ", ".join(METHODS)
+        raise ConfigError(f"{where}: [wait] method = {method!r}; known: {known}")
+    if config.wait.enabled and config.wait.samples and not config.cpu.enabled:
+        raise ConfigError(
+            f"{where}: [wait] method = 'sample' reads stacks with what [cpu] knows of processes: "
+            "enable that, or write method = 'trace'"
+        )
 
 
 def _check_metrics(metrics: Metrics, where: str) -> None:

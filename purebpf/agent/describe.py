@@ -40,8 +40,10 @@ def _cpu(kind: Kind) -> str:
 
 def _waits(kind: Kind) -> str:
     if not kind.enabled:
-        return "not traced"
-    return f"off-CPU and run queue, from {kind.min_us} us on{_share(kind)}"
+        return "not measured"
+    if kind.samples:
+        return f"off-CPU and run queue, at most {kind.frequency} looks a second"
+    return f"off-CPU and run queue of each switch, from {kind.min_us} us on{_share(kind)}"
 
 
 def _share(kind: Kind) -> str:

@@ -156,9 +156,19 @@ class Agent(Closing):
             if self._profiler is None:
                 if wait.until(None, ends, pause=time.monotonic() + at_most_s):
                     return True
-            elif self._profiler.wait(*ends, at_most_s=at_most_s):
+                continue
+            until_look_s = self._profiler.looks_at_s - time.monotonic()
+            if self._profiler.wait(*ends, at_most_s=max(0.0, min(at_most_s, until_look_s))):
                 return True
+            self._look(self._profiler)
         return False
+
+    def _look(self, profiler: WindowProfiler) -> None:
+        try:
+            profiler.look_if_due()
+        except (PurebpfError, OSError) as error:
+            self._say(f"waits are looked at no more: {error}")
+            profiler.stop_waits()
 
     def end_window(self, *, is_last: bool = False) -> None:
         """Write the window that is over, and begin the next.
@@ -174,6 +184,7 @@ class Agent(Closing):
         span = self._clock.end()
         profile, bpf_ns = None, 0
         if profiler is not None:
+            self._write_looks(span, profiler)
             last = is_last or restarts
             profile = profiler.window(is_last=last, pause=not self._is_sampled)
         if profile is not None:
@@ -234,22 +245,43 @@ class Agent(Closing):
         series = self._series(on_cpu(profile), profiler.cgroup_text)
         self._write("cpu", window, series, self._facts(profile, span, known))
 
+    def _write_looks(self, span: Span, profiler: WindowProfiler) -> None:
+        """Write the waits that were looked at, before `profiler` forgets their processes."""
+        if not profiler.has_waits:
+            return
+        try:
+            profile = profiler.waits()
+        except (PurebpfError, OSError) as error:
+            self._lose_waits(error)
+            profiler.stop_waits()
+            return
+        known = {"looks": profile.cost["run_cnt"]}
+        self._write_profile_of_waits(span, profile, profiler.cgroup_text, known)
+
     def _write_waits(self, span: Span, waits: Waits, step: Step) -> None:
         try:
             traced = waits.window()
-            profile = traced.profile
-            self._waits_bpf_ns = profile.cost["run_time_ns"]
-            kinds = (("offcpu", "off_cpu", off_cpu), ("runqueue", "run_queue", run_queue))
-            known = {"probability_ppm": round(1e6 * self._config.wait.probability / step.every)}
-            for kind, name, rows in kinds:
-                window = Window(name, "nanoseconds", span.started_ns, span.duration_ns)
-                series = self._series(rows(profile), traced.cgroup_text)
-                self._write(kind, window, series, self._facts(profile, span, known))
-                del series  # two of them take twice as much
         except PurebpfError as error:
-            self.lost_windows += 1
-            self._say(f"waits of a window are lost: {error}")
+            self._lose_waits(error)
             self._stop_waits()
+            return
+        self._waits_bpf_ns = traced.profile.cost["run_time_ns"]
+        known = {"probability_ppm": round(1e6 * self._config.wait.probability / step.every)}
+        self._write_profile_of_waits(span, traced.profile, traced.cgroup_text, known)
+
+    def _lose_waits(self, error: Exception) -> None:
+        self.lost_windows += 1
+        self._say(f"waits of a window are lost: {error}")
+
+    def _write_profile_of_waits(
+        self, span: Span, profile: Profile, cgroup_text: Callable[[int], str], known: dict[str, int]
+    ) -> None:
+        kinds = (("offcpu", "off_cpu", off_cpu), ("runqueue", "run_queue", run_queue))
+        for kind, name, rows in kinds:
+            window = Window(name, "nanoseconds", span.started_ns, span.duration_ns)
+            series = self._series(rows(profile), cgroup_text)
+            self._write(kind, window, series, self._facts(profile, span, known))
+            del series  # two of them take twice as much
 
     def _series(self, rows: Iterator[Weighted], text: Callable[[int], str]) -> list[Series]:
         self._pods.read()
@@ -323,10 +355,13 @@ class Agent(Closing):
         profiler = WindowProfiler(options, with_addresses=False)
         profiler.__enter__()
         self._profiler = profiler
+        if self._config.wait.enabled and self._config.wait.samples:
+            profiler.sample_waits(self._config.wait.frequency)
 
     def _start_waits(self) -> None:
         kind = self._config.wait
-        if not (kind.enabled and self._is_due and _happens(kind.probability)):
+        traces = kind.enabled and not kind.samples
+        if not (traces and self._is_due and _happens(kind.probability)):
             self._stop_waits()
         elif self._waits is not None:
             self._waits.resume()

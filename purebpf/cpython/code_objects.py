@@ -48,14 +48,18 @@ class CodeObjects:
         version: of the interpreter.
         layout: the same's.
         memory: the process's.
+        lines: False: no frame has a line, which takes most of the time.
     """
 
-    def __init__(self, version: tuple[int, int], layout: Layout, memory: Memory) -> None:
+    def __init__(
+        self, version: tuple[int, int], layout: Layout, memory: Memory, *, lines: bool = True
+    ) -> None:
         self._version = version
         self._layout = layout
         self._memory = memory
         self._known: dict[int, Code] = {}
         self._types: dict[int, bool] = {}
+        self._lines = lines
         self._tables_left = _MOST_TABLES
 
     def read(self, address: int) -> Code:
@@ -71,6 +75,8 @@ class CodeObjects:
 
     def line(self, code: Code, instruction: int) -> int:
         """The line of a frame, by what the frame says it executes; 0: none."""
+        if not self._lines:
+            return 0
         if self._version >= (3, 11):
             offset = instruction - code.start
         else:
@@ -94,7 +100,7 @@ class CodeObjects:
             read_string(memory, layout, name, _MOST_NAME),
             read_string(memory, layout, file, _MOST_PATH),
             first_line,
-            LineTable(self._version, self._table(lines), first_line),
+            LineTable(self._version, self._table(lines) if self._lines else b"", first_line),
             0 if layout.code_bytes == NONE else address + layout.code_bytes,
             self._version >= TRAMPOLINES and name == file,
         )

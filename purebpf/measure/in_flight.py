@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from purebpf.errors import KernelError
 from purebpf.kernel.instruments.offcpu_tracer import ADOPTED, UNDECIDED, WANTED, Listed, Switches
-from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
-from purebpf.kernel.symbolize.sleeping_stack import stack_bytes, user_stack
-from purebpf.kernel.unwind.native_machine import native_code_bits, native_machine
-from purebpf.kernel.unwind.user_stacks import Trace
+from purebpf.measure.stacks.sleeping import Sleeping, read_python, read_stacks, unwind
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, Place, Span
-from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
 
 if TYPE_CHECKING:
-    from purebpf.kernel.cpython.python_tables import PythonTables
+    from purebpf.kernel.unwind.user_stacks import Trace
 
 __all__ = ["Sleepers", "open_spans"]
 
 _UNAVAILABLE = 1  # enum stack_id of bpf_src/include/stacks.h
-_FRAME_POINTERS = 18  # purebpf.unwind.reason.Reason
 _OURS = 1 << 64
 """From here on, the numbers of stacks that were walked by us."""
 
@@ -61,32 +53,26 @@ class Sleepers:
             if not task.is_seen and task.is_away and is_wanted(task)
         ]
         self.are_shown = any(task.registers is not None for task in asleep)
-        walking = switches.walking
-        walked, copied = _read_stacks(asleep, copy=walking is not None) if walk else ({}, {})
-        python = {} if switches.python is None else _python_words(switches.python, asleep)
+        threads = {
+            task.place.tid: Sleeping(task.place.pid, task.place.tid, task.registers, task.pthread)
+            for task in asleep
+            if walk and task.registers is not None and not task.is_kernel_thread
+        }
+        walking, python = switches.walking, switches.python
+        stacks = read_stacks(threads.values(), copy=walking is not None)
+        known = {} if python is None else read_python(python, threads.values())
         # a stack that was read while its thread moved is none
         still = {task.place.tid for task in switches.list_tasks() if not task.is_seen}
         for task in asleep:
-            trace = walked.get(task.place.tid, ())
-            stack = copied.get(task.place.tid)
-            is_valid = walk and task.place.tid in still
-            if trace and stack and is_valid and walking is not None:
-                assert task.registers is not None
-                trace = walking.unwind(task.place.pid, task.registers, stack)
-                words = python.get(task.place.tid, ())
-                native = trace.addresses[: MAX_DEPTH - len(words)]
-                trace = trace._replace(addresses=(*native, *words))
-            self._add(task.place, trace, is_valid)
-
-    def _add(self, place: Place, walked: Trace | tuple[()] | None, is_valid: object) -> None:
-        if walked and is_valid:
-            number = _OURS + len(self.traces)
-            self.traces[number] = walked
-            place = place._replace(user=number)
-        elif walked is None or walked:
-            place = place._replace(user=_UNAVAILABLE)
-        self.undescribed += _UNAVAILABLE in (place.user, place.kernel)
-        self._places[place.tid] = place
+            place, tid = task.place, task.place.tid
+            if walk and not task.is_kernel_thread:
+                number = _UNAVAILABLE
+                if tid in still and tid in stacks:
+                    number = _OURS + len(self.traces)
+                    self.traces[number] = unwind(walking, threads[tid], stacks[tid], known.get(tid))
+                place = place._replace(user=number)
+            self.undescribed += _UNAVAILABLE in (place.user, place.kernel)
+            self._places[tid] = place
 
     def describe(self, place: Place) -> Place | None:
         """Where a thread was, with state and stacks if they are known; None: not wanted."""
@@ -107,67 +93,6 @@ class Sleepers:
             if known.state == "R":  # it did not wait for anything but a CPU
                 span = span._replace(blocked_ns=0, runnable_ns=span.duration_ns)  # noqa: PLW2901
             yield known, span
-
-
-def _read_stacks(
-    asleep: Sequence[Listed], *, copy: bool
-) -> tuple[dict[int, Trace | tuple[()] | None], dict[int, bytes]]:
-    """What each thread's user stack is by frame pointers, and what is on it, by thread.
-
-    The first is () for a kernel thread, and None where nothing can be said.
-    """
-    walked: dict[int, Trace | tuple[()] | None] = {}
-    copied: dict[int, bytes] = {}
-    code_bits = native_code_bits() if any(task.registers for task in asleep) else 0
-    with ExitStack() as whole:  # holds one memory, so that the child that reads stays
-        is_held = False
-        for pid, tasks in groupby(sorted(asleep, key=_pid), _pid):
-            with ExitStack() as stack:
-                memory = None
-                for task in tasks:
-                    tid, sent = task.place.tid, task.registers
-                    if task.is_kernel_thread or sent is None:
-                        walked[tid] = () if task.is_kernel_thread else None
-                        continue
-                    if memory is None:
-                        memory = _memory(pid)
-                        holds = memory.is_left and not is_held
-                        (whole if holds else stack).enter_context(memory)
-                        is_held = is_held or holds
-                    machine, values = native_machine(), sent.values
-                    sp, fp = values[machine.sp] or 0, values[machine.fp] or 0
-                    addresses = user_stack(memory, sent.pc, sp, fp, MAX_DEPTH, code_bits=code_bits)
-                    if copy and not sent.is_compat:
-                        copied[tid] = stack_bytes(memory, sp)
-                    known = Trace(addresses, _FRAME_POINTERS, 0)
-                    walked[tid] = None if memory.is_stuck else known
-    return walked, copied
-
-
-def _pid(task: Listed) -> int:
-    return task.place.pid
-
-
-def _memory(pid: int) -> ProcessMemory:
-    """The memory of a process, of which nothing can be read if it has ended, or is not ours."""
-    try:
-        memory = open_process_memory(pid)
-    except KernelError:
-        memory = None
-    return ProcessMemory(-1) if memory is None else memory
-
-
-def _python_words(python: PythonTables, asleep: Iterable[Listed]) -> dict[int, tuple[int, ...]]:
-    """The words for the Python frames of threads, innermost first, by thread."""
-    by_process: dict[int, dict[int, int]] = {}
-    for task in asleep:
-        if task.pthread:
-            by_process.setdefault(task.place.pid, {})[task.pthread] = task.place.tid
-    return {
-        threads[pthread]: words
-        for pid, threads in by_process.items()
-        for pthread, words in python.read_sleeping(pid, threads).items()
-    }
 
 
 class _Run(NamedTuple):

@@ -13,18 +13,21 @@ ended belongs to the next one.
 
 from __future__ import annotations
 
+import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.kernel.instruments import stack_maps
 from purebpf.kernel.maps.map import Map
 from purebpf.kernel.unwind.user_stacks import Trace
+from purebpf.measure.targets import PidNamespace
 from purebpf.profile.counts_snapshot import CountsSnapshot
 from purebpf.profile.finished_counts import FinishedCounts
 from purebpf.profile.session import Profiler
 
 if TYPE_CHECKING:
     from purebpf.kernel.symbolize.symbolizer import Symbolizer
+    from purebpf.profile.wait_samples import WaitSampler
     from purebpf.results import Profile
 
 __all__ = ["WindowProfiler"]
@@ -85,6 +88,7 @@ class WindowProfiler(Profiler):
         self._with_addresses = with_addresses
         self._before: dict[str, int] = {}
         self._is_paused = self._is_last = False
+        self._waits: WaitSampler | None = None
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -125,6 +129,55 @@ class WindowProfiler(Profiler):
         finally:
             self._forget(names=is_crowded)
 
+    def sample_waits(self, frequency: float) -> None:
+        """Look where threads wait, too, from now on: `look_if_due`, `waits`.
+
+        Args:
+            frequency: looks a second, at most.
+
+        Raises:
+            KernelError: the kernel refused the program.
+        """
+        from purebpf.profile.wait_samples import WaitSampler
+
+        self._waits = WaitSampler(self._sampling, frequency, PidNamespace.own())
+
+    def stop_waits(self) -> None:
+        """Look no more; again is harmless."""
+        waits, self._waits = self._waits, None
+        if waits is not None:
+            waits.close()
+
+    @property
+    def has_waits(self) -> bool:
+        """Whether it looks where threads wait."""
+        return self._waits is not None
+
+    @property
+    def looks_at_s(self) -> float:
+        """When the next look is due, in seconds of time.monotonic(); infinite: never."""
+        return self._waits.due_s if self._waits else float("inf")
+
+    def look_if_due(self) -> None:
+        """Look where threads wait, if that is due. Raises as `WaitSampler.look`."""
+        if self._waits is not None and time.monotonic() >= self._waits.due_s:
+            self._sampling.drain()  # stacks are named by what processes have mapped by now
+            self._waits.look()
+
+    def waits(self) -> Profile:
+        """Where threads have waited since this was last called, in nanoseconds.
+
+        Call it before `window`, which forgets what has ended. Raises as `WaitSampler.look`.
+        """
+        assert self._waits is not None
+        with self._symbolizer.batch():
+            return self._waits.window(self._stacks)
+
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
+        self.stop_waits()
+        super().close()
+
     def resume(self) -> None:
         """Sample again; the time of the pause is in no window."""
         if self._is_paused:
@@ -164,7 +217,12 @@ class WindowProfiler(Profiler):
     def _forget(self, *, names: bool) -> None:
         """Forget what processes that are gone, or had no part in this window, have left."""
         assert isinstance(self._taken, WindowCounts)
-        self._symbolizer.forget_but(self._taken.processes)
+        kept = self._taken.processes
+        if self._waits is not None:
+            kept = kept | self._waits.processes
+            if names:
+                self._waits.forget()
+        self._symbolizer.forget_but(kept)
         self._taken.forget()
         sampling = self._sampling
         if sampling.walking is not None:

@@ -42,6 +42,7 @@ class LeftReader:
         self._left: list[tuple[float, int, int]] = []  # when, for which user, PID
         self._lock = threading.Lock()
         self._users = 0
+        self._is_used = False
         self._child = self._parent = 0
         self._socket: socket.socket | None = None
 
@@ -49,6 +50,16 @@ class LeftReader:
         """Keep the child until `leave()` is called as often as this."""
         with self._lock:
             self._users += 1
+
+    def start_again(self) -> None:
+        """Start the child before it is needed, if it was since this was called: a millisecond.
+
+        For who has entered.
+        """
+        is_used, self._is_used = self._is_used, False
+        with self._lock, suppress(OSError):
+            if is_used and (self._socket is None or self._parent != os.getpid()):
+                self._start()
 
     def leave(self) -> None:
         """End the child with the last that needs it."""
@@ -65,6 +76,7 @@ class LeftReader:
         """
         if not (0 <= offset < 1 << 64 and 0 <= size < 1 << 63):
             return b""
+        self._is_used = True
         with self._lock:
             unanswered = self._unanswered()
             if unanswered[user] >= _MOST_OF_USER or unanswered.total() >= _MOST:

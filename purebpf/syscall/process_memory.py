@@ -7,6 +7,8 @@ execve(2) or its end nothing can be read any more, and never something of anothe
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from purebpf.syscall import proc
 if TYPE_CHECKING:
     from purebpf.syscall.left_reader import LeftReader
 
-__all__ = ["STUCK", "ProcessMemory", "open_process_memory", "read_arguments"]
+__all__ = ["STUCK", "ProcessMemory", "open_process_memory", "read_arguments", "reading_others"]
 
 STUCK = "its memory is in a file system that does not answer (FUSE?)"
 _MOST_ARGUMENTS = 1 << 17
@@ -82,6 +84,21 @@ def open_process_memory(pid: int) -> ProcessMemory | None:
         return None
     # again: the number may have become that of another process
     return ProcessMemory(fd, proc.other_user(pid) if user is None else user)
+
+
+@contextmanager
+def reading_others() -> Iterator[None]:
+    """Keep the child that reads other users' memory until the context ends.
+
+    If the last such context needed it, it starts at once, so that no read waits for that.
+    """
+    reader = _reader()
+    reader.enter()
+    try:
+        reader.start_again()
+        yield
+    finally:
+        reader.leave()
 
 
 def read_arguments(pid: int) -> str | None:

@@ -30,6 +30,7 @@ class Machine(NamedTuple):
         name: as `uname -m` spells it.
         elf: e_machine of its files.
         sp, fp, ra: stack pointer, frame pointer, and the column of the return address.
+        argument: what has the first argument of a system call.
         registers: how many registers unwinding follows, from 0 on; `ra` is among them.
         kept: those that a function gives back as it got them.
         address_bits: how large address spaces can be; a return address may have a signature above
@@ -47,6 +48,7 @@ class Machine(NamedTuple):
     sp: int
     fp: int
     ra: int
+    argument: int
     registers: int
     kept: tuple[int, ...]
     address_bits: tuple[int, ...]
@@ -64,6 +66,7 @@ X86_64 = Machine(
     sp=7,
     fp=6,
     ra=16,
+    argument=5,
     registers=17,
     kept=(3, 6, 12, 13, 14, 15),
     address_bits=(),
@@ -81,6 +84,7 @@ AARCH64 = Machine(
     sp=31,
     fp=29,
     ra=30,
+    argument=0,
     registers=32,
     kept=tuple(range(19, 30)),
     address_bits=(52, 48, 47, 42, 39, 36),

@@ -63,7 +63,7 @@ class CodeNames:
     """
 
     def __init__(self, *, lines: bool) -> None:
-        self._lines = lines
+        self.lines = lines
         self._codes: dict[int, _Code] = {}
         self._numbers: dict[tuple[str, str, int], int] = {}
         self._tables_left = _MOST_TABLES
@@ -118,7 +118,7 @@ class CodeNames:
         path_size = min(path_length * (path_state >> 2 & 7), _MOST_BYTES)
         names, paths = texts[:name_size], texts[name_size : name_size + path_size]
         lines = _NO_LINES
-        if self._lines:
+        if self.lines:
             sent = texts[name_size + path_size :] if table_size <= _SENT_TABLE else None
             content = self._take_table(sent, memory, table + known.layout.bytes_data, table_size)
             if table_hash == hash_table(content):
@@ -154,7 +154,7 @@ class CodeNames:
         """
         entry = None
         if code is not None and number not in self._refused:
-            lines = code.lines if self._lines else _NO_LINES
+            lines = code.lines if self.lines else _NO_LINES
             name, file = intern(code.name), intern(code.file)
             entry = _Code(name, file, code.first_line, lines, version, code.is_trampoline)
             before = self._codes.setdefault(number, entry)
@@ -197,7 +197,7 @@ class CodeNames:
         if code is None:
             return PythonFrame("", "", 0, word, is_entry)
         line = 0
-        if self._lines:
+        if self.lines:
             line = _line(code, word & _INSTRUCTION_MASK)
         return PythonFrame(code.name, code.file, line, word, is_entry)
 

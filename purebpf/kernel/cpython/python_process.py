@@ -182,10 +182,15 @@ class PythonProcess(Closing):
         version, free = self.version, self.is_free_threaded
         return PythonProcess(memory, self._mapped, version, self.layout, free=free)
 
-    def look(self, most_reads: int = MOST_READS) -> PythonReading:
-        """Its interpreters and threads now; `most_reads`: of this look (see `CachedMemory`)."""
+    def look(self, most_reads: int = MOST_READS, *, lines: bool = True) -> PythonReading:
+        """Its interpreters and threads now.
+
+        Args:
+            most_reads: of this look, see `CachedMemory`.
+            lines: whether frames are to have lines.
+        """
         memory = CachedMemory(self._memory.read, most_reads)
-        codes = CodeObjects(self.version, self.layout, memory)
+        codes = CodeObjects(self.version, self.layout, memory, lines=lines)
         return PythonReading(read_interpreters(self.layout, memory, self.runtime), memory, codes)
 
     def main_interpreter(self) -> int:

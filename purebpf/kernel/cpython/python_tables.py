@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, MutableMapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.cpython.frames import PythonFrame
 from purebpf.cpython.merge import merge
 from purebpf.cpython.runtime_file import CodeRange
+from purebpf.cpython.threads import Gil
 from purebpf.errors import NotSupportedError
 from purebpf.kernel.cpython.code_names import CodeNames
 from purebpf.kernel.cpython.deferred_codes import read_proven
@@ -26,7 +27,7 @@ from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK
 
-__all__ = ["PythonTables"]
+__all__ = ["PythonTables", "SleepingPython"]
 
 _MOST_FRAMES = 96  # PYTHON_FRAMES of python_frames.h
 _ALLOWANCES = {
@@ -49,6 +50,13 @@ _MARKS: dict[int, str] = {
 }
 
 Answer = Frame | Unknown
+
+
+class SleepingPython(NamedTuple):
+    """Threads of a process that sleep: their words by thread pointer, and the locks they share."""
+
+    words: dict[int, tuple[int, ...]]
+    gils: list[Gil]
 
 
 class PythonTables(Closing):
@@ -127,21 +135,24 @@ class PythonTables(Closing):
                 version = known.version if known else (0, 0)
                 self.names.take(number, code, version, frames)
 
-    def read_sleeping(self, tgid: int, pointers: Container[int]) -> dict[int, tuple[int, ...]]:
+    def read_sleeping(self, tgid: int, pointers: Container[int]) -> SleepingPython:
         """The words of threads that sleep, by their thread pointers; only of what is published.
 
         They are read from outside: the caller checks that the threads did not run in between.
         """
         known = self.interpreters.of(tgid)
-        if known is None:
-            return {}
         words: dict[int, tuple[int, ...]] = {}
+        gils: list[Gil] = []
+        if known is None:
+            return SleepingPython(words, gils)
         try:
             with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
-                reading = known.process.look()
+                reading = known.process.look(lines=self.names.lines)
                 if known.process.is_stuck:
                     self.interpreters.skipped[tgid] = STUCK
                 for interpreter in reading.interpreters:
+                    if interpreter.gil is not None:
+                        gils.append(interpreter.gil)
                     for thread in interpreter.threads:
                         pointer = thread.pthread + known.slot.distance
                         if pointer in pointers and pointer not in words:
@@ -151,7 +162,7 @@ class PythonTables(Closing):
                             )
         except OverBudgetError as error:
             self.interpreters.skipped[tgid] = str(error)
-        return words
+        return SleepingPython(words, gils)
 
     def merge(
         self, tgid: int, addresses: Sequence[int], native: Sequence[Answer]

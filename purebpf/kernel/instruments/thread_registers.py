@@ -19,10 +19,15 @@ from purebpf.unwind.sent_registers import NAMES, read_registers
 if TYPE_CHECKING:
     from purebpf.unwind.machine import Machine
 
-__all__ = ["ThreadNow", "ThreadRegisters"]
+__all__ = ["ThreadNow", "ThreadRegisters", "state_letter"]
 
 _STATES = ((0x1, "S"), (0x2, "D"), (0x4, "T"), (0x8, "t"), (0x10, "X"), (0x20, "Z"), (0x40, "P"))
 """TASK_* bits of include/linux/sched.h, and the letters of ps(1)."""
+
+
+def state_letter(bits: int) -> str:
+    """The letter of a task's state; "R" runs, or waits for a CPU."""
+    return next((letter for bit, letter in _STATES if bits & bit), "R")
 
 
 class ThreadNow(NamedTuple):
@@ -102,7 +107,7 @@ def _thread(machine: Machine, record: Any) -> ThreadNow:  # noqa: ANN401 - a val
     return ThreadNow(
         tid=record.tid,
         comm=record.comm,
-        state=next((letter for bit, letter in _STATES if record.state & bit), "R"),
+        state=state_letter(record.state),
         is_on_cpu=bool(record.on_cpu),
         switches=record.switches,
         pthread=record.fsbase,

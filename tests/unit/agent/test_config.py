@@ -38,6 +38,7 @@ def test_an_empty_file_is_the_defaults() -> None:
     assert parse_config("") == Config()
     assert Config().cpu.frequency == 19
     assert not Config().wait.enabled
+    assert Config().wait.frequency == 1
 
 
 def test_every_section_is_read() -> None:
@@ -55,6 +56,9 @@ def test_every_section_is_read() -> None:
 def test_what_it_would_do_is_said() -> None:
     text = describe(parse_config(WHOLE))
     assert "49 Hz, in 50 % of the windows" in text
+    assert "waits: off-CPU and run queue, at most 1 looks a second" in text
+    traced = describe(parse_config(WHOLE.replace("[spool]", "method = 'trace'\n[spool]")))
+    assert "waits: off-CPU and run queue of each switch, from 1000 us on" in traced
     assert "1 % of a CPU" in text
     assert "sink pyroscope2: pyroscope http://pyroscope:4040/base" in text
     assert r"service shop-\1: cgroup ~ shop-([a-z]+)" in text
@@ -99,3 +103,11 @@ def test_mistakes_are_named(text: str, words: str) -> None:
         parse_config(text, "agent.toml")
     assert words in str(caught.value)
     assert "agent.toml" in str(caught.value)
+
+
+def test_waits_are_looked_at_with_what_the_cpu_samples_know() -> None:
+    with pytest.raises(ConfigError, match=r"enable that, or write method = 'trace'"):
+        parse_config("[cpu]\nenabled = false\n[wait]\nenabled = true")
+    parse_config("[cpu]\nenabled = false\n[wait]\nenabled = true\nmethod = 'trace'")
+    with pytest.raises(ConfigError, match=r"\[wait\] method = 'guess'; known: sample, trace"):
+        parse_config("[wait]\nmethod = 'guess'")

@@ -1,0 +1,199 @@
+"""Looks at random moments: where threads wait, in shares that the programs know."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from purebpf.profile.request import Options
+from purebpf.profile.windows import WindowProfiler
+from purebpf.results import Profile
+from purebpf.results.model.profile import Row
+from purebpf.symbols.frame import Frame
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
+
+NAPS = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+#define NO_TAIL_CALL asm volatile("")
+__attribute__((noipa)) void nap_thirty(void) { usleep(30000); NO_TAIL_CALL; }
+__attribute__((noipa)) void nap_seventy(void) { usleep(70000); NO_TAIL_CALL; }
+__attribute__((noipa)) void *naps(void *unused) { for (;;) { nap_thirty(); nap_seventy(); } }
+__attribute__((noipa)) void sleep_on(void) { pause(); NO_TAIL_CALL; }
+int main(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, 0, naps, 0);
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		sleep_on();
+}
+"""
+
+FOR_THE_GIL = """
+import threading, time
+def spin():
+    while True:
+        sum(range(1000))
+def rest():
+    time.sleep(1000)
+threading.Thread(target=rest, daemon=True).start()
+for _ in range(3):
+    threading.Thread(target=spin, daemon=True).start()
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.fixture(scope="module")
+def naps() -> Iterator[str]:
+    """A program without frame pointers that knows how long it is where, for any user."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        source, built = Path(folder, "naps.c"), Path(folder, "naps")
+        source.write_text(NAPS)
+        subprocess.run(["gcc", "-O2", "-pthread", "-o", built, source], check=True)
+        yield str(built)
+
+
+@contextmanager
+def running(words: Sequence[str], **options: object) -> Iterator[int]:
+    """A program that says when it is ready."""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, **options) as process:  # type: ignore[call-overload]
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+@contextmanager
+def looking() -> Iterator[WindowProfiler]:
+    """A profiler of the machine that looks where threads wait."""
+    with WindowProfiler(Options(frequency=19), with_addresses=False) as profiler:
+        profiler.sample_waits(20)
+        yield profiler
+
+
+def look(profiler: WindowProfiler, count: int, every_s: float = 0.037) -> Profile:
+    """So many looks, at moments that are not multiples of a nap, and what they saw."""
+    waits = profiler._waits  # noqa: SLF001
+    assert waits is not None
+    for _ in range(count):
+        profiler.wait(at_most_s=every_s)
+        waits.due_s = 0.0
+        profiler.look_if_due()
+    return profiler.waits()
+
+
+def rows_of(profile: Profile, pid: int) -> list[Row]:
+    return [row for row in profile.rows() if row.labels.pid == pid]
+
+
+def names(row: Row) -> list[str]:
+    return [frame.name for frame in row.user or () if isinstance(frame, Frame)]
+
+
+def test_waits_have_their_shares_and_whole_stacks(naps: str) -> None:
+    with running([naps]) as pid, looking() as profiler:
+        look(profiler, 1)
+        profile = look(profiler, 120)
+    elapsed_ns = round(1e9 * float(str(profile.about["elapsed_s"])))
+    weights: Counter[str] = Counter()
+    for row in rows_of(profile, pid):
+        assert row.labels.process_name == "naps"
+        for name in {"nap_thirty", "nap_seventy", "sleep_on"} & {*names(row)}:
+            weights[name] += row.weight
+            assert names(row)[-1] in ("_start", "__clone3", "clone3", "__clone"), "a whole stack"
+    assert weights["sleep_on"] == pytest.approx(elapsed_ns, rel=0.001), "it never ran"
+    nap_ns = weights["nap_thirty"] + weights["nap_seventy"]
+    assert 0.7 * elapsed_ns < nap_ns <= 1.001 * elapsed_ns
+    assert 0.15 < weights["nap_thirty"] / nap_ns < 0.45, "0.3, within three errors of 120 looks"
+    assert profile.loss.seen > 240
+
+
+def test_windows_keep_what_sleeps_through_them_and_forget_the_rest(naps: str) -> None:
+    with looking() as profiler:
+        with running([naps]) as pid:
+            first, second = look(profiler, 3), None
+            profiler.window()
+            second = look(profiler, 3)
+            profiler.window()
+        gone = pid
+        third = look(profiler, 3)
+        known = profiler._waits._known  # type: ignore[union-attr]  # noqa: SLF001
+        assert gone not in {place.pid for _, place in known.values()}
+    for profile in (first, second):
+        assert any("sleep_on" in names(row) for row in rows_of(profile, pid))
+    assert not rows_of(third, gone)
+
+
+def test_what_executed_another_program_has_its_names(naps: str) -> None:
+    words = ["sh", "-c", f"echo ready; sleep 1; exec {naps}"]
+    with running(words) as pid, looking() as profiler:
+        before = look(profiler, 2, 0.1)
+        profiler.window()
+        end = time.monotonic() + 60
+        while "naps" not in Path(f"/proc/{pid}/comm").read_text():
+            assert time.monotonic() < end
+            profiler.wait(at_most_s=0.05)
+        time.sleep(0.2)
+        after = look(profiler, 2)
+    assert not any("sleep_on" in names(row) for row in rows_of(before, pid))
+    assert any("sleep_on" in names(row) for row in rows_of(after, pid))
+
+
+def test_threads_of_another_user_are_read_by_a_child_that_ends(naps: str) -> None:
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    with running([naps], user=65534, group=65534, extra_groups=[]) as pid, looking() as profiler:
+        profile = look(profiler, 5)
+        left = {*map(int, children.read_text().split())} - {pid}
+    assert any("sleep_on" in names(row) for row in rows_of(profile, pid))
+    assert not left
+
+
+def test_waits_for_the_gil_say_so_above_pythons_functions() -> None:
+    with running([sys.executable, "-c", FOR_THE_GIL]) as pid, looking() as profiler:
+        look(profiler, 2)
+        profile = look(profiler, 60)
+    rows = rows_of(profile, pid)
+    waiting = [row for row in rows if row.labels.state == "gil"]
+    for row in waiting:
+        if row.user:  # who waits for it wakes up every 5 ms, and may have been faster
+            assert names(row)[0] == "[GIL]"
+            assert "spin" in names(row)
+    elapsed_ns = 1e9 * float(str(profile.about["elapsed_s"]))
+    assert 0.5 * elapsed_ns < sum(row.weight for row in waiting) < 3 * elapsed_ns, "two of three"
+    resting = [row for row in rows if "rest" in names(row)]
+    assert sum(row.weight for row in resting) == pytest.approx(elapsed_ns, rel=0.001)
+    assert {row.labels.state for row in resting} == {"S"}
+
+
+def test_what_only_the_look_keeps_from_its_cpu_does_not_wait() -> None:
+    """A thread that has a CPU to itself, but for us, has no time in the run queue."""
+    cpu = min(os.sched_getaffinity(0))
+    before = os.sched_getaffinity(0)
+    words = [sys.executable, "-c", "print('ready', flush=True)\nwhile True: pass"]
+    try:
+        os.sched_setaffinity(0, {cpu})
+        with running(words) as pid, looking() as profiler:
+            profile = look(profiler, 40)
+    finally:
+        os.sched_setaffinity(0, before)
+    elapsed_ns = 1e9 * float(str(profile.about["elapsed_s"]))
+    ready = sum(row.weight for row in rows_of(profile, pid) if row.labels.state == "R")
+    crowd = len(os.sched_getaffinity(0)) == 1 or os.getloadavg()[0] > 1.5
+    assert ready < (0.7 if crowd else 0.2) * elapsed_ns
