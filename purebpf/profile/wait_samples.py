@@ -58,7 +58,7 @@ class _Known(NamedTuple):
 
 
 class WaitSampler(Closing):
-    """Looks when it is told to; `due_s` says when that is.
+    """Looks when `look` is called; `due_s` says when that is wanted.
 
     Args:
         sampling: of the profiler; must stay attached.
