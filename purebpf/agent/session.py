@@ -8,51 +8,41 @@ agent.stop()
 
 from __future__ import annotations
 
-import gzip
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from purebpf import __version__
 from purebpf.agent.budget import Rate, Step
 from purebpf.agent.config import Config, Metrics
-from purebpf.agent.facts import Cost, facts_of
+from purebpf.agent.facts import Cost
 from purebpf.agent.host_lock import HostLock
-from purebpf.agent.name_shares import NameShares
 from purebpf.agent.notify import notify
-from purebpf.agent.processes import Executables, user_of
-from purebpf.agent.rows import off_cpu, on_cpu, run_queue
 from purebpf.agent.sender import Sender
-from purebpf.agent.services import PodNames, Services
 from purebpf.agent.sinks import make_sink
-from purebpf.agent.spool import Spool, file_name
+from purebpf.agent.spool import Spool
 from purebpf.agent.window_clock import Span, WindowClock
+from purebpf.agent.window_writer import WindowWriter
 from purebpf.closable import Closing
 from purebpf.errors import PurebpfError
 from purebpf.kernel.types.kernel_btf import kernel_btf
 from purebpf.measure.stop import HasFileno
 from purebpf.profile.request import Options
 from purebpf.profile.windows import WindowProfiler
-from purebpf.results.formats.otlp import Attribute, Series, Window, document
-from purebpf.results.formats.otlp_series import Weighted, series_of
 from purebpf.syscall.heap import map_large_blocks, trim_heap
 
 if TYPE_CHECKING:
     from purebpf.agent.metrics.exporter import Exporter
     from purebpf.agent.metrics.families import State
     from purebpf.agent.waits import Waits
-    from purebpf.results import Labels, Profile
+    from purebpf.results import Profile
 
 __all__ = ["Agent"]
 
 _LOOK_S = 5.0
 """How often it looks at the clock, and says to the watchdog that it lives."""
-_MOST_SERVICES, _MOST_OF_USER = 2048, 256
-"""Of a window; the hub takes 4,096."""
-_SECOND_NS = 1_000_000_000
 
 
 class Agent(Closing):
@@ -65,7 +55,6 @@ class Agent(Closing):
 
     Attributes:
         spool, senders: what is written, and who sends it.
-        windows: written so far.
         last_profile: that of the last window, with what it lost, once the agent was stopped.
 
     Raises, when it is entered; nothing stays open then:
@@ -80,19 +69,11 @@ class Agent(Closing):
         self._config, self._say, self._is_once = config, say, is_once
         self.last_profile: Profile | None = None
         self._last_window = "nothing was measured"
-        self._start_id = os.urandom(4).hex()
         self._owned = ExitStack()
-        self._number = 0
-        self.windows = self.lost_windows = 0
+        self._ended = 0
         self._rate = Rate(config.cpu.frequency, config.agent.budget)
         self._burst_until_s = 0.0
-        self._cost = Cost()
         self._waits_bpf_ns = 0
-        self._executables = Executables()
-        self._users: dict[str, int] = {}
-        host = config.agent.host or os.uname().nodename
-        self._pods = PodNames(config.agent.pod_logs)
-        self._services = Services(config.services, config.labels, host, self._pods)
         self._profiler: WindowProfiler | None = None
         self._waits: Waits | None = None
         self.senders: list[Sender] = []
@@ -111,6 +92,7 @@ class Agent(Closing):
                 max_bytes=config.spool.max_mb << 20,
                 max_age_s=3600 * config.spool.max_hours,
             )
+            self._writer = WindowWriter(config, self.spool, self._say)
             for sink in config.sinks:
                 sender = Sender(
                     sink.name,
@@ -132,6 +114,7 @@ class Agent(Closing):
                 self._exporter = stack.enter_context(
                     Exporter(config.metrics, config.agent.window_s, self._state)
                 )
+                self._writer.counts = self._exporter.counts
             self._cpu_ns = time.process_time_ns()
             for sender in self.senders if not self._is_once else ():
                 sender.start()
@@ -190,7 +173,8 @@ class Agent(Closing):
         if profile is not None:
             bpf_ns = profile.cost["run_time_ns"]
         if was_sampled and profile is not None and profiler is not None:
-            self._write_cpu(span, profile, step, profiler)
+            self._last_window = f"{profile.total} samples in {span.duration_ns / 1e9:.1f} s"
+            self._writer.write_cpu(span, profile, step, profiler.cgroup_text)
         self.last_profile = profile if is_last else None
         del profile  # its memory is given back below
         if restarts and not is_last:
@@ -232,19 +216,6 @@ class Agent(Closing):
 
     # What is written
 
-    def _write_cpu(
-        self, span: Span, profile: Profile, step: Step, profiler: WindowProfiler
-    ) -> None:
-        frequency, probability = step.frequency, self._config.cpu.probability / step.every
-        self._last_window = f"{profile.total} samples in {span.duration_ns / 1e9:.1f} s"
-        window = Window(
-            "samples", "count", span.started_ns, span.duration_ns,
-            round(_SECOND_NS / (frequency * probability)),
-        )  # fmt: skip
-        known = {"frequency_hz": frequency, "probability_ppm": round(1e6 * probability)}
-        series = self._series(on_cpu(profile), profiler.cgroup_text)
-        self._write("cpu", window, series, self._facts(profile, span, known))
-
     def _write_looks(self, span: Span, profiler: WindowProfiler) -> None:
         """Write the waits that were looked at, before `profiler` forgets their processes."""
         if not profiler.has_waits:
@@ -252,81 +223,23 @@ class Agent(Closing):
         try:
             profile = profiler.waits()
         except (PurebpfError, OSError) as error:
-            self._lose_waits(error)
+            self._writer.lose(f"waits of a window are lost: {error}")
             profiler.stop_waits()
             return
         known = {"looks": profile.cost["run_cnt"]}
-        self._write_profile_of_waits(span, profile, profiler.cgroup_text, known)
+        self._writer.write_waits(span, profile, profiler.cgroup_text, known)
 
     def _write_waits(self, span: Span, waits: Waits, step: Step) -> None:
+        """Write the waits that were traced."""
         try:
             traced = waits.window()
         except PurebpfError as error:
-            self._lose_waits(error)
+            self._writer.lose(f"waits of a window are lost: {error}")
             self._stop_waits()
             return
         self._waits_bpf_ns = traced.profile.cost["run_time_ns"]
         known = {"probability_ppm": round(1e6 * self._config.wait.probability / step.every)}
-        self._write_profile_of_waits(span, traced.profile, traced.cgroup_text, known)
-
-    def _lose_waits(self, error: Exception) -> None:
-        self.lost_windows += 1
-        self._say(f"waits of a window are lost: {error}")
-
-    def _write_profile_of_waits(
-        self, span: Span, profile: Profile, cgroup_text: Callable[[int], str], known: dict[str, int]
-    ) -> None:
-        kinds = (("offcpu", "off_cpu", off_cpu), ("runqueue", "run_queue", run_queue))
-        for kind, name, rows in kinds:
-            window = Window(name, "nanoseconds", span.started_ns, span.duration_ns)
-            series = self._series(rows(profile), cgroup_text)
-            self._write(kind, window, series, self._facts(profile, span, known))
-            del series  # two of them take twice as much
-
-    def _series(self, rows: Iterator[Weighted], text: Callable[[int], str]) -> list[Series]:
-        self._pods.read()
-        shares = NameShares(_MOST_SERVICES, _MOST_OF_USER)
-        self._users = {}
-
-        def resource(labels: Labels) -> tuple[Attribute, ...]:
-            cgroup = text(labels.pid)
-            process = self._executables.describe(labels.pid, labels.process_name, cgroup)
-            user = user_of(labels.pid, cgroup)
-            admitted = self._services.admit(shares, self._services.resource(process), user)
-            self._users.setdefault(str(admitted[0][1]), user)
-            return admitted
-
-        return series_of(rows, resource)
-
-    def _facts(self, profile: Profile, span: Span, known: dict[str, int]) -> tuple[Attribute, ...]:
-        agent: dict[str, str | int] = {
-            "start_id": self._start_id,
-            "rate_reduced": self._rate.reduced,
-            "dropped_windows": self.spool.dropped + self.lost_windows,
-            "corrupt_windows": self.spool.corrupt,
-            "clock_step_ns": span.step_ns,
-        }
-        return facts_of(profile, self._cost, {**agent, **known})
-
-    def _write(
-        self, kind: str, window: Window, series: list[Series], facts: tuple[Attribute, ...]
-    ) -> None:
-        name = file_name(window.started_ns, kind, self._start_id, self._number)
-        self._number += 1
-        window = window._replace(facts=facts, identity=os.urandom(16))
-        if self._exporter is not None:
-            counts = self._exporter.counts
-            counts.add_window(kind, window.period_ns, series, dict(facts), self._users)
-        series = series or [Series(self._services.nothing(), {})]
-        data = gzip.compress(document(window, series, __version__), 4, mtime=0)
-        try:
-            if self.spool.add(name, data):
-                self.windows += 1
-            else:
-                self._say(f"{name} is lost: the disk of the spool is full")
-        except OSError as error:
-            self.lost_windows += 1
-            self._say(f"{name} is lost: {error}")
+        self._writer.write_waits(span, traced.profile, traced.cgroup_text, known)
 
     # What is measured
 
@@ -390,24 +303,26 @@ class Agent(Closing):
         trim_heap()  # to name a window takes some 20 MB that the next minute does not need
         before, self._cpu_ns = self._cpu_ns, time.process_time_ns()
         bpf_ns, self._waits_bpf_ns = bpf_ns + self._waits_bpf_ns, 0
-        rss = _rss_bytes()
-        self._cost = Cost(self._cpu_ns - before, bpf_ns, rss, self.spool.nbytes)
-        self._export()
-        if is_fresh or self._is_bursting or not self._number > 1:
+        cost = Cost(self._cpu_ns - before, bpf_ns, _rss_bytes(), self.spool.nbytes)
+        self._writer.cost = cost
+        self._export(cost)
+        self._ended += 1
+        if is_fresh or self._is_bursting or self._ended == 1:
             return
-        step, share = self._rate.step, self._cost.share(span.duration_ns)
+        step, share = self._rate.step, cost.share(span.duration_ns)
         self._rate.spent(share)
+        self._writer.rate_reduced = self._rate.reduced
         if self._rate.step != step:
             self._say(f"{100 * share:.2f} % of a CPU: {self._rate.step} instead of {step}")
             notify(f"STATUS=samples at {self._rate.step}, by its budget")
 
     # What is shown
 
-    def _export(self) -> None:
+    def _export(self, cost: Cost) -> None:
         """The window is over for metrics, too."""
         if self._exporter is None:
             return
-        self._exporter.counts.add_cost(self._cost.cpu_ns, self._cost.bpf_ns)
+        self._exporter.counts.add_cost(cost.cpu_ns, cost.bpf_ns)
         try:
             self._exporter.window()
         except (PurebpfError, OSError) as error:
@@ -424,7 +339,7 @@ class Agent(Closing):
         spool = self.spool
         step = self._step
         frequency = step.frequency if self._is_sampled else 0
-        dropped = spool.dropped + self.lost_windows
+        dropped = spool.dropped + self._writer.lost
         return State(frequency, step.every, spool.nbytes, dropped, spool.corrupt, pushes)
 
 
