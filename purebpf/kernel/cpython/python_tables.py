@@ -27,7 +27,7 @@ from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK
 
-__all__ = ["PythonTables", "SleepingPython"]
+__all__ = ["PythonTables", "SleepingPython", "why_unnamed"]
 
 _MOST_FRAMES = 96  # PYTHON_FRAMES of python_frames.h
 _ALLOWANCES = {
@@ -230,8 +230,7 @@ class PythonTables(Closing):
             Cause(
                 "python_unnamed",
                 unnamed,
-                f"{unnamed} Python frames have no name: the names of {lost} found no room in a "
-                f"ring that was not read in time, and {unnamed - lost} could not be read",
+                f"{unnamed} Python frames have no name: {why_unnamed(lost, unnamed - lost)}",
             ),
             Cause(
                 "python_cut",
@@ -284,3 +283,13 @@ def _frame(frame: PythonFrame) -> Answer:
         return Unknown(Reason.PYTHON_UNNAMED, frame.file, Address(0), "python")
     source = (frame.file, frame.line) if frame.line else ("", 0)
     return Frame(frame.name, 0, frame.file, Address(0), "python", file=source[0], line=source[1])
+
+
+def why_unnamed(lost: int, unread: int) -> str:
+    """Why frames have no name, in words; `lost` and `unread` of them."""
+    whys = []
+    if lost:
+        whys.append(f"the names of {lost} found no room in a ring that was not read in time")
+    if unread:
+        whys.append(f"{unread} could not be read")
+    return ", and ".join(whys)
