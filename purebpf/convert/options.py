@@ -18,7 +18,8 @@ __all__ = ["build_parser", "parse"]
 _DESCRIPTION = """\
 Convert a saved profile to other formats. Each command that counts stacks saves
 a profile with -o FILE.json or FILE.json.gz; convert also reads those of other
-tools: perf.data, the text of perf script, pprof, speedscope, folded stacks."""
+tools: perf.data, the text of perf script, pprof, speedscope, folded stacks. So
+are windows of the agent, as its sink "dir" keeps them."""
 
 _EPILOG = """\
 examples:

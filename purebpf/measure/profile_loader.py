@@ -1,7 +1,7 @@
 """Reading a profile that was saved, by us or by other tools; any of them may be gzipped.
 
-Which it is, its content says: our JSON, speedscope's, perf.data, pprof, what perf script prints, or
-folded stacks.
+Which it is, its content says: our JSON, speedscope's, perf.data, pprof, a window of the agent
+(OTLP), what perf script prints, or folded stacks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from purebpf.results import Profile, count_cause
 from purebpf.results.formats import (
     folded,
     json,
+    otlp_profile,
     perf_script,
     pprof_reader,
     speedscope_reader,
@@ -30,7 +31,10 @@ from purebpf.wire.perf_data import MAGIC
 __all__ = ["Bounds", "read"]
 
 _GZIP = b"\x1f\x8b"
-_FORMATS = "JSON, speedscope, pprof, perf.data, the text of perf script or folded stacks"
+_FORMATS = (
+    "JSON, speedscope, pprof, perf.data, windows of the agent, the text of perf script or folded "
+    "stacks"
+)
 _PIECE = 1 << 20
 _LIMIT = 1 << 30
 """Bytes that a profile may have."""
@@ -50,8 +54,8 @@ class Bounds(NamedTuple):
     Of folded stacks and the text of perf script, what lies beyond `size` bytes, `lines`, `frames`
     or `seconds` of CPU time is left out, and its lines are counted as the cause of loss
     `lines_left_out`. Other formats cannot be read in part. JSON of more than `size` bytes, or
-    `lists` or as many objects, is refused; so is pprof, where eight bytes are a sample, of an
-    eighth of `size`; and perf.data that takes longer.
+    `lists` or as many objects, is refused; so is pprof or OTLP, where eight bytes are a sample, of
+    an eighth of `size`; and perf.data that takes longer.
     """
 
     size: int
@@ -103,10 +107,13 @@ def read(
         return perf_data_loader.of_bytes(data, name, options).profile
     _check_size(data, name, is_packed=is_packed)
     is_pprof = pprof_reader.looks_like(data)
-    if bounds and (is_pprof or data.lstrip()[:1] == b"{"):
-        _check_whole(data, name, bounds, is_pprof=is_pprof)
+    is_binary = is_pprof or otlp_profile.looks_like(data)
+    if bounds and (is_binary or data.lstrip()[:1] == b"{"):
+        _check_whole(data, name, bounds, is_binary=is_binary)
     if is_pprof:
         return pprof_reader.parse(data, name)
+    if is_binary:
+        return otlp_profile.parse(data, name)
     return _of_text(data, name, bounds)
 
 
@@ -197,12 +204,12 @@ def _size_text(size: int) -> str:
     return f"{size >> 20} MB" if size >= 1 << 20 else f"{size / 1e3:.0f} kB"
 
 
-def _check_whole(data: bytes, name: str, bounds: Bounds, *, is_pprof: bool) -> None:
+def _check_whole(data: bytes, name: str, bounds: Bounds, *, is_binary: bool) -> None:
     """Raise FormatError for what cannot be read in part, and takes too long as a whole."""
-    size = bounds.size // 8 if is_pprof else bounds.size
+    size = bounds.size // 8 if is_binary else bounds.size
     if len(data) > size:
         raise _too_large(name, size)
-    if not is_pprof and max(data.count(b"["), data.count(b"{")) > bounds.lists:
+    if not is_binary and max(data.count(b"["), data.count(b"{")) > bounds.lists:
         raise FormatError(name, "size", f"more than {bounds.lists} lists or objects")
 
 

@@ -16,7 +16,7 @@ from purebpf.results import Profile
 
 __all__ = ["Folder", "Saved", "Summary"]
 
-_ENDINGS = (".json", ".json.gz", ".folded", ".folded.gz", ".data", ".perf.data")
+_ENDINGS = (".json", ".json.gz", ".folded", ".folded.gz", ".data", ".perf.data", ".otlp.gz")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DEPTH = 4
