@@ -17,10 +17,11 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from purebpf.closable import Closing
-from purebpf.kernel.instruments.sleepers import Sleeper, SleeperList
+from purebpf.kernel.instruments.sleepers import Sleeper, SleeperList, Whereabouts
 from purebpf.kernel.unwind.user_stacks import Trace
 from purebpf.measure.stacks.sleeping import Sleeping, read_python, read_stacks, unwind
 from purebpf.results import Loss, Profile, count_cause
@@ -36,8 +37,10 @@ __all__ = ["WaitSampler"]
 
 _NOT_READ = 1  # enum stack_id of bpf_src/include/stacks.h
 _FIRST = 16
-_LONGEST_S = 10.0
+_LONGEST_S = 60.0
 """Between two looks, whatever they cost."""
+_MOST_THREADS, _MOST_READ = 32768, 256
+"""Of a look: threads that count, and those of them of which the user stack is read, 64 KiB each."""
 _SHARE = 0.0015
 """Of a CPU: looks that cost more come less often."""
 _WEIGHT = 0.2
@@ -51,10 +54,10 @@ class MakeStacks(Protocol):
 
 
 class _Known(NamedTuple):
-    """A thread as it was last: `switches` tell whether it has run since."""
+    """A thread as it was at the last look. `unread`: where it is, if its stack is still to read."""
 
-    switches: int
     place: Place
+    unread: Whereabouts | None = None
 
 
 class WaitSampler(Closing):
@@ -89,7 +92,7 @@ class WaitSampler(Closing):
         self._started_s = now_s
         self._times: Counter[Place] = Counter()
         self._weights: dict[Place, float] = {}
-        self.looks = self._seen = self._moved = 0
+        self.looks = self._seen = self._not_read = self._left_out = 0
         self._slot_s = now_s
         self._choose()
 
@@ -114,14 +117,13 @@ class WaitSampler(Closing):
         """
         before_ns = time.thread_time_ns()
         with reading_others():
-            sleepers = list(self._list.read())
-            places = self._places(sleepers)
+            listed = self._list.read()
+            sleepers = list(islice(listed, _MOST_THREADS))
+            self._left_out += sum(1 for _ in listed)
+            self._known = self._find(sleepers)
+        places = [known.place for known in self._known.values()]
         self._count(sleepers, places)
-        self._known = {
-            (sleeper.tid, sleeper.started_ns): _Known(sleeper.switches, place)
-            for sleeper, place in zip(sleepers, places, strict=True)
-        }
-        self._moved += sum(place.user == _NOT_READ for place in places)
+        self._not_read += sum(place.user == _NOT_READ for place in places)
         self._seen += len(places)
         self.looks += 1
         cost_ns = time.thread_time_ns() - before_ns
@@ -148,34 +150,40 @@ class WaitSampler(Closing):
 
     # Where threads are
 
-    def _places(self, sleepers: Iterable[Sleeper]) -> list[Place]:
-        known = self._known
-        moved = {
-            sleeper.tid: Sleeping(
-                sleeper.pid, sleeper.tid, sleeper.where.registers, sleeper.where.pthread
-            )
-            for sleeper in sleepers
-            if sleeper.where is not None and sleeper.where.registers is not None
-        }
-        traces, waits = self._read(moved)
-        places = []
+    def _find(self, sleepers: Iterable[Sleeper]) -> dict[tuple[int, int], _Known]:
+        """Where each thread is."""
+        known, unread = self._known, {}
         for sleeper in sleepers:
             before = known.get((sleeper.tid, sleeper.started_ns))
-            where = sleeper.where
-            if where is None:
-                place = before.place if before else _unread(sleeper)
-            else:
-                trace = traces.get(sleeper.tid)
-                place = Place(
-                    where.comm,
-                    sleeper.pid,
-                    0,
-                    "G" if sleeper.state == "S" and sleeper.tid in waits else sleeper.state,
-                    _NOT_READ if trace is None else self._number(trace),
-                    self._number(Trace(where.kernel, 0, 0)) if where.kernel else 0,
+            where = sleeper.where or (before.unread if before else None)
+            if where is not None and where.registers is not None:
+                unread[sleeper.tid] = Sleeping(
+                    sleeper.pid, sleeper.tid, where.registers, where.pthread
                 )
-            places.append(place)
-        return places
+        chosen = unread
+        if len(unread) > _MOST_READ:
+            chosen = dict(random.sample([*unread.items()], _MOST_READ))
+        traces, waits = self._read(chosen)
+        now = {}
+        for sleeper in sleepers:
+            tid, key = sleeper.tid, (sleeper.tid, sleeper.started_ns)
+            before = known.get(key) or _Known(_unread(sleeper))
+            where = sleeper.where or before.unread
+            place = before.place if sleeper.where is None else self._place(sleeper)
+            if tid in traces:
+                place = place._replace(user=self._number(traces[tid]))
+            is_for_gil = tid in waits or (sleeper.where is None and place.state == "G")
+            state = "G" if is_for_gil and sleeper.state == "S" else sleeper.state
+            is_left = tid in unread and tid not in chosen
+            now[key] = _Known(place._replace(state=state), where if is_left else None)
+        return now
+
+    def _place(self, sleeper: Sleeper) -> Place:
+        """Where a thread is in the kernel; its user stack is to be read."""
+        where = sleeper.where
+        assert where is not None
+        kernel = self._number(Trace(where.kernel, 0, 0)) if where.kernel else 0
+        return Place(where.comm, sleeper.pid, 0, sleeper.state, _NOT_READ, kernel)
 
     def _read(self, moved: Mapping[int, Sleeping]) -> tuple[dict[int, Trace], set[int]]:
         """The user stacks of threads, by their numbers, and which of them wait for the GIL.
@@ -225,12 +233,15 @@ class WaitSampler(Closing):
             profile.add_row(row(place, span, stacks, followed.cgroups.of, is_split=True))
         profile.name_processes(followed.names.of)
         profile.cost = {"run_time_ns": 0, "run_cnt": self.looks}
-        moved = count_cause(
-            "user_moved",
-            self._moved,
-            "times a thread ran before its user stack was read, or had none that can be read",
+        not_read = count_cause(
+            "user_not_read",
+            self._not_read,
+            "times a thread ran before its user stack was read, or too many had run",
         )
-        profile.loss = Loss(seen=self._seen, causes=(moved,))
+        left_out = count_cause(
+            "threads_left_out", self._left_out, f"threads were beyond {_MOST_THREADS} of a look"
+        )
+        profile.loss = Loss(seen=self._seen, causes=(not_read, left_out))
         self._forget()
         self._begin(now_s)
         return profile

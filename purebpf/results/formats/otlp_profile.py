@@ -37,7 +37,7 @@ def parse(data: bytes, source: str = "profile") -> Profile:
     """The samples of all services, each with the name of its service as that of its process.
 
     Raises:
-        FormatError: it is another message, or has nothing of a service; `source` is what to call it.
+        FormatError: it is another message, or has nothing of a service; `source` names the file.
     """
     services = read_document(data, source)
     if not services:

@@ -58,6 +58,19 @@ time.sleep(1000)
 """
 
 
+CROWD = """
+import threading, time
+threading.stack_size(65536)
+def rest():
+    while True:
+        time.sleep(0.2)
+for _ in range(600):
+    threading.Thread(target=rest, daemon=True).start()
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
 @pytest.fixture(scope="module")
 def naps() -> Iterator[str]:
     """A program without frame pointers that knows how long it is where, for any user."""
@@ -135,7 +148,7 @@ def test_windows_keep_what_sleeps_through_them_and_forget_the_rest(naps: str) ->
         gone = pid
         third = look(profiler, 3)
         known = profiler._waits._known  # type: ignore[union-attr]  # noqa: SLF001
-        assert gone not in {place.pid for _, place in known.values()}
+        assert gone not in {place.pid for place, _ in known.values()}
     for profile in (first, second):
         assert any("sleep_on" in names(row) for row in rows_of(profile, pid))
     assert not rows_of(third, gone)
@@ -197,3 +210,26 @@ def test_what_only_the_look_keeps_from_its_cpu_does_not_wait() -> None:
     ready = sum(row.weight for row in rows_of(profile, pid) if row.labels.state == "R")
     crowd = len(os.sched_getaffinity(0)) == 1 or os.getloadavg()[0] > 1.5
     assert ready < (0.7 if crowd else 0.2) * elapsed_ns
+
+
+def test_a_crowd_of_threads_takes_bounded_time_and_memory() -> None:
+    """More threads that ran than are read: the others count, without a user stack."""
+    with running([sys.executable, "-c", CROWD]) as pid, looking() as profiler:
+        look(profiler, 1)
+        profile = look(profiler, 2, 0.5)
+    elapsed_ns = 1e9 * float(str(profile.about["elapsed_s"]))
+    assert sum(row.weight for row in rows_of(profile, pid)) > 500 * elapsed_ns
+    lost = {cause.name: cause.lost for cause in profile.loss.causes}
+    assert lost["user_not_read"] >= 2 * (600 - 256 - 50)
+    assert lost["threads_left_out"] == 0
+
+
+def test_a_crowd_that_sleeps_on_is_read_in_turns() -> None:
+    words = [sys.executable, "-c", CROWD.replace("0.2", "1000")]
+    counts = []
+    with running(words) as pid, looking() as profiler:
+        for _ in range(5):
+            rows = rows_of(look(profiler, 1), pid)
+            counts.append(sum(row.marks.times for row in rows if "rest" in names(row)))
+    assert counts[0] <= 256
+    assert counts[-1] == 600
