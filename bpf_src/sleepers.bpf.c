@@ -13,6 +13,7 @@ CONFIG u32 own_tgid = 0;	 // a process that is left out
 CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, commit dd6e10fbd9fb)
 
 u64 generation = 1; // user space changes it to have all threads listed whole
+bool asks = false;  // only whether they have run since they were listed: nothing is noted
 
 // When a thread was last listed.
 struct task_state {
@@ -93,12 +94,12 @@ int list_sleepers(struct bpf_iter__task *ctx)
 	sleeper->is_whole = !state || state->switches != sleeper->switches ||
 			    state->generation != generation;
 	sleeper->depth = 0;
-	if (sleeper->is_whole)
+	if (sleeper->is_whole && !asks)
 		size = __builtin_offsetof(struct sleeper, addresses) + describe(sleeper, task);
 	if (size > sizeof(*sleeper))
 		return 0; // not so, but the verifier does not know
 	// What finds no room is listed again.
-	if (!bpf_seq_write(ctx->meta->seq, sleeper, size) && state) {
+	if (!bpf_seq_write(ctx->meta->seq, sleeper, size) && state && !asks) {
 		state->switches = sleeper->switches;
 		state->generation = generation;
 	}

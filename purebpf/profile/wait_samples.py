@@ -194,16 +194,12 @@ class WaitSampler(Closing):
             return {}, set()
         walking, python = self._sampling.walking, self._sampling.python
         stacks = read_stacks(moved.values(), copy=walking is not None)
-        still = self._unmoved() & stacks.keys()
+        still = self._list.resting() & stacks.keys()
         known = {} if python is None else read_python(python, moved.values(), still)
         if any(read.words for read in known.values()):
-            still -= known.keys() - self._unmoved()
+            still -= known.keys() - self._list.resting()
         traces = {tid: unwind(walking, moved[tid], stacks[tid], known.get(tid)) for tid in still}
         return traces, {tid for tid, read in known.items() if read.waits_for_gil}
-
-    def _unmoved(self) -> set[int]:
-        """Threads that have not run since they were listed."""
-        return {sleeper.tid for sleeper in self._list.read() if sleeper.where is None}
 
     def _number(self, trace: Trace) -> int:
         number = self._numbers.get(trace)

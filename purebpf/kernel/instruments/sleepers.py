@@ -111,6 +111,18 @@ class SleeperList(Closing):
                 at += _REST.size + 8 * depth
             yield Sleeper(tgid, tid, started, switches, state_letter(state), bool(here), where)
 
+    def resting(self) -> set[int]:
+        """Threads that have not run since `read` listed them, nor run now.
+
+        Raises: as `read`.
+        """
+        self._loaded.globals["asks"] = True
+        try:
+            data = self._link.read()
+        finally:
+            self._loaded.globals["asks"] = False
+        return {tid for *_, tid, _, _, has_run, _ in _HEAD.iter_unpack(data) if not has_run}
+
     def _where(self, data: bytes, at: int, depth: int) -> Whereabouts:
         *words, pthread, has_registers, comm = _REST.unpack_from(data, at)
         return Whereabouts(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.kernel.instruments.sleepers import SleeperList
 from purebpf.profile.request import Options
 from purebpf.profile.windows import WindowProfiler
 from purebpf.results import Profile
@@ -233,3 +234,16 @@ def test_a_crowd_that_sleeps_on_is_read_in_turns() -> None:
             counts.append(sum(row.marks.times for row in rows if "rest" in names(row)))
     assert counts[0] <= 256
     assert counts[-1] == 600
+
+
+def test_what_ran_while_it_was_read_is_listed_again(naps: str) -> None:
+    """To ask who rests changes nothing: who ran is whole in the next list, wherever it is then."""
+    with running([naps]) as pid, SleeperList() as sleepers:
+        (napping,) = {*map(int, os.listdir(f"/proc/{pid}/task"))} - {pid}
+        time.sleep(0.2)
+        assert {pid, napping} <= {sleeper.tid for sleeper in sleepers.read()}
+        time.sleep(0.3)
+        resting = sleepers.resting()
+        whole = {sleeper.tid for sleeper in sleepers.read() if sleeper.where}
+    assert pid in resting - whole
+    assert napping in whole - resting
