@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from purebpf.errors import FormatError
 from purebpf.wire.process_runs import Happened, sort_out
@@ -99,3 +101,35 @@ def test_a_record_that_breaks_its_format_is_refused(size: int):
 def test_so_is_what_is_too_short_for_one():
     with pytest.raises(FormatError):
         sorted_out(mapped(7), bytes(8))
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *(
+                    task(kind, pid, pid, tid)
+                    for kind in (FORK, EXIT)
+                    for pid in (7, 8)
+                    for tid in (7, 9)
+                ),
+                *(fork(8, 7), ends(7), ends(8), comm(8), mapped(7), record(LOST, bytes(16))),
+                record(FORK, struct.pack("=IIIIQQ", 7, 7, 9, 7, 0, 0)),
+            ]
+        )
+    )
+)
+def test_rows_of_threads_are_passed_over_as_each_would_be(records: list[bytes]) -> None:
+    """Records sorted out in one piece, and one by one."""
+    happened, one_by_one = sorted_out(*records), Happened.nothing()
+    for piece in records:
+        sort_out(piece, one_by_one)
+    whole = {pid: b"".join(pieces) for pid, pieces in happened.runs.items()}
+    assert whole == {pid: b"".join(pieces) for pid, pieces in one_by_one.runs.items()}
+    assert happened[1:] == one_by_one[1:]
+
+
+def test_a_row_of_threads_that_is_cut_is_refused() -> None:
+    row = b"".join(task(FORK, 7, 7, tid) for tid in range(9, 20))
+    with pytest.raises(FormatError):
+        sorted_out(row[:-8])
