@@ -35,7 +35,7 @@ struct sleeper {
 
 	// only where it is whole
 	struct registers registers;
-	u64 thread_pointer;
+	u64 pthread; // its thread pointer; 0: not known
 	u64 has_registers;
 	char comm[TASK_COMM_LEN];
 	u64 addresses[MAX_DEPTH]; // of its kernel stack, innermost first: `depth` of them
@@ -59,7 +59,7 @@ static __always_inline u64 describe(struct sleeper *sleeper, struct task_struct 
 	sleeper->depth = size / sizeof(u64);
 	sleeper->has_registers =
 		task_pt_regs && registers_at((void *)bpf_task_pt_regs(task), &sleeper->registers);
-	sleeper->thread_pointer = thread_pointer(task);
+	sleeper->pthread = thread_pointer(task);
 	BPF_CORE_READ_STR_INTO(&sleeper->comm, task, comm);
 	return size;
 }

@@ -19,7 +19,7 @@ struct thread_registers {
 	u32 on_cpu;
 	u32 has_registers;
 	u64 switches; // times that it left a CPU
-	u64 fsbase;   // where its thread-specific data is
+	u64 pthread;  // where its thread-specific data is
 	s64 call;     // that it is in; -1: none
 	u64 argument; // the first one of the call
 	struct registers registers;
@@ -58,7 +58,7 @@ int list_threads(struct bpf_iter__task *ctx)
 	thread.state = state_bits(task);
 	thread.on_cpu = task->on_cpu != 0;
 	thread.switches = switches_of(task);
-	thread.fsbase = thread_pointer(task);
+	thread.pthread = thread_pointer(task);
 	BPF_CORE_READ_STR_INTO(&thread.comm, task, comm);
 	user = (void *)bpf_task_pt_regs(task); // Linux 5.15 (dd6e10fbd9fb)
 	thread.has_registers = registers_at(user, &thread.registers);

@@ -22,7 +22,7 @@ struct pt_regs {
 struct listed_task {
 	struct task_state known;
 	struct registers registers; // it is in user space there
-	u64 fsbase;		    // the thread pointer; 0: not known
+	u64 pthread;		    // the thread pointer; 0: not known
 	u32 state;
 	u8 on_cpu;
 	u8 is_kernel_thread;
@@ -70,9 +70,8 @@ static __always_inline void describe(struct listed_task *listed, struct task_str
 	if (!arm64_code_bits && !bpf_core_field_exists(regs->bp))
 		return; // another machine
 	listed->has_registers = registers_at(regs, &listed->registers);
-	if (python && thread_pointer_at)
-		bpf_probe_read_kernel(&listed->fsbase, sizeof(listed->fsbase),
-				      (void *)task + thread_pointer_at);
+	if (python)
+		listed->pthread = thread_pointer(task);
 }
 
 SEC("?iter/task")

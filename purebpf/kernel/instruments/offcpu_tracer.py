@@ -336,7 +336,7 @@ class Switches(Closing):
             bool(task.is_kernel_thread),
             known.cpu,
             self._registers(task),
-            task.fsbase,
+            task.pthread,
         )
 
     def _registers(self, task: Any) -> SentRegisters | None:  # noqa: ANN401 - see _list_task

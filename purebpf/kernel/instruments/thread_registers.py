@@ -110,7 +110,7 @@ def _thread(machine: Machine, record: Any) -> ThreadNow:  # noqa: ANN401 - a val
         state=state_letter(record.state),
         is_on_cpu=bool(record.on_cpu),
         switches=record.switches,
-        pthread=record.fsbase,
+        pthread=record.pthread,
         call=max(record.call, -1) if is_native else -1,
         argument=record.argument,
         pc=sent.pc,
