@@ -86,6 +86,7 @@ class WaitSampler(Closing):
         self._numbers: dict[Trace, int] = {}
         self._next = _FIRST
         self._mean_ns = 0.0
+        self._are_shown = False
         self._begin(time.monotonic())
 
     def _begin(self, now_s: float) -> None:
@@ -160,6 +161,7 @@ class WaitSampler(Closing):
                 unread[sleeper.tid] = Sleeping(
                     sleeper.pid, sleeper.tid, where.registers, where.pthread
                 )
+        self._are_shown = self._are_shown or bool(unread)
         chosen = unread
         if len(unread) > _MOST_READ:
             chosen = dict(random.sample([*unread.items()], _MOST_READ))
@@ -229,11 +231,10 @@ class WaitSampler(Closing):
             profile.add_row(row(place, span, stacks, followed.cgroups.of, is_split=True))
         profile.name_processes(followed.names.of)
         profile.cost = {"run_time_ns": 0, "run_cnt": self.looks}
-        not_read = count_cause(
-            "user_not_read",
-            self._not_read,
-            "times a thread ran before its user stack was read, or too many had run",
-        )
+        why = "ran before its user stack was read, or too many had run"
+        if not self._are_shown:
+            why = "was where this kernel does not show its user stack (Linux 5.15 does)"
+        not_read = count_cause("user_not_read", self._not_read, f"times a thread {why}")
         left_out = count_cause(
             "threads_left_out", self._left_out, f"threads were beyond {_MOST_THREADS} of a look"
         )

@@ -22,6 +22,7 @@ from purebpf.results.model.profile import Row
 from purebpf.symbols.frame import Frame
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
+SHOWN = pytest.mark.needs("task_pt_regs")
 
 NAPS = r"""
 #include <pthread.h>
@@ -121,6 +122,7 @@ def names(row: Row) -> list[str]:
     return [frame.name for frame in row.user or () if isinstance(frame, Frame)]
 
 
+@SHOWN
 def test_waits_have_their_shares_and_whole_stacks(naps: str) -> None:
     with running([naps]) as pid, looking() as profiler:
         look(profiler, 1)
@@ -139,6 +141,18 @@ def test_waits_have_their_shares_and_whole_stacks(naps: str) -> None:
     assert profile.loss.seen > 240
 
 
+def test_every_kernel_shows_how_long_a_thread_sleeps_and_where(naps: str) -> None:
+    with running([naps]) as pid, looking() as profiler:
+        look(profiler, 1)
+        profile = look(profiler, 5)
+    elapsed_ns = 1e9 * float(str(profile.about["elapsed_s"]))
+    longest = max(rows_of(profile, pid), key=lambda row: row.weight)
+    assert longest.weight == pytest.approx(elapsed_ns, rel=0.001)
+    assert longest.labels.state == "S"
+    assert any("sys_" in frame.name for frame in longest.kernel or () if isinstance(frame, Frame))
+
+
+@SHOWN
 def test_windows_keep_what_sleeps_through_them_and_forget_the_rest(naps: str) -> None:
     with looking() as profiler:
         with running([naps]) as pid:
@@ -155,6 +169,7 @@ def test_windows_keep_what_sleeps_through_them_and_forget_the_rest(naps: str) ->
     assert not rows_of(third, gone)
 
 
+@SHOWN
 def test_what_executed_another_program_has_its_names(naps: str) -> None:
     words = ["sh", "-c", f"echo ready; sleep 1; exec {naps}"]
     with running(words) as pid, looking() as profiler:
@@ -170,6 +185,7 @@ def test_what_executed_another_program_has_its_names(naps: str) -> None:
     assert any("sleep_on" in names(row) for row in rows_of(after, pid))
 
 
+@SHOWN
 def test_threads_of_another_user_are_read_by_a_child_that_ends(naps: str) -> None:
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     with running([naps], user=65534, group=65534, extra_groups=[]) as pid, looking() as profiler:
@@ -179,6 +195,7 @@ def test_threads_of_another_user_are_read_by_a_child_that_ends(naps: str) -> Non
     assert not left
 
 
+@SHOWN
 def test_waits_for_the_gil_say_so_above_pythons_functions() -> None:
     with running([sys.executable, "-c", FOR_THE_GIL]) as pid, looking() as profiler:
         look(profiler, 2)
@@ -213,6 +230,7 @@ def test_what_only_the_look_keeps_from_its_cpu_does_not_wait() -> None:
     assert ready < (0.7 if crowd else 0.2) * elapsed_ns
 
 
+@SHOWN
 def test_a_crowd_of_threads_takes_bounded_time_and_memory() -> None:
     """More threads that ran than are read: the others count, without a user stack."""
     with running([sys.executable, "-c", CROWD]) as pid, looking() as profiler:
@@ -225,6 +243,7 @@ def test_a_crowd_of_threads_takes_bounded_time_and_memory() -> None:
     assert lost["threads_left_out"] == 0
 
 
+@SHOWN
 def test_a_crowd_that_sleeps_on_is_read_in_turns() -> None:
     words = [sys.executable, "-c", CROWD.replace("0.2", "1000")]
     counts = []
@@ -236,6 +255,7 @@ def test_a_crowd_that_sleeps_on_is_read_in_turns() -> None:
     assert counts[-1] == 600
 
 
+@SHOWN
 def test_what_ran_while_it_was_read_is_listed_again(naps: str) -> None:
     """To ask who rests changes nothing: who ran is whole in the next list, wherever it is then."""
     with running([naps]) as pid, SleeperList() as sleepers:
