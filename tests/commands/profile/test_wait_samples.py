@@ -85,11 +85,17 @@ def naps() -> Iterator[str]:
 
 
 @contextmanager
-def running(words: Sequence[str], **options: object) -> Iterator[int]:
-    """A program that says when it is ready."""
+def running(words: Sequence[str], *, sleeps: bool = True, **options: object) -> Iterator[int]:
+    """A program that says when it is ready; its first thread sleeps then, unless it never does."""
     with subprocess.Popen(words, stdout=subprocess.PIPE, **options) as process:  # type: ignore[call-overload]
         try:
             assert process.stdout.readline() == b"ready\n"
+            end = time.monotonic() + 60
+            while (
+                sleeps and Path(f"/proc/{process.pid}/stat").read_text().split(") ")[-1][0] != "S"
+            ):
+                assert time.monotonic() < end
+                time.sleep(0.01)
             yield process.pid
         finally:
             process.kill()
@@ -220,7 +226,7 @@ def test_what_only_the_look_keeps_from_its_cpu_does_not_wait() -> None:
     words = [sys.executable, "-c", "print('ready', flush=True)\nwhile True: pass"]
     try:
         os.sched_setaffinity(0, {cpu})
-        with running(words) as pid, looking() as profiler:
+        with running(words, sleeps=False) as pid, looking() as profiler:
             profile = look(profiler, 40)
     finally:
         os.sched_setaffinity(0, before)
