@@ -7,6 +7,7 @@ dd6e10fbd9fb), on x86_64 and arm64. See bpf_src/task_registers.bpf.c. Nothing is
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf import objects
@@ -25,6 +26,7 @@ _STATES = ((0x1, "S"), (0x2, "D"), (0x4, "T"), (0x8, "t"), (0x10, "X"), (0x20, "
 """TASK_* bits of include/linux/sched.h, and the letters of ps(1)."""
 
 
+@lru_cache(64)
 def state_letter(bits: int) -> str:
     """The letter of a task's state; "R" runs, or waits for a CPU."""
     return next((letter for bit, letter in _STATES if bits & bit), "R")
