@@ -151,6 +151,11 @@ def test_offcpu_loads():
 
 
 @pytest.mark.needs("vmlinux_btf")
+def test_sleepers_loads():
+    load_each(sched_compat.adapt(every("sleepers")))
+
+
+@pytest.mark.needs("vmlinux_btf")
 def test_spans_loads_in_every_mode():
     load_each(sched_compat.adapt(every("spans")), measure=MEASURES, grouping=GROUPINGS)
 
