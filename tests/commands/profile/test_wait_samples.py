@@ -176,11 +176,13 @@ def test_windows_keep_what_sleeps_through_them_and_forget_the_rest(naps: str) ->
 
 
 @SHOWN
-def test_what_executed_another_program_has_its_names(naps: str) -> None:
-    words = ["sh", "-c", f"echo ready; sleep 1; exec {naps}"]
+def test_what_executed_another_program_has_its_names(naps: str, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    words = ["sh", "-c", f"echo ready; while [ ! -e {go} ]; do sleep 0.1; done; exec {naps}"]
     with running(words) as pid, looking() as profiler:
         before = look(profiler, 2, 0.1)
         profiler.window()
+        go.touch()
         end = time.monotonic() + 60
         while "naps" not in Path(f"/proc/{pid}/comm").read_text():
             assert time.monotonic() < end
