@@ -26,6 +26,10 @@ class Gil(NamedTuple):
     end: int
     holder: int
 
+    def has(self, address: int) -> bool:
+        """Whether what waits at an address waits for this lock."""
+        return self.start <= address < self.end
+
 
 class ThreadState(NamedTuple):
     """A thread that Python knows.

@@ -56,7 +56,7 @@ def describe_wait(
 
 def _futex(address: int, gils: Iterable[Gil], holders: Mapping[int, int]) -> str:
     for gil in gils:
-        if gil.start <= address < gil.end:
+        if gil.has(address):
             holder = holders.get(gil.holder)
             return "the GIL" + (f" (held by {holder})" if holder else "")
     return f"futex({address:#x})"

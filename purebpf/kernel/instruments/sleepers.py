@@ -51,7 +51,6 @@ class Sleeper(NamedTuple):
     Attributes:
         pid, tid: its process and itself, in our PID namespace.
         started_ns: when it began: tells it from others of its number.
-        switches: how often it left a CPU: unchanged, it has not run since.
         state: "R" waits for a CPU, "S" sleeps, "D" sleeps uninterruptibly...: ps(1).
         is_here: whether its CPU is the one that we run on.
         where: None: where it was when it was listed last.
@@ -60,7 +59,6 @@ class Sleeper(NamedTuple):
     pid: int
     tid: int
     started_ns: int
-    switches: int
     state: str
     is_here: bool
     where: Whereabouts | None
@@ -103,13 +101,13 @@ class SleeperList(Closing):
         data = self._link.read()
         at = 0
         while at < len(data):
-            started, switches, tgid, tid, state, here, whole, depth = _HEAD.unpack_from(data, at)
+            started, _, tgid, tid, state, here, whole, depth = _HEAD.unpack_from(data, at)
             at += _HEAD.size
             where = None
             if whole:
                 where = self._where(data, at, depth)
                 at += _REST.size + 8 * depth
-            yield Sleeper(tgid, tid, started, switches, state_letter(state), bool(here), where)
+            yield Sleeper(tgid, tid, started, state_letter(state), bool(here), where)
 
     def resting(self) -> set[int]:
         """Threads that have not run since `read` listed them, nor run now.

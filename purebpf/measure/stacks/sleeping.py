@@ -115,7 +115,7 @@ def read_python(
         sleeping = python.read_sleeping(pid, wanted)
         for pthread, thread in of_process.items():
             argument = thread.registers.values[native_machine().argument] or 0
-            waits = any(gil.start <= argument < gil.end for gil in sleeping.gils)
+            waits = any(gil.has(argument) for gil in sleeping.gils)
             words = sleeping.words.get(pthread, ())
             if waits or words:
                 known[thread.tid] = ReadPython(words, waits)
