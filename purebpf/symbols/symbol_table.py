@@ -159,7 +159,7 @@ class SymbolTable:
             return self._answers[offset]
         if len(self._answers) >= _KEEP_ANSWERS:
             self._answers.clear()
-        row = self._owner(offset)
+        row = self.row(offset)
         answer = None
         if row is not None:
             name = self._name(row).decode("utf-8", "backslashreplace")
@@ -198,8 +198,8 @@ class SymbolTable:
         """The first row, of those before one, that starts at an address or behind it."""
         return bisect_left(self.columns.keys, start << ENTRY_BITS, 0, before)
 
-    def _owner(self, offset: int) -> int | None:
-        """The row that an address belongs to."""
+    def row(self, offset: int) -> int | None:
+        """The row of the function at an offset: the same for all of its bytes."""
         last = self._first_at(offset + 1, len(self)) - 1
         if last < 0:
             return None

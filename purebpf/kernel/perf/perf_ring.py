@@ -55,14 +55,24 @@ class PerfRing:
         """Bytes that the ring holds."""
         return len(self._data)
 
-    def consume(self) -> bytes:
+    @property
+    def head(self) -> int:
+        """Where the kernel writes next, for `consume`."""
+        return self._control[_HEAD]
+
+    def consume(self, head: int | None = None) -> bytes:
         """Copy the unread bytes, at most the ring's size, and give their space back to the kernel.
+
+        Args:
+            head: only those before it, of the attribute `head`; None: all.
 
         Raises:
             FormatError: the positions make no sense.
             ValueError: the ring is closed.
         """
-        head, tail = self._control[_HEAD], self._control[_TAIL]
+        if head is None:
+            head = self._control[_HEAD]
+        tail = self._control[_TAIL]
         if head == tail:
             return b""
         data = unread(self._data, tail, head)

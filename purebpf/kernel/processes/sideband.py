@@ -144,9 +144,10 @@ class SideBand(Closing):
         if self._lost_at_close is not None:
             raise ValueError("the sideband is closed")
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        heads = [ring.head for ring in self._rings]  # now: what is later has to be searched for
         happened = Happened.nothing()
-        for number, ring in enumerate(self._rings):
-            data = self._held[number] + ring.consume()
+        for number, (ring, head) in enumerate(zip(self._rings, heads, strict=True)):
+            data = self._held[number] + ring.consume(head)
             cut = _cut(data, now)
             self._held[number] = data[cut:]
             sort_out(data[:cut] if cut < len(data) else data, happened, threads=self._threads)

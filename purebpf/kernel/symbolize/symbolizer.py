@@ -10,7 +10,7 @@ signal handler return to the first instruction of __restore_rt.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import cast
@@ -47,7 +47,7 @@ from purebpf.tuples import NamedTuple
 __all__ = ["Symbolizer"]
 
 _KEEP_ANSWERS = 1 << 16
-_KEEP_ANSWERS_AT_REST = 1 << 13
+_KEEP_ANSWERS_AT_REST = 1 << 14
 _KEEP_KERNEL_ANSWERS = 1 << 12
 _KEEP_PAYERS = 1 << 16
 _KEEP_PLACES = 1 << 13
@@ -94,8 +94,9 @@ class Symbolizer:
 
     Attributes:
         python: names and merges the Python frames of user stacks; None: they have none.
-        with_addresses: False: the address in frames of files is 0, so that all processes have one
-            `Frame` for a place in a file.
+        with_addresses: False: frames of files tell functions apart, not places in them. All
+            processes have one `Frame` for a function: its address is 0, and its offset that of the
+            place which was met first.
     """
 
     def __init__(
@@ -337,15 +338,17 @@ class Symbolizer:
         """The function of an address in a file, for which all processes have one answer."""
         path = mapping.file.path
         where = mapping.file_offset(Address(address))
-        places, place = functions.table.places, (where, back, path)
+        row = None if self.with_addresses else functions.row(FileOffset(where - back))
+        own: Hashable = (where, back, path)
+        places, place = functions.table.places, own if row is None else (row, path)
         frame = places.get(place)
         if frame is None:
             at = functions.find(FileOffset(where - back))
-            named = (
-                self._name_without_symbol(functions, mapping, pid, where, back)
-                if at is None
-                else (demangle(at[0]), at[1] + back)
-            )
+            if at is None:
+                place = own
+                named = self._name_without_symbol(functions, mapping, pid, where, back)
+            else:
+                named = demangle(at[0]), at[1] + back
             if named is None:
                 reason = Reason.STRIPPED if functions.is_stripped else Reason.NO_FUNCTION
                 address = Address(address)

@@ -11,7 +11,7 @@ name it: see docs/design/0012-agent.md.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from purebpf.results.formats.protobuf import field, integer, message, varint
@@ -92,6 +92,18 @@ class _Table:
         return b"".join([message(self._number, content) for content in self._contents])
 
 
+class _Encoded(dict[Entry, bytes]):
+    """The index of each location, as a stack has it."""
+
+    def __init__(self, add: Callable[[Entry], int]) -> None:
+        super().__init__()
+        self._add = add
+
+    def __missing__(self, entry: Entry) -> bytes:
+        encoded = self[entry] = varint(self._add(entry))
+        return encoded
+
+
 class _Dictionary:
     """ProfilesDictionary."""
 
@@ -103,6 +115,7 @@ class _Dictionary:
         self._strings = _Table(5)
         self._attributes = _Table(6)
         self._stacks = _Table(7)
+        self._encoded = _Encoded(self._location)
 
     def string(self, text: str) -> int:
         if not text:
@@ -123,14 +136,11 @@ class _Dictionary:
             return 0
         index = self._stacks.get(stack)
         if index is None:
-            locations = b"".join([varint(self._location(entry)) for entry in stack])
+            locations = b"".join(map(self._encoded.__getitem__, stack))
             index = self._stacks.add(stack, message(1, locations))
         return index
 
     def _location(self, entry: Entry) -> int:
-        index = self._locations.get(entry)
-        if index is not None:
-            return index
         content = integer(1, self._mapping(entry.module, entry.build_id))
         content += integer(2, entry.file_offset)
         if entry.name:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from purebpf.results.formats.otlp import Attribute, Entry, Sample, Series
@@ -13,6 +13,7 @@ __all__ = ["Weighted", "series_of"]
 
 Weighted = tuple[Row, int]
 Resource = tuple[Attribute, ...]
+_Numbers = tuple[int, ...]
 
 
 def series_of(rows: Iterable[Weighted], resource: Callable[[Labels], Resource]) -> list[Series]:
@@ -22,37 +23,68 @@ def series_of(rows: Iterable[Weighted], resource: Callable[[Labels], Resource]) 
         rows: with their weights.
         resource: the attributes of the service of a task.
     """
-    by_service: dict[Resource, dict[Sample, int]] = {}
-    entry = cache(_entry)
-    # rows share their stacks, and to hash one takes long: each is looked up once, and held
-    known: dict[tuple[int, str], tuple[Stack | None, tuple[Entry, ...]]] = {}
-
-    def entries(stack: Stack | None, kind: str) -> tuple[Entry, ...]:
-        held = known.get((id(stack), kind))
-        if held is None:
-            held = known[id(stack), kind] = stack, (*_entries(stack, kind, entry),)
-        return held[1]
-
+    by_service: dict[Resource, dict[tuple[str, _Numbers], int]] = {}
+    stacks = _Functions()
     resources: dict[int, Resource] = {}
     for row, weight in rows:
         labels = row.labels
         service = resources.get(labels.pid)
         if service is None:
             service = resources[labels.pid] = resource(labels)
-        stack = entries(row.kernel, "kernel") + entries(row.user, "user")
+        stack = stacks.numbers(row.kernel, "kernel") + stacks.numbers(row.user, "user")
         samples = by_service.setdefault(service, {})
-        sample = Sample(labels.comm, stack)
+        sample = labels.comm, stack
         samples[sample] = samples.get(sample, 0) + weight
-    return [Series(service, by_service[service]) for service in sorted(by_service)]
+    entries = cache(stacks.entries)
+    return [
+        Series(
+            service,
+            {
+                Sample(comm, entries(numbers)): value
+                for (comm, numbers), value in by_service[service].items()
+            },
+        )
+        for service in sorted(by_service)
+    ]
 
 
-def _entries(
-    stack: Stack | None, kind: str, entry: Callable[[Frame | Unknown], Entry]
-) -> Iterator[Entry]:
-    if stack is None:
-        yield Entry("[lost]", "", kind)
-        return
-    yield from map(entry, stack)
+class _Functions:
+    """Numbers for functions: stacks of those are compared at a tenth of the cost of frames."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Entry, int] = {}
+        self._entries: list[Entry] = []
+        # rows share frames and stacks, and to hash one takes long: each is looked at once, and held
+        self._frames: dict[int, tuple[Frame | Unknown, int]] = {}
+        self._stacks: dict[tuple[int, str], tuple[Stack | None, _Numbers]] = {}
+
+    def numbers(self, stack: Stack | None, kind: str) -> _Numbers:
+        """The functions of a stack."""
+        held = self._stacks.get((id(stack), kind))
+        if held is None:
+            if stack is None:
+                numbers: _Numbers = (self._number(Entry("[lost]", "", kind)),)
+            else:
+                numbers = tuple([self._of_frame(frame) for frame in stack])
+            held = self._stacks[id(stack), kind] = stack, numbers
+        return held[1]
+
+    def entries(self, numbers: _Numbers) -> tuple[Entry, ...]:
+        """The stack with these functions."""
+        return tuple([self._entries[number] for number in numbers])
+
+    def _of_frame(self, frame: Frame | Unknown) -> int:
+        held = self._frames.get(id(frame))
+        if held is None:
+            held = self._frames[id(frame)] = frame, self._number(_entry(frame))
+        return held[1]
+
+    def _number(self, entry: Entry) -> int:
+        number = self._numbers.get(entry)
+        if number is None:
+            number = self._numbers[entry] = len(self._entries)
+            self._entries.append(entry)
+        return number
 
 
 def _entry(frame: Frame | Unknown) -> Entry:

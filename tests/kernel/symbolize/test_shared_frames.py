@@ -32,3 +32,14 @@ def test_processes_share_frames_without_addresses() -> None:
     assert full.address == address
     assert first is second
     assert first == full._replace(address=Address(0))
+
+
+def test_places_of_a_function_share_a_frame_without_addresses() -> None:
+    address = _libc_function()
+    names = Symbolizer()
+    names.with_addresses = False
+    first, inside, behind = names.user(os.getpid(), [address, address + 1, address - 1])
+    (caller,) = names.user_stack(os.getpid(), [0, address + 4])[1:]
+    assert first is inside
+    assert first is caller
+    assert behind != first
