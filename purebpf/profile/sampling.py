@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["Sampling"]
 
 _FEW_HERTZ = 199
+_PATIENT_HERTZ = 25
+"""Up to here most processes have no sample, and nothing is missing before the first."""
 _FEW_PAGES, _MANY_PAGES = 256, 1024
 """Of a ring of copies: for 60, and for 240, as a CPU may save up 200.
 
@@ -147,7 +149,10 @@ class Sampling(Closing):
             self.python.interpreters.publish_running(pids)  # else the start does not wait for it
         self.events = stack.enter_context(self._open_events())
         only = None if self.by_tree or self._command_pid else frozenset(options.pids) or None
-        self.followed = stack.enter_context(Followed(self._command_pid, only))
+        is_patient = 0 < self._rate() <= _PATIENT_HERTZ
+        self.followed = stack.enter_context(
+            Followed(self._command_pid, only, is_patient=is_patient)
+        )
         (program,) = self.loaded.programs.values()
         for event in self.events:
             stack.enter_context(program.attach(event, enable=False))

@@ -31,19 +31,22 @@ class Followed(Closing):
         tasks: the threads that `root` and its descendants are made of, so far.
     """
 
-    def __init__(self, root: int = 0, pids: Container[int] | None = None) -> None:
+    def __init__(
+        self, root: int = 0, pids: Container[int] | None = None, *, is_patient: bool = False
+    ) -> None:
         """Follow from now on.
 
         Args:
             root: a process; its descendants are counted.
             pids: follow only these; None: all.
+            is_patient: as `SideBand`.
 
         Raises:
             KernelError: as `SideBand`.
         """
         self.tasks = 1
         self._family = {root}
-        self._band = SideBand(pids=pids, threads=bool(root))
+        self._band = SideBand(pids=pids, threads=bool(root), is_patient=is_patient)
         self._lost_before = 0
         self._unread = UnreadRecords()
         self._asked: set[int] = set()

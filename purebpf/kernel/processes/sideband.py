@@ -58,6 +58,7 @@ class SideBand(Closing):
         cpus: Iterable[int] | None = None,
         pids: Container[int] | None = None,
         threads: bool = True,
+        is_patient: bool = False,
     ) -> None:
         """Open the events and map their rings.
 
@@ -67,11 +68,26 @@ class SideBand(Closing):
             cpus: those to follow; None: all that are online.
             pids: pass over what other processes do, at a twentieth of the cost; None: all count.
             threads: whether the beginning and end of those counts that are not a process's first.
+            is_patient: wait for three times as much before it is to be drained: what is measured
+                tells of most processes itself. As long as the rings have room for more than that.
 
         Raises:
             KernelError: the kernel refused an event or a ring; nothing stays open.
             ValueError: `pages` is not a power of two.
         """
+        self._pids = pids
+        self._threads = threads
+        self._files: dict[bytes, MappedFile | None] = {}
+        self._lost_records = 0
+        self._lost_at_close: int | None = None
+        wanted = min(pages or _FEWEST_PAGES, _FEWEST_PAGES) * mmap.PAGESIZE // 2
+        self._open(3 * wanted if is_patient else wanted, cpus, pages)
+        if is_patient and min(ring.size for ring in self._rings) < 6 * wanted:
+            self._events.close()
+            self._open(wanted, cpus, pages)
+        self._held = [b""] * len(self._rings)
+
+    def _open(self, wakeup_bytes: int, cpus: Iterable[int] | None, pages: int) -> None:
         self._events = PerfEvents.open(
             "dummy",
             cpus=cpus,
@@ -85,17 +101,10 @@ class SideBand(Closing):
             use_clockid=1,
             clockid=time.CLOCK_MONOTONIC,
             watermark=1,
-            wakeup_watermark=min(pages or _FEWEST_PAGES, _FEWEST_PAGES) * mmap.PAGESIZE // 2,
+            wakeup_watermark=wakeup_bytes,
         )
-        self._pids = pids
-        self._threads = threads
-        self._held: list[bytes] = []
-        self._files: dict[bytes, MappedFile | None] = {}
-        self._lost_records = 0
-        self._lost_at_close: int | None = None
         try:
             self._rings = self._map_rings(pages)
-            self._held = [b""] * len(self._rings)
         except BaseException:
             self._events.close()
             raise
@@ -108,7 +117,7 @@ class SideBand(Closing):
 
     @property
     def fds(self) -> tuple[int, ...]:
-        """Descriptors that poll as readable when there are 32 KiB in a ring, once: then drain.
+        """Descriptors that poll as readable when a ring has 32 or 96 KiB, once: then drain.
 
         Drain after adding them to an epoll set, too: adding may use up the report.
         """

@@ -126,16 +126,30 @@ def test_drains_follow_each_other_in_time() -> None:
     assert len(times) > 100
 
 
-def test_a_half_full_ring_wakes_the_poller() -> None:
-    with SideBand(pages=1) as band:
-        poll = select.epoll()
-        with poll:
-            for fd in band.fds:
-                poll.register(fd, select.EPOLLIN)
-            assert poll.poll(0) == []
-            while not poll.poll(0):
-                subprocess.run([TRUE], check=True)
-            assert band.drain()
+def run_until_awake(band: SideBand) -> int:
+    """Run processes until it is to be drained; the bytes of the fullest ring then."""
+    with select.epoll() as poll:
+        for fd in band.fds:
+            poll.register(fd, select.EPOLLIN)
+        assert poll.poll(0) == []
+        while not poll.poll(0):
+            subprocess.run([TRUE], check=True)
+        return max(len(ring) for ring in band._rings)
+
+
+@pytest.mark.parametrize("is_patient", [False, True])
+def test_a_half_full_ring_wakes_the_poller(is_patient: bool) -> None:
+    with SideBand(pages=1, is_patient=is_patient) as band:  # no room to be patient
+        assert 2048 <= run_until_awake(band) < 4096
+        assert band.drain()
+
+
+@pytest.mark.parametrize(("is_patient", "kib"), [(False, 32), (True, 96)])
+def test_who_is_patient_is_woken_less_often(is_patient: bool, kib: int) -> None:
+    with SideBand(is_patient=is_patient) as band:
+        assert kib << 10 <= run_until_awake(band) < (kib << 10) + 16384
+        assert band.drain()
+        assert band.lost == 0
 
 
 def test_what_found_no_room_is_counted() -> None:
