@@ -27,8 +27,8 @@ _RAW = struct.Struct("=" + PERF_EVENT_HEADER + "I")
 """The header and, for PERF_SAMPLE_RAW alone, the payload's length."""
 
 
-def unread(ring: memoryview, tail: int, head: int) -> bytes:
-    """A copy of the bytes between `tail` and `head`, in one piece.
+def unread(ring: memoryview, tail: int, head: int) -> memoryview | bytes:
+    """The bytes between `tail` and `head`, in one piece: a copy of those that wrap.
 
     Raises FormatError when the positions cannot belong to this ring.
     """
@@ -40,7 +40,7 @@ def unread(ring: memoryview, tail: int, head: int) -> bytes:
         )
     start = tail & (size - 1)
     if start + length <= size:
-        return bytes(ring[start : start + length])
+        return ring[start : start + length]
     return b"".join((ring[start:], ring[: start + length - size]))
 
 

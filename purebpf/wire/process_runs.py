@@ -14,6 +14,7 @@ from functools import cache
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import FormatError
 from purebpf.tuples import NamedTuple
+from purebpf.wire.perf_ring import Buffer
 
 __all__ = ["Happened", "sort_out"]
 
@@ -73,12 +74,15 @@ class Happened(NamedTuple):
         )
 
 
-def sort_out(data: bytes, into: Happened, *, threads: bool = False) -> None:
+def sort_out(
+    data: Buffer, into: Happened, end: int | None = None, *, threads: bool = False
+) -> None:
     """Add the records of a ring, in their order.
 
     Args:
-        data: begins and ends at a record.
+        data: begins at a record.
         into: is added to.
+        end: of the last record; None: that of the data.
         threads: whether the beginning and end of threads counts that are not a process's first.
 
     Raises:
@@ -86,7 +90,9 @@ def sort_out(data: bytes, into: Happened, *, threads: bool = False) -> None:
     """
     runs, forks, tasks, executed, ended, lost = into
     unpack = _HEAD.unpack_from
-    at, end, begun, owner = 0, len(data), 0, -1
+    at, begun, owner = 0, 0, -1
+    if end is None:
+        end = len(data)
     while at < end:
         if at + _LEAST > end:
             raise FormatError("perf ring", f"offset {at}", f"{end - at} bytes are not a record")
@@ -115,13 +121,14 @@ def sort_out(data: bytes, into: Happened, *, threads: bool = False) -> None:
                 lost.append(_COUNT.unpack_from(data, at + _COUNT_AT)[0])
         if pid != owner or not keeps:
             if owner >= 0:
-                _add(runs, owner, data[begun:at])
+                _add(runs, owner, bytes(data[begun:at]))
             begun, owner = at, pid if keeps else -1
         at = following
-        if not keeps and type_ in (_FORK, _EXIT) and (row := _of_threads(size).match(data, at)):
-            at = row.end()
+        if not keeps and type_ in (_FORK, _EXIT):
+            row = _of_threads(size).match(data, at, end)
+            at = row.end() if row else at
     if owner >= 0:
-        _add(runs, owner, data[begun:at])
+        _add(runs, owner, bytes(data[begun:at]))
 
 
 @cache

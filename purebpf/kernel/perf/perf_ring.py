@@ -57,27 +57,31 @@ class PerfRing:
 
     @property
     def head(self) -> int:
-        """Where the kernel writes next, for `consume`."""
+        """Where the kernel writes next, for `peek` and `give_back`."""
         return self._control[_HEAD]
 
-    def consume(self, head: int | None = None) -> bytes:
+    def consume(self) -> bytes:
         """Copy the unread bytes, at most the ring's size, and give their space back to the kernel.
-
-        Args:
-            head: only those before it, of the attribute `head`; None: all.
 
         Raises:
             FormatError: the positions make no sense.
             ValueError: the ring is closed.
         """
-        if head is None:
-            head = self._control[_HEAD]
-        tail = self._control[_TAIL]
-        if head == tail:
-            return b""
-        data = unread(self._data, tail, head)
-        self._control[_TAIL] = head
+        head = self.head
+        data = bytes(self.peek(head))
+        self.give_back(head)
         return data
+
+    def peek(self, head: int) -> memoryview | bytes:
+        """The unread bytes before a `head`, in their place: they stay until `give_back`.
+
+        Those that wrap are copied. Raises as `consume`.
+        """
+        return unread(self._data, self._control[_TAIL], head)
+
+    def give_back(self, head: int) -> None:
+        """Let the kernel write over all before a `head`; no view of it may be used after that."""
+        self._control[_TAIL] = head
 
     def close(self) -> None:
         """Unmap; again is harmless."""

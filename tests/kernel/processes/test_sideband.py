@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.errors import FormatError
 from purebpf.kernel.processes.sideband import Change, SideBand
 from purebpf.symbols.address_spaces import AddressSpaces, MappedCode
 from purebpf.syscall import proc
@@ -189,6 +190,20 @@ def test_closing_gives_every_descriptor_back() -> None:
         band.drain()
     with pytest.raises(ValueError, match="power of two"):
         SideBand(pages=3)
+    assert probes.descriptors() == before
+
+
+def test_what_makes_no_sense_is_the_error_that_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise FormatError("perf ring", "offset 0", "no record")
+
+    monkeypatch.setattr("purebpf.kernel.processes.sideband.sort_out", refuse)
+    before = probes.descriptors()
+    with SideBand() as band:
+        subprocess.run([TRUE], check=True)
+        with pytest.raises(FormatError, match="no record") as raised:
+            band.drain()  # its frames, which the error holds, had a view of a ring
+        assert raised.tb
     assert probes.descriptors() == before
 
 

@@ -74,9 +74,11 @@ def test_threads_are_left_out_unless_they_count():
 
 def test_a_child_may_end_on_another_cpu_than_that_of_its_parent():
     happened = Happened.nothing()
-    sort_out(comm(8) + ends(8), happened)
+    records = memoryview(comm(8) + ends(8) + comm(9))
+    sort_out(records, happened, len(records) - len(comm(9)))
     sort_out(fork(8, 7), happened)
     assert list(happened.ended) == [8]
+    assert 9 not in happened.runs
 
 
 def test_what_is_lost_is_counted_and_belongs_to_no_process():
