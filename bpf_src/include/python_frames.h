@@ -24,6 +24,7 @@
 #define NO_CODE 0xFFFFFFF // of 28 bits: its names have no room, or it cannot be read
 #define NO_FRAME 0xFFFFFFD // in place of the frames that could not be read
 #define INSTRUCTION_MASK 0xFFFFFF
+#define NO_INSTRUCTION 0x7FFFFF // behind all of a code object
 #define NAME_BYTES 256
 #define PATH_BYTES 256
 #define SHIM 3 // FRAME_OWNED_BY_CSTACK (3.12), _INTERPRETER (3.14): no code, below the first of a call
@@ -93,7 +94,11 @@ struct python_process {
 	u64 main_interpreter; // whose threads may run another interpreter; 0: not before 3.12
 	__u16 thread_next;
 	__u16 pointer_distance; // from pthread_self() to the thread pointer; 0 on x86_64
+	__u16 frame_tlbc;
+	__u16 code_tlbc; // 0: all threads have the same code units
 	u32 newest; // version of the code objects that were met, in the main interpreter
+	u8 string_shift;
+	u8 pad[3];
 };
 
 // Code objects are freed, and another one gets the same memory, for its strings as well: `identity`
@@ -297,7 +302,8 @@ __noinline u64 text_identity(u32 place, u64 address)
 	length = walk->text[0];
 	if (length > MOST_STRING)
 		length = MOST_STRING;
-	state = field(walk->text, (layout->string_state - from) & 31);
+	state = field(walk->text, (layout->string_state - from) & 31) >>
+		(layout->string_shift & 31);
 	start = state & 1 << 6 ? layout->ascii_size : layout->compact_size;
 	bytes = length * (state >> 2 & 7);
 	hash = mix(0, length << 3 | (state >> 2 & 7));
@@ -368,7 +374,7 @@ static __always_inline u64 read_string(struct python_process *layout, u64 addres
 	u64 size; // compared as 64 bits, see read_fields()
 	u32 kind, start;
 
-	*state = user_half(address + layout->string_state);
+	*state = user_half(address + layout->string_state) >> (layout->string_shift & 31);
 	*length = characters < MOST_STRING ? characters : MOST_STRING;
 	kind = *state >> 2 & 7;
 	size = (u64)*length * kind;
@@ -660,13 +666,22 @@ __noinline u32 code_number(u32 place, u64 code)
 
 static __always_inline u64 instruction_of(struct python_walk *walk, u64 code)
 {
-	u64 at = field(walk->frame_fields, walk->layout.frame_instruction);
+	u64 at = field(walk->frame_fields, walk->layout.frame_instruction), start;
 
 	if (!python_lines)
 		return 0;
 	if (walk->layout.style == EVERY_FRAME)
 		return at & INSTRUCTION_MASK;
-	return (at - code - walk->layout.code_bytes) & INSTRUCTION_MASK;
+	start = code + walk->layout.code_bytes;
+	if (walk->layout.code_tlbc) {
+		u64 table = user_word(code + walk->layout.code_tlbc);
+		u64 index = (u32)field(walk->frame_fields, walk->layout.frame_tlbc);
+
+		start = user_word(table + sizeof(u64) + index * sizeof(u64)); // behind its size
+		if (!start)
+			return NO_INSTRUCTION;
+	}
+	return (at - start) & INSTRUCTION_MASK;
 }
 
 #include "python_tasks.h"

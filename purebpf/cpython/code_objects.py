@@ -59,7 +59,7 @@ class CodeObjects:
         self._memory = memory
         self._known: dict[int, Code] = {}
         self._types: dict[int, bool] = {}
-        self._lines = lines
+        self.has_lines = lines
         self._tables_left = _MOST_TABLES
 
     def read(self, address: int) -> Code:
@@ -73,12 +73,18 @@ class CodeObjects:
             known = self._known[address] = self._read(address)
         return known
 
-    def line(self, code: Code, instruction: int) -> int:
-        """The line of a frame, by what the frame says it executes; 0: none."""
-        if not self._lines:
+    def line(self, code: Code, instruction: int, start: int = 0) -> int:
+        """The line of a frame, by what the frame says it executes; 0: none.
+
+        Args:
+            code: what it runs.
+            instruction: of the frame.
+            start: the first instruction, where that is not `code.start`.
+        """
+        if not self.has_lines:
             return 0
         if self._version >= (3, 11):
-            offset = instruction - code.start
+            offset = instruction - (start or code.start)
         else:
             signed = instruction - (1 << 32) if instruction >> 31 & 1 else instruction
             offset = signed * (2 if self._version >= (3, 10) else 1)
@@ -100,7 +106,7 @@ class CodeObjects:
             read_string(memory, layout, name, _MOST_NAME),
             read_string(memory, layout, file, _MOST_PATH),
             first_line,
-            LineTable(self._version, self._table(lines) if self._lines else b"", first_line),
+            LineTable(self._version, self._table(lines) if self.has_lines else b"", first_line),
             0 if layout.code_bytes == NONE else address + layout.code_bytes,
             self._version >= TRAMPOLINES and name == file,
         )
@@ -129,7 +135,7 @@ def read_string(memory: Memory, layout: Layout, address: int, most: int) -> str:
     """
     header = memory.bytes(address, layout.ascii_size)
     length = int.from_bytes(header[layout.string_length :][:8], "little")
-    state = int.from_bytes(header[layout.string_state :][:4], "little")
+    state = int.from_bytes(header[layout.string_state :][:4], "little") >> layout.string_shift
     kind = state >> _KIND_BITS & 7
     if kind not in _CODECS or not state & _COMPACT:
         raise UnreadableError

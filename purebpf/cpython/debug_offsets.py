@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import struct
 
-from purebpf.cpython.layout import Layout
+from purebpf.cpython.layout import NONE, Layout
 from purebpf.cpython.layouts import LAYOUTS
 
 __all__ = ["HEADER_SIZE", "DebugOffsets", "read_debug_offsets"]
 
 _HEADER = struct.Struct("<8sQQ")
 _COOKIE = b"xdebugpy"
+_OBJECT_SIZE = 16
+"""Of a PyObject with a GIL."""
+_OWN_CODE = (3, 14)
+_STRING_SHIFT = 6
+"""There `PyASCIIObject.state.interned` is a byte, and not two bits."""
 _MOST = 1 << 20
 """No structure is larger, so that no offset is."""
 _BEFORE_THREADS = """
@@ -44,7 +49,7 @@ _FIELDS = {
     (3, 14): f"""
         {_BEFORE_THREADS} threads_main gc modules sysdict builtins {_GIL} code_generation tlbc1
         {_THREAD} thread_id native_id chunk status
-        {_FRAME} stack_pointer tlbc2 {_CODE} tlbc3 {_AFTER_CODE}
+        {_FRAME} stack_pointer frame_tlbc {_CODE} code_tlbc {_AFTER_CODE}
         tuple1 tuple2 tuple3 list1 list2 list3 set1 set2 set3 set4
         dict1 dict2 dict3 float1 float2 long1 long2 long3
         {_STRINGS}
@@ -53,7 +58,8 @@ _FIELDS = {
         {_BEFORE_THREADS} threads_main gc modules sysdict builtins {_GIL} code_generation tlbc1
         {_THREAD} base_frame profiled1 profiled2 thread_id native_id chunk status
         holds_gil gil_requested exception1 exception2 exception3
-        {_FRAME} stack_pointer tlbc2 {_CODE} tlbc3 {_AFTER_CODE} basicsize dictoffset heap1 heap2
+        {_FRAME} stack_pointer frame_tlbc {_CODE} code_tlbc {_AFTER_CODE}
+        basicsize dictoffset heap1 heap2
         tuple1 tuple2 tuple3 list1 list2 list3 set1 set2 set3 set4
         dict1 dict2 dict3 float1 float2 long1 long2 long3
         {_STRINGS}
@@ -89,10 +95,10 @@ def read_debug_offsets(raw: bytes) -> DebugOffsets | None:
     if cookie != _COOKIE or free > 1:
         return None
     version = (number >> 24 & 255, number >> 16 & 255)
-    return DebugOffsets(version, _layout(version, raw), free=bool(free))
+    return DebugOffsets(version, _layout(version, raw, free=bool(free)), free=bool(free))
 
 
-def _layout(version: tuple[int, int], raw: bytes) -> Layout | None:
+def _layout(version: tuple[int, int], raw: bytes, *, free: bool) -> Layout | None:
     names, usual = _FIELDS.get(version), LAYOUTS.get(version)
     if names is None or usual is None:
         return None
@@ -103,6 +109,13 @@ def _layout(version: tuple[int, int], raw: bytes) -> Layout | None:
         return None
     # what it does not say is as in the usual build
     layout = usual._replace(**{name: said[name] for name in Layout._fields if name in said})
+    if free:  # but that its objects have a longer header
+        longer = said["object_size"] - _OBJECT_SIZE
+        layout = layout._replace(code_version=usual.code_version + longer)
+        if version >= _OWN_CODE:
+            layout = layout._replace(string_shift=_STRING_SHIFT)
+    if not (free and layout.code_tlbc > 0):
+        layout = layout._replace(code_tlbc=NONE, frame_tlbc=NONE)
     return layout._replace(
         frame_size=max(layout.frame_owner + 1, layout.frame_instruction + 8),
         code_size=layout.code_bytes,

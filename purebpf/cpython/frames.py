@@ -121,10 +121,19 @@ class FrameReader:
             return previous
         size = 8 if self._version >= (3, 11) else 4
         instruction = int.from_bytes(raw[layout.frame_instruction :][:size], "little")
-        line = self._codes.line(code, instruction)
+        line = self._codes.line(code, instruction, self._start(raw, address))
         is_entry = self._is_entry(raw) or not previous
         self.frames.append(PythonFrame(code.name, code.file, line, address, is_entry))
         return previous
+
+    def _start(self, raw: bytes, code: int) -> int:
+        """The first instruction that the frame's thread has of a code object; 0: all have one."""
+        layout = self._layout
+        if layout.code_tlbc == NONE or not self._codes.has_lines:
+            return 0
+        index = int.from_bytes(raw[layout.frame_tlbc :][:4], "little")
+        table = self._memory.number(code + layout.code_tlbc)
+        return self._memory.number(table + 8 + 8 * index)  # behind its size
 
     def _is_shim(self, raw: bytes) -> bool:
         return self._version >= (3, 12) and raw[self._layout.frame_owner] >= _SHIM

@@ -34,6 +34,9 @@ class Layout(NamedTuple):
         string_length, string_state: in those.
         bytes_length, bytes_data: in a bytes object.
         type_name: in a type.
+        code_tlbc, frame_tlbc: builds without a GIL (3.14) have code units for each thread. The
+            former is a pointer to a table of pointers to those, the latter an index of it.
+        string_shift: bits of `string_state` below those that it begins with elsewhere.
     """
 
     interpreters: int
@@ -71,3 +74,6 @@ class Layout(NamedTuple):
     bytes_length: int
     bytes_data: int
     type_name: int
+    code_tlbc: int = NONE
+    frame_tlbc: int = NONE
+    string_shift: int = 0

@@ -32,7 +32,7 @@ from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["Interpreter", "InterpreterTable"]
 
-_PROCESS = struct.Struct("<QQiIBBBB26H2I2Q2H4x")
+_PROCESS = struct.Struct("<QQiIBBBB26H2I2Q4H4xB3x")
 _POINTER = 8
 _MOST_PROCESSES = 4096  # of the map `pythons`
 
@@ -154,7 +154,7 @@ class InterpreterTable(Closing):
         is_new: bool,
     ) -> None:
         try:
-            python = _find(tgid, self._files, mappings)
+            python = find_python(tgid, self._files, mappings)
         except (KernelError, NotSupportedError) as error:
             self.skipped[tgid] = str(error)
             python = None
@@ -334,16 +334,6 @@ class InterpreterTable(Closing):
             known.process.close()
 
 
-def _find(pid: int, files: KnownFiles, mappings: list[Mapping] | None) -> PythonProcess | None:
-    python = find_python(pid, files, mappings)
-    if python is not None and python.is_free_threaded and python.version >= (3, 14):
-        # each thread has instructions of its own there, and no such layout was ever tried
-        python.close()
-        version = ".".join(map(str, python.version))
-        raise NotSupportedError(f"Python frames of {python.path}", f"{version} without a GIL")
-    return python
-
-
 def _runs_python(pid: int) -> bool:
     try:
         return "python" in os.readlink(f"{proc.PROC}/{pid}/exe").rpartition("/")[2]
@@ -383,7 +373,8 @@ def _pack(python: PythonProcess, slot: ThreadSlot, identity: int, generation: in
         layout.threads,
         python.runtime + layout.gil_in_runtime if layout.gil_in_runtime != NONE else 0,
         python.main_interpreter(),
-        *(layout.thread_next, slot.distance),
+        *(layout.thread_next, slot.distance, layout.frame_tlbc, layout.code_tlbc),
+        layout.string_shift,
     )
     return _PROCESS.pack(
         *(identity, generation, slot.offset, max(0, slot.inner), slot.inner >= 0),

@@ -16,7 +16,7 @@ from tests.support.programs import pythons
 from tests.support.programs.python_programs import running
 
 pytestmark = pytest.mark.needs("bpf", "task_pt_regs", "vmlinux_btf")
-EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]
+EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.with_gil()]
 
 PROGRAM = """
 import asyncio, json, sys, types

@@ -23,6 +23,7 @@ from tests.support.programs.chains import CHAINS
 
 pytestmark = pytest.mark.needs("bpf", "task_pt_regs", "vmlinux_btf")
 EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]
+WITH_GIL = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.with_gil()]
 SLEEP_LINE = 1 + CHAINS.splitlines().index("    time.sleep(1000)")
 
 
@@ -114,7 +115,7 @@ for thread in threads: thread.join()
 """
 
 
-@pytest.mark.parametrize("python", EVERY)
+@pytest.mark.parametrize("python", WITH_GIL)
 def test_one_thread_holds_the_gil_and_others_wait_for_it(
     python: pythons.Python, tmp_path: Path
 ) -> None:

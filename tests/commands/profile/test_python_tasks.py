@@ -25,7 +25,7 @@ pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf
 _NONE = pytest.param(None, marks=pytest.mark.skip("no CPython 3.14 or later on this machine"))
 NEWEST = [
     pytest.param(each, id=f"{each.version[1]}-{each.path}")
-    for each in pythons.every()
+    for each in pythons.with_gil()
     if each.version >= (3, 14)
 ] or [_NONE]
 

@@ -26,11 +26,11 @@ from tests.support.programs.walking import build
 pytestmark = pytest.mark.needs(
     "bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "atomic_fetch", "gcc", "x86_64"
 )
-EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]
+EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.with_gil()]
 FEW = [*EVERY[:1], *EVERY[-1:]]
 NUMBERED = (3, 12)
 """The version from which on code objects have numbers."""
-NEWEST = max((each for each in pythons.every() if each.version >= NUMBERED), default=None)
+NEWEST = max((each for each in pythons.with_gil() if each.version >= NUMBERED), default=None)
 
 HIDE = """
 #include <sys/mman.h>

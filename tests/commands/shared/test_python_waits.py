@@ -21,7 +21,7 @@ from tests.support.programs import pythons
 from tests.support.programs.python_programs import running
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf")
-EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.every()]
+EVERY = [pytest.param(each, id=f"{each.version[1]}-{each.path}") for each in pythons.with_gil()]
 
 # PyDLL does not release the GIL for a call: `keeps` sleeps with it.
 WAITS = """

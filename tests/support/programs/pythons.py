@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.host.faults import slow_host
 
-__all__ = ["FREQUENCY", "Python", "every", "newest"]
+__all__ = ["FREQUENCY", "Python", "every", "newest", "with_gil"]
 
 FREQUENCY = 199 if slow_host() else 499
 """Samples a second: a kernel that takes long for each lowers what it allows."""
 
 _NAME = re.compile(r"python3\.(\d+)t?")  # t: without a GIL
+_WITHOUT = "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
 
 
 class Python(NamedTuple):
@@ -24,6 +26,16 @@ class Python(NamedTuple):
 
     version: tuple[int, int]
     path: str
+
+    @property
+    def has_gil(self) -> bool:
+        """Whether it was built with one."""
+        return self.version < (3, 13) or not int(_said(self.path, _WITHOUT))
+
+
+@cache
+def _said(path: str, program: str) -> str:
+    return subprocess.check_output([path, "-c", program], text=True)
 
 
 @cache
@@ -42,7 +54,12 @@ def every() -> list[Python]:
     return sorted(python for python in pythons if python.version >= (3, 8))
 
 
+def with_gil() -> list[Python]:
+    """The same, but for builds without a GIL."""
+    return [python for python in every() if python.has_gil]
+
+
 @cache
 def newest() -> Python | None:
     """The interpreter with the highest version from 3.11 on."""
-    return max((python for python in every() if python.version >= (3, 11)), default=None)
+    return max((python for python in with_gil() if python.version >= (3, 11)), default=None)

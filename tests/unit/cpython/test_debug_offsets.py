@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from purebpf.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
+from purebpf.cpython.layout import NONE
 from purebpf.cpython.layouts import LAYOUTS
 
 # Read from processes of Debian's python3.13 (3.13.18), python3.14 (3.14.10), python3.15 (3.15.2).
@@ -28,6 +29,12 @@ LIVE = {
         104 160""",
 }
 """By PY_VERSION_HEX: the words behind it."""
+FREE = """
+    1 361664 784 808 246528 7280 7272 7344 7360 7408 7712 7696 7704 16 7808 0 7832 7824 8024
+    17628 824 0 8 16 72 152 160 232 32 88 8 0 56 80 78 64 72 240 128 136 144 152 84 68 112 120
+    232 224 32 24 432 40 104 184 56 48 32 56 40 32 216 40 56 48 64 48 56 40 32 48 32 40 56 32 48
+    80 48 32 56 288 192 176 40 88 83 0 8 24"""
+"""Of a build of 3.14 without a GIL."""
 
 
 def runtime(number: int, words: list[int]) -> bytes:
@@ -42,6 +49,27 @@ def test_live_offsets_are_those_of_the_headers(number: int) -> None:
     assert said.version == (3, number >> 16 & 255)
     assert said.layout == LAYOUTS[said.version]
     assert not said.is_free_threaded
+
+
+def test_builds_without_a_gil_have_longer_objects_and_code_for_each_thread() -> None:
+    said = read_debug_offsets(runtime(0x030E00A0, list(map(int, FREE.split()))))
+    assert said is not None
+    assert said.is_free_threaded
+    layout, usual = said.layout, LAYOUTS[3, 14]
+    assert layout is not None
+    assert (layout.code_tlbc, layout.frame_tlbc, layout.string_shift) == (224, 72, 6)
+    assert (usual.code_tlbc, usual.frame_tlbc, usual.string_shift) == (NONE, NONE, 0)
+    fields = ("filename", "name", "first_line", "lines", "version")
+    longer = {getattr(layout, f"code_{name}") - getattr(usual, f"code_{name}") for name in fields}
+    assert longer == {16}
+
+
+def test_builds_before_that_share_their_code() -> None:
+    words = list(map(int, LIVE[0x030D12F0].split()))
+    said = read_debug_offsets(runtime(0x030D12F0, [1, *words[1:]]))
+    assert said is not None
+    assert said.is_free_threaded
+    assert said.layout == LAYOUTS[3, 13]
 
 
 def test_a_version_that_is_not_known_has_no_layout() -> None:

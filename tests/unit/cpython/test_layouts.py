@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.mark.needs("gcc")
 @pytest.mark.parametrize("script", ["generate_cpython.py", "generate_cpython_tasks.py"])
-@pytest.mark.parametrize("python", pythons.every(), ids=lambda python: python.path)
+@pytest.mark.parametrize("python", pythons.with_gil(), ids=lambda python: python.path)
 def test_layouts_are_those_of_the_headers(python: pythons.Python, script: str) -> None:
     code = "import sysconfig; print(sysconfig.get_path('include'))"
     headers = subprocess.check_output([python.path, "-c", code], text=True).strip()

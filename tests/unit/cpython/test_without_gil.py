@@ -48,7 +48,7 @@ class _Map:
 
 def _table(monkeypatch: pytest.MonkeyPatch, *, free: bool) -> InterpreterTable:
     """With this process as one that runs an interpreter."""
-    monkeypatch.setattr(interpreter_table, "_find", lambda *_args: _Python(free=free))
+    monkeypatch.setattr(interpreter_table, "find_python", lambda *_args: _Python(free=free))
     monkeypatch.setattr(interpreter_table, "_slot", lambda _python: ThreadSlot(0x310))
     for command in ("map_update_elem", "map_delete_elem"):
         monkeypatch.setattr(interpreter_table.bpf, command, lambda *_args: None)
