@@ -157,12 +157,14 @@ class SideBand(Closing):
         happened = Happened.nothing()
         for number, (ring, head) in enumerate(zip(self._rings, heads, strict=True)):
             held = self._held[number]
-            with memoryview(ring.peek(head)) as fresh:  # not copied: that takes as long as the rest
-                data = held + fresh if held else fresh
-                cut = _cut(data, now)
-                self._held[number] = bytes(data[cut:])
-                sort_out(data, happened, cut, threads=self._threads)
-            ring.give_back(head)
+            try:
+                with memoryview(ring.peek(head)) as fresh:  # to copy takes as long as to sort
+                    data = held + fresh if held else fresh
+                    cut = _cut(data, now)
+                    self._held[number] = bytes(data[cut:])
+                    sort_out(data, happened, cut, threads=self._threads)
+            finally:
+                ring.give_back(head)
         self._lost_records += sum(happened.lost)
         return happened if self._pids is None else happened.of(self._pids)
 

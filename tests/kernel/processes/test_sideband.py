@@ -204,6 +204,8 @@ def test_what_makes_no_sense_is_the_error_that_is_seen(monkeypatch: pytest.Monke
         with pytest.raises(FormatError, match="no record") as raised:
             band.drain()  # its frames, which the error holds, had a view of a ring
         assert raised.tb
+        monkeypatch.undo()
+        assert band.drain() == []  # it is not met again
     assert probes.descriptors() == before
 
 
