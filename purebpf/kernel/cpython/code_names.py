@@ -30,6 +30,7 @@ _MOST_TABLE, _MOST_TABLES = 1 << 19, 1 << 25
 _SENT_TABLE = 1024
 """Bytes of a table that comes with the names; TABLE_BYTES of python_frames.h."""
 
+_KEEP_FRAMES = 1 << 12
 _CROWDED = 1 << 14
 """Names: some 4 MB."""
 _NO_LINES = LineTable((3, 0), b"", 0)
@@ -70,6 +71,7 @@ class CodeNames:
         self._waiting: dict[int, dict[int, tuple[Deferred, int]]] = {}
         self._taken: dict[int, int] = {}
         self._refused: set[int] = set()
+        self._frames: dict[int, PythonFrame] = {}  # by word; of names that are known
         self.unread = 0
 
     @property
@@ -88,6 +90,7 @@ class CodeNames:
         self._waiting.clear()
         self._taken.clear()
         self._refused.clear()
+        self._frames.clear()
         self._tables_left = _MOST_TABLES
 
     def add(self, raw: bytes, interpreters: Mapping[int, Interpreter]) -> None:
@@ -163,6 +166,7 @@ class CodeNames:
                 return
             frames = 0
         self._codes.pop(number, None)
+        self._frames.clear()
         self._refused.add(number)
         self.unread += frames + self._taken.pop(number, 0)
 
@@ -192,14 +196,18 @@ class CodeNames:
 
     def frame(self, word: int) -> PythonFrame:
         """The frame of a word; without a name if that did not come, or could not be read."""
+        known = self._frames.get(word)
+        if known is not None:
+            return known
         code = self._codes.get(word >> CODE_SHIFT & _CODE_MASK)
         is_entry = bool(word & ENTRY)
         if code is None:
             return PythonFrame("", "", 0, word, is_entry)
-        line = 0
-        if self.lines:
-            line = _line(code, word & _INSTRUCTION_MASK)
-        return PythonFrame(code.name, code.file, line, word, is_entry)
+        line = _line(code, word & _INSTRUCTION_MASK) if self.lines else 0
+        if len(self._frames) >= _KEEP_FRAMES:
+            self._frames.clear()
+        frame = self._frames[word] = PythonFrame(code.name, code.file, line, word, is_entry)
+        return frame
 
     def is_real(self, word: int) -> bool:
         """Whether a frame is of the program, and no trampoline."""

@@ -47,7 +47,7 @@ from purebpf.tuples import NamedTuple
 __all__ = ["Symbolizer"]
 
 _KEEP_ANSWERS = 1 << 16
-_KEEP_ANSWERS_AT_REST = 1 << 14
+_KEEP_ANSWERS_AT_REST = 1 << 13
 _KEEP_KERNEL_ANSWERS = 1 << 12
 _KEEP_PAYERS = 1 << 16
 _KEEP_PLACES = 1 << 13
@@ -159,13 +159,16 @@ class Symbolizer:
         for answers in (self._kernel_exact, self._kernel_callers):
             if len(answers) > _KEEP_KERNEL_ANSWERS:
                 answers.clear()
-        if self._given > _KEEP_ANSWERS_AT_REST:
-            self._user_answers.clear()
         for place in [place for place in self._user_answers if place[0] not in keep]:
             del self._user_answers[place]
+        places = self._user_answers.values()
+        asked = sum(len(given.exact) + len(given.callers) for given in places)
+        if asked > _KEEP_ANSWERS_AT_REST:
+            for given in places:
+                given.exact.rest()
+                given.callers.rest()
         self._given = sum(
-            _ANSWERS_COST + len(given.exact) + len(given.callers)
-            for given in self._user_answers.values()
+            _ANSWERS_COST + given.exact.count + given.callers.count for given in places
         )
 
     def runtime(self, pid: int) -> Runtime | None:
@@ -462,8 +465,23 @@ class _Answers(dict[int, Answer]):
         super().__init__()
         self._resolve = resolve
         self._back = back
+        self._earlier: dict[int, Answer] = {}
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self) + len(self._earlier)
+
+    def rest(self) -> None:
+        """Forget those that were not asked for since the last call of this."""
+        self._earlier = dict(self)
+        self.clear()
 
     def __missing__(self, address: int) -> Answer:
+        answer = self._earlier.pop(address, None)
+        if answer is not None:
+            self[address] = answer
+            return answer
         answer = self._resolve(address, self._back)
         if not isinstance(answer, Unknown) or answer.reason not in _MAY_CHANGE:
             self[address] = answer

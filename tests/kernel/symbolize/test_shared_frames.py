@@ -3,6 +3,8 @@
 import ctypes
 import os
 
+import pytest
+
 from purebpf import Address, Symbolizer
 
 
@@ -43,3 +45,29 @@ def test_places_of_a_function_share_a_frame_without_addresses() -> None:
     assert first is inside
     assert first is caller
     assert behind != first
+
+
+def test_what_is_asked_again_is_not_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("purebpf.kernel.symbolize.symbolizer._KEEP_ANSWERS_AT_REST", 2)
+    address, pid = _libc_function(), os.getpid()
+    places, asked = [address, address + 1, address + 2], []
+    names = Symbolizer()
+    names.remember(pid)
+    resolve = names._resolve
+    monkeypatch.setattr(names, "_resolve", lambda *of: asked.append(of[2]) or resolve(*of))
+    names.user(pid, places)  # more than are kept
+    assert asked == places
+    for _ in range(2):
+        names.forget_but({pid})
+        names.user(pid, places[:1])
+    assert asked == places
+    names.user(pid, places[1:2])
+    names.forget_but({pid})
+    names.user(pid, places)
+    assert asked == places
+    monkeypatch.setattr("purebpf.kernel.symbolize.symbolizer._KEEP_ANSWERS_AT_REST", 0)
+    for _ in range(2):
+        names.forget_but({pid})
+        names.user(pid, places[:1])
+    names.user(pid, places)
+    assert asked == places + places[1:]
