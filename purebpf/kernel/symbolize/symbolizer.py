@@ -10,7 +10,7 @@ signal handler return to the first instruction of __restore_rt.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import cast
@@ -18,6 +18,7 @@ from typing import cast
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.host.backoff import Retries
 from purebpf.kernel.host.held_files import HeldFiles
+from purebpf.kernel.symbolize.answers import Answer, Answers, UserAnswers
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.elf_files import ElfFiles, ElfFunctions, Problem
 from purebpf.kernel.symbolize.function_starts import FunctionStarts
@@ -42,7 +43,6 @@ from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.python_words import PythonNames, count_native
 from purebpf.symbols.runtimes import Runtime, runtime_of
 from purebpf.syscall import proc
-from purebpf.tuples import NamedTuple
 
 __all__ = ["Symbolizer"]
 
@@ -53,26 +53,11 @@ _KEEP_PAYERS = 1 << 16
 _KEEP_PLACES = 1 << 13
 """Of a file."""
 _ANSWERS_COST = 8
-"""What an empty `_UserAnswers` takes, in answers."""
+"""What an empty `UserAnswers` takes, in answers."""
 _GENERATIONS = 4
 _FIRST_PAGE = 1 << 12
 _UNKNOWN_USER = -1
 _USER_END = 1 << 56  # no machine has user addresses above (5-level paging on x86)
-_MAY_CHANGE = frozenset(
-    {
-        Reason.ANONYMOUS,
-        Reason.NOT_IN_PERF_MAP,
-        Reason.NOT_IN_JITDUMP,
-        Reason.UNTRUSTED_PERF_MAP,
-        Reason.STALE_PERF_MAP,
-        Reason.OVER_BUDGET,
-        Reason.INTERRUPTED,
-    }
-)
-"""Code that is being generated: its name may be written down a moment later. And what naming
-stopped at: its account will be full again."""
-
-Answer = Frame | Unknown
 
 
 class Symbolizer:
@@ -122,9 +107,9 @@ class Symbolizer:
         self._retries = Retries()
         self._unreadable: dict[int, Reason] = {}
         self._kernel = KernelSymbols()
-        self._kernel_exact = _Answers(self._kernel.resolve, 0)
-        self._kernel_callers = _Answers(self._kernel.resolve, 1)
-        self._user_answers: dict[tuple[int, str | None], _UserAnswers] = {}
+        self._kernel_exact = Answers(self._kernel.resolve, 0)
+        self._kernel_callers = Answers(self._kernel.resolve, 1)
+        self._user_answers: dict[tuple[int, str | None], UserAnswers] = {}
         self._given = 0  # answers in there, about
 
     def __repr__(self) -> str:
@@ -241,7 +226,7 @@ class Symbolizer:
         except OverBudgetError:
             return None
 
-    def _answers(self, pid: int, comm: str | None) -> _UserAnswers:
+    def _answers(self, pid: int, comm: str | None) -> UserAnswers:
         """What was answered about a process, as long as its mappings stay what they were."""
         known = self._user_answers.get((pid, comm))
         version = self.spaces.version(pid)
@@ -251,7 +236,7 @@ class Symbolizer:
                 self._given = 0
             self._given += _ANSWERS_COST
             resolve = partial(self._resolve, pid, comm)
-            known = _UserAnswers(version, _Answers(resolve, 0), _Answers(resolve, 1))
+            known = UserAnswers(version, Answers(resolve, 0), Answers(resolve, 1))
             self._user_answers[pid, comm] = known
         return known
 
@@ -458,45 +443,7 @@ class _Living:
         return pid in self._pids and not self._spaces.has_exited(cast("int", pid))
 
 
-class _Answers(dict[int, Answer]):
-    """Answers by address; a missing one is found when it is asked for."""
-
-    def __init__(self, resolve: Callable[[int, int], Answer], back: int) -> None:
-        super().__init__()
-        self._resolve = resolve
-        self._back = back
-        self._earlier: dict[int, Answer] = {}
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self) + len(self._earlier)
-
-    def rest(self) -> None:
-        """Forget those that were not asked for since the last call of this."""
-        self._earlier = dict(self)
-        self.clear()
-
-    def __missing__(self, address: int) -> Answer:
-        answer = self._earlier.pop(address, None)
-        if answer is not None:
-            self[address] = answer
-            return answer
-        answer = self._resolve(address, self._back)
-        if not isinstance(answer, Unknown) or answer.reason not in _MAY_CHANGE:
-            self[address] = answer
-        return answer
-
-
-class _UserAnswers(NamedTuple):
-    """Answers about a process while `AddressSpaces.version` stays the same."""
-
-    version: int
-    exact: _Answers
-    callers: _Answers
-
-
-def _stack(addresses: Sequence[int], exact: _Answers, callers: _Answers) -> list[Answer]:
+def _stack(addresses: Sequence[int], exact: Answers, callers: Answers) -> list[Answer]:
     if not addresses:
         return []
     return [exact[addresses[0]], *map(callers.__getitem__, addresses[1:])]
