@@ -125,25 +125,34 @@ def sort_out(
             begun, owner = at, pid if keeps else -1
         at = following
         if not keeps and type_ in (_FORK, _EXIT):
-            row = _of_threads(size).match(data, at, end)
-            at = row.end() if row else at
+            at = _behind_threads(data, at, end, size)
     if owner >= 0:
         _add(runs, owner, bytes(data[begun:at]))
 
 
+def _behind_threads(data: Buffer, at: int, end: int, size: int) -> int:
+    """Where a row of records of that size ends, of threads that are not a process's first.
+
+    A server with a thread for each request leaves thousands a second. A pattern passes over one
+    in 0.07 us, the loop of `sort_out` in 0.5.
+    """
+    match = _of_threads(size).match
+    row = match(data, at, end)
+    while row and row.end() > at:
+        at = row.end()
+        row = match(data, at, end)
+    return at
+
+
 @cache
 def _of_threads(size: int) -> re.Pattern[bytes]:
-    """Records of that size in a row of threads that are not a process's first: begun, ended.
-
-    A server with a thread for each request leaves thousands a second. The pattern passes over one
-    in 0.07 us, the loop in 0.5.
-    """
+    """Such records, as many as `re` remembers in little memory: to grow it takes half the time."""
     of_size = re.escape(struct.pack("=H", size))
     begun = rb"%b..%b(.{4})\1.{%d}" % (re.escape(struct.pack("=I", _FORK)), of_size, size - 16)
     ended = rb"%b..%b(.{4}).{4}(?!\2).{%d}" % (
         re.escape(struct.pack("=I", _EXIT)), of_size, size - 16,
     )  # fmt: skip
-    return re.compile(rb"(?:%b|%b)*" % (begun, ended), re.DOTALL)
+    return re.compile(rb"(?:%b|%b){0,64}" % (begun, ended), re.DOTALL)
 
 
 def _add(runs: dict[int, list[bytes]], pid: int, piece: bytes) -> None:
