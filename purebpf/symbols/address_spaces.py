@@ -149,6 +149,12 @@ class AddressSpaces:
                 return self._mapping(record)
         return None
 
+    def span(self, pid: int, address: int, comm: str | None = None) -> tuple[int, int] | None:
+        """Addresses around one for which `find` gives the same mapping; None: not known."""
+        process = self._known(pid)
+        generation = next(process.by_likelihood(comm), None) if process else None
+        return generation.span(address) if generation else None
+
     def earlier(self, pid: int, time: int) -> Earlier | None:
         """What a process had mapped at a time; None if that is not known.
 
@@ -263,6 +269,13 @@ class AddressSpaces:
         """The process that forked it, or 0 when no FORK record said so."""
         process = self._known(pid)
         return process.parent if process else 0
+
+    def family(self, pid: int) -> tuple[int, ...]:
+        """The process and the nearest of those that forked it."""
+        family = [pid]
+        while len(family) < _ANCESTORS and (pid := self.parent(pid)) not in (0, *family):
+            family.append(pid)
+        return tuple(family)
 
     def version(self, pid: int) -> int:
         """A number that changes whenever an answer about the process may change."""
@@ -460,11 +473,18 @@ class _Generation:
 
     def find(self, address: int) -> _Row | None:
         """The newest mapping of an address."""
-        if self._index is None or self._index[0] != len(self.mappings):
-            self._index = self._build()
-        _, segments, order = self._index
+        _, segments, order = self._indexed()
         owner = segments.owner(address)
         return self._row(order[owner]) if owner >= 0 else None
+
+    def span(self, address: int) -> tuple[int, int] | None:
+        """The addresses around one that have the same mapping."""
+        return self._indexed()[1].span(address)
+
+    def _indexed(self) -> tuple[int, Segments, array[int]]:
+        if self._index is None or self._index[0] != len(self.mappings):
+            self._index = self._build()
+        return self._index
 
     def rows(self) -> Iterator[_Row]:
         """Every mapping, the newest first."""

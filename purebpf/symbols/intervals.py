@@ -31,6 +31,12 @@ class Segments(NamedTuple):
         at = bisect_right(self.starts, address) - 1
         return self.owners[at] if at >= 0 and address < self.ends[at] else -1
 
+    def span(self, address: int) -> tuple[int, int] | None:
+        """The range that an address is in."""
+        at = bisect_right(self.starts, address) - 1
+        inside = at >= 0 and address < self.ends[at]
+        return (self.starts[at], self.ends[at]) if inside else None
+
     @property
     def nbytes(self) -> int:
         """Memory used, in bytes."""

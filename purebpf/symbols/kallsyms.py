@@ -71,6 +71,15 @@ class Kallsyms:
             symbol = self._best(self._aliases(line)) if address - start < _LONGEST else None
         return symbol
 
+    def span(self, address: int) -> tuple[int, int] | None:
+        """The addresses from one symbol of the kernel itself to the next, around an address."""
+        line, is_last = (None, True) if self.hidden else self._core_line(address)
+        if line is None or is_last:
+            return None
+        behind = self._line_end(line) + 1
+        start, end = (self._text[at : at + self._width] for at in (line, behind))
+        return int(start, 16), int(end, 16)
+
     def _core_line(self, address: int) -> tuple[int | None, bool]:
         """The last line of the core that is not above an address, and whether it is the last."""
         text, width = self._text, self._width

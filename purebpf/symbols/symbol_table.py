@@ -21,6 +21,7 @@ from typing import Protocol
 
 from purebpf.symbols.frame import Frame, VirtualOffset
 from purebpf.symbols.sorted_addresses import ENTRY_BITS, ENTRY_MASK
+from purebpf.symbols.spans import Spans
 from purebpf.tuples import NamedTuple
 
 __all__ = ["BLOCK", "Columns", "Pages", "Strings", "SymbolTable"]
@@ -35,6 +36,9 @@ _KEEP_ANSWERS = 1 << 11
 _KEEP_PLACES_AT_REST = 1 << 12
 _ANSWER_BYTES = 256
 """About what one takes."""
+_SPAN_BYTES = 96
+"""The same."""
+_TOP = (1 << 64) - 1
 _MOST_TOGETHER = 1 << 12
 """Symbols of one address that are compared: linkers that fold equal code make thousands."""
 
@@ -107,11 +111,12 @@ class SymbolTable:
 
     Attributes:
         places: what its user found out about bytes of the file, to last as long as the table.
+        functions: of each path of the file the same about ranges of virtual offsets.
     """
 
     __slots__ = (
         *("_answers", "_few_highs", "_groups", "_highs"),
-        *("columns", "in_memory", "pages", "places", "strings"),
+        *("columns", "functions", "in_memory", "pages", "places", "strings"),
     )
 
     def __init__(
@@ -128,6 +133,7 @@ class SymbolTable:
         self.in_memory = in_memory
         self.pages = pages
         self.places: dict[Hashable, Frame] = {}
+        self.functions: dict[str, Spans[Frame]] = {}
         self._groups: dict[int, list[int]] = {}
         self._highs = dict(enumerate(highs))
         self._few_highs: dict[int, int] = {}
@@ -140,7 +146,8 @@ class SymbolTable:
     @property
     def nbytes(self) -> int:
         """Memory used, in bytes."""
-        answers = _ANSWER_BYTES * (len(self._answers) + len(self.places))
+        spans = sum(map(len, self.functions.values()))
+        answers = _ANSWER_BYTES * (len(self._answers) + len(self.places)) + _SPAN_BYTES * spans
         pages = self.pages.nbytes if self.pages else 0
         return self.in_memory + self.strings.nbytes + pages + answers
 
@@ -150,6 +157,7 @@ class SymbolTable:
             known.clear()
         if len(self.places) > _KEEP_PLACES_AT_REST:
             self.places.clear()
+            self.functions.clear()
         if self.pages is not None:
             self.pages.forget()
 
@@ -213,6 +221,22 @@ class SymbolTable:
         if all(self._end(row) == start for row in self._group(first, last)):
             return self._unsized(first, last, offset)
         return self._outer(first, offset)
+
+    def span(self, offset: int, row: int | None) -> tuple[int, int]:
+        """Offsets around one whose answer, `row`, is theirs, too; not all of them.
+
+        Until the next function begins, what covers a later offset covers this one, too.
+        """
+        behind = self._first_at(offset + 1, len(self))
+        end = self._start(behind) if behind < len(self) else _TOP
+        if row is None:
+            return offset, end
+        start = self._start(row)
+        is_last = self._start(behind - 1) == start
+        own = self._end(row)
+        if own == start:  # it has no size
+            return offset, offset + 1
+        return start if is_last and self.row(start) == row else offset, min(end, own)
 
     def _outer(self, first: int, offset: int) -> int | None:
         """The function with a size that covers an address, of those before a row."""

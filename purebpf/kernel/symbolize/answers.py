@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from purebpf.symbols.frame import Frame, Reason, Unknown
+from purebpf.symbols.spans import Spans
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Answer", "Answers", "UserAnswers"]
+__all__ = ["Answer", "Answers", "Asked", "Code", "UserAnswers"]
 
 Answer = Frame | Unknown
 
@@ -56,9 +57,22 @@ class Answers(dict[int, Answer]):
         return answer
 
 
+Code = Spans[tuple[int, Spans[Frame]]]
+"""Code by address: what to take from one for its file's virtual offset, and functions by that."""
+
+
+class Asked(NamedTuple):
+    """A process, the name of the thread (as for `Symbolizer.user`), and what is known of it."""
+
+    pid: int
+    comm: str | None
+    code: Code
+
+
 class UserAnswers(NamedTuple):
     """Answers about a process while `AddressSpaces.version` stays the same."""
 
     version: int
     exact: Answers
     callers: Answers
+    code: Code

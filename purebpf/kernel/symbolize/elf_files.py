@@ -296,7 +296,7 @@ class ElfFiles:
             return
         table = self._cache.load(_key(*whose, is_stripped=functions.is_stripped))
         if table is not None:
-            table.places.update(functions.table.places)
+            table.places, table.functions = functions.table.places, functions.table.functions
             self._tables[identity] = functions._replace(table=table)
 
     def _drop_above(self, nbytes: int) -> None:

@@ -10,7 +10,7 @@ signal handler return to the first instruction of __restore_rt.
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Hashable, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import cast
@@ -18,30 +18,22 @@ from typing import cast
 from purebpf.errors import FormatError, KernelError
 from purebpf.kernel.host.backoff import Retries
 from purebpf.kernel.host.held_files import HeldFiles
-from purebpf.kernel.symbolize.answers import Answer, Answers, UserAnswers
+from purebpf.kernel.symbolize.answers import Answer, Answers, Asked, UserAnswers
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.elf_files import ElfFiles, ElfFunctions, Problem
+from purebpf.kernel.symbolize.file_frames import FileFrames
 from purebpf.kernel.symbolize.function_starts import FunctionStarts
 from purebpf.kernel.symbolize.jit_symbols import GeneratedCode
 from purebpf.kernel.symbolize.kernel_symbols import KernelSymbols
 from purebpf.kernel.symbolize.vdso import VDSO, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
-from purebpf.symbols.demangle import demangle
-from purebpf.symbols.elf_image import virtual_offset
-from purebpf.symbols.frame import (
-    Address,
-    FileOffset,
-    Frame,
-    Reason,
-    Unknown,
-    VirtualOffset,
-    unnamed_function,
-)
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.python_words import PythonNames, count_native
 from purebpf.symbols.runtimes import Runtime, runtime_of
+from purebpf.symbols.spans import Spans
 from purebpf.syscall import proc
 
 __all__ = ["Symbolizer"]
@@ -50,11 +42,8 @@ _KEEP_ANSWERS = 1 << 16
 _KEEP_ANSWERS_AT_REST = 1 << 13
 _KEEP_KERNEL_ANSWERS = 1 << 12
 _KEEP_PAYERS = 1 << 16
-_KEEP_PLACES = 1 << 13
-"""Of a file."""
 _ANSWERS_COST = 8
 """What an empty `UserAnswers` takes, in answers."""
-_GENERATIONS = 4
 _FIRST_PAGE = 1 << 12
 _UNKNOWN_USER = -1
 _USER_END = 1 << 56  # no machine has user addresses above (5-level paging on x86)
@@ -79,9 +68,9 @@ class Symbolizer:
 
     Attributes:
         python: names and merges the Python frames of user stacks; None: they have none.
-        with_addresses: False: frames of files tell functions apart, not places in them. All
-            processes have one `Frame` for a function: its address is 0, and its offset that of the
-            place which was met first.
+        with_addresses: False: frames of files and of the kernel itself tell functions apart, not
+            places in them. All processes have one `Frame` for a function: its address is 0, and its
+            offset that of the place which was met first.
     """
 
     def __init__(
@@ -94,7 +83,6 @@ class Symbolizer:
     ) -> None:
         self.budget = Budget() if budget is None else budget
         self.python: PythonNames | None = None
-        self.with_addresses = True
         self._payers: dict[int, Work] = {}
         self._paying: Work | None = None
         self._read_processes = read_processes
@@ -102,6 +90,7 @@ class Symbolizer:
         self._held = HeldFiles()
         self._files = ElfFiles(fetch, self.budget, self._held)
         self._starts = FunctionStarts(self.budget, self._held)
+        self._frames = FileFrames(self._starts, self.spaces)
         self._jit = GeneratedCode(self.spaces.files, self._lives, self.budget)
         self._vdso: dict[int, ElfFunctions | Problem] = {}  # by the size of its mapping
         self._retries = Retries()
@@ -118,6 +107,15 @@ class Symbolizer:
     def batch(self) -> HeldFiles:
         """A `with` block for many stacks: files that are asked again and again stay open in it."""
         return self._held
+
+    @property
+    def with_addresses(self) -> bool:
+        """Whether frames have them."""
+        return self._kernel.with_addresses
+
+    @with_addresses.setter
+    def with_addresses(self, with_addresses: bool) -> None:
+        self._kernel.with_addresses = with_addresses
 
     def remember(self, pid: int) -> bool:
         """Read a process's mappings now, so that it can be named after its exit.
@@ -147,6 +145,8 @@ class Symbolizer:
         for place in [place for place in self._user_answers if place[0] not in keep]:
             del self._user_answers[place]
         places = self._user_answers.values()
+        for given in places:
+            given.code.clear()  # so that files which are asked about count as in use
         asked = sum(len(given.exact) + len(given.callers) for given in places)
         if asked > _KEEP_ANSWERS_AT_REST:
             for given in places:
@@ -160,7 +160,7 @@ class Symbolizer:
         """The language runtime of a process that was asked about, None if none is known."""
         runtime = runtime_of(mapping.file.path for mapping in self.spaces.files(pid))
         with suppress(OverBudgetError), self._payer(pid):
-            if runtime is not None and self._jit.read(self._family(pid)):
+            if runtime is not None and self._jit.read(self.spaces.family(pid)):
                 runtime = runtime._replace(is_named=True)
         return runtime
 
@@ -222,7 +222,7 @@ class Symbolizer:
         where = mapping.file_offset(Address(address))
         try:
             with self._payers.get(pid) or self._payer(pid):
-                return self._starts.return_slot(mapping, self._family(pid), where)
+                return self._starts.return_slot(mapping, self.spaces.family(pid), where)
         except OverBudgetError:
             return None
 
@@ -235,22 +235,29 @@ class Symbolizer:
                 self._user_answers.clear()
                 self._given = 0
             self._given += _ANSWERS_COST
-            resolve = partial(self._resolve, pid, comm)
-            known = UserAnswers(version, Answers(resolve, 0), Answers(resolve, 1))
+            asked = Asked(pid, comm, Spans())
+            resolve = partial(self._resolve, asked)
+            known = UserAnswers(version, Answers(resolve, 0), Answers(resolve, 1), asked.code)
             self._user_answers[pid, comm] = known
         return known
 
-    def _resolve(self, pid: int, comm: str | None, address: int, back: int) -> Answer:
+    def _resolve(self, asked: Asked, address: int, back: int) -> Answer:
         """The answer, as far as the accounts of the process have enough for it."""
         self._given += 1
+        code = asked.code.find(address - back)
+        if code is not None:
+            bias, functions = code
+            frame = functions.find(address - back - bias)
+            if frame is not None and len(frame.name) <= LONGEST_NAME:
+                return frame
         try:
             if self._paying is None:
-                payer = self._payers.get(pid) or self._payer(pid)
+                payer = self._payers.get(asked.pid) or self._payer(asked.pid)
                 self.budget.enter(payer)
                 self._paying = payer
             else:
                 self.budget.check(self._paying)
-            answer = self._look_up(pid, comm, address, back)
+            answer = self._look_up(asked, address, back)
         except OverBudgetError as error:
             self.budget.skipped += 1
             reason = Reason.OVER_BUDGET if error.kind else Reason.INTERRUPTED
@@ -281,15 +288,16 @@ class Symbolizer:
         return known
 
     def _user_of(self, pid: int) -> int:
-        for member in self._family(pid):
+        for member in self.spaces.family(pid):
             with suppress(KernelError):
                 user = proc.real_user(member) if self._lives(member) else None
                 if user is not None:
                     return user
         return _UNKNOWN_USER
 
-    def _look_up(self, pid: int, comm: str | None, address: int, back: int) -> Answer:
-        mapping = self._mapping(pid, address - back, comm)
+    def _look_up(self, asked: Asked, address: int, back: int) -> Answer:
+        pid = asked.pid
+        mapping = self._mapping(pid, address - back, asked.comm)
         if mapping is None:
             return _unknown(self._why_unmapped(pid, address, back), address)
         file = mapping.file
@@ -302,7 +310,7 @@ class Symbolizer:
             return _unknown(Reason.NO_FUNCTION, address, file.path)
         else:
             known = self._files.known(mapping, pid)
-            functions = known or self._files.functions(mapping, self._family(pid))
+            functions = known or self._files.functions(mapping, self.spaces.family(pid))
         if isinstance(functions, Problem):
             where = mapping.file_offset(Address(address))
             return Unknown(
@@ -314,62 +322,13 @@ class Symbolizer:
                 file.build_id,
                 where,
             )
+        name = self._frames.at_place if self.with_addresses else self._frames.of_function
         try:
-            return self._name_in_file(functions, mapping, pid, address, back)
+            return name(functions, mapping, asked, address, back)
         except (FormatError, OSError):  # the kept table is gone
             self._files.forget(functions)
-            return self._look_up(pid, comm, address, back)
-
-    def _name_in_file(
-        self, functions: ElfFunctions, mapping: Mapping, pid: int, address: int, back: int
-    ) -> Answer:
-        """The function of an address in a file, for which all processes have one answer."""
-        path = mapping.file.path
-        where = mapping.file_offset(Address(address))
-        row = None if self.with_addresses else functions.row(FileOffset(where - back))
-        own: Hashable = (where, back, path)
-        places, place = functions.table.places, own if row is None else (row, path)
-        frame = places.get(place)
-        if frame is None:
-            at = functions.find(FileOffset(where - back))
-            if at is None:
-                place = own
-                named = self._name_without_symbol(functions, mapping, pid, where, back)
-            else:
-                named = demangle(at[0]), at[1] + back
-            if named is None:
-                reason = Reason.STRIPPED if functions.is_stripped else Reason.NO_FUNCTION
-                address = Address(address)
-                return Unknown(reason, path, address, "user", "", functions.build_id, where)
-            frame = Frame(*named, path, Address(0), "user", functions.build_id, where)
-            if len(places) < _KEEP_PLACES:
-                places[place] = frame
-        if not self.with_addresses:
-            return frame
-        return Frame(
-            frame.name, frame.offset, path, Address(address), "user", functions.build_id, where
-        )
-
-    def _name_without_symbol(
-        self, functions: ElfFunctions, mapping: Mapping, pid: int, where: FileOffset, back: int
-    ) -> tuple[str, int] | None:
-        """Name and offset of what has no symbol `back` bytes earlier.
-
-        That is a signal handler's way back, which has one at the address itself; or a function
-        that only its start tells from others. One that ends with a call is not the one behind it.
-        """
-        find = partial(self._starts.find, mapping, self._family(pid))
-        before = FileOffset(where - back)
-        function = None if mapping.file.is_special else find(before)
-        at = virtual_offset(functions.segments, before)
-        if back and (function is None or at is None or function.end > at + back):
-            exact = functions.find(where)
-            if exact is not None:
-                return demangle(exact[0]), exact[1]
-        if function is None or at is None:
-            return None
-        name = unnamed_function(mapping.file.path, VirtualOffset(function.start))
-        return name, at + back - function.start
+            asked.code.clear()
+            return self._look_up(asked, address, back)
 
     def _mapping(self, pid: int, address: int, comm: str | None) -> Mapping | None:
         """The mapping of an address; /proc is read for a new process, and now and then later."""
@@ -413,7 +372,7 @@ class Symbolizer:
         return Reason.UNMAPPED
 
     def _name_generated(self, pid: int, address: int, back: int, path: str) -> Answer:
-        symbol = self._jit.find(self._family(pid), address - back)
+        symbol = self._jit.find(self.spaces.family(pid), address - back)
         if isinstance(symbol, Reason):
             return _unknown(symbol, address, path)
         name, offset = symbol
@@ -424,13 +383,6 @@ class Symbolizer:
         if size not in self._vdso:
             self._vdso[size] = vdso_functions(mapping)
         return self._vdso[size]
-
-    def _family(self, pid: int) -> tuple[int, ...]:
-        """The process and the nearest of those that forked it."""
-        family = [pid]
-        while len(family) < _GENERATIONS and (pid := self.spaces.parent(pid)) not in (0, *family):
-            family.append(pid)
-        return tuple(family)
 
 
 class _Living:

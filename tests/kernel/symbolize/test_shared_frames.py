@@ -2,10 +2,12 @@
 
 import ctypes
 import os
+import random
+from pathlib import Path
 
 import pytest
 
-from purebpf import Address, Symbolizer
+from purebpf import Address, Frame, Symbolizer, Unknown
 
 
 def _libc_function() -> int:
@@ -47,6 +49,53 @@ def test_places_of_a_function_share_a_frame_without_addresses() -> None:
     assert behind != first
 
 
+def test_places_of_a_kernel_function_share_a_frame_without_addresses() -> None:
+    functions = [
+        int(line.split()[0], 16)
+        for line in Path("/proc/kallsyms").read_text().splitlines()
+        if "\t" not in line and line.split()[1] in "tT"
+    ]
+    places = [at + step for at in functions[:: len(functions) // 500] for step in (0, 1, 5)]
+    full, short = Symbolizer(), Symbolizer()
+    short.with_addresses = False
+    for _ in range(2):
+        pairs = list(zip(full.kernel(places), short.kernel(places), strict=True))
+        assert {exact[0] == shared[0] for exact, shared in pairs} == {True}
+        assert len({id(shared) for _, shared in pairs}) < len({exact for exact, _ in pairs})
+    assert {shared.address for _, shared in pairs if isinstance(shared, Frame)} == {0}
+
+
+@pytest.mark.parametrize("back", [0, 1])
+def test_every_place_has_the_function_that_it_has_with_addresses(back: int) -> None:
+    """Of files with symbols and without, in any order."""
+    pid, parts = os.getpid(), []
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        fields = line.split()
+        if "x" in fields[1] and len(fields) == 6 and fields[5][0] in "/[" and "vsys" not in line:
+            start, end = (int(number, 16) for number in fields[0].split("-"))
+            parts.append(range(start, end))
+    chance = random.Random(back)
+    places = [chance.choice(part) for part in parts for _ in range(1500)]
+    places += [at + step for at in places[::3] for step in (1, 9)]
+    chance.shuffle(places)
+    full, short = Symbolizer(), Symbolizer()
+    short.with_addresses = False
+
+    def answers(names: Symbolizer) -> list[Frame | Unknown]:
+        return names.user_stack(pid, [0, *places])[1:] if back else names.user(pid, places)
+
+    pairs = list(zip(answers(full), answers(short), strict=True))
+    for exact, shared in pairs:
+        assert type(exact) is type(shared)
+        if isinstance(exact, Frame):
+            assert exact[0] == shared[0], hex(exact.address)
+            assert exact.module == shared.module
+        else:
+            assert exact == shared
+    assert sum(isinstance(exact, Frame) for exact, _ in pairs) > len(pairs) // 2
+    assert len({id(shared) for _, shared in pairs if isinstance(shared, Frame)}) < len(pairs) * 0.8
+
+
 def test_what_is_asked_again_is_not_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("purebpf.kernel.symbolize.symbolizer._KEEP_ANSWERS_AT_REST", 2)
     address, pid = _libc_function(), os.getpid()
@@ -54,7 +103,7 @@ def test_what_is_asked_again_is_not_looked_up_again(monkeypatch: pytest.MonkeyPa
     names = Symbolizer()
     names.remember(pid)
     resolve = names._resolve
-    monkeypatch.setattr(names, "_resolve", lambda *of: asked.append(of[2]) or resolve(*of))
+    monkeypatch.setattr(names, "_resolve", lambda *of: asked.append(of[1]) or resolve(*of))
     names.user(pid, places)  # more than are kept
     assert asked == places
     for _ in range(2):

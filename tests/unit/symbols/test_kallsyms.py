@@ -77,6 +77,14 @@ def test_zeros_instead_of_addresses_are_recognised():
     assert _names(per_cpu_first, 0xFFFFFFFF81000300) == ["last_text"]
 
 
+def test_a_span_reaches_from_one_symbol_of_the_kernel_to_the_next():
+    table = Kallsyms(_CORE + _LOADED)
+    assert table.span(0xFFFFFFFF81000041) == (0xFFFFFFFF81000040, 0xFFFFFFFF81000100)
+    assert table.span(0xFFFFFFFF82000000) is None  # the last one may have its end in a module
+    assert table.span(0xFFFFFFFF80000000) is None
+    assert Kallsyms(b"").span(0xFFFFFFFF81000041) is None
+
+
 def test_an_empty_text_names_nothing():
     assert Kallsyms(b"").find(0xFFFFFFFF81000000) is None
 
@@ -95,6 +103,10 @@ def test_against_a_linear_search(starts, core, shuffler: random.Random):
         names = {name for start, name in rows if below and start + 1 == max(below)}
         found = table.find(address)
         assert (found.name in names and found.start == max(below)) if names else found is None
+        span = table.span(address)
+        if span is not None:
+            assert span[0] <= address < span[1]
+            assert {table.find(other) for other in range(*span)} == {found}
 
 
 def test_addresses_of_names_are_those_of_whole_names_of_any_type():

@@ -52,6 +52,17 @@ def test_every_address_of_random_symbols(symbols):
         assert found in expected if expected else found is None, hex(address)
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.lists(_SYMBOLS, min_size=1, max_size=12))
+def test_all_addresses_of_a_span_have_the_same_function(symbols):
+    table = read_symbols(ElfImage.of_bytes(symbol_file(*symbols)))
+    for address in range(0xFFE, 0x1040):
+        row = table.row(address)
+        start, end = table.span(address, row)
+        assert start <= address < end
+        assert {table.row(other) for other in range(start, min(end, 0x1048))} == {row}, hex(address)
+
+
 def test_an_outer_function_is_found_behind_thousands_of_inner_ones():
     inner = [Sym(f"inner{at}", 0x1000 + at, 1, LOCAL) for at in range(1, 5000) if at % 3]
     symbols = [Sym("outer", 0x1000, 0x1F00), *inner]
