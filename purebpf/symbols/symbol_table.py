@@ -21,7 +21,7 @@ from typing import Protocol
 
 from purebpf.symbols.frame import Frame, VirtualOffset
 from purebpf.symbols.sorted_addresses import ENTRY_BITS, ENTRY_MASK
-from purebpf.symbols.spans import Spans
+from purebpf.symbols.range_map import RangeMap
 from purebpf.tuples import NamedTuple
 
 __all__ = ["BLOCK", "Columns", "Pages", "Strings", "SymbolTable"]
@@ -36,7 +36,7 @@ _KEEP_ANSWERS = 1 << 11
 _KEEP_PLACES_AT_REST = 1 << 12
 _ANSWER_BYTES = 256
 """About what one takes."""
-_SPAN_BYTES = 96
+_RANGE_BYTES = 96
 """The same."""
 _TOP = (1 << 64) - 1
 _MOST_TOGETHER = 1 << 12
@@ -133,7 +133,7 @@ class SymbolTable:
         self.in_memory = in_memory
         self.pages = pages
         self.places: dict[Hashable, Frame] = {}
-        self.functions: dict[str, Spans[Frame]] = {}
+        self.functions: dict[str, RangeMap[Frame]] = {}
         self._groups: dict[int, list[int]] = {}
         self._highs = dict(enumerate(highs))
         self._few_highs: dict[int, int] = {}
@@ -146,8 +146,8 @@ class SymbolTable:
     @property
     def nbytes(self) -> int:
         """Memory used, in bytes."""
-        spans = sum(map(len, self.functions.values()))
-        answers = _ANSWER_BYTES * (len(self._answers) + len(self.places)) + _SPAN_BYTES * spans
+        ranges = sum(map(len, self.functions.values()))
+        answers = _ANSWER_BYTES * (len(self._answers) + len(self.places)) + _RANGE_BYTES * ranges
         pages = self.pages.nbytes if self.pages else 0
         return self.in_memory + self.strings.nbytes + pages + answers
 

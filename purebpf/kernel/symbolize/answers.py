@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from purebpf.symbols.frame import Frame, Reason, Unknown
-from purebpf.symbols.spans import Spans
+from purebpf.symbols.range_map import RangeMap
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Answer", "Answers", "Asked", "Code", "UserAnswers"]
@@ -57,7 +57,7 @@ class Answers(dict[int, Answer]):
         return answer
 
 
-Code = Spans[tuple[int, Spans[Frame]]]
+Code = RangeMap[tuple[int, RangeMap[Frame]]]
 """Code by address: what to take from one for its file's virtual offset, and functions by that."""
 
 

@@ -26,7 +26,7 @@ from purebpf.symbols.frame import (
     unnamed_function,
 )
 from purebpf.symbols.proc_maps import Mapping
-from purebpf.symbols.spans import Spans
+from purebpf.symbols.range_map import RangeMap
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class FileFrames:
         mapping: Mapping,
         asked: Asked,
         address: int,
-        known: Spans[Frame],
+        known: RangeMap[Frame],
     ) -> None:
         """Remember what is mapped around an address, as far as it is code of one segment."""
         where = mapping.file_offset(Address(address))
@@ -102,7 +102,7 @@ class FileFrames:
         start, end = max(span[0], first), min(span[1], first + segment.file_size)
         asked.code.add(start, end, (first - segment.address, known))
 
-    def _find(self, place: _Place, at: VirtualOffset, known: Spans[Frame]) -> Frame | None:
+    def _find(self, place: _Place, at: VirtualOffset, known: RangeMap[Frame]) -> Frame | None:
         """The frame of a function at a place that was not asked about; it is remembered."""
         table = place.functions.table
         row = table.row(at) if place.functions.find(place.before) else None
@@ -190,14 +190,14 @@ class _Place(NamedTuple):
         return self.where, self.back, self.path
 
 
-def _functions_of(functions: ElfFunctions, path: str) -> Spans[Frame]:
+def _functions_of(functions: ElfFunctions, path: str) -> RangeMap[Frame]:
     """Those that are known of a file with a path: frames have it."""
     by_path = functions.table.functions
     known = by_path.get(path)
     if known is None:
         if len(by_path) >= _KEEP_PATHS:
             by_path.clear()
-        known = by_path[path] = Spans()
+        known = by_path[path] = RangeMap()
     return known
 
 

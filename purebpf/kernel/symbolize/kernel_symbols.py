@@ -10,7 +10,7 @@ from purebpf.kernel.symbolize.core_symbols import CoreSymbols
 from purebpf.symbols.demangle import demangle
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.kallsyms import Kallsyms
-from purebpf.symbols.spans import Spans
+from purebpf.symbols.range_map import RangeMap
 from purebpf.syscall import bpf, proc
 
 __all__ = ["KernelSymbols"]
@@ -32,7 +32,7 @@ class KernelSymbols:
 
     def __init__(self) -> None:
         self.with_addresses = True
-        self._functions: Spans[Frame] = Spans()
+        self._functions: RangeMap[Frame] = RangeMap()
         self._table: Kallsyms | None = None
         self._was_read = self._was_used = False
         self._is_current = False  # also of what modules and programs there are

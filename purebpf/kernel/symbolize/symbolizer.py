@@ -33,7 +33,7 @@ from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.python_words import PythonNames, count_native
 from purebpf.symbols.runtimes import Runtime, runtime_of
-from purebpf.symbols.spans import Spans
+from purebpf.symbols.range_map import RangeMap
 from purebpf.syscall import proc
 
 __all__ = ["Symbolizer"]
@@ -235,7 +235,7 @@ class Symbolizer:
                 self._user_answers.clear()
                 self._given = 0
             self._given += _ANSWERS_COST
-            asked = Asked(pid, comm, Spans())
+            asked = Asked(pid, comm, RangeMap())
             resolve = partial(self._resolve, asked)
             known = UserAnswers(version, Answers(resolve, 0), Answers(resolve, 1), asked.code)
             self._user_answers[pid, comm] = known

@@ -102,7 +102,7 @@ def test_a_disk_that_becomes_read_only_loses_windows_and_not_the_agent(tmp_path:
         remount("rw")
         until(lambda: len({*spool.iterdir()}) > len(names) + 1, process)
         last = max(spool.iterdir(), key=lambda file: file.stat().st_mtime)
-        assert fact(profiles(last)[0], "dropped_windows") >= 2
+        assert fact(profiles(last)[0], "dropped_windows") >= 1
         errors = end(process)
     assert "Read-only file system" in errors
     assert "Traceback" not in errors

@@ -199,10 +199,11 @@ def test_each_stack_has_a_line(tmp_path):
     with held() as program:
         words = ["lock", "-p", str(program.pid), "--format", "folded", "-o", str(path)]
         _trace_one_hold(program, *words)
-    (line,) = [line for line in path.read_text().splitlines() if "pipe_read;" in line]
-    stack, _, took_us = line.rpartition(" ")
-    assert stack.endswith(";[mutex]")
-    assert int(took_us) > WAITERS * 100_000
+    lines = [line for line in path.read_text().splitlines() if "pipe_read;" in line]
+    rows = [line.rpartition(" ") for line in lines]
+    assert len({stack for stack, *_ in rows}) == len(rows)
+    assert all(stack.endswith(";[mutex]") for stack, *_ in rows)
+    assert sum(int(took_us) for *_, took_us in rows) > WAITERS * 100_000
 
 
 def test_other_types_are_left_out():

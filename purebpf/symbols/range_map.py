@@ -1,16 +1,16 @@
-"""`Spans`: what ranges of addresses have, of which those are known that were asked for."""
+"""`RangeMap`: what ranges of addresses have, of which those are known that were asked for."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from typing import Generic, TypeVar
 
-__all__ = ["Spans"]
+__all__ = ["RangeMap"]
 
 _Value = TypeVar("_Value")
 
 
-class Spans(Generic[_Value]):
+class RangeMap(Generic[_Value]):
     """Values by range: one bisect of the few ranges that were added.
 
     Ranges may overlap where they have one value.
