@@ -280,15 +280,12 @@ def virtual_offset(segments: list[Segment], offset: FileOffset) -> VirtualOffset
 def code_segment(segments: list[Segment], offset: FileOffset) -> Segment | None:
     """The executable segment of a byte of the file; None also where others have a part of it."""
     code = [segment for segment in segments if segment.type == PT_LOAD and segment.flags & PF_X]
-    found = [segment for segment in code if 0 <= offset - segment.offset < segment.file_size]
-    if len(found) != 1:
-        return None
-    (one,) = found
-    begin, end = one.offset, one.offset + one.file_size
-    sharing = [
-        other for other in code if other.offset < end and begin < other.offset + other.file_size
-    ]
-    return one if sharing == [one] else None
+    for one in code:
+        begin, end = one.offset, one.offset + one.file_size
+        if begin <= offset < end:
+            shared = [at for at in code if at.offset < end and begin < at.offset + at.file_size]
+            return one if shared == [one] else None
+    return None
 
 
 def _text(strings: bytes, offset: int) -> str:

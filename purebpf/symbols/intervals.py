@@ -1,19 +1,20 @@
-"""Overlapping address ranges turned into disjoint ones, where the higher rank wins.
+"""Address ranges that one bisect searches.
 
 ELF functions nest, jitted code is written over older code, mappings replace mappings: all three
-become a table that one bisect searches.
+become disjoint ranges, where the higher rank wins. A `RangeMap` has the few that were asked for.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from typing import Generic, TypeVar
 
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Segments", "flatten"]
+__all__ = ["RangeMap", "Segments", "flatten"]
 
 
 class Segments(NamedTuple):
@@ -95,3 +96,44 @@ def _append(segments: Segments, start: int, end: int, owner: int) -> None:
     segments.starts.append(start)
     segments.ends.append(end)
     segments.owners.append(owner)
+
+
+_Value = TypeVar("_Value")
+
+
+class RangeMap(Generic[_Value]):
+    """Values by range: one bisect of the few ranges that were added.
+
+    Ranges may overlap where they have one value.
+    """
+
+    __slots__ = ("_ends", "_starts", "_values")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._values: list[_Value] = []
+
+    def __len__(self) -> int:
+        """How many ranges there are."""
+        return len(self._starts)
+
+    def find(self, address: int) -> _Value | None:
+        """The value of the range that starts last, of those that start up to there."""
+        at = bisect_right(self._starts, address) - 1
+        return self._values[at] if at >= 0 and address < self._ends[at] else None
+
+    def add(self, start: int, end: int, value: _Value) -> None:
+        """Addresses from `start` up to `end` have a value, instead of one that starts there."""
+        at = bisect_left(self._starts, start)
+        if at < len(self._starts) and self._starts[at] == start:
+            self._ends[at], self._values[at] = end, value
+            return
+        self._starts.insert(at, start)
+        self._ends.insert(at, end)
+        self._values.insert(at, value)
+
+    def clear(self) -> None:
+        """Forget all."""
+        for column in (self._starts, self._ends, self._values):
+            column.clear()

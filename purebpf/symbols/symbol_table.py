@@ -20,8 +20,8 @@ from operator import add, and_, rshift
 from typing import Protocol
 
 from purebpf.symbols.frame import Frame, VirtualOffset
+from purebpf.symbols.intervals import RangeMap
 from purebpf.symbols.sorted_addresses import ENTRY_BITS, ENTRY_MASK
-from purebpf.symbols.range_map import RangeMap
 from purebpf.tuples import NamedTuple
 
 __all__ = ["BLOCK", "Columns", "Pages", "Strings", "SymbolTable"]
@@ -223,7 +223,7 @@ class SymbolTable:
         return self._outer(first, offset)
 
     def span(self, offset: int, row: int | None) -> tuple[int, int]:
-        """Offsets around one whose answer, `row`, is theirs, too; not all of them.
+        """Offsets around one that have its answer, `row`, too; not all of them.
 
         Until the next function begins, what covers a later offset covers this one, too.
         """

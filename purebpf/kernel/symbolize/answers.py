@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from purebpf.symbols.frame import Frame, Reason, Unknown
-from purebpf.symbols.range_map import RangeMap
+from purebpf.symbols.intervals import RangeMap
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Answer", "Answers", "Asked", "Code", "UserAnswers"]

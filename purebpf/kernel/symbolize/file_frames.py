@@ -25,8 +25,8 @@ from purebpf.symbols.frame import (
     VirtualOffset,
     unnamed_function,
 )
+from purebpf.symbols.intervals import RangeMap
 from purebpf.symbols.proc_maps import Mapping
-from purebpf.symbols.range_map import RangeMap
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:

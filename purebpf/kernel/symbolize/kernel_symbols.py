@@ -9,8 +9,8 @@ from purebpf.kernel.host.backoff import Retries
 from purebpf.kernel.symbolize.core_symbols import CoreSymbols
 from purebpf.symbols.demangle import demangle
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+from purebpf.symbols.intervals import RangeMap
 from purebpf.symbols.kallsyms import Kallsyms
-from purebpf.symbols.range_map import RangeMap
 from purebpf.syscall import bpf, proc
 
 __all__ = ["KernelSymbols"]

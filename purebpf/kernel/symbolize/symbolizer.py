@@ -29,11 +29,11 @@ from purebpf.kernel.symbolize.vdso import VDSO, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+from purebpf.symbols.intervals import RangeMap
 from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.python_words import PythonNames, count_native
 from purebpf.symbols.runtimes import Runtime, runtime_of
-from purebpf.symbols.range_map import RangeMap
 from purebpf.syscall import proc
 
 __all__ = ["Symbolizer"]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.symbols.range_map import RangeMap
+from purebpf.symbols.intervals import RangeMap
 
 _RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), max_size=20)
 
