@@ -84,11 +84,6 @@ class ElfFunctions(NamedTuple):
         place = virtual_offset(self.segments, offset)
         return None if place is None else self.table.find(place)
 
-    def row(self, offset: FileOffset) -> int | None:
-        """The row of that function in the table; a tenth of the work."""
-        place = virtual_offset(self.segments, offset)
-        return None if place is None else self.table.row(place)
-
 
 class _Trust(Enum):
     """How far what is found at a path can be trusted to be the mapped file."""
