@@ -80,25 +80,17 @@ class FileFrames:
         frame = None
         if place.at is not None:
             known = _functions_of(functions, place.path)
-            self._note_code(functions, mapping, asked, address - back, known)
+            self._note_code(place, asked, address - back, known)
             frame = known.find(place.at) or self._find(place, place.at, known)
         return frame or self._frame(place, place.key) or _nameless(place, address)
 
-    def _note_code(
-        self,
-        functions: ElfFunctions,
-        mapping: Mapping,
-        asked: Asked,
-        address: int,
-        known: RangeMap[Frame],
-    ) -> None:
+    def _note_code(self, place: _Place, asked: Asked, address: int, known: RangeMap[Frame]) -> None:
         """Remember what is mapped around an address, as far as it is code of one segment."""
-        where = mapping.file_offset(Address(address))
-        segment = code_segment(functions.segments, where)
+        segment = code_segment(place.functions.segments, place.before)
         span = self._spaces.span(asked.pid, address, asked.comm)
         if segment is None or span is None:
             return
-        first = address - (where - segment.offset)
+        first = address - (place.before - segment.offset)
         start, end = max(span[0], first), min(span[1], first + segment.file_size)
         asked.code.add(start, end, (first - segment.address, known))
 
