@@ -159,7 +159,7 @@ def _show(page: LivePage, session: StackSession[object], ends: Ends) -> None:
 def _naming(session: StackSession[object]) -> Iterator[None]:
     """Say on a terminal what takes so long; Ctrl-C ends it."""
     from purebpf.cli.progress import doing
-    from purebpf.measure.naming import interruptible
+    from purebpf.measure.interruptible import interruptible
 
     with doing("looking up names"), interruptible(session.budget):
         yield

@@ -62,7 +62,7 @@ def add_lines(
     `budget` of the names, with which it may have ended before.
     """
     if lines:
-        from purebpf.measure.naming import interruptible
+        from purebpf.measure.interruptible import interruptible
         from purebpf.symbols.budget import Budget
 
         budget = Budget() if budget is None else budget

@@ -16,7 +16,7 @@ from purebpf.kernel.host.held_files import HeldFiles
 from purebpf.kernel.host.kernel_build_id import kernel_build_id
 from purebpf.kernel.symbolize.debug_files import Fetch
 from purebpf.kernel.symbolize.symbolizer import Symbolizer
-from purebpf.measure.naming import interruptible
+from purebpf.measure.interruptible import interruptible
 from purebpf.measure.recorded_copies import RecordedCopies
 from purebpf.results import Labels, Loss, Profile, count_cause
 from purebpf.results.build import stack_ends

@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli.event_lines import fit_line
-    from purebpf.measure.naming import interruptible
+    from purebpf.measure.interruptible import interruptible
     from purebpf.measure.run import prepare, run
     from purebpf.sampleip.render import COUNT_HEADER, SAMPLE_HEADER, count_lines
     from purebpf.sampleip.session import Sampler

@@ -80,7 +80,7 @@ def _explain(reading: Reading, *, verbose: bool) -> None:
 def _naming(measuring: Measuring) -> Iterator[None]:
     """Say on a terminal what takes so long; Ctrl-C ends it."""
     from purebpf.cli.progress import doing
-    from purebpf.measure.naming import interruptible
+    from purebpf.measure.interruptible import interruptible
 
     with doing("looking up names"), interruptible(measuring.current.budget):
         yield

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from purebpf.measure.naming import interruptible
+from purebpf.measure.interruptible import interruptible
 from purebpf.measure.stop import Stop
 from purebpf.symbols.budget import Budget
 
