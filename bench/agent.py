@@ -122,7 +122,7 @@ def main() -> int:
             f"[agent]\nstate = '{name}/state'\njitter_s = 0\nbudget = 0.0\n[wait]\n"
             f"enabled = {wait}\nmethod = '{method}'\n[[sink]]\ntype = 'dir'\npath = '{name}/out'\n"
         )
-        words = [sys.executable, "-m", "purebpf.agent", "--config", str(path)]
+        words = [sys.executable, "-m", "purebpf", "agent", "--config", str(path)]
         churn = [sys.executable, "-c", _CHURN, str(options.churn or 1)]
         with subprocess.Popen(words) as agent, subprocess.Popen(churn) as workload:
             try:

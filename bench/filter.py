@@ -32,12 +32,12 @@ from purebpf.abi.instruction import pack
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import parse
 from purebpf.filter.lowering import NoNames, resolve
-from purebpf.kernel.filters import pinned_filter
-from purebpf.kernel.filters.compiled_filter import CompiledFilter
-from purebpf.kernel.filters.pinned_filter import PinnedFilter
-from purebpf.kernel.filters.sample_filter import kernel_access
-from purebpf.kernel.programs.program import Program
-from purebpf.kernel.programs.statistics import run_time
+from purebpf.loader.programs.program import Program
+from purebpf.loader.programs.statistics import run_time
+from purebpf.observe.filters import pinned_filter
+from purebpf.observe.filters.compiled_filter import CompiledFilter
+from purebpf.observe.filters.pinned_filter import PinnedFilter
+from purebpf.observe.filters.sample_filter import kernel_access
 from purebpf.syscall import bpf
 
 FREQUENCY = 20_000

@@ -28,22 +28,22 @@ import pyarrow as pa
 import results
 from results import Figure
 
-from purebpf.fleet.decode import decode
-from purebpf.fleet.ids import frame_id, stack_id, text_id
-from purebpf.fleet.landing import land, new_batch_id
-from purebpf.fleet.rows import Batch, Frame, Series, Window
-from purebpf.fleet.stores.directory import Directory
-from purebpf.fleet.stores.store import Manifest
-from purebpf.fleet.tables import (
+from purebpf.results.formats.otlp import Entry, Sample, document
+from purebpf.results.formats.otlp import Series as Sent
+from purebpf.results.formats.otlp import Window as SentWindow
+from purebpf.services.fleet.decode import decode
+from purebpf.services.fleet.ids import frame_id, stack_id, text_id
+from purebpf.services.fleet.landing import land, new_batch_id
+from purebpf.services.fleet.rows import Batch, Frame, Series, Window
+from purebpf.services.fleet.stores.directory import Directory
+from purebpf.services.fleet.stores.store import Manifest
+from purebpf.services.fleet.tables import (
     SCHEMAS,
     frames_table,
     series_table,
     windows_table,
     write_parquet,
 )
-from purebpf.results.formats.otlp import Entry, Sample, document
-from purebpf.results.formats.otlp import Series as Sent
-from purebpf.results.formats.otlp import Window as SentWindow
 
 ROOT = Path(__file__).parents[1]
 _SERVICES, _ROWS, _DEPTH = 60, 738, 23
@@ -241,7 +241,7 @@ def hub_cost(store: Directory) -> tuple[float, float]:
 
 def ask(store: Path, *words: str) -> tuple[float, float, str]:
     """Seconds, most MB of memory, and what a command prints."""
-    command = [sys.executable, "-m", "purebpf.fleet", *words, "--store", str(store)]
+    command = [sys.executable, "-m", "purebpf", "fleet", *words, "--store", str(store)]
     done = subprocess.run([sys.executable, "-c", _MEASURED, *command], capture_output=True,
                           text=True, cwd=ROOT, check=False)  # fmt: skip
     if done.returncode:

@@ -25,7 +25,7 @@ from peers import here, watching, workload
 from results import Figure
 
 import purebpf
-from purebpf.kernel.programs.statistics import run_time
+from purebpf.loader.programs.statistics import run_time
 
 OURS, THEIRS = "purebpf lock", "bpftrace"
 SCRIPT = """
@@ -35,7 +35,7 @@ tracepoint:lock:contention_end /@since[tid]/ {
 }
 """
 COMMANDS = {
-    OURS: (sys.executable, "-m", "purebpf.lock", "--by", "stack", "--hist"),
+    OURS: (sys.executable, "-m", "purebpf", "lock", "--by", "stack", "--hist"),
     THEIRS: ("bpftrace", "-e", SCRIPT),
 }
 BEGINS, ENDS = ("on_begin", "contention_begi"), ("on_end", "contention_end")

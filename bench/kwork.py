@@ -30,7 +30,7 @@ def commands(tool: str, file: Path, words: list[str]) -> list[list[str]]:
     """What a tool runs, one after the other."""
     if tool == OURS:
         options = ["-k", "irq,softirq,work", "--format", "json", "-o", str(file), "--"]
-        return [[sys.executable, "-m", "purebpf.kwork", *options, *words]]
+        return [[sys.executable, "-m", "purebpf", "kwork", *options, *words]]
     if tool == PERF:
         perf = ["perf", "kwork", "-k", "irq,softirq,workqueue"]
         record = [*perf, "record", "-o", str(file), "--", *words]

@@ -47,7 +47,7 @@ def command(tool: str, program: str, calls: int, file: Path) -> list[str]:
             _SCRIPT.format(program),
         ]
     options = ["--format", "json", "-o", str(file), *(["--count"] if tool == COUNT else [])]
-    module = [sys.executable, "-m", "purebpf.latency", f"{program}:traced", *options]
+    module = [sys.executable, "-m", "purebpf", "latency", f"{program}:traced", *options]
     return [*module, "--", program, str(calls)]
 
 

@@ -36,7 +36,7 @@ def command(tool: str, program: str, turns: int, file: Path) -> list[str]:
         return ["strace", "-f", "-c", "-e", "trace=futex", "-o", str(file), *words]
     if tool == OURS:
         options = ["--userspace", "--format", "json", "-o", str(file)]
-        return [sys.executable, "-m", "purebpf.lock", *options, "--", *words]
+        return [sys.executable, "-m", "purebpf", "lock", *options, "--", *words]
     return words
 
 

@@ -19,7 +19,7 @@ import results
 from results import Figure
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.kernel.maps.map import Map
+from purebpf.loader.maps.map import Map
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor

@@ -184,7 +184,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         subprocess.run(["sleep", str(_SETTLE_S)], check=True)
         output = folder / "profile.json"
         hz, seconds = str(options.frequency), str(options.seconds)
-        profile = [sys.executable, "-m", "purebpf.profile", "-F", hz, "-o", str(output), seconds]
+        profile = [sys.executable, "-m", "purebpf", "profile", "-F", hz, "-o", str(output), seconds]
         data = str(folder / "perf.data")
         record = ["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", hz, "-o", data]
         recorder = [*record, "--call-graph", "dwarf", "--", "sleep", seconds]

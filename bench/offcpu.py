@@ -22,11 +22,11 @@ import results
 from peers import Watch, here, watching, workload
 from results import Figure
 
-from purebpf.offcpu import OffCpu, Options
-from purebpf.wall import Options as WallOptions
-from purebpf.wall import Wall
+from purebpf.tools.offcpu import OffCpu, Options
+from purebpf.tools.wall import Options as WallOptions
+from purebpf.tools.wall import Wall
 
-OURS = "purebpf.offcpu"
+OURS = "purebpf offcpu"
 PEER = "offcputime"
 
 
@@ -72,7 +72,7 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
         tools[PEER] = watching(PEER)
     tools[f"{OURS} --waker"] = ours({}, waker=True)
     tools[f"{OURS} --preempt"] = ours({}, preempt=True)
-    tools["purebpf.wall"] = wall
+    tools["purebpf wall"] = wall
     median = {name: statistics.median(times) for name, times in trips(options, tools).items()}
     base, theirs = median.pop("nothing"), median.pop(PEER, None)
     yield Figure("a round trip without a tool", base, "ns")

@@ -32,7 +32,7 @@ ENVIRONMENT = {
     for name, value in os.environ.items()
     if name not in {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 }
-PROFILE = [sys.executable, "-m", "purebpf.profile"]
+PROFILE = [sys.executable, "-m", "purebpf", "profile"]
 PEER = "bpftrace"
 SCRIPT = "profile:hz:99 { @[kstack, ustack, comm] = count(); }"
 

@@ -31,10 +31,10 @@ import results
 from peers import cpu_s
 from results import Figure
 
-from purebpf.kernel.perf.perf_events import PerfEvents
+from purebpf.loader.perf.perf_events import PerfEvents
 
 PROGRAM = Path(__file__).parent / "workloads" / "known_shares.py"
-PROFILE = [sys.executable, "-m", "purebpf.profile", "-U"]
+PROFILE = [sys.executable, "-m", "purebpf", "profile", "-U"]
 PEER = "py-spy"
 PHASE_S = 0.25
 FUNCTIONS = ["loop", "order", "recurse", "substitute", "encode"]

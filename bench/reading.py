@@ -30,9 +30,9 @@ sys.path.append("/usr/lib/python3/dist-packages")
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.types.parse import Btf
-from purebpf.kernel.maps.map import Map
-from purebpf.kernel.maps.map_batch import Shape, chunks
-from purebpf.kernel.rings.ring_buffer import RingBuffer
+from purebpf.loader.maps.map import Map
+from purebpf.loader.maps.map_batch import Shape, chunks
+from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.map_element import Elements

@@ -26,7 +26,7 @@ from peers import cpu_s, workload
 from results import Figure
 
 PER_ROUND = 10_000
-OURS, PERF = "purebpf.record", "perf record"
+OURS, PERF = "purebpf record", "perf record"
 SETTLED_S = 0.5
 LIMIT = 1.2
 """How much of perf's CPU time ours may take."""
@@ -46,7 +46,7 @@ def commands(path: str, pid: int, *, chains: bool) -> dict[str, list[str]]:
     """How each tool records the process."""
     options = [*EVENT, *(["-g"] if chains else []), "-p", str(pid), "-o", path]
     return {
-        OURS: [sys.executable, "-m", "purebpf.record", *options],
+        OURS: [sys.executable, "-m", "purebpf", "record", *options],
         PERF: ["perf", "record", "-q", *options],
     }
 

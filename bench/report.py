@@ -103,7 +103,7 @@ def converted(text: str, rounds: int) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         saved, there = Path(folder, "saved.json"), Path(folder, "profile.pb.gz")
         saved.write_text(text)
-        command = [sys.executable, "-m", "purebpf.convert", str(saved), "-o", str(there)]
+        command = [sys.executable, "-m", "purebpf", "convert", str(saved), "-o", str(there)]
         seconds = []
         for _ in range(rounds):
             start = time.perf_counter()

@@ -17,10 +17,10 @@ import sys
 import time
 from urllib.request import Request, urlopen
 
-from purebpf.agent.config import Metrics
-from purebpf.agent.metrics.exporter import Exporter
-from purebpf.agent.metrics.families import State
 from purebpf.results.formats.otlp import Entry, Sample, Series
+from purebpf.services.agent.config import Metrics
+from purebpf.services.agent.metrics.exporter import Exporter
+from purebpf.services.agent.metrics.families import State
 
 _SERVICES, _CALLS, _MOST_S = 3000, 400, 0.05
 _FORMATS: dict[str, dict[str, str]] = {

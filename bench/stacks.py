@@ -116,7 +116,7 @@ def _of_script(text: str) -> Counter[tuple[str, ...]]:
 
 def _both(pid: int, folder: Path, seconds: int, frequency: int) -> tuple[_Cost, _Cost]:
     """Both tools on one process, at the same time."""
-    ours = [sys.executable, "-m", "purebpf.profile", "-U", "-F", frequency, "-p", pid]
+    ours = [sys.executable, "-m", "purebpf", "profile", "-U", "-F", frequency, "-p", pid]
     data = folder / "perf.data"
     perf = ["perf", "record", "-q", "-e", "cpu-clock:u", "-F", frequency, "--call-graph", "dwarf"]
     children = [

@@ -36,7 +36,7 @@ def attached(*_):
 
 class Patch:
     def find_spec(self, name, path=None, target=None):
-        if name not in ("purebpf.kernel.processes.process_tracker", "purebpf.kernel.followed"):
+        if name not in ("purebpf.observe.processes.process_tracker", "purebpf.loader.followed"):
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -49,8 +49,8 @@ class Patch:
 
 sys.meta_path.insert(0, Patch())
 sys.path.insert(0, sys.argv[1])
-sys.argv = ["purebpf.profile", *sys.argv[2:]]
-runpy.run_module("purebpf.profile", run_name="__main__", alter_sys=True)
+sys.argv = ["purebpf profile", *sys.argv[2:]]
+runpy.run_module("purebpf profile", run_name="__main__", alter_sys=True)
 """
 
 
@@ -75,7 +75,9 @@ def start(checkout: Path, *options: str) -> Start:
         check=False,
     )
     if done.returncode or not done.stdout:
-        raise SystemExit(f"purebpf.profile {' '.join(options)} did not attach:\n{done.stderr}")
+        raise SystemExit(
+            f"purebpf.tools.profile {' '.join(options)} did not attach:\n{done.stderr}"
+        )
     return Start(*map(float, done.stdout.split()))
 
 

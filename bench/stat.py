@@ -31,7 +31,7 @@ TRIPS = 50_003
 def command(tool: str, file: Path, *words: str) -> list[str]:
     """How a tool is run: what is used here has one name in both."""
     if tool == OURS:
-        return [sys.executable, "-m", "purebpf.stat", "--format", "csv", "-o", str(file), *words]
+        return [sys.executable, "-m", "purebpf", "stat", "--format", "csv", "-o", str(file), *words]
     return ["perf", "stat", "-x,", "-o", str(file), *words]
 
 

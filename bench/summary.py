@@ -23,9 +23,9 @@ from peers import Watch, here, watching, workload
 from results import Figure
 
 from purebpf import load
-from purebpf.summary import Options, Summary
+from purebpf.tools.summary import Options, Summary
 
-OURS = "purebpf.summary"
+OURS = "purebpf summary"
 EMPTY = "empty tp_btf pair"
 SYSCOUNT = "syscount -L"
 BPFTRACE = (

@@ -33,7 +33,7 @@ _NAMES = b"\0.note.gnu.build-id\0.text\0.symtab\0.strtab\0.shstrtab\0"
 _RUN = r"""
 import random, re, sys, time
 begun = time.perf_counter()
-from purebpf.kernel.symbolize.elf_files import ElfFiles
+from purebpf.observe.symbols.elf_files import ElfFiles
 from purebpf.symbols.frame import Address, FileOffset
 from purebpf.symbols.proc_maps import MappedFile, Mapping
 path, functions, distance, times = sys.argv[1], *map(int, sys.argv[2:])

@@ -31,7 +31,7 @@ PEERS = {"strace": 1 / 20, "perf trace": 1 / 5}
 def command(tool: str, file: Path) -> list[str]:
     """How a tool is run."""
     if tool in (OURS, STACKS):
-        module = ["-m", "purebpf.trace", "-e", "getppid", "--format", "strace", "-o", str(file)]
+        module = ["-m", "purebpf", "trace", "-e", "getppid", "--format", "strace", "-o", str(file)]
         return [sys.executable, *module, *(tool.split()[2:]), "--"]
     if tool == "strace":
         return ["strace", "-o", str(file), "-e", "trace=getppid"]

@@ -28,10 +28,10 @@ import results
 from results import Figure
 
 from purebpf import objects
-from purebpf.kernel.instruments.stack_maps import sum_up
-from purebpf.kernel.load.load import load
-from purebpf.kernel.perf.perf_events import PerfEvents
-from purebpf.kernel.unwind.stack_walker import StackWalker
+from purebpf.loader.load.load import load
+from purebpf.loader.perf.perf_events import PerfEvents
+from purebpf.observe.instruments.stack_maps import sum_up
+from purebpf.observe.unwind.stack_walker import StackWalker
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
 from purebpf.unwind.cfi_file import CfiFile

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import purebpf
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.kernel.maps.map import Map
+from purebpf.loader.maps.map import Map
 from purebpf.spec import MapSpec
 
 try:

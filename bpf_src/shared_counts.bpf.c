@@ -3,7 +3,7 @@
 // one is added to the sums of the CPU, and to those of the task that leaves it, if a session follows it.
 //
 // It runs with interrupts off at a switch. A session that reads runs it on each CPU first, as a test
-// run, one session at a time: purebpf/kernel/instruments/shared_counts.py.
+// run, one session at a time: purebpf/observe/instruments/shared_counts.py.
 #include "purebpf.h"
 
 #define MOST_EVENTS 32

@@ -2,9 +2,9 @@
 // System calls as they happen: a record for each when it returns, with what its arguments point to.
 //
 // What that is depends on the call. These programs do what is the same for all; before and after,
-// they jump to a program that purebpf/trace/code.py wrote for the signature of the call, which
+// they jump to a program that purebpf/tools/trace/code.py wrote for the signature of the call, which
 // copies strings and structs behind the record, straight on. A call without pointers has none.
-// A tracepoint has a program of purebpf/trace/tracepoint_programs.py, which jumps here.
+// A tracepoint has a program of purebpf/tools/trace/tracepoint_programs.py, which jumps here.
 #include "trace/records.h"
 
 CONFIG u32 command_tgid = 0; // who is going to execute the command: its execve counts

@@ -41,22 +41,22 @@ if TYPE_CHECKING:
         VerifierError,
     )
     from purebpf.filter import parse as parse_filter
-    from purebpf.kernel.attach.iterator import IteratorLink
-    from purebpf.kernel.features import features
-    from purebpf.kernel.filters.sample_filter import SampleFilter
-    from purebpf.kernel.load.load import load
-    from purebpf.kernel.load.object import Object
-    from purebpf.kernel.maps.map import Map
-    from purebpf.kernel.perf.perf_event import PerfEvent
-    from purebpf.kernel.programs import link_info
-    from purebpf.kernel.programs.link import Link
-    from purebpf.kernel.programs.program import Program
-    from purebpf.kernel.programs.statistics import run_time as run_time_statistics
-    from purebpf.kernel.rings.perf_buffer import PerfBuffer
-    from purebpf.kernel.rings.poll_readers import poll
-    from purebpf.kernel.rings.ring_buffer import RingBuffer
-    from purebpf.kernel.symbolize.symbolizer import Symbolizer
-    from purebpf.kernel.types.kernel_btf import kernel_btf
+    from purebpf.loader.attach.iterator import IteratorLink
+    from purebpf.loader.features import features
+    from purebpf.loader.load.load import load
+    from purebpf.loader.load.object import Object
+    from purebpf.loader.maps.map import Map
+    from purebpf.loader.perf.perf_event import PerfEvent
+    from purebpf.loader.programs import link_info
+    from purebpf.loader.programs.link import Link
+    from purebpf.loader.programs.program import Program
+    from purebpf.loader.programs.statistics import run_time as run_time_statistics
+    from purebpf.loader.rings.perf_buffer import PerfBuffer
+    from purebpf.loader.rings.poll_readers import poll
+    from purebpf.loader.rings.ring_buffer import RingBuffer
+    from purebpf.loader.types.kernel_btf import kernel_btf
+    from purebpf.observe.filters.sample_filter import SampleFilter
+    from purebpf.observe.symbols.symbolizer import Symbolizer
     from purebpf.results.formats.registry import write as write_profile
     from purebpf.results.model.spelling import spell_location as format_frame
     from purebpf.results.shape.histogram import log2_lines as log2_histogram
@@ -124,42 +124,42 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "CoreRelocationError": "purebpf.errors.CoreRelocationError",
             "FormatError": "purebpf.errors.FormatError",
             "Frame": "purebpf.symbols.frame.Frame",
-            "IteratorLink": "purebpf.kernel.attach.iterator.IteratorLink",
+            "IteratorLink": "purebpf.loader.attach.iterator.IteratorLink",
             "KernelError": "purebpf.errors.KernelError",
-            "Link": "purebpf.kernel.programs.link.Link",
+            "Link": "purebpf.loader.programs.link.Link",
             "LinkError": "purebpf.errors.LinkError",
-            "Map": "purebpf.kernel.maps.map.Map",
+            "Map": "purebpf.loader.maps.map.Map",
             "MapSpec": "purebpf.spec.MapSpec",
             "NotSupportedError": "purebpf.errors.NotSupportedError",
-            "Object": "purebpf.kernel.load.object.Object",
+            "Object": "purebpf.loader.load.object.Object",
             "ObjectSpec": "purebpf.spec.ObjectSpec",
-            "PerfBuffer": "purebpf.kernel.rings.perf_buffer.PerfBuffer",
-            "PerfEvent": "purebpf.kernel.perf.perf_event.PerfEvent",
-            "Program": "purebpf.kernel.programs.program.Program",
+            "PerfBuffer": "purebpf.loader.rings.perf_buffer.PerfBuffer",
+            "PerfEvent": "purebpf.loader.perf.perf_event.PerfEvent",
+            "Program": "purebpf.loader.programs.program.Program",
             "ProgramSpec": "purebpf.spec.ProgramSpec",
             "PurebpfError": "purebpf.errors.PurebpfError",
-            "RingBuffer": "purebpf.kernel.rings.ring_buffer.RingBuffer",
-            "SampleFilter": "purebpf.kernel.filters.sample_filter.SampleFilter",
+            "RingBuffer": "purebpf.loader.rings.ring_buffer.RingBuffer",
+            "SampleFilter": "purebpf.observe.filters.sample_filter.SampleFilter",
             "SchemaError": "purebpf.errors.SchemaError",
-            "Symbolizer": "purebpf.kernel.symbolize.symbolizer.Symbolizer",
+            "Symbolizer": "purebpf.observe.symbols.symbolizer.Symbolizer",
             "Unknown": "purebpf.symbols.frame.Unknown",
             "VerifierError": "purebpf.errors.VerifierError",
             "asm": "purebpf.asm.",
             "build": "purebpf.build.",
             "codec": "purebpf.btf.codec.codecs.codec",
-            "features": "purebpf.kernel.features.features.",
+            "features": "purebpf.loader.features.features.",
             "format_frame": "purebpf.results.model.spelling.spell_location",
-            "kernel_btf": "purebpf.kernel.types.kernel_btf.kernel_btf",
-            "link_info": "purebpf.kernel.programs.link_info.",
-            "load": "purebpf.kernel.load.load.load",
+            "kernel_btf": "purebpf.loader.types.kernel_btf.kernel_btf",
+            "link_info": "purebpf.loader.programs.link_info.",
+            "load": "purebpf.loader.load.load.load",
             "log2_histogram": "purebpf.results.shape.histogram.log2_lines",
             "match_core": "purebpf.btf.core.matching.match",
             "parse_filter": "purebpf.filter.parse",
             "perf_event_sample_format": "purebpf.abi.perf.perf_event_sample_format",
-            "poll": "purebpf.kernel.rings.poll_readers.poll",
+            "poll": "purebpf.loader.rings.poll_readers.poll",
             "read_object": "purebpf.elf.read_object",
             "report": "purebpf.report.",
-            "run_time_statistics": "purebpf.kernel.programs.statistics.run_time",
+            "run_time_statistics": "purebpf.loader.programs.statistics.run_time",
             "summed": "purebpf.btf.codec.sums.summed",
             "syscall_name": "purebpf.abi.syscalls.name",
             "write_profile": "purebpf.results.formats.registry.write",

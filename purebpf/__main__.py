@@ -1,7 +1,6 @@
 """`purebpf COMMAND ...`: the console script, also `python -P -m purebpf` and the zipapp.
 
-It chooses a command and calls its `main`; `python -P -m purebpf.COMMAND` does the same. Only the
-chosen command is imported.
+It chooses a command and calls its `main`. Only the chosen command is imported.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
-from purebpf.commands import COMMANDS
+from purebpf.commands import COMMANDS, package_of
 
 __all__ = ["main"]
 
@@ -44,10 +43,7 @@ def _start(name: str, arguments: Sequence[str]) -> int:
         return _refuse(_unknown(name))
     from importlib import import_module
 
-    from purebpf.cli import spelling
-
-    spelling.front_door = True
-    return int(import_module(f"purebpf.{name}.__main__").main(arguments))
+    return int(import_module(f"{package_of(name)}.__main__").main(arguments))
 
 
 def _help() -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "package_of"]
 
 COMMANDS = {
     "triage": "the whole machine in one screen, and which command looks closer",
@@ -39,4 +39,11 @@ COMMANDS = {
     "setup": "let users without root filter samples in the kernel",
     "completion": "print completion for bash, zsh or fish",
 }
-"""A package of purebpf with a `__main__`, and what it does in less than a line."""
+"""Each command and its task in less than a line."""
+
+_SERVICES = ("agent", "fleet")
+
+
+def package_of(name: str) -> str:
+    """Return the package of a command, such as `purebpf.tools.profile`."""
+    return f"purebpf.{'services' if name in _SERVICES else 'tools'}.{name}"

@@ -23,7 +23,7 @@ loop='i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done'
 PATH="$work/venv/bin" purebpf profile -f -F 999 -- \
     /bin/sh -c "$loop" >"$work/wheel.txt"
 grep -q '^sh;' "$work/wheel.txt"
-PATH="$work/venv/bin" python -P -m purebpf.doctor --json >"$work/doctor.json"
+PATH="$work/venv/bin" python -P -m purebpf doctor --json >"$work/doctor.json"
 grep -q '"commands"' "$work/doctor.json"
 
 sh "$tree/scripts/zipapp.sh" "$work/purebpf.pyz" >"$work/zipapp.txt"

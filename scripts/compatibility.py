@@ -27,12 +27,12 @@ sys.path.insert(0, str(ROOT))
 import purebpf  # noqa: E402 - the tree is on the path now
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type  # noqa: E402
 from purebpf.errors import errno_name  # noqa: E402
-from purebpf.kernel.load.kernel_types import KernelTypes  # noqa: E402
-from purebpf.kernel.programs.program import Program  # noqa: E402
+from purebpf.loader.load.kernel_types import KernelTypes  # noqa: E402
+from purebpf.loader.programs.program import Program  # noqa: E402
 from purebpf.relocate import Linker  # noqa: E402
 from purebpf.spec import ObjectSpec  # noqa: E402
 from purebpf.syscall.descriptor import Descriptor  # noqa: E402
-from tests.kernel.load.test_relocation_oracle import comparable  # noqa: E402
+from tests.kernel.loader.load.test_relocation_oracle import comparable  # noqa: E402
 from tests.support.oracles import libbpf, libbpf_tools  # noqa: E402
 
 PAGE = ROOT / "docs/compatibility.md"

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Version = tuple[int, int]
-FOLDER = Path(__file__).parent.parent / "purebpf" / "cpython"
+FOLDER = Path(__file__).parent.parent / "purebpf/runtimes/cpython"
 
 
 class Table(NamedTuple):
     """A generated module: a mapping of versions to named tuples.
 
-    module: its name in purebpf.cpython; rows: the name of the mapping; row: the class of an entry;
-    head: the text before the entries.
+    module: its name in purebpf.runtimes.cpython; rows: the name of the mapping;
+    row: the class of an entry; head: the text before the entries.
     """
 
     module: str

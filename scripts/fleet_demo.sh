@@ -29,10 +29,10 @@ url = "http://127.0.0.1:4318"
 END
 mkdir -p "$store/landing"
 chmod 700 "$store"
-"$python" -P -m purebpf.fleet hub --store "$store" --pause 1 &
+"$python" -P -m purebpf fleet hub --store "$store" --pause 1 &
 pids="$pids $!"
-"$python" -P -m purebpf.fleet serve --store "$store" &
+"$python" -P -m purebpf fleet serve --store "$store" &
 pids="$pids $!"
-"$python" -P -m purebpf.agent --config "$work/agent.toml" &
+"$python" -P -m purebpf agent --config "$work/agent.toml" &
 pids="$pids $!"
 wait

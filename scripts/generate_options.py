@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from purebpf.completion.model import Command, Option, describe_commands
+from purebpf.tools.completion.model import Command, Option, describe_commands
 
 __all__ = ["PAGE", "TARGETS", "main", "page", "vocabulary"]
 

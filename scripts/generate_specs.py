@@ -20,14 +20,7 @@ from typing import Any, NamedTuple
 
 from purebpf.elf import read_object
 from purebpf.objects.packed import FORMS, KINDS, MAGIC, NONE, SIZES, children_of
-from purebpf.spec import (
-    ExternSpec,
-    FunctionSpec,
-    MapSpec,
-    ObjectSpec,
-    ProgramSpec,
-    VariableSpec,
-)
+from purebpf.spec import ExternSpec, FunctionSpec, MapSpec, ObjectSpec, ProgramSpec, VariableSpec
 
 OBJECTS = Path(__file__).resolve().parent.parent / "purebpf" / "objects"
 _SUFFIX = ".bpf.o"

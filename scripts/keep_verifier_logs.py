@@ -1,6 +1,6 @@
 """Keep what each kernel's verifier said to the programs that it must refuse.
 
-    sh scripts/test_kernels.sh 5.10 6.1 --tests tests/kernel/load/test_verifier_advice.py
+    sh scripts/test_kernels.sh 5.10 6.1 --tests tests/kernel/loader/load/test_verifier_advice.py
     python scripts/keep_verifier_logs.py build/vm
 
 One file in tests/data/verifier_logs for each kernel that ran those tests. The unit tests read

@@ -3,7 +3,7 @@
     sudo .venv/bin/python scripts/soak.py                 each for 10 minutes
     sudo .venv/bin/python scripts/soak.py --seconds 180 ring
 
-`windows` is one profiler that runs on and forgets each window (purebpf.profile.windows). The
+`windows` is one profiler that runs on and forgets each window (purebpf.tools.profile.windows). The
 profiler is restarted every few seconds, as a service that profiles now and then would do it,
 while processes come and go; the reader drains a ring buffer that is never empty for long. Both
 run in this process. `serve` is a command, `profile --serve`, with 20 clients that take snapshots,
@@ -39,13 +39,13 @@ from urllib.parse import urlsplit
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import CALL, EXIT, Instruction, pack
-from purebpf.kernel.maps.map import Map
-from purebpf.kernel.rings.ring_buffer import RingBuffer
-from purebpf.profile import Options, Profiler
-from purebpf.profile.windows import WindowProfiler
+from purebpf.loader.maps.map import Map
+from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile.windows import WindowProfiler
 
 _RING_BYTES = 1 << 18
 _BURST = 1000
@@ -145,7 +145,7 @@ _BUSY = "import time\nwhile True:\n    sum(range(20_000))\n    time.sleep(0.01)\
 
 def serve_rounds(*, machine: bool = False) -> Iterator[tuple[int, int]]:
     """A live page among clients; yields the snapshots so far, and the process to look at."""
-    words = [sys.executable, "-P", "-m", "purebpf.profile", "--serve", "-F", "199"]
+    words = [sys.executable, "-P", "-m", "purebpf", "profile", "--serve", "-F", "199"]
     with subprocess.Popen([sys.executable, "-c", _BUSY]) as target:
         try:
             target_words = [] if machine else ["-p", str(target.pid)]

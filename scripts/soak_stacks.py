@@ -9,7 +9,7 @@ where the walk says that it is whole; the frames that it has where it gives up. 
 first difference.
 
 `storm` samples the whole machine beside a command (by default many short processes), as
-`purebpf.profile` does, and prints memory, tables, copies and losses over time. Exit status 1 if
+`purebpf profile` does, and prints memory, tables, copies and losses over time. Exit status 1 if
 samples were lost without being counted, or the second half grew by more than `--allowed-kib`.
 """
 
@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any
 
 from purebpf import objects
-from purebpf.kernel.load.load import load
-from purebpf.kernel.perf.perf_events import PerfEvents
-from purebpf.kernel.processes.sideband import SideBand
-from purebpf.kernel.unwind.process_stacks import ProcessStacks
-from purebpf.kernel.unwind.stack_walker import StackWalker, WalkedStack
+from purebpf.loader.load.load import load
+from purebpf.loader.perf.perf_events import PerfEvents
+from purebpf.observe.processes.sideband import SideBand
+from purebpf.observe.unwind.process_stacks import ProcessStacks
+from purebpf.observe.unwind.stack_walker import StackWalker, WalkedStack
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget
 from purebpf.unwind.reason import Reason

@@ -51,7 +51,7 @@ enum python_style {
 	SHIM_FRAMES = 2, // 3.12
 };
 
-// Offsets as in purebpf/cpython/layout.py; those that a version does not have are 0. Those of a code
+// Offsets as in purebpf/runtimes/cpython/layout.py; those that a version does not have are 0. Those of a code
 // object are from `code_start`.
 struct python_process {
 	u64 identity;	 // of the program that the process executed; 0: any

@@ -34,7 +34,7 @@ enum awaitable {
 	UNREADABLE = 3,
 };
 
-// Offsets as in purebpf/cpython/task_layout.py. Of the states of a frame, those of what is suspended
+// Offsets as in purebpf/runtimes/cpython/task_layout.py. Of the states of a frame, those of what is suspended
 // are `suspended` and the next ones, and all of these but the first await something.
 struct python_tasks {
 	u64 generation; // of struct python_process

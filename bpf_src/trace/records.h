@@ -9,7 +9,7 @@
 typedef __u16 u16;
 typedef __s32 s32;
 
-#define CAPTURE_ROOM 6144 // bytes of what arguments point to; purebpf/trace/capture.py has it, too
+#define CAPTURE_ROOM 6144 // bytes of what arguments point to; purebpf/tools/trace/capture.py has it, too
 
 enum kind {
 	CALL = 0,   // struct call, and what was captured

@@ -23,7 +23,7 @@ from purebpf.build.kept_objects import KeptObject, headers_read
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
-    from purebpf.kernel.load.object import Object
+    from purebpf.loader.load.object import Object
 
 __all__ = ["compile", "load_c"]
 
@@ -135,7 +135,7 @@ def load_c(
         KernelError and the others: as `purebpf.load`.
     """
     from purebpf.elf.reader import read_object
-    from purebpf.kernel.load.load import load
+    from purebpf.loader.load.load import load
 
     made = compile(
         source,

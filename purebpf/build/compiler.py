@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from purebpf.build.diagnostics import without_repetition
 from purebpf.errors import CompileError, NotSupportedError
-from purebpf.kernel.host.trusted_path import find_program, program_directories
+from purebpf.files.trusted_path import find_program, program_directories
 
 __all__ = ["Compiler", "compiler_programs", "find_compiler", "run_compiler"]
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from purebpf.build.compilation import compile as compile_c
 from purebpf.build.stubs import stubs
 from purebpf.elf.reader import read_object
-from purebpf.kernel.host.regular_file import opened_regular
+from purebpf.files.regular_file import opened_regular
 
 __all__ = ["generate"]
 

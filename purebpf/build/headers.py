@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from purebpf.errors import FormatError, NotSupportedError
-from purebpf.kernel.host.regular_file import opened_regular
-from purebpf.kernel.host.trusted_path import any_user_may_write
+from purebpf.files.regular_file import opened_regular
+from purebpf.files.trusted_path import any_user_may_write
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
@@ -60,7 +60,7 @@ def make_vmlinux(*sources: str, btf: Btf | None = None) -> str:
     from purebpf.btf.dump.vmlinux import vmlinux_h
 
     if btf is None:
-        from purebpf.kernel.types.kernel_btf import kernel_btf
+        from purebpf.loader.types.kernel_btf import kernel_btf
 
         btf = kernel_btf()
     if not sources:
@@ -75,7 +75,7 @@ def kernel_types(btf: Btf | None) -> str:
     Raises:
         NotSupportedError: this kernel has no BTF.
     """
-    from purebpf.kernel.types.kernel_btf import read_kernel_btf
+    from purebpf.loader.types.kernel_btf import read_kernel_btf
 
     data = read_kernel_btf() if btf is None else btf.data
     base = kernel_types(btf.base) if btf and btf.base else ""

@@ -15,8 +15,8 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
-from purebpf.kernel.host.cache_files import CacheFiles, cache_home
-from purebpf.kernel.host.regular_file import opened_regular
+from purebpf.files.cache_files import CacheFiles, cache_home
+from purebpf.files.regular_file import opened_regular
 
 __all__ = ["KeptObject", "headers_read"]
 

@@ -7,7 +7,7 @@ import subprocess
 from tempfile import TemporaryDirectory
 
 from purebpf.errors import LinkError, NotSupportedError
-from purebpf.kernel.host.trusted_path import find_program
+from purebpf.files.trusted_path import find_program
 
 __all__ = ["link"]
 

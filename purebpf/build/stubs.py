@@ -18,8 +18,8 @@ from purebpf.btf.codec.values import Boolean, Enumeration, FloatingPoint
 from purebpf.btf.types.kinds import Kind, Ptr
 from purebpf.btf.types.names import legal_names
 from purebpf.errors import FormatError
-from purebpf.kernel.maps import map_traits
-from purebpf.kernel.maps.map_stacks import BuildIdStack, StackTrace, stack_codec
+from purebpf.loader.maps import map_traits
+from purebpf.loader.maps.map_stacks import BuildIdStack, StackTrace, stack_codec
 from purebpf.spec import MapSpec, ObjectSpec
 
 __all__ = ["stubs"]
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from typing import Literal, overload
 
     from purebpf.btf.codec.records import Record
-    from purebpf.kernel.load.global_array import GlobalArray
-    from purebpf.kernel.load.globals import Globals as AnyGlobals
-    from purebpf.kernel.maps.map_stacks import BuildIdFrame
+    from purebpf.loader.load.global_array import GlobalArray
+    from purebpf.loader.load.globals import Globals as AnyGlobals
+    from purebpf.loader.maps.map_stacks import BuildIdFrame
 
 '''
 _TAIL = '''
@@ -286,7 +286,7 @@ def _map_class(made: str, name: str, spec: MapSpec, records: _Records) -> str:
 
 
 def _event(spec: MapSpec, name: str, records: _Records) -> str:
-    """The type of a ring's records, as `purebpf.kernel.rings.record_types` finds it."""
+    """The type of a ring's records, as `purebpf.loader.rings.record_types` finds it."""
     btf = records._btf  # noqa: SLF001 - of this module
     if btf is None:
         return "Any"

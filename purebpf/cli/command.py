@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-from purebpf.cli import spelling
 from purebpf.errors import KernelError, PurebpfError
 
 __all__ = ["FAILED", "LOSS", "note", "run", "say"]
@@ -46,13 +45,13 @@ def run(name: str, body: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except MemoryError:
-        note(f"{spelling.message_name(name)}: out of memory: {_MEMORY}")
+        note(f"{name}: out of memory: {_MEMORY}")
         return FAILED
     except (PurebpfError, OSError) as error:
         text = _text_of(error)
         if text is None:
             raise
-        note(f"{spelling.message_name(name)}: {text}")
+        note(f"{name}: {text}")
         return int(getattr(error, "exit_status", FAILED))
     finally:
         if collecting:
@@ -61,7 +60,7 @@ def run(name: str, body: Callable[[], int]) -> int:
 
 def _text_of(error: PurebpfError | OSError) -> str | None:
     """What an error says, and what to do when no descriptor is left; None for a bug."""
-    from purebpf.kernel.host.fd_limits import NONE_LEFT, explanation
+    from purebpf.loader.host.fd_limits import NONE_LEFT, explanation
 
     ours = str(error) if isinstance(error, PurebpfError) else None
     if not isinstance(error, OSError) or error.errno not in NONE_LEFT:

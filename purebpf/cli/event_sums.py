@@ -6,14 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from purebpf.cli.event_lines import (
-    JsonLines,
-    clock,
-    event_document,
-    fit,
-    json_lines,
-    timestamp,
-)
+from purebpf.cli.event_lines import JsonLines, clock, event_document, fit, json_lines, timestamp
 from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.intervals import Interval
 from purebpf.results.model.units import in_unit

@@ -109,7 +109,7 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
     """Measure, print, and return the exit status.
 
     Args:
-        measure: one of `purebpf.kernel.instruments.latency_histograms.MEASURES`.
+        measure: one of `purebpf.observe.instruments.latency_histograms.MEASURES`.
         title: the line that a terminal shows first.
         options: the target of the spans, and how to print them.
     """

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
-from purebpf.measure.http.door import HttpDoor, Request
+from purebpf.http.server import HttpDoor, Request
 from purebpf.results import Profile
 from purebpf.results.formats import html, json
 

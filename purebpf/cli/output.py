@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from purebpf.errors import KernelError
 
 if TYPE_CHECKING:
-    from purebpf.measure.atomic_file import PartFile
+    from purebpf.files.atomic_file import PartFile
 
 __all__ = ["Output"]
 
@@ -138,7 +138,7 @@ class Output:
             raise self._error(call, problem) from None
 
     def _open(self, path: str) -> TextIO:
-        from purebpf.measure.atomic_file import PartFile, open_special  # --help does not need it
+        from purebpf.files.atomic_file import PartFile, open_special  # --help does not need it
 
         try:
             fd = open_special(path)
@@ -166,7 +166,7 @@ class Output:
         os.close(nowhere)
 
     def _error(self, call: str, error: OSError) -> KernelError:
-        from purebpf.measure.atomic_file import why_refused
+        from purebpf.files.atomic_file import why_refused
 
         name = "standard output" if self.path is None else self.path or repr(self.path)
         why = why_refused(error) if call == "open(2)" else ""

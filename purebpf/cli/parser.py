@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from purebpf.cli import command, spelling
+from purebpf.cli import command
 from purebpf.cli.arguments import address, cpu_list, id_list, output, positive_int, seconds
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def new(
 ) -> argparse.ArgumentParser:
     """A parser for `purebpf NAME [options] USAGE`; options cannot be abbreviated."""
     return Parser(
-        prog=spelling.message_name(name),
-        usage=f"{spelling.spell_command(name)} [options] {usage}".rstrip(),
+        prog=name,
+        usage=f"{name} [options] {usage}".rstrip(),
         description=description,
         epilog=epilog,
         formatter_class=_Formatter,

@@ -23,8 +23,8 @@ from purebpf.measure.run import Ends, prepare, run
 
 if TYPE_CHECKING:
     from purebpf.cli.live import LivePage
-    from purebpf.kernel.symbolize.debuginfod import Debuginfod
     from purebpf.measure.session import StackSession
+    from purebpf.observe.symbols.debuginfod import Debuginfod
     from purebpf.results import Profile
 
 __all__ = ["Run", "measure"]
@@ -159,7 +159,7 @@ def _show(page: LivePage, session: StackSession[object], ends: Ends) -> None:
 def _naming(session: StackSession[object]) -> Iterator[None]:
     """Say on a terminal what takes so long; Ctrl-C ends it."""
     from purebpf.cli.progress import doing
-    from purebpf.measure.interruptible import interruptible
+    from purebpf.observe.symbols.interruptible import interruptible
 
     with doing("looking up names"), interruptible(session.budget):
         yield

@@ -10,7 +10,7 @@ from purebpf.errors import PurebpfError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from purebpf.kernel.symbolize.debuginfod import Debuginfod
+    from purebpf.observe.symbols.debuginfod import Debuginfod
     from purebpf.results import Profile
     from purebpf.symbols.budget import Budget
 
@@ -38,7 +38,7 @@ def debuginfod(*, wanted: bool) -> Debuginfod | None:
     """
     if not wanted:
         return None
-    from purebpf.kernel.symbolize.debuginfod import Debuginfod, servers
+    from purebpf.observe.symbols.debuginfod import Debuginfod, servers
 
     urls = servers()
     if not urls:
@@ -62,7 +62,7 @@ def add_lines(
     `budget` of the names, with which it may have ended before.
     """
     if lines:
-        from purebpf.measure.interruptible import interruptible
+        from purebpf.observe.symbols.interruptible import interruptible
         from purebpf.symbols.budget import Budget
 
         budget = Budget() if budget is None else budget
@@ -75,7 +75,7 @@ def add_lines(
 
 def _add_lines(profile: Profile, fetch: Debuginfod | None, budget: Budget) -> Profile:
     from purebpf.cli.progress import doing
-    from purebpf.kernel.symbolize.source_lines import SourceLines, find_tool
+    from purebpf.observe.symbols.source_lines import SourceLines, find_tool
     from purebpf.results.shape.lines import wanted, with_lines
 
     tool = find_tool()

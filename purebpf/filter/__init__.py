@@ -6,7 +6,7 @@
     code = compile_terms(terms, access, counters)      # BPF; or `predicate(terms)` without a kernel
 
 Pure: what the machine knows (its types, its users, its functions) comes in as arguments;
-`purebpf.kernel.filters.sample_filter` brings both together. docs/filter.md describes the language.
+`purebpf.observe.filters.sample_filter` brings both together. docs/filter.md describes the language.
 """
 
 from purebpf.filter.check import Need, check, needs

@@ -43,7 +43,7 @@ class Field(NamedTuple):
         name: as it is written; synonyms have entries of their own.
         kind: what it is compared with.
         bits: enum perf_event_sample_format; the sample needs one of them. 0: always there.
-        option: the option of purebpf.record and of perf record that adds it; "" when every
+        option: the option of purebpf.tools.record and of perf record that adds it; "" when every
             sample has it.
         word: the word that holds it: a path of struct perf_sample_data ("tid_entry.pid"), or ""
             for what only helpers and symbols tell.

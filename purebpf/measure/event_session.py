@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from purebpf.closable import Closing
-from purebpf.kernel.instruments.event_stream import EventStream, Record, StreamRequest
-from purebpf.kernel.instruments.process_tree import CAPACITY
 from purebpf.measure import targets
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, follow_descendants
+from purebpf.observe.instruments.event_stream import EventStream, Record, StreamRequest
+from purebpf.observe.instruments.process_tree import CAPACITY
 from purebpf.results import Loss, count_cause
 
 __all__ = ["Ending", "EventSession", "EventTarget", "loss_of"]

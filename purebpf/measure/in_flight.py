@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from purebpf.kernel.instruments.offcpu_tracer import ADOPTED, UNDECIDED, WANTED, Listed, Switches
 from purebpf.measure.stacks.sleeping import Sleeping, read_python, read_stacks, unwind
+from purebpf.observe.instruments.offcpu_tracer import ADOPTED, UNDECIDED, WANTED, Listed, Switches
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, Place, Span
 
 if TYPE_CHECKING:
-    from purebpf.kernel.unwind.user_stacks import Trace
+    from purebpf.observe.unwind.user_stacks import Trace
 
 __all__ = ["Sleepers", "open_spans"]
 

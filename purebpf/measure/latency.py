@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from typing import NamedTuple, Self
 
 from purebpf.closable import Closing
-from purebpf.kernel.host.cgroups import paths_by_id
-from purebpf.kernel.instruments.latency_histograms import Spans
+from purebpf.loader.host.cgroups import paths_by_id
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import follow_descendants
+from purebpf.observe.instruments.latency_histograms import Spans
 from purebpf.results import Loss, count_cause
 from purebpf.results.shape.distribution import Distribution
 
@@ -26,7 +26,7 @@ _NOTES = frozenset({"open_at_start", "in_flight"})
 class Request(NamedTuple):
     """What to measure, and of whom. Empty tuples and None mean: no restriction.
 
-    `measure` is one of `purebpf.kernel.instruments.latency_histograms.MEASURES`, `by` one of its
+    `measure` is one of `purebpf.observe.instruments.latency_histograms.MEASURES`, `by` one of its
     GROUPINGS, with room for as many `groups`. `interval_s` None: one interval, without an end of
     its own; else at most so many `times`.
     """

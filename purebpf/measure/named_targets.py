@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from purebpf.errors import KernelError
-from purebpf.kernel.host import cgroups
+from purebpf.loader.host import cgroups
 from purebpf.measure.targets import NoSuchTargetError
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.syscall import proc

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from purebpf.kernel.host import cpus
+from purebpf.loader.host import cpus
 from purebpf.measure import targets
 from purebpf.measure.target_ends import with_descendants
 from purebpf.measure.targets import NoSuchTargetError, Target

@@ -42,7 +42,7 @@ def needing(*capabilities: str) -> Iterator[None]:
             raise _no_access(error, capabilities) from None
         if error.errno != errno.EPERM:
             raise
-        from purebpf.kernel.host import privilege  # only when something was refused
+        from purebpf.loader.host import privilege  # only when something was refused
 
         if error.why and privilege.has(privilege.read_host(), *capabilities):
             raise
@@ -53,7 +53,7 @@ def needing(*capabilities: str) -> Iterator[None]:
 def _no_access(error: KernelError, capabilities: tuple[str, ...]) -> KernelError:
     why, fix = error.why, error.fix
     if not fix:
-        from purebpf.kernel.host import privilege
+        from purebpf.loader.host import privilege
 
         why, fix = privilege.advise_or(*capabilities, otherwise=error.why)
     if not fix:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from purebpf.kernel.host.kernel_build_id import kernel_build_id
+from purebpf.loader.host.kernel_build_id import kernel_build_id
 
 __all__ = ["origin"]
 

@@ -10,23 +10,23 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from purebpf.closable import Closing
-from purebpf.kernel.instruments.call_graph import PYTHON_PROCESSES, describe_walking, not_copied
-from purebpf.kernel.instruments.offcpu_tracer import Listed, Switches
-from purebpf.kernel.instruments.stack_maps import max_depth
-from purebpf.kernel.perf.perf_events import PerfEvents
-from purebpf.kernel.processes.process_tracker import Followed
+from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.measure import targets, wait
 from purebpf.measure.in_flight import Sleepers, open_spans
 from purebpf.measure.privileges import needing
 from purebpf.measure.stacks.record_feed import RecordFeed
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids, follow_descendants
+from purebpf.observe.instruments.call_graph import PYTHON_PROCESSES, describe_walking, not_copied
+from purebpf.observe.instruments.offcpu_tracer import Listed, Switches
+from purebpf.observe.instruments.stack_maps import max_depth
+from purebpf.observe.processes.process_tracker import Followed
 from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, numbers, since
 
 if TYPE_CHECKING:
-    from purebpf.kernel.cpython.python_tables import PythonTables
-    from purebpf.kernel.perf.perf_event import Event
-    from purebpf.kernel.unwind.user_stacks import Trace
+    from purebpf.loader.perf.perf_event import Event
+    from purebpf.observe.runtimes.cpython.python_tables import PythonTables
+    from purebpf.observe.unwind.user_stacks import Trace
     from purebpf.symbols.address_spaces import AddressSpaces, Earlier
 
 __all__ = ["Request", "ThreadTime", "Times"]

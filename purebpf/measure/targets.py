@@ -8,9 +8,9 @@ from contextlib import contextmanager, nullcontext
 from typing import Protocol
 
 from purebpf.errors import NotSupportedError, PurebpfError
-from purebpf.kernel.host import cpus
-from purebpf.kernel.instruments.task_filter import TaskFilter
+from purebpf.loader.host import cpus
 from purebpf.measure.target_ends import first_pids
+from purebpf.observe.instruments.task_filter import TaskFilter
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor, directory
 from purebpf.tuples import NamedTuple
@@ -84,7 +84,7 @@ class PidNamespace(NamedTuple):
         """
         if not self.ino:
             return False
-        from purebpf.kernel.types.kernel_btf import kernel_btf
+        from purebpf.loader.types.kernel_btf import kernel_btf
 
         try:
             kernel_btf()
@@ -195,7 +195,7 @@ def open_cgroup(path: str) -> Descriptor:
 
 def is_below(tid: int, cgroup: str) -> bool:
     """Whether a thread is in a cgroup v2 directory, or below it, at this moment."""
-    from purebpf.kernel.host import cgroups
+    from purebpf.loader.host import cgroups
 
     root = cgroups.root()
     for line in (proc.cgroup(tid) or "").split("\n"):

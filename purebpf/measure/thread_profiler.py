@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from purebpf.closable import Closing
-from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
-from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.measure.sched_trace import Request, ThreadTime, Times
 from purebpf.measure.time_loss import about, cost, losses
+from purebpf.observe.instruments.stack_maps import MAX_DEPTH
+from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results import Profile
 from purebpf.results.build.stored_stacks import Stacks, count_truncated
 from purebpf.results.shape.hints import hints
@@ -16,7 +16,7 @@ from purebpf.results.shape.naming_loss import with_naming
 from purebpf.symbols.budget import Budget
 
 if TYPE_CHECKING:
-    from purebpf.kernel.symbolize.debug_files import Fetch
+    from purebpf.loader.host.debug_files import Fetch
     from purebpf.measure.stop import HasFileno
 
 __all__ = ["ThreadProfiler"]
@@ -30,7 +30,7 @@ class ThreadProfiler(Closing):
         request: the target and which time.
         command_pid: a child that waits to execute a command (`purebpf.measure.child`).
         fetch: gets debug files that are not on this machine
-        (`purebpf.kernel.symbolize.debuginfod`).
+        (`purebpf.observe.symbols.debuginfod`).
 
     Attributes:
         budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.

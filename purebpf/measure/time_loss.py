@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
 from purebpf.measure.provenance import origin
+from purebpf.observe.instruments.stack_maps import MAX_DEPTH
 from purebpf.results import Loss, Profile, count_cause
 from purebpf.results.build import stored_stacks as kept
 

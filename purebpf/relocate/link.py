@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING
 from purebpf.abi.instruction import CALL, INSN_SIZE, PSEUDO_CALL, PSEUDO_FUNC
 from purebpf.errors import FormatError, LinkError
 from purebpf.relocate.code import Code
-from purebpf.relocate.linked_program import (
-    LinkedProgram,
-    Patched,
-    Reference,
-    func_info,
-    line_info,
-)
+from purebpf.relocate.linked_program import LinkedProgram, Patched, Reference, func_info, line_info
 from purebpf.spec import FunctionSpec, ObjectSpec, Relocation, RelocationKind
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ class AwaitingTask(NamedTuple):
 
 
 class PythonNames(Protocol):
-    """Who knows Python frames: `purebpf.kernel.cpython.python_tables.PythonTables`."""
+    """Who knows Python frames: `purebpf.observe.runtimes.cpython.python_tables.PythonTables`."""
 
     def merge(
         self, tgid: int, addresses: Sequence[int], native: Sequence[Frame | Unknown]

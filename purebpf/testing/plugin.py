@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from purebpf.kernel.load.object import Object
+    from purebpf.loader.load.object import Object
     from purebpf.testing.packets import Packets
 
 __all__ = ["bpf_load", "packets"]
@@ -73,7 +73,7 @@ def bpf_load(request: pytest.FixtureRequest) -> Iterator[Callable[..., Object]]:
     Where this process may not load BPF programs, the test is skipped with the reason.
     """
     from purebpf.errors import KernelError
-    from purebpf.kernel.load.load import load
+    from purebpf.loader.load.load import load
 
     with ExitStack() as loaded:
 
@@ -98,7 +98,7 @@ def packets() -> Packets:
 
 def _missing(program_type: str) -> str:
     """Why programs of a type cannot be loaded here, or ""."""
-    from purebpf.kernel.features.features import have_program_type
+    from purebpf.loader.features.features import have_program_type
 
     feature = have_program_type(program_type)
     return "" if feature else str(feature)

@@ -72,7 +72,7 @@ def profile() -> Run:
     """Run `purebpf profile` with arguments, in front of it those of `prefix`."""
 
     def run(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-        command = [*prefix, sys.executable, "-m", "purebpf.profile", "-v", *arguments]
+        command = [*prefix, sys.executable, "-m", "purebpf", "profile", "-v", *arguments]
         patience = 240 if slow_host() else 60
         return subprocess.run(
             command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=patience

@@ -374,7 +374,7 @@ def _filters() -> Iterator[bytes]:
     for block in (ROOT / "docs/filter.md").read_text().split("```")[1::2]:
         _, _, lines = block.partition("\n")
         yield from (line.encode() for line in lines.splitlines() if line)
-    for name in ("unit/filter/test_filter_parser", "kernel/filters/test_sample_filter"):
+    for name in ("unit/filter/test_filter_parser", "kernel/observe/filters/test_sample_filter"):
         for node in ast.walk(ast.parse((ROOT / f"tests/{name}.py").read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value.encode("utf-8", "surrogatepass")

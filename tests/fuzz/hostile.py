@@ -17,17 +17,17 @@ from functools import cache
 from pathlib import Path
 
 from purebpf.abi.syscalls import table
-from purebpf.cpython.code_objects import CodeObjects
-from purebpf.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
-from purebpf.cpython.frames import read_frames
-from purebpf.cpython.memory import CachedMemory
-from purebpf.cpython.task_layout import TaskLayout
-from purebpf.cpython.tasks import Task, read_tasks
-from purebpf.cpython.threads import read_interpreters
 from purebpf.errors import PurebpfError
-from purebpf.kernel.cpython.asyncio_file import find_task_layout
-from purebpf.kernel.cpython.python_process import PythonProcess, find_python
 from purebpf.measure import targets
+from purebpf.observe.runtimes.cpython.asyncio_file import find_task_layout
+from purebpf.observe.runtimes.cpython.python_process import PythonProcess, find_python
+from purebpf.runtimes.cpython.code_objects import CodeObjects
+from purebpf.runtimes.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
+from purebpf.runtimes.cpython.frames import read_frames
+from purebpf.runtimes.cpython.memory import CachedMemory
+from purebpf.runtimes.cpython.task_layout import TaskLayout
+from purebpf.runtimes.cpython.tasks import Task, read_tasks
+from purebpf.runtimes.cpython.threads import read_interpreters
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_ranges, functions_named
@@ -37,9 +37,9 @@ from purebpf.symbols.source_lines import parse_lines
 from purebpf.symbols.usdt import usdt_probes
 from purebpf.symbols.usdt_arguments import parse_arguments
 from purebpf.syscall import proc
-from purebpf.tcp import dns
-from purebpf.trace.arguments import show_arguments
-from purebpf.trace.capture import (
+from purebpf.tools.tcp import dns
+from purebpf.tools.trace.arguments import show_arguments
+from purebpf.tools.trace.capture import (
     MESSAGE_PARTS,
     MESSAGES,
     ROOM,
@@ -58,13 +58,13 @@ from purebpf.trace.capture import (
     Vector,
     piece_id,
 )
-from purebpf.trace.compat.calls import SOCKET_CALLS
-from purebpf.trace.compat.captures import compat_capture_of, compat_signature
-from purebpf.trace.compat.layouts import widen
-from purebpf.trace.constants import numbers
-from purebpf.trace.kinds import capture_of, signature
-from purebpf.trace.results import show_result
-from purebpf.trace.view import View, pieces
+from purebpf.tools.trace.compat.calls import SOCKET_CALLS
+from purebpf.tools.trace.compat.captures import compat_capture_of, compat_signature
+from purebpf.tools.trace.compat.layouts import widen
+from purebpf.tools.trace.constants import numbers
+from purebpf.tools.trace.kinds import capture_of, signature
+from purebpf.tools.trace.results import show_result
+from purebpf.tools.trace.view import View, pieces
 
 _PIECE = struct.Struct("<II")
 _HEAD = struct.Struct("<Hq6Q")

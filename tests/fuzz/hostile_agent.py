@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from purebpf.agent.config import Sink, parse_config
-from purebpf.agent.describe import describe
-from purebpf.agent.pprof_profile import pprof_of
-from purebpf.agent.services import Process, Services
-from purebpf.agent.sinks import make_sink
 from purebpf.results.formats.otlp import Entry, Sample, Series, Window, document
 from purebpf.results.formats.otlp_reader import read_document
+from purebpf.services.agent.config import Sink, parse_config
+from purebpf.services.agent.describe import describe
+from purebpf.services.agent.pprof_profile import pprof_of
+from purebpf.services.agent.services import Process, Services
+from purebpf.services.agent.sinks import make_sink
 
 _CONFIGURATION = """
 [agent]

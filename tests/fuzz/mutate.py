@@ -58,12 +58,8 @@ from purebpf import load, read_object  # noqa: E402 - the tree is on the path no
 from purebpf.btf.types.parse import Btf  # noqa: E402
 from purebpf.elf.container import ElfObject  # noqa: E402
 from purebpf.errors import PurebpfError  # noqa: E402
-from purebpf.inspect import render, render_files  # noqa: E402
-from purebpf.inspect.model import describe  # noqa: E402
-from purebpf.inspect.perf_data import describe_perf_data  # noqa: E402
-from purebpf.inspect.sections import describe_elf  # noqa: E402
-from purebpf.kernel.symbolize.elf_files import functions_of  # noqa: E402
-from purebpf.measure import perf_data_loader, profile_loader  # noqa: E402
+from purebpf.observe.saved import perf_data_loader, profile_loader  # noqa: E402
+from purebpf.observe.symbols.elf_files import functions_of  # noqa: E402
 from purebpf.results.formats import html, registry  # noqa: E402
 from purebpf.results.model.profile import Profile  # noqa: E402
 from purebpf.results.shape import diff  # noqa: E402
@@ -73,6 +69,10 @@ from purebpf.symbols.frame import FileOffset  # noqa: E402
 from purebpf.symbols.jitdump import JitDump  # noqa: E402
 from purebpf.symbols.perf_map import PerfMap  # noqa: E402
 from purebpf.syscall import proc  # noqa: E402
+from purebpf.tools.inspect import render, render_files  # noqa: E402
+from purebpf.tools.inspect.model import describe  # noqa: E402
+from purebpf.tools.inspect.perf_data import describe_perf_data  # noqa: E402
+from purebpf.tools.inspect.sections import describe_elf  # noqa: E402
 from tests.fuzz import hostile, hostile_agent, perf_data_seeds  # noqa: E402
 from tests.support.builders.btf_random import random_kernel  # noqa: E402
 from tests.support.builders.profiles import example, timed  # noqa: E402

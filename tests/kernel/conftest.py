@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.syscall import bpf
 from tests.kernel.map_specs import BTF
 from tests.kernel.net_devices import Mailbox

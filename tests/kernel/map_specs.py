@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.kernel.maps import map_traits
+from purebpf.loader.maps import map_traits
 from purebpf.spec import MapSpec
 from tests.support.builders.btf_builder import BtfBuilder
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import parse
 from purebpf.filter.sample_layout import from_sample
-from purebpf.kernel.filters.sample_filter import SampleFilter
-from purebpf.kernel.perf.perf_event import PerfEvent
-from purebpf.kernel.types.kernel_btf import kernel_btf
+from purebpf.loader.perf.perf_event import PerfEvent
+from purebpf.loader.types.kernel_btf import kernel_btf
+from purebpf.observe.filters.sample_filter import SampleFilter
 from purebpf.wire.perf_records import Sample
 from tests.support import expected
 

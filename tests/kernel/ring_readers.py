@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from purebpf.kernel.host import cpus
-from purebpf.kernel.rings.perf_buffer import PerfBuffer
-from purebpf.kernel.rings.readers import Reader
-from purebpf.kernel.rings.ring_buffer import RingBuffer
+from purebpf.loader.host import cpus
+from purebpf.loader.rings.perf_buffer import PerfBuffer
+from purebpf.loader.rings.readers import Reader
+from purebpf.loader.rings.ring_buffer import RingBuffer
 from tests.kernel.producers import Numbers, Producer, perf_producer, ring_producer
 
 Opened = Callable[[], "contextmanager[tuple[Producer, Reader]]"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.commands import COMMANDS
+from purebpf.commands import COMMANDS, package_of
 from purebpf.measure import named_targets
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def test_a_command_line_parses(name: str, rest: str, monkeypatch: pytest.MonkeyP
     assert name in COMMANDS
     monkeypatch.setattr(named_targets, "container_cgroup", lambda _: "/sys/fs/cgroup")
     monkeypatch.setattr(named_targets, "processes_named", lambda _: (185,))
-    command = import_module(f"purebpf.{name}.__main__")
+    command = import_module(f"{package_of(name)}.__main__")
     arguments = shlex.split(PID.sub("4711", rest), comments=True)
     if name == "setup":
         arguments = ["root" if word == "ann" else word for word in arguments]

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "purebpf"
-FOUND = {path.parent.name for path in PACKAGE.glob("*/__main__.py")}
-COMMANDS = sorted(FOUND)
+COMMANDS = sorted(path.parent.name for path in PACKAGE.glob("*/*/__main__.py"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_is_80_columns_wide(command: str) -> None:
-    argv = [sys.executable, "-m", f"purebpf.{command}", "--help"]
+    argv = [sys.executable, "-m", "purebpf", command, "--help"]
     said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     assert said.startswith("usage: ")
     assert [line for line in said.splitlines() if len(line) > 80] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.completion.model import Command, describe_commands
+from purebpf.tools.completion.model import Command, describe_commands
 from scripts.generate_options import PAGE, page, vocabulary
 
 DIFFERENT = {

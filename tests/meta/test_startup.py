@@ -14,10 +14,13 @@ from typing import NamedTuple
 
 import pytest
 
+from purebpf.commands import package_of
+
 ROOT = Path(__file__).resolve().parents[2]
 
-HELP_ROOMS = {
+HELP_PACKAGES = {
     "purebpf.cli",
+    "purebpf.tools",
     "purebpf._version",
     "purebpf.errors",
     "purebpf.lazy",
@@ -25,7 +28,7 @@ HELP_ROOMS = {
     "purebpf.tuples",
 }
 HELP_MODULES = 12
-"""Of any command, beside its own package: from these rooms, and no more than so many."""
+"""Of any command, beside its own package: from these packages, and no more than so many."""
 
 SPAN_COMMANDS = ("runqlat", "cpudist")
 TIME_COMMANDS = ("offcpu", "wall")
@@ -44,16 +47,16 @@ SLOW = {
 NOT_BEFORE_ATTACH = {
     *("purebpf.btf.core", "purebpf.btf.dump", "purebpf.elf", "purebpf.filter", "purebpf.results"),
     *("purebpf.symbols", "purebpf.unwind", "purebpf.wire"),
-    *("purebpf.kernel.features", "purebpf.kernel.filters", "purebpf.kernel.rings"),
-    "purebpf.kernel.symbolize",
+    *("purebpf.loader.features", "purebpf.observe.filters", "purebpf.loader.rings"),
+    "purebpf.observe.symbols",
 }
-"""Rooms for what comes after a profiler is attached, or that it never needs."""
+"""Packages for what comes after a profiler is attached, or that it never needs."""
 
 NOT_BEFORE_ATTACH_ANYWHERE = {
     *("child", "helpers", "link_info", "live", "load_refusal", "loss", "map_errors"),
     *("privilege", "provenance", "render", "stacks", "verifier"),
 }
-"""Modules of other rooms that explain a failure or show a result, by their last name."""
+"""Modules of other packages that explain a failure or show a result, by their last name."""
 
 RUN = """
 import sys
@@ -68,7 +71,7 @@ finally:
 """
 
 STOP_WHEN_ATTACHED = """
-from purebpf.kernel.processes import process_tracker
+from purebpf.observe.processes import process_tracker
 def snapshot(*_):
     raise SystemExit
 process_tracker.Followed.snapshot = snapshot
@@ -104,25 +107,26 @@ def slow_tuples(modules: set[str]) -> set[str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_imports_the_options_and_nothing_else_of_ours(command):
-    modules = imported(RUN, f"purebpf.{command}", "--help")
-    own = {f"purebpf.{command}", f"purebpf.{command}.options", f"purebpf.{command}.request"}
+    package = package_of(command)
+    modules = imported(RUN, package, "--help")
+    own = {package, f"{package}.options", f"{package}.request"}
     if command in SPAN_COMMANDS:
-        own = {f"purebpf.{command}", "purebpf.cli.latency_command"}
+        own = {package, "purebpf.cli.latency_command"}
     elif command in TIME_COMMANDS:
         own |= {"purebpf.cli.time_options"}
     elif command in EVENT_COMMANDS:
         own |= {"purebpf.cli.event_command"}
     assert own <= modules
     others = {module for module in modules if module.startswith("purebpf.")} - own
-    assert others == among(others, HELP_ROOMS)
+    assert others == among(others, HELP_PACKAGES)
     assert len(others) <= HELP_MODULES
     assert not among(modules, {*SLOW, "ctypes"} - {"textwrap"})  # argparse wraps with it
 
 
 @pytest.mark.needs("bpf", "perf_event")
 def test_what_is_not_needed_to_attach_is_not_imported_before():
-    modules = imported(STOP_WHEN_ATTACHED + RUN, "purebpf.profile", "-F", "99", "1")
-    assert "purebpf.kernel.attach.perf_event" in modules
+    modules = imported(STOP_WHEN_ATTACHED + RUN, "purebpf.tools.profile", "-F", "99", "1")
+    assert "purebpf.loader.attach.perf_event" in modules
     assert not among(modules, SLOW | NOT_BEFORE_ATTACH)
     ours = {module for module in modules if module.startswith("purebpf.")}
     last_names = {module.rpartition(".")[2] for module in ours}
@@ -130,32 +134,32 @@ def test_what_is_not_needed_to_attach_is_not_imported_before():
     assert not slow_tuples(ours)
 
 
-def test_the_rooms_exist() -> None:
-    """A room that moved would never be imported, whatever a command does."""
+def test_the_packages_exist() -> None:
+    """A package that moved would never be imported, whatever a command does."""
     names = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for path in ROOT.glob("purebpf/**/*.py")
     }
     names = {name.removesuffix(".__init__") for name in names}
-    assert names >= HELP_ROOMS | NOT_BEFORE_ATTACH
+    assert names >= HELP_PACKAGES | NOT_BEFORE_ATTACH
     assert {name.rpartition(".")[2] for name in names} >= NOT_BEFORE_ATTACH_ANYWHERE
 
 
 @pytest.mark.needs("bpf", "perf_event", "vmlinux_btf")
 @pytest.mark.parametrize("command", ["offcpu", "wall"])
 def test_nothing_slow_is_imported_before_time_is_measured(command):
-    modules = imported(STOP_WHEN_ATTACHED + RUN, f"purebpf.{command}", "1")
-    assert "purebpf.kernel.instruments.offcpu_tracer" in modules
+    modules = imported(STOP_WHEN_ATTACHED + RUN, package_of(command), "1")
+    assert "purebpf.observe.instruments.offcpu_tracer" in modules
     assert not among(modules, SLOW)
 
 
 def test_declarations_are_imported_only_where_they_read():
     target = str(ROOT / "tests/data/core/core_loads.bpf.o")
     types = target.replace(".bpf.o", ".target.o")
-    modules = imported(RUN, "purebpf.inspect", target, "--btf", types)
+    modules = imported(RUN, "purebpf.tools.inspect", target, "--btf", types)
     assert "purebpf.elf.reader" in modules
     assert not among(modules, {"construct", "elftools"})
-    modules = imported(RUN, "purebpf.inspect", "--sections", target)
+    modules = imported(RUN, "purebpf.tools.inspect", "--sections", target)
     assert "elftools" in modules
     assert "construct" not in modules
 
@@ -172,9 +176,9 @@ def test_what_a_program_imports_of_a_command_does_not_import_the_terminal(librar
     modules = imported(
         f"""
 import sys
-from purebpf.{package} import Options, {name}
+from purebpf.tools.{package} import Options, {name}
 print(*sys.modules, file=sys.stderr)
 """
     )
-    assert f"purebpf.{package}.session" in modules
+    assert f"purebpf.tools.{package}.session" in modules
     assert not among(modules, {"purebpf.cli"})

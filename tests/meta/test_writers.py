@@ -1,7 +1,7 @@
 """Results are written by one writer: what else makes files is known, and each has its attack tests.
 
 A file that another user made first, a link or a pipe in its place gets a result of root's unless
-the writer looks (`purebpf.measure.output_path`). A command that opens its output itself shows here.
+the writer looks (`purebpf.files.output_path`). A command that opens its output itself shows here.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "purebpf"
 KNOWN = {
-    "agent/spool.py": "a folder that is checked",
-    "agent/write_in.py": "a new file in a folder held by descriptor",
+    "services/agent/spool.py": "a folder that is checked",
+    "services/agent/write_in.py": "a new file in a folder held by descriptor",
     "build/compilation.py": "a folder made for it, mode 0700",
     "build/generation.py": "a new file in a folder held by descriptor",
     "build/linking.py": "a folder made for it, mode 0700",
     "cli/command.py": "/dev/null",
-    "cli/output.py": "the writer of text, over measure.atomic_file",
-    "fleet/stores/directory.py": "a store whose path is checked",
-    "kernel/host/cache_files.py": "a cache whose path is checked",
-    "kernel/processes/java_attach.py": "as the user of the process, who may not write over a file",
-    "kernel/symbolize/confined.py": "memory of ours (memfd)",
-    "kernel/symbolize/debuginfod.py": "a cache whose path is checked",
-    "measure/atomic_file.py": "the writer of results",
-    "new/session.py": "a new file in a new folder held by descriptor",
-    "open/flags.py": "what flags are called",
+    "cli/output.py": "the writer of text, over files.atomic_file",
+    "services/fleet/stores/directory.py": "a store whose path is checked",
+    "files/cache_files.py": "a cache whose path is checked",
+    "observe/processes/java_attach.py": "as the user of the process, who may not write over a file",
+    "observe/symbols/confined.py": "memory of ours (memfd)",
+    "observe/symbols/debuginfod.py": "a cache whose path is checked",
+    "files/atomic_file.py": "the writer of results",
+    "tools/new/session.py": "a new file in a new folder held by descriptor",
+    "tools/open/flags.py": "what flags are called",
     "syscall/tracefs.py": "tracefs",
 }
 WRITERS = {"write_text", "write_bytes", "touch"}

@@ -60,7 +60,7 @@ OFFLINE: dict[str, tuple[str, ...]] = {
 
 BY_THEMSELVES = {
     "agent": "tests/commands/agent/test_agent.py",
-    "completion": "tests/unit/completion/test_completion.py",
+    "completion": "tests/unit/tools/completion/test_completion.py",
     "diff": "tests/commands/diff/test_diff.py",
     "dump": "tests/commands/dump/test_dump_command.py",
     "fleet": "tests/commands/fleet/test_fleet.py",
@@ -126,7 +126,7 @@ def complete(name: str, arguments: Iterable[str]) -> tuple[str, ...]:
 
 
 def _line(name: str, arguments: tuple[str, ...], prefix: tuple[str, ...]) -> list[str]:
-    return [*prefix, sys.executable, "-m", f"purebpf.{name}", *complete(name, arguments)]
+    return [*prefix, sys.executable, "-m", "purebpf", name, *complete(name, arguments)]
 
 
 def run(

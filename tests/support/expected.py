@@ -136,7 +136,7 @@ ABSENT: dict[str, frozenset[str]] = {
     "7.2": _NO_LIRC,
     _ARM64: _BEFORE_7,
 }
-"""The names of `purebpf.kernel.features.features` that each kernel of the matrix does not have."""
+"""The names of `purebpf.loader.features.features` that each kernel of the matrix does not have."""
 
 
 GUESTS = frozenset(ABSENT)

@@ -19,7 +19,7 @@ from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import CALL, EXIT, Instruction
 from purebpf.abi.sections import BPF_F_SLEEPABLE
 from purebpf.errors import errno_name
-from purebpf.kernel.features import features
+from purebpf.loader.features import features
 from purebpf.syscall import bpf as program_door
 from tests.support.host import modules
 from tests.support.probe_calls import (
@@ -137,7 +137,7 @@ def loadable_modules() -> str:
 
 
 def exact_raw_tracepoints() -> str:
-    from purebpf.kernel.instruments.preemption import syscall_programs_are_preempted
+    from purebpf.observe.instruments.preemption import syscall_programs_are_preempted
 
     if syscall_programs_are_preempted():
         return "this kernel preempts programs at raw tracepoints of system calls, and skips others"
@@ -197,7 +197,7 @@ def syscall_programs() -> str:
 def takes(program_type: bpf_prog_type, attach_type: bpf_attach_type, function: str) -> str:
     """Whether a program may be loaded for a function of the kernel."""
     from purebpf.btf.types.kinds import Kind
-    from purebpf.kernel.types.kernel_btf import kernel_btf
+    from purebpf.loader.types.kernel_btf import kernel_btf
 
     (target,) = kernel_btf().find(function, Kind.FUNC)
     problem = program_load(program_type, attach_type=attach_type, target=target)

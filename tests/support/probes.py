@@ -12,7 +12,7 @@ from functools import cache
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.errors import NotSupportedError
-from purebpf.kernel.features import features
+from purebpf.loader.features import features
 from tests.support import probe_kernel as kernel
 from tests.support import probe_machine as machine
 from tests.support.host import infrared, loops

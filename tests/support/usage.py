@@ -1,6 +1,6 @@
 """Which features of the kernel the tests of this process have made use of.
 
-What `purebpf.kernel.features.features` asks does not count, nor does what other processes do: a
+What `purebpf.loader.features.features` asks does not count, nor does what other processes do: a
 feature is used when a call of a test that needs it came through.
 """
 
@@ -12,26 +12,20 @@ import os
 import sys
 from pathlib import Path
 
-from purebpf.abi.bpf import (
-    BPF_F_MMAPABLE,
-    bpf_attach_type,
-    bpf_cmd,
-    bpf_map_type,
-    bpf_prog_type,
-)
+from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_attach_type, bpf_cmd, bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import CALL, unpack
 from purebpf.abi.layouts import ATTR
 from purebpf.btf.types.kinds import Func, Linkage
 from purebpf.btf.types.parse import Btf
-from purebpf.kernel.features import features
+from purebpf.loader.features import features
 from purebpf.syscall.backend import Attr, KernelDoor
 from tests.support import probes
 
 __all__ = ["Usage"]
 
 _PROGRAM_NAMES = "program names"
-_ASKING = ("purebpf.kernel.features.features", "purebpf.kernel.features.attach_features")
+_ASKING = ("purebpf.loader.features.features", "purebpf.loader.features.attach_features")
 _COOKIES = "helper get_attach_cookie in program type PERF_EVENT"
 _INSTRUCTION = 8
 

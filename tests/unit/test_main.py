@@ -11,7 +11,7 @@ import pytest
 
 from purebpf import __version__
 from purebpf.__main__ import main
-from purebpf.commands import COMMANDS
+from purebpf.commands import COMMANDS, package_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSOLE_SCRIPT = Path(sys.executable).with_name("purebpf")
@@ -23,7 +23,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_package_with_a_main_is_listed() -> None:
-    packages = {path.parent.name for path in ROOT.glob("purebpf/*/__main__.py")}
+    packages = {path.parent.name for path in ROOT.glob("purebpf/*/*/__main__.py")}
     assert packages == set(COMMANDS)
 
 
@@ -46,11 +46,16 @@ def test_help_of_a_command_can_be_typed(name: str) -> None:
         assert "python -m" not in ended.stdout
 
 
-def test_a_command_started_as_a_module_says_so() -> None:
-    command = [sys.executable, "-m", "purebpf.profile", "--help"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert text.startswith("usage: python -P -m purebpf.profile [options]")
-    assert "\n  purebpf profile 5 " in text
+@pytest.mark.parametrize("name", ["profile", "record", "summary"])
+def test_three_commands_are_modules_too(name: str) -> None:
+    command = [sys.executable, "-m", f"purebpf.{name}", "--help"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == (
+        run(name, "--help").stdout
+    )
+    module, package = import_module(f"purebpf.{name}"), import_module(f"purebpf.tools.{name}")
+    assert {name: getattr(module, name) for name in module.__all__} == {
+        name: getattr(package, name) for name in package.__all__
+    }
 
 
 def test_version_is_that_of_the_package() -> None:
@@ -106,5 +111,5 @@ def test_help_imports_no_command_and_no_parser() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_a_parser(name: str) -> None:
-    command = import_module(f"purebpf.{name}.__main__")
-    assert command.build_parser().prog == f"purebpf.{name}"
+    command = import_module(f"{package_of(name)}.__main__")
+    assert command.build_parser().prog == f"purebpf {name}"

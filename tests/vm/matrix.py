@@ -39,12 +39,12 @@ DEFAULT_TESTS = ("tests/kernel", "tests/commands")
 
 SMOKE_TESTS = {
     "arm64": (
-        "tests/kernel/load/test_load_object.py",
-        "tests/kernel/load/test_relocation_oracle.py",
-        "tests/kernel/load/test_globals_live.py",
-        "tests/kernel/attach/test_attach_live.py",
-        "tests/kernel/maps/test_map_handle.py",
-        "tests/kernel/rings/test_ring_buffer.py",
+        "tests/kernel/loader/load/test_load_object.py",
+        "tests/kernel/loader/load/test_relocation_oracle.py",
+        "tests/kernel/loader/load/test_globals_live.py",
+        "tests/kernel/loader/attach/test_attach_live.py",
+        "tests/kernel/loader/maps/test_map_handle.py",
+        "tests/kernel/loader/rings/test_ring_buffer.py",
     ),
 }
 """What a guest of another architecture runs: load, relocate, attach, read maps and ring buffers."""

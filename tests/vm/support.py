@@ -38,7 +38,7 @@ did not run. A need that a kernel is known to meet cannot be missed there: the r
 (`tests/support/expected.py`).
 
 Debian builds no kernel with programs for infrared receivers.
-`kernel/attach/test_attach_lirc` passed, 10 of 10, on a Linux 6.12.117 that was built for it
+`kernel/loader/attach/test_attach_lirc` passed, 10 of 10, on a Linux 6.12.117 that was built for it
 ([testing.md](testing.md)).
 
 """

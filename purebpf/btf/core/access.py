@@ -14,12 +14,7 @@ from purebpf.abi.bpf import bpf_core_relo_kind
 from purebpf.btf.core.rules import fields_agree, types_agree, types_match
 from purebpf.btf.types.kinds import Array, Enum, Enum64, Fwd, Kind, Member
 from purebpf.btf.types.parse import Btf, essential_name
-from purebpf.btf.types.struct_members import (
-    count_members,
-    find_members,
-    has_members,
-    read_member,
-)
+from purebpf.btf.types.struct_members import count_members, find_members, has_members, read_member
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.tuples import NamedTuple
 

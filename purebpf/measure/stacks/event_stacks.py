@@ -8,18 +8,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
-from purebpf.kernel.instruments.call_graph import describe_walking
-from purebpf.kernel.processes.process_tracker import Followed
-from purebpf.kernel.symbolize.symbolizer import Symbolizer
 from purebpf.measure.stacks.session import StackFeed
+from purebpf.observe.instruments.call_graph import describe_walking
+from purebpf.observe.processes.process_tracker import Followed
+from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results import Cause, count_cause
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.model.spelling import spell_location
 from purebpf.unwind.reason import Reason
 
 if TYPE_CHECKING:
-    from purebpf.kernel.instruments.event_stacks import EventStacks
-    from purebpf.kernel.unwind.user_stacks import Trace
+    from purebpf.observe.instruments.event_stacks import EventStacks
+    from purebpf.observe.unwind.user_stacks import Trace
     from purebpf.symbols.address_spaces import Earlier
     from purebpf.symbols.frame import Frame, Unknown
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from purebpf.kernel.cpython.python_tables import PythonTables
-    from purebpf.kernel.processes.process_tracker import Followed
-    from purebpf.kernel.unwind.user_stacks import UserStacks
+    from purebpf.observe.processes.process_tracker import Followed
+    from purebpf.observe.runtimes.cpython.python_tables import PythonTables
+    from purebpf.observe.unwind.user_stacks import UserStacks
 
 __all__ = ["RecordFeed"]
 

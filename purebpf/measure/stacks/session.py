@@ -10,23 +10,23 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from purebpf.closable import Closing
-from purebpf.kernel.instruments.call_graph import describe_walking
-from purebpf.kernel.instruments.stack_tracer import StackTracer
-from purebpf.kernel.processes.process_tracker import Followed
 from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.provenance import origin
 from purebpf.measure.stacks.record_feed import RecordFeed
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, first_pids, follow_descendants
+from purebpf.observe.instruments.call_graph import describe_walking
+from purebpf.observe.instruments.stack_tracer import StackTracer
+from purebpf.observe.processes.process_tracker import Followed
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.symbols.budget import Budget
 
 if TYPE_CHECKING:
-    from purebpf.kernel.instruments.task_filter import TaskFilter
-    from purebpf.kernel.symbolize.debug_files import Fetch
-    from purebpf.kernel.symbolize.symbolizer import Symbolizer
-    from purebpf.kernel.unwind.user_stacks import Trace
+    from purebpf.loader.host.debug_files import Fetch
+    from purebpf.observe.instruments.task_filter import TaskFilter
+    from purebpf.observe.symbols.symbolizer import Symbolizer
+    from purebpf.observe.unwind.user_stacks import Trace
     from purebpf.symbols.address_spaces import Earlier
 
 __all__ = ["StackFeed", "UserStackSession", "UserStackTarget"]
@@ -79,7 +79,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         command_pid: a child that waits to execute `target.command` (`purebpf.measure.child`). It is
             traced from its execve on, with everything it forks.
         fetch: gets debug files that are not on this machine
-            (`purebpf.kernel.symbolize.debuginfod`).
+            (`purebpf.observe.symbols.debuginfod`).
 
     Attributes:
         budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
@@ -175,7 +175,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
     @cached_property
     def symbolizer(self) -> Symbolizer:
         """Names addresses of the processes that were seen."""
-        from purebpf.kernel.symbolize.symbolizer import Symbolizer
+        from purebpf.observe.symbols.symbolizer import Symbolizer
 
         symbolizer = Symbolizer(self._followed.spaces, fetch=self._fetch, budget=self.budget)
         symbolizer.python = self._tracer.python

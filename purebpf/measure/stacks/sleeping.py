@@ -11,15 +11,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.errors import KernelError
-from purebpf.kernel.instruments.stack_maps import MAX_DEPTH
-from purebpf.kernel.symbolize.sleeping_stack import stack_bytes, user_stack
-from purebpf.kernel.unwind.native_machine import native_code_bits, native_machine
-from purebpf.kernel.unwind.user_stacks import Trace, UserStacks
+from purebpf.observe.instruments.stack_maps import MAX_DEPTH
+from purebpf.observe.symbols.sleeping_stack import stack_bytes, user_stack
+from purebpf.observe.unwind.native_machine import native_code_bits, native_machine
+from purebpf.observe.unwind.user_stacks import Trace, UserStacks
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
 from purebpf.unwind.sent_registers import SentRegisters
 
 if TYPE_CHECKING:
-    from purebpf.kernel.cpython.python_tables import PythonTables
+    from purebpf.observe.runtimes.cpython.python_tables import PythonTables
 
 __all__ = ["ReadPython", "ReadStack", "Sleeping", "read_python", "read_stacks", "unwind"]
 

@@ -27,7 +27,7 @@ Answers = Sequence[Frame | Unknown]
 
 
 class AddressNames(Protocol):
-    """Names addresses: `purebpf.kernel.symbolize.symbolizer.Symbolizer`."""
+    """Names addresses: `purebpf.observe.symbols.symbolizer.Symbolizer`."""
 
     def kernel_stack(self, addresses: Sequence[int]) -> Answers:
         """Name a kernel stack."""

@@ -107,7 +107,7 @@ def _check(rows: list[Row]) -> None:
 
 
 def _event(profile: Profile) -> str:
-    """The event's name; `purebpf.measure.perf_data_loader` knows by it what a weight is."""
+    """The event's name; `purebpf.observe.saved.perf_data_loader` knows by it what a weight is."""
     if profile.unit == "ns":
         has_kinds = any(row.marks.kind for row in profile.rows())
         return "wall-time" if has_kinds else "offcpu-time"

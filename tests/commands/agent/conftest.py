@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.agent.host_lock import HostLock, SecondAgentError
+from purebpf.services.agent.host_lock import HostLock, SecondAgentError
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -47,7 +47,7 @@ def to_store(tmp_path: Path, url: str) -> str:
 @contextmanager
 def agent(*arguments: str, prefix: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
     """An agent, which is ended with all that it started."""
-    words = [*prefix, sys.executable, "-m", "purebpf.agent", *arguments]
+    words = [*prefix, sys.executable, "-m", "purebpf", "agent", *arguments]
     with subprocess.Popen(
         words, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
     ) as process:
@@ -127,7 +127,7 @@ def test_an_agent_heeds_signals_and_refuses_a_second_one(tmp_path: Path) -> None
         assert second.returncode == 1
         assert "another agent runs on this host" in refusal
         assert f"process {process.pid}" in refusal
-        assert "purebpf.agent" in refusal
+        assert "purebpf.services.agent" in refusal
         process.send_signal(signal.SIGUSR1)
         until(lambda: fact(profiles(files(tmp_path)[-1])[0], "frequency_hz") == 97, process)
         good = Path(path).read_text()
@@ -209,7 +209,7 @@ def test_a_full_disk_loses_windows_and_not_the_agent(tmp_path: Path) -> None:
 
 
 def test_the_configuration_is_checked(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "purebpf.agent", "--check", "--config"]
+    words = [sys.executable, "-m", "purebpf", "agent", "--check", "--config"]
     path = to_directory(tmp_path)
     done = subprocess.run([*words, path], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.agent.config import Metrics, Sink
-from purebpf.agent.host_lock import HostLock, SecondAgentError
-from purebpf.agent.metrics.exporter import Exporter
-from purebpf.agent.metrics.families import State
-from purebpf.agent.rows import on_cpu
-from purebpf.agent.services import Process, Services
-from purebpf.agent.sinks import make_sink
-from purebpf.agent.spool import Spool
 from purebpf.errors import KernelError
 from purebpf.results import Labels, Profile
 from purebpf.results.formats.otlp_series import series_of
+from purebpf.services.agent.config import Metrics, Sink
+from purebpf.services.agent.host_lock import HostLock, SecondAgentError
+from purebpf.services.agent.metrics.exporter import Exporter
+from purebpf.services.agent.metrics.families import State
+from purebpf.services.agent.rows import on_cpu
+from purebpf.services.agent.services import Process, Services
+from purebpf.services.agent.sinks import make_sink
+from purebpf.services.agent.spool import Spool
 
 pytestmark = [
     pytest.mark.any_kernel,

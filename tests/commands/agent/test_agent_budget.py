@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.agent import budget, session
-from purebpf.agent.config import parse_config
+from purebpf.services.agent import budget, session
+from purebpf.services.agent.config import parse_config
 from tests.commands.agent.test_agent import fact, files, profiles, to_directory
 from tests.commands.agent.test_agent_failures import busy
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.agent import session
-from purebpf.agent.config import parse_config
+from purebpf.services.agent import session
+from purebpf.services.agent.config import parse_config
 from tests.commands.agent.test_agent import (
     BY_FRAME_POINTERS,
     agent,

@@ -58,7 +58,7 @@ def test_prometheus_reads_what_the_agent_counts(tmp_path: Path) -> None:
         "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: purebpf\n"
         f"  static_configs: [{{targets: ['127.0.0.1:{port}']}}]\n"
     )
-    agent = [sys.executable, "-m", "purebpf.agent", "--config", str(tmp_path / "agent.toml")]
+    agent = [sys.executable, "-m", "purebpf", "agent", "--config", str(tmp_path / "agent.toml")]
     server = ["prometheus", f"--config.file={tmp_path}/prometheus.yml",
               f"--storage.tsdb.path={tmp_path}/tsdb",
               f"--web.listen-address=127.0.0.1:{own_port}"]  # fmt: skip

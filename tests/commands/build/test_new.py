@@ -32,7 +32,7 @@ def python(
 
 
 def begin(directory: Path, path: str = "/usr/bin:/bin") -> Path:
-    done = python("-m", "purebpf.new", "demo", cwd=directory, path=path)
+    done = python("-m", "purebpf", "new", "demo", cwd=directory, path=path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "demo/demo/demo.bpf.o\n" in done.stdout
     assert done.stdout.endswith("Next: cd demo && pytest\n")
@@ -138,7 +138,7 @@ def test_a_misspelt_variable_of_load_own_is_an_error(tmp_path: Path) -> None:
 
 def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
-    done = python("-m", "purebpf.new", "demo", cwd=tmp_path)
+    done = python("-m", "purebpf", "new", "demo", cwd=tmp_path)
     assert done.returncode == 1
     assert "demo: mkdir(2) failed with EEXIST. use another name" in done.stderr
     assert list((tmp_path / "demo").iterdir()) == []
@@ -146,7 +146,7 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Demo", "../x", "class", "purebpf", "9"])
 def test_names_that_are_not_packages_are_refused(name: str, tmp_path: Path) -> None:
-    done = python("-m", "purebpf.new", name, cwd=tmp_path)
+    done = python("-m", "purebpf", "new", name, cwd=tmp_path)
     assert done.returncode == 2
     assert "is not a name for a package" in done.stderr
 
@@ -156,7 +156,7 @@ def test_without_a_compiler_the_files_are_there_and_it_says_what_to_install(
 ) -> None:
     if find_spec("ziglang") is not None:
         pytest.skip("ziglang is installed, and is a compiler")
-    done = python("-m", "purebpf.new", "demo", cwd=tmp_path, path="/nonexistent")
+    done = python("-m", "purebpf", "new", "demo", cwd=tmp_path, path="/nonexistent")
     assert done.returncode == 1
     assert 'pip install "purebpf[build]"' in " ".join(done.stderr.split())
     assert (tmp_path / "demo/demo/demo.bpf.c").exists()

@@ -38,7 +38,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 
 def vmlinux(*arguments: str | Path, cwd: Path = ROOT) -> str:
-    command = [sys.executable, "-W", "error", "-m", "purebpf.vmlinux", *map(str, arguments)]
+    command = [sys.executable, "-W", "error", "-m", "purebpf", "vmlinux", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=cwd).stdout
 
 

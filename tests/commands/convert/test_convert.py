@@ -1,4 +1,4 @@
-"""`purebpf.convert`: files in, files out; and readers by others agree."""
+"""`purebpf convert`: files in, files out; and readers by others agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.oracles.copied_stacks import build, perf_record
 
 
 def convert(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "purebpf.convert", *arguments]
+    command = [sys.executable, "-m", "purebpf", "convert", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
@@ -65,14 +65,14 @@ DATA = perf_data.document(profiles.example())
 def test_standard_input_is_read(content: bytes, piped: bool, tmp_path: Path) -> None:
     path = tmp_path / "saved"
     path.write_bytes(content)
-    command = f"{sys.executable} -m purebpf.convert - --format json"
+    command = f"{sys.executable} -m purebpf convert - --format json"
     result = shell(f"cat {path} | {command}" if piped else f"{command} < {path}")
     assert result.returncode == 0, result.stderr
     assert json.parse(result.stdout).total == profiles.example().total
 
 
 def test_a_closed_standard_input_is_reported() -> None:
-    result = shell(f"{sys.executable} -m purebpf.convert - <&-")
+    result = shell(f"{sys.executable} -m purebpf convert - <&-")
     assert result.returncode == 1
     assert "profile standard input: open(2) failed with EBADF" in " ".join(result.stderr.split())
 
@@ -94,7 +94,7 @@ def test_a_broken_profile_leaves_no_file(tmp_path: Path, content: bytes) -> None
     path.write_bytes(content)
     result = convert(str(path), "-o", str(tmp_path / "out.csv"))
     assert result.returncode == 1
-    assert " ".join(result.stderr.split()).startswith(f"purebpf.convert: {path}: ")
+    assert " ".join(result.stderr.split()).startswith(f"purebpf convert: {path}: ")
     assert os.listdir(tmp_path) == ["broken"]
 
 
@@ -145,7 +145,7 @@ def test_the_text_of_perf_script_is_read(tmp_path: Path) -> None:
     data = tmp_path / "perf.data"
     program = build(tmp_path, "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
     perf_record(data, "-g", "-F", "999", program, "0.3")
-    script = f"perf script -i {data} 2> {tmp_path}/problems | {sys.executable} -m purebpf.convert -"
+    script = f"perf script -i {data} 2> {tmp_path}/problems | {sys.executable} -m purebpf convert -"
     by_script = shell(f"{script} --format folded")
     assert by_script.returncode == 0, by_script.stderr
     by_report = convert(str(data), "--format", "folded")

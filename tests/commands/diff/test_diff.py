@@ -1,4 +1,4 @@
-"""`purebpf.diff`: two files in; a table, a page or an exit status out."""
+"""`purebpf diff`: two files in; a table, a page or an exit status out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AFTER = "app;main;work 150\napp;main;extra 50\n"
 
 
 def diff(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "purebpf.diff", *arguments]
+    command = [sys.executable, "-m", "purebpf", "diff", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 

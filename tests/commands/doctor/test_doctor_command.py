@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.commands import COMMANDS as LISTED
-from purebpf.kernel.features.attach_features import KINDS
+from purebpf.loader.features.attach_features import KINDS
 from tests.support.environment import COMMANDS, OFFLINE, run
 from tests.support.host.privilege import as_user
 

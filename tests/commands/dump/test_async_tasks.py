@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from purebpf.cpython import tasks
-from purebpf.dump import session
-from purebpf.dump.render import document, lines
+from purebpf.runtimes.cpython import tasks
+from purebpf.tools.dump import session
+from purebpf.tools.dump.render import document, lines
 from tests.support.environment import run
 from tests.support.programs import pythons
 from tests.support.programs.python_programs import running

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from purebpf.dump import session
-from purebpf.dump.render import document
 from purebpf.syscall import proc
+from purebpf.tools.dump import session
+from purebpf.tools.dump.render import document
 from tests.support.environment import run
 from tests.support.programs import pythons
 from tests.support.programs.chains import CHAINS

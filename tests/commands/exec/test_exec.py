@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from purebpf.exec import Options, Processes
-from purebpf.exec.events import Ended, Executed
-from purebpf.exec.render import JsonPrinter
+from purebpf.tools.exec import Options, Processes
+from purebpf.tools.exec.events import Ended, Executed
+from purebpf.tools.exec.render import JsonPrinter
 from tests.commands.conftest import ROOT
 from tests.commands.following import follow
 from tests.support.environment import environment, run, start
@@ -210,7 +210,7 @@ def test_without_tree_only_the_process_counts() -> None:
 
 @pytest.mark.needs("cgroup2")
 def test_a_cgroup_is_a_target_and_a_label(tmp_path: Path) -> None:
-    from purebpf.kernel.host.cgroups import root
+    from purebpf.loader.host.cgroups import root
 
     group = Path(str(root()), "purebpf-exec-test")
     group.mkdir()

@@ -10,8 +10,8 @@ import pytest
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import FilterError, parse
 from purebpf.filter.fields import CONSTANTS, FIELDS
-from purebpf.kernel.filters.sample_filter import SampleFilter, kernel_access
-from purebpf.setup import options
+from purebpf.observe.filters.sample_filter import SampleFilter, kernel_access
+from purebpf.tools.setup import options
 from tests.support.environment import ROOT
 from tests.support.pages import run_example
 

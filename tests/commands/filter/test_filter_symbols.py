@@ -14,9 +14,9 @@ import pytest
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.filter import FilterError, parse
-from purebpf.kernel.filters.filter_names import MachineNames
-from purebpf.kernel.filters.sample_filter import SampleFilter
-from purebpf.kernel.perf.perf_event import PerfEvent
+from purebpf.loader.perf.perf_event import PerfEvent
+from purebpf.observe.filters.filter_names import MachineNames
+from purebpf.observe.filters.sample_filter import SampleFilter
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
 from tests.commands.conftest import ROOT, SOURCES, Workloads
@@ -69,7 +69,7 @@ def built(folder: Path, kind: str) -> Iterator[tuple[int, str]]:
 
 def record(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the recorder in `folder`."""
-    command = [sys.executable, "-m", "purebpf.record", "-v", "-o", "perf.data", *arguments]
+    command = [sys.executable, "-m", "purebpf", "record", "-v", "-o", "perf.data", *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, env=environment

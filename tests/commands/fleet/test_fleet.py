@@ -34,7 +34,7 @@ KILLS = int(os.environ.get("PUREBPF_KILLS") or 4)
 @contextmanager
 def hub(store: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A hub on a free port."""
-    words = [sys.executable, "-m", "purebpf.fleet", "hub", "--store", str(store)]
+    words = [sys.executable, "-m", "purebpf", "fleet", "hub", "--store", str(store)]
     with subprocess.Popen(
         [*words, "--listen", "127.0.0.1:0", "--pause", "0.1", *arguments],
         stderr=subprocess.PIPE, text=True, cwd=ROOT,
@@ -59,7 +59,7 @@ def post(port: int, data: bytes, *, path: str = PATH, **headers: str) -> tuple[i
 
 
 def fleet(store: Path, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "purebpf.fleet", *arguments, "--store", str(store)]
+    words = [sys.executable, "-m", "purebpf", "fleet", *arguments, "--store", str(store)]
     done = subprocess.run(
         words, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S, check=False
     )
@@ -203,7 +203,7 @@ def test_compaction_killed_at_any_moment(tmp_path: Path) -> None:
     for number in range(1 + KILLS):
         shutil.rmtree(store, ignore_errors=True)
         shutil.copytree(landed, store)
-        words = [sys.executable, "-m", "purebpf.fleet", "compact", "--store", str(store)]
+        words = [sys.executable, "-m", "purebpf", "fleet", "compact", "--store", str(store)]
         with subprocess.Popen(words, stderr=subprocess.DEVNULL, cwd=ROOT) as process:
             started = time.monotonic()
             with suppress(subprocess.TimeoutExpired):  # the first one is not killed
@@ -297,7 +297,7 @@ def test_from_an_agent_to_a_flame_graph(tmp_path: Path) -> None:
             f"host = 'node1'\n[cpu]\nfrequency = 199\n[[sink]]\nname = 'hub'\ntype = 'otlp'\n"
             f"url = 'http://127.0.0.1:{port}'\n"
         )
-        agent = [sys.executable, "-m", "purebpf.agent", "--config", str(configuration), "--once"]
+        agent = [sys.executable, "-m", "purebpf", "agent", "--config", str(configuration), "--once"]
         busy = subprocess.Popen([sys.executable, "-c", "def spin():\n while True: pass\nspin()"])
         try:
             done = subprocess.run(

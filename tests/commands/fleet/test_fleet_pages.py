@@ -34,7 +34,7 @@ def address(truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     for number, one in enumerate(messages(truth, hosts=3, minutes=10)):
         (folder / f"{number}.otlp").write_bytes(one.data)
     fleet(folder / "store", "import", *map(str, folder.glob("*.otlp")))
-    words = [sys.executable, "-m", "purebpf.fleet", "serve", "--store", str(folder / "store")]
+    words = [sys.executable, "-m", "purebpf", "fleet", "serve", "--store", str(folder / "store")]
     with subprocess.Popen(
         [*words, "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:

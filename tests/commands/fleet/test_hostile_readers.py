@@ -26,7 +26,7 @@ FORM = b"POST /enter HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\ntoken="
 def pages(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The server and its port."""
     (folder / "landing").mkdir()
-    words = [sys.executable, "-m", "purebpf.fleet", "serve", "--store", str(folder)]
+    words = [sys.executable, "-m", "purebpf", "fleet", "serve", "--store", str(folder)]
     with subprocess.Popen(
         [*words, "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.fleet.compaction import compact
-from purebpf.fleet.importing import import_files
-from purebpf.fleet.keeping import prune
-from purebpf.fleet.stores.directory import Directory
-from purebpf.fleet.stores.store import Store, StoreError
-from purebpf.fleet.symbolize import symbolize
+from purebpf.services.fleet.compaction import compact
+from purebpf.services.fleet.importing import import_files
+from purebpf.services.fleet.keeping import prune
+from purebpf.services.fleet.stores.directory import Directory
+from purebpf.services.fleet.stores.store import Store, StoreError
+from purebpf.services.fleet.symbolize import symbolize
 
 pytestmark = [
     pytest.mark.any_kernel,

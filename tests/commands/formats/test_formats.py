@@ -33,7 +33,7 @@ stack_commands = pytest.mark.parametrize("name", STACK_COMMANDS)
 def run(
     name: str, *arguments: str, prefix: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
-    command = [*prefix, sys.executable, "-m", f"purebpf.{name}", *arguments]
+    command = [*prefix, sys.executable, "-m", "purebpf", name, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
@@ -75,7 +75,7 @@ def test_a_full_disk_keeps_no_part_of_a_file(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *(*disk, "sh", "-c", '"$@"; echo "status $?"; ls -A "$0"', str(small)),
-            *(sys.executable, "-m", "purebpf.convert", str(saved)),
+            *(sys.executable, "-m", "purebpf", "convert", str(saved)),
             *("--format", name, "-o", str(small / "out")),
             *(["--all"] if name == "text" else []),  # else it is short
         ],
@@ -85,6 +85,6 @@ def test_a_full_disk_keeps_no_part_of_a_file(name: str, tmp_path: Path) -> None:
         cwd=ROOT,
     )
     told = " ".join(done.stderr.split())
-    assert told.endswith(f"purebpf.convert: output {small}/out: write(2) failed with ENOSPC")
+    assert told.endswith(f"purebpf convert: output {small}/out: write(2) failed with ENOSPC")
     assert "Traceback" not in told
     assert done.stdout == "status 1\n", "and nothing else is there"

@@ -8,6 +8,7 @@ import shlex
 
 import pytest
 
+from purebpf.commands import package_of
 from purebpf.results.formats.registry import FORMATS
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
@@ -22,7 +23,7 @@ LINES = [found for page in PAGES.values() for found in COMMAND.findall(page)]
 @pytest.mark.parametrize(("name", "arguments"), LINES)
 def test_every_command_line_parses(name: str, arguments: str) -> None:
     words = shlex.split(arguments.partition(" > ")[0], comments=True)
-    assert importlib.import_module(f"purebpf.{name}.options").parse(words)
+    assert importlib.import_module(f"{package_of(name)}.options").parse(words)
 
 
 def test_every_format_is_explained() -> None:

@@ -37,7 +37,7 @@ def test_perf_inject_finds_the_same_functions_and_offsets(tmp_path: Path) -> Non
         (name, int(offset, 16))
         for name, offset in LEAF.findall(_perf(tmp_path, "script", "-i", "injected.data"))
     )
-    report = [sys.executable, "-m", "purebpf.report", "-i", "recorded.data", "--format", "json"]
+    report = [sys.executable, "-m", "purebpf", "report", "-i", "recorded.data", "--format", "json"]
     done = subprocess.run(report, cwd=tmp_path, check=True, capture_output=True, text=True)
     profile = json.loads(done.stdout)
     ours: Counter[tuple[str, int]] = Counter()

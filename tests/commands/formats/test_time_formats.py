@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.measure import profile_loader
+from purebpf.observe.saved import profile_loader
 from tests.commands.conftest import ROOT, Workloads
 
 pytestmark = [pytest.mark.needs("bpf", "tracefs", "vmlinux_btf", "gcc"), pytest.mark.any_kernel]
 
 
 def ran(command: str, *arguments: str) -> None:
-    words = [sys.executable, "-m", f"purebpf.{command}", *arguments]
+    words = [sys.executable, "-m", "purebpf", command, *arguments]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 

@@ -22,7 +22,7 @@ TARGET = "tests/data/core/core_loads.target.o"
 
 
 def inspect(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    command = [*prefix, sys.executable, "-W", "error", "-m", "purebpf.inspect", *arguments]
+    command = [*prefix, sys.executable, "-W", "error", "-m", "purebpf", "inspect", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 

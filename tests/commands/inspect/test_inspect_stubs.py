@@ -103,7 +103,7 @@ MISTAKES = {
 
 def stubs(name: str, folder: Path) -> Path:
     path = folder / (Path(name).name.partition(".")[0] + ".py")
-    command = [sys.executable, "-m", "purebpf.inspect", name, "--stubs", "-o", str(path)]
+    command = [sys.executable, "-m", "purebpf", "inspect", name, "--stubs", "-o", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return path

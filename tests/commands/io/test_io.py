@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.io import Io, Options, Request
 from purebpf.measure.targets import NoSuchTargetError
+from purebpf.tools.io import Io, Options, Request
 from tests.support.environment import run
 from tests.support.host.loops import loop_device, written
 

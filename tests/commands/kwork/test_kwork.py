@@ -13,9 +13,9 @@ import pytest
 import purebpf
 from purebpf import PerfEvent
 from purebpf.errors import NotSupportedError
-from purebpf.kwork import Kwork, Options, Row
 from purebpf.measure.targets import NoSuchTargetError
 from purebpf.results.shape.histogram import bucket_bounds
+from purebpf.tools.kwork import Kwork, Options, Row
 from tests.support.environment import ROOT, run
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from purebpf.kernel.features.attach_features import have_attach
-from purebpf.kernel.features.features import have_attach_cookie
-from purebpf.latency import Call, CallLatency, Options, attaching
+from purebpf.loader.features.attach_features import have_attach
+from purebpf.loader.features.features import have_attach_cookie
+from purebpf.tools.latency import Call, CallLatency, Options, attaching
 from tests.commands.waiting import waiting
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64", "kprobes")

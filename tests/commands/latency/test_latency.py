@@ -14,11 +14,11 @@ from typing import NamedTuple
 import pytest
 
 from purebpf.errors import NotSupportedError
-from purebpf.latency import Branch, Call, CallLatency, Interval, Options, Row
 from purebpf.measure.run import prepare
 from purebpf.measure.run import run as measure
 from purebpf.results import Loss
 from purebpf.results.shape.histogram import BUCKETS, bucket_bounds
+from purebpf.tools.latency import Branch, Call, CallLatency, Interval, Options, Row
 from tests.commands.waiting import waiting
 from tests.support.environment import ROOT, run, said
 

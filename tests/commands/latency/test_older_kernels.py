@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from purebpf.errors import NotSupportedError
-from purebpf.kernel.instruments import sched_compat
-from purebpf.latency import Call, CallLatency, Options, attaching
+from purebpf.observe.instruments import sched_compat
+from purebpf.tools.latency import Call, CallLatency, Options, attaching
 from tests.support.environment import ROOT
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.latency import Call, CallLatency, Options
+from purebpf.tools.latency import Call, CallLatency, Options
 from tests.support.environment import run, said
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64")

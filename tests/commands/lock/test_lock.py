@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.types.kernel_btf import kernel_btf
-from purebpf.lock import Locks, Options, Row, Wait
+from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.results.model.intervals import Interval
+from purebpf.tools.lock import Locks, Options, Row, Wait
 from tests.support.environment import run
 from tests.support.programs.held_lock import PROGRAM, has_userfaultfd
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.lock import Options, UserLocks, UserRow, UserWait
 from purebpf.results.model.intervals import Interval
+from purebpf.tools.lock import Options, UserLocks, UserRow, UserWait
 from tests.support.environment import ROOT, run
 
 pytestmark = pytest.mark.needs(

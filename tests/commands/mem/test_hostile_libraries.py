@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.instruments import allocators
-from purebpf.kernel.instruments.allocators import allocators_of
-from purebpf.mem import Memory, Options
+from purebpf.observe.instruments import allocators
+from purebpf.observe.instruments.allocators import allocators_of
+from purebpf.tools.mem import Memory, Options
 
 pytestmark = pytest.mark.needs(
     "bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64", "atomic_fetch"

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from purebpf.kernel.instruments import allocators, memory_tracer
-from purebpf.mem import Memory, MemoryUse, Options
+from purebpf.observe.instruments import allocators, memory_tracer
 from purebpf.report import Profile
+from purebpf.tools.mem import Memory, MemoryUse, Options
 from tests.support.environment import ROOT, run, said
 
 pytestmark = pytest.mark.needs(

@@ -13,9 +13,9 @@ from collections import Counter
 import pytest
 
 from purebpf.measure.sched_trace import Request, ThreadTime, Times
-from purebpf.offcpu import OffCpu, Options
 from purebpf.results import Profile, Row
 from purebpf.results.formats.json import document
+from purebpf.tools.offcpu import OffCpu, Options
 from tests.commands.conftest import ROOT, Workloads, thread_ids
 
 pytestmark = pytest.mark.needs("bpf", "gcc")
@@ -285,7 +285,7 @@ def test_nothing_is_lost_while_two_processes_switch_as_fast_as_they_can(
 @pytest.mark.any_kernel
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_and_prints(workloads: Workloads, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "purebpf.offcpu", "-d", "-p"]
+    command = [sys.executable, "-m", "purebpf", "offcpu", "-d", "-p"]
     pipe = subprocess.PIPE
     with (
         workloads.running("wait", "three") as pid,
@@ -305,7 +305,7 @@ def test_a_signal_ends_the_run_and_prints(workloads: Workloads, number: signal.S
 
 
 def test_a_target_that_dies_is_not_an_error(workloads: Workloads) -> None:
-    command = [sys.executable, "-m", "purebpf.offcpu", "-f", "1", "--", "sh", "-c", "kill -9 $$"]
+    command = [sys.executable, "-m", "purebpf", "offcpu", "-f", "1", "--", "sh", "-c", "kill -9 $$"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 128 + signal.SIGKILL
     assert "lost: " in done.stderr

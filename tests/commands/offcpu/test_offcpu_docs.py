@@ -10,8 +10,8 @@ import pytest
 
 from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.time_loss import losses
-from purebpf.offcpu import options as offcpu
-from purebpf.wall import options as wall
+from purebpf.tools.offcpu import options as offcpu
+from purebpf.tools.wall import options as wall
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.offcpu import OffCpu, Options
+from purebpf.tools.offcpu import OffCpu, Options
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Comm, Sample
 from tests.commands.conftest import ROOT, Workloads, thread_ids
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.needs("bpf", "gcc")
 
 def recorded(file: Path, *arguments: str) -> list[object]:
     """The records of a perf.data file that the command wrote."""
-    command = [sys.executable, "-m", "purebpf.offcpu", "--format", "perf.data", "-o", str(file)]
+    command = [sys.executable, "-m", "purebpf", "offcpu", "--format", "perf.data", "-o", str(file)]
     subprocess.run([*command, *arguments], check=True, capture_output=True, cwd=ROOT)
     descriptor = os.open(file, os.O_RDONLY)
     try:
@@ -96,7 +96,7 @@ def test_json_and_perf_data_are_the_same_waits(workloads: Workloads, tmp_path: P
             for record in recorded(tmp_path / "data", "-p", str(pid), "0.3")
             if isinstance(record, Sample)
         ]
-        command = [sys.executable, "-m", "purebpf.offcpu", "--format", "json", "-p", str(pid)]
+        command = [sys.executable, "-m", "purebpf", "offcpu", "--format", "json", "-p", str(pid)]
         done = subprocess.run(
             [*command, "0.3"], check=True, capture_output=True, text=True, cwd=ROOT
         )

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.agent.config import Kind
-from purebpf.agent.waits import Waits, WaitWindow
 from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.time_windows import TimeWindows
+from purebpf.services.agent.config import Kind
+from purebpf.services.agent.waits import Waits, WaitWindow
 from purebpf.symbols.frame import Frame
 from tests.commands.conftest import Workloads
 

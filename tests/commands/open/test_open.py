@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from purebpf.open import Opens, Options
-from purebpf.open.render import JsonPrinter
+from purebpf.tools.open import Opens, Options
+from purebpf.tools.open.render import JsonPrinter
 from tests.commands.following import follow
 from tests.support.environment import run
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.profile import Options, Profiler
 from purebpf.results import Cause, Profile
+from purebpf.tools.profile import Options, Profiler
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64")
 _PATIENCE_S = 120

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.cpython.layouts import LAYOUTS
+from purebpf.runtimes.cpython.layouts import LAYOUTS
 from tests.commands.profile.test_python_frames import started
 from tests.support.environment import run
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.cpython.asyncio_file import find_task_layout
-from purebpf.kernel.cpython.python_process import find_python
-from purebpf.profile import Options, Profiler
+from purebpf.observe.runtimes.cpython.asyncio_file import find_task_layout
+from purebpf.observe.runtimes.cpython.python_process import find_python
 from purebpf.results import Profile
+from purebpf.tools.profile import Options, Profiler
 from tests.commands.profile.test_python_frames import started
 from tests.commands.profile.test_python_tasks import NEWEST, of_program
 from tests.support.environment import run

@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.needs("bpf", "perf_event", "gcc"), pytest.mark.any_ker
 
 SLOWLY = """
 import sys, time
-from purebpf.kernel.symbolize.symbolizer import Symbolizer
-from purebpf.profile.__main__ import main
+from purebpf.observe.symbols.symbolizer import Symbolizer
+from purebpf.tools.profile.__main__ import main
 
 look_up = Symbolizer._look_up
 count = 0
@@ -37,9 +37,9 @@ sys.exit(main(sys.argv[1:]))
 
 SLOW_PAGE = """
 import sys, time
-from purebpf.kernel.symbolize.symbolizer import Symbolizer
-from purebpf.profile.session import Profiler
-from purebpf.profile.__main__ import main
+from purebpf.observe.symbols.symbolizer import Symbolizer
+from purebpf.tools.profile.session import Profiler
+from purebpf.tools.profile.__main__ import main
 
 look_up = Symbolizer._look_up
 stop = Profiler.stop

@@ -28,7 +28,7 @@ int main(void) {
 
 
 def _run(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", f"purebpf.{module}", *map(str, arguments)]
+    command = [sys.executable, "-m", "purebpf", module, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True)
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from purebpf import Frame
 from purebpf.cli.loss import words_of_profile
-from purebpf.kernel.instruments.call_graph import load_walking
-from purebpf.profile import Options, Profiler, sampling
+from purebpf.observe.instruments.call_graph import load_walking
 from purebpf.results import Profile
 from purebpf.spec import ObjectSpec
+from purebpf.tools.profile import Options, Profiler, sampling
 from tests.commands.profile.test_python_frames import EVERY, started
 from tests.support.programs import pythons
 

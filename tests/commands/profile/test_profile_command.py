@@ -42,7 +42,7 @@ def said(result: subprocess.CompletedProcess[str]) -> str:
 
 def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
     """Start the profiler; it samples once its first line can be read."""
-    command = [sys.executable, "-m", "purebpf.profile", "-v", *arguments]
+    command = [sys.executable, "-m", "purebpf", "profile", "-v", *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
         command, stdout=pipe, stderr=pipe, text=True, cwd=ROOT, **options
@@ -223,7 +223,7 @@ def test_what_is_not_there_is_said_in_one_paragraph(
     result = profile(*arguments, "50")
     assert result.returncode == 1
     assert result.stdout == ""
-    assert result.stderr.startswith("purebpf.profile: ")
+    assert result.stderr.startswith("purebpf profile: ")
     assert problem in said(result)
 
 
@@ -236,17 +236,17 @@ def test_without_capabilities_the_error_names_them(profile: Run) -> None:
     assert result.returncode == 1
     assert "CAP_BPF and CAP_PERFMON" in text
     assert f"kernel.perf_event_paranoid is {paranoid}" in text
-    assert f"sudo {sys.executable} -P -m purebpf.profile -v 50" in text
+    assert f"sudo {sys.executable} -P -m purebpf profile -v 50" in text
     assert result.stdout == ""
 
 
 @pytest.mark.any_kernel
 def test_help_and_usage_errors_load_nothing_of_the_kernel_side() -> None:
     for arguments, status in ((["--help"], 0), (["-F", "0"], 2)):
-        command = [sys.executable, "-X", "importtime", "-m", "purebpf.profile", *arguments]
+        command = [sys.executable, "-X", "importtime", "-m", "purebpf", "profile", *arguments]
         result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
         assert result.returncode == status
-        for heavy in ("purebpf.kernel", "purebpf.elf", "elftools", "construct", "pyroute2"):
+        for heavy in ("purebpf.loader", "purebpf.elf", "elftools", "construct", "pyroute2"):
             assert heavy not in result.stderr
 
 

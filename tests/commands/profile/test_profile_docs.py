@@ -8,11 +8,11 @@ from collections import defaultdict
 
 import pytest
 
-from purebpf.profile.loss import losses
-from purebpf.profile.options import parse
-from purebpf.profile.request import Options
 from purebpf.results.shape.naming_loss import with_naming
 from purebpf.symbols.budget import Budget
+from purebpf.tools.profile.loss import losses
+from purebpf.tools.profile.options import parse
+from purebpf.tools.profile.request import Options
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 

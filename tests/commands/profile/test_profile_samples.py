@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from purebpf.profile import Options, Profiler, session
-from purebpf.profile.sampling import Sampling
 from purebpf.results import Profile
 from purebpf.spec import ObjectSpec
 from purebpf.symbols.frame import Unknown
+from purebpf.tools.profile import Options, Profiler, session
+from purebpf.tools.profile.sampling import Sampling
 from tests.commands.conftest import ROOT, Run, Workloads
 from tests.support import probes
 
@@ -248,7 +248,7 @@ def test_a_context_that_is_left_early_closes_everything(workloads: Workloads) ->
 def test_inside_a_pid_namespace_its_numbers_count(workloads: Workloads) -> None:
     script = (
         f"{workloads.path('split')} >/dev/null & "
-        f"{sys.executable} -m purebpf.profile --format json -p $! -F 999 0.5; kill $!"
+        f"{sys.executable} -m purebpf profile --format json -p $! -F 999 0.5; kill $!"
     )
     result = subprocess.run(
         ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script],

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.profile import Options, Profiler
 from purebpf.results import Row
+from purebpf.tools.profile import Options, Profiler
 from tests.support.environment import run
 from tests.support.host.faults import slow_host
 from tests.support.programs import pythons

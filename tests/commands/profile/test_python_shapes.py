@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from purebpf.profile import Options, Profiler
+from purebpf.tools.profile import Options, Profiler
 from tests.support.programs import pythons
 from tests.support.programs.python_shapes import EMBEDDED, SHAPES, WORK, read_chains
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from purebpf import Frame, offcpu, wall
-from purebpf.offcpu import OffCpu
-from purebpf.profile import Options, Profiler
+from purebpf import Frame
 from purebpf.results import Row
-from purebpf.wall import Wall
-from purebpf.wall.session import WallResult
+from purebpf.tools import offcpu, wall
+from purebpf.tools.offcpu import OffCpu
+from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.wall import Wall
+from purebpf.tools.wall.session import WallResult
 from tests.commands.profile.test_python_frames import chains_of, folded, started
 from tests.support.environment import run
 from tests.support.programs import pythons

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.instruments.sleepers import SleeperList
-from purebpf.profile.request import Options
-from purebpf.profile.windows import WindowProfiler
+from purebpf.observe.instruments.sleepers import SleeperList
 from purebpf.results import Profile
 from purebpf.results.model.profile import Row
 from purebpf.symbols.frame import Frame
+from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.windows import WindowProfiler
 from tests.support.host.faults import slow_host
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")

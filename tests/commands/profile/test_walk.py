@@ -18,7 +18,7 @@ HOP = re.compile(r"^\| (\w*) ?\| `([\w.]+)` \| `([\w/.]+)` \|", re.MULTILINE)
 FOLLOW = """
 import os, sys
 import purebpf
-from purebpf.profile.__main__ import main
+from purebpf.tools.profile.__main__ import main
 
 root = os.path.dirname(purebpf.__file__)
 seen = {}
@@ -64,6 +64,6 @@ def test_profile_takes_every_hop_in_this_order(workloads: Workloads) -> None:
     # a ring is drained whenever it is half full, or at the end
     order = [walked.index(hop) for part, hop in drawn if part != "ring"]
     assert order == sorted(order)
-    early = "kernel/perf/perf_ring.py:PerfRing.consume"  # while the run begins, too
+    early = "loader/perf/perf_ring.py:PerfRing.consume"  # while the run begins, too
     rings = [walked.index(hop) for part, hop in drawn if part == "ring" and hop != early]
     assert rings == sorted(rings)

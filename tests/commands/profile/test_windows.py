@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from purebpf.kernel.cpython.interpreter_table import InterpreterTable
-from purebpf.kernel.unwind.user_stacks import UserStacks
-from purebpf.profile.request import Options
-from purebpf.profile.windows import WindowProfiler
+from purebpf.observe.runtimes.cpython.interpreter_table import InterpreterTable
+from purebpf.observe.unwind.user_stacks import UserStacks
 from purebpf.results import Profile
+from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.windows import WindowProfiler
 from tests.commands.conftest import Workloads
 
 pytestmark = [pytest.mark.needs("bpf", "perf_event", "gcc"), pytest.mark.any_kernel]

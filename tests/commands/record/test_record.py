@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.record import EventOption, Options, Recorder
+from purebpf.tools.record import EventOption, Options, Recorder
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Comm, Sample
 from tests.commands.conftest import ROOT, Workloads
@@ -34,7 +34,7 @@ def record(tmp_path: Path) -> Record:
     """Run `purebpf record -o perf.data` with arguments, in a directory of its own."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "purebpf.record", "-v", "-o", "perf.data", *arguments]
+        command = [sys.executable, "-m", "purebpf", "record", "-v", "-o", "perf.data", *arguments]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         return subprocess.run(
             command,
@@ -167,7 +167,7 @@ def test_every_tenth_page_fault_is_one_sample(record: Record, tmp_path: Path) ->
     found = [placed.record for placed in file.records() if isinstance(placed.record, Sample)]
     assert len(found) == int(words["seen"]) < FAULTS
     assert [event.period for event in file.events] == [10]
-    report = [sys.executable, "-m", "purebpf.report", "-i", str(tmp_path / "perf.data")]
+    report = [sys.executable, "-m", "purebpf", "report", "-i", str(tmp_path / "perf.data")]
     folded = subprocess.run(
         [*report, "--weight", "period", "--format", "folded"],
         capture_output=True, text=True, check=True, cwd=ROOT,
@@ -219,7 +219,7 @@ def test_every_event_has_its_own_samples(workloads: Workloads, tmp_path: Path) -
 def test_sigterm_ends_it_well_and_the_file_is_whole(workloads: Workloads, tmp_path: Path) -> None:
     with workloads.running("split") as pid:
         process = subprocess.Popen(
-            [sys.executable, "-m", "purebpf.record", "-v", "-p", str(pid), "-o", "perf.data"],
+            [sys.executable, "-m", "purebpf", "record", "-v", "-p", str(pid), "-o", "perf.data"],
             cwd=tmp_path,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stderr=subprocess.PIPE,

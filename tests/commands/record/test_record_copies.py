@@ -21,7 +21,7 @@ pytestmark = pytest.mark.needs("perf_event", "gcc", "perf")
 
 
 def purebpf(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", f"purebpf.{name}", *map(str, arguments)]
+    words = [sys.executable, "-m", "purebpf", name, *map(str, arguments)]
     return subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT, timeout=120)
 
 

@@ -9,10 +9,11 @@ from importlib import import_module
 
 import pytest
 
-from purebpf.record.__main__ import paragraphs
-from purebpf.record.loss import Recorded
-from purebpf.sampleip.loss import losses
-from purebpf.sampleip.request import Options
+from purebpf.commands import package_of
+from purebpf.tools.record.__main__ import paragraphs
+from purebpf.tools.record.loss import Recorded
+from purebpf.tools.sampleip.loss import losses
+from purebpf.tools.sampleip.request import Options
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 
@@ -28,7 +29,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("name", "line"), COMMANDS)
 def test_every_command_line_parses(name: str, line: str) -> None:
-    options = import_module(f"purebpf.{name}.options")
+    options = import_module(f"{package_of(name)}.options")
     assert options.parse(shlex.split(line, comments=True))
 
 

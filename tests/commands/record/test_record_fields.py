@@ -32,7 +32,7 @@ def record(folder: Path, *arguments: str) -> list[Sample]:
     command = [
         sys.executable,
         "-m",
-        "purebpf.record",
+        "purebpf.tools.record",
         "-v",
         "-o",
         "perf.data",

@@ -27,7 +27,7 @@ COMMAND = ("--", sys.executable, "-c", FAULTING)
 
 def record(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Record every fault of a program, by the events and filters of `arguments`."""
-    command = [sys.executable, "-m", "purebpf.record", "-v", "-o", "perf.data", "-c", "1"]
+    command = [sys.executable, "-m", "purebpf", "record", "-v", "-o", "perf.data", "-c", "1"]
     return subprocess.run(
         [*command, *arguments], capture_output=True, text=True, check=False, cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -111,7 +111,15 @@ def test_a_filter_of_several_events_and_several_of_one(tmp_path: Path) -> None:
 def test_explain_on_a_terminal(tmp_path: Path) -> None:
     """Nothing is recorded, and what is printed fits a terminal of 80 columns."""
     reader, terminal = pty.openpty()
-    command = [sys.executable, "-m", "purebpf.record", "-v", "-e", "page-faults,sched:sched_switch"]
+    command = [
+        sys.executable,
+        "-m",
+        "purebpf",
+        "record",
+        "-v",
+        "-e",
+        "page-faults,sched:sched_switch",
+    ]
     run = subprocess.run(
         [*command, "--filter", "prev_pid > 1", "--explain"], stdout=terminal, stderr=terminal,
         check=False, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},

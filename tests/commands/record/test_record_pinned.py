@@ -47,7 +47,7 @@ def bpffs() -> Iterator[str]:
     """Two slots for Ann, one for Bob, as root pins them."""
     with users_sampling(), public_bpffs() as folder:
         for user, slots in ((ANN, 2), (BOB, 1)):
-            command = [sys.executable, "-m", "purebpf.setup", "pin", "--user", str(user)]
+            command = [sys.executable, "-m", "purebpf", "setup", "pin", "--user", str(user)]
             where = ("--slots", str(slots), "--bpffs", folder)
             subprocess.run([*command, *where], check=True, cwd=ROOT, env=environment())
         yield folder
@@ -67,7 +67,7 @@ def line(user: int, bpffs: str, name: str, *arguments: str) -> list[str]:
     none = [f"--{which}=-all" for which in ("inh-caps", "ambient-caps", "bounding-set")]
     who = ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *none)
     private = ("unshare", "--mount", "--propagation", "private")
-    program = (sys.executable, "-m", f"purebpf.{name}")
+    program = (sys.executable, "-m", "purebpf", name)
     return [*private, *place, *reachable(), *who, *program, *arguments]
 
 
@@ -134,7 +134,7 @@ def test_who_has_no_slots(bpffs: str, folder: Path) -> None:
     done = family(4713, bpffs, target)
     assert done.returncode == 1
     assert "samples do not have uid" in said(done)
-    assert "-m purebpf.setup pin --user 4713" in said(done)
+    assert "-m purebpf setup pin --user 4713" in said(done)
     assert os.listdir(folder) == []
 
 

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.needs("perf_event", "gcc"), pytest.mark.any_kernel]
 
 
 def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", f"purebpf.{name}", *arguments]
+    words = [sys.executable, "-m", "purebpf", name, *arguments]
     return subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
@@ -39,7 +39,7 @@ def functions(stream: Any, wanted: str) -> tuple[int, list[str]]:
 
 def test_the_page_shows_what_is_in_the_file(workloads: Workloads, tmp_path: Path) -> None:
     path = tmp_path / "perf.data"
-    words = [sys.executable, "-m", "purebpf.record", "-F", "499", "--serve", "-o", str(path)]
+    words = [sys.executable, "-m", "purebpf", "record", "-F", "499", "--serve", "-o", str(path)]
     with (
         workloads.running("split") as pid,
         subprocess.Popen(

@@ -42,7 +42,7 @@ def test_an_ordinary_user_sees_what_is_missing() -> None:
         result = run("record", "-a", "-o", f"{folder}/perf.data", "0.3", prefix=prefix)
         assert os.listdir(folder) == []
     assert (result.returncode, result.stdout) == (1, "")
-    assert said(result).startswith("purebpf.record: run it as root: sudo ")
+    assert said(result).startswith("purebpf record: run it as root: sudo ")
     assert "CAP_PERFMON" in said(result)
     assert "Traceback" not in result.stderr
 

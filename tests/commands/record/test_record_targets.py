@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.record import tree
-from purebpf.record.__main__ import main
+from purebpf.tools.record import tree
+from purebpf.tools.record.__main__ import main
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Fork, Sample
 from tests.commands.conftest import ROOT, Workloads, thread_ids
@@ -37,7 +37,7 @@ def samples(path: Path) -> list[Sample]:
 def recorded(folder: Path, *target: str, of: tuple[int, ...] = ()) -> list[Sample]:
     """The samples of a target, once there are some, and some of the processes `of`."""
     for seconds in LONGER_AND_LONGER_S:
-        command = [sys.executable, "-m", "purebpf.record", "-v", "-o", "perf.data", "-F", "997"]
+        command = [sys.executable, "-m", "purebpf", "record", "-v", "-o", "perf.data", "-F", "997"]
         run = subprocess.run(
             [*command, "--sample-cpu", "-e", "cpu-clock:u", *target, seconds],
             capture_output=True, text=True, check=False, cwd=folder,
@@ -165,7 +165,7 @@ def test_short_children_of_a_command_have_their_samples(
     tmp_path: Path, filters: tuple[str, ...]
 ) -> None:
     path = tmp_path / "perf.data"
-    command = [sys.executable, "-m", "purebpf.record", "-F", "997", "-o", str(path)]
+    command = [sys.executable, "-m", "purebpf", "record", "-F", "997", "-o", str(path)]
     with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as other:
         try:
             ended = subprocess.run(

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.needs("perf_event", "gcc")
 def recorded(workloads: Workloads, folder: Path) -> int:
     """Write perf.data, and how many samples it has."""
     with workloads.running("split") as pid:
-        command = [sys.executable, "-m", "purebpf.record", "-v", "-g", "-e", "cpu-clock:u"]
+        command = [sys.executable, "-m", "purebpf", "record", "-v", "-g", "-e", "cpu-clock:u"]
         subprocess.run(
             [*command, "-o", "perf.data", "-p", str(pid), "3"], check=True, cwd=folder,
             env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True,

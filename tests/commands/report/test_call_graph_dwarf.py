@@ -24,7 +24,7 @@ pytestmark = pytest.mark.needs("perf_event", "gcc", "perf")
 
 
 def report(file: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "purebpf.report", "-i", str(file), *options]
+    words = [sys.executable, "-m", "purebpf", "report", "-i", str(file), *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.run(
         words, capture_output=True, text=True, check=False, env=environment, timeout=120

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.measure import profile_loader
+from purebpf.observe.saved import profile_loader
 from purebpf.results import Profile
 from purebpf.results.shape import table
 from tests.commands.conftest import ROOT, Workloads
@@ -21,7 +21,7 @@ SAMPLE = re.compile(r"^\S.* +(\d+) ([\w-]+): *\n((?:\t.*\n)*)", re.MULTILINE)
 
 
 def ran(command: str, *arguments: str) -> None:
-    words = [sys.executable, "-m", f"purebpf.{command}", *arguments]
+    words = [sys.executable, "-m", "purebpf", command, *arguments]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 

@@ -1,4 +1,4 @@
-"""`purebpf report` on files of purebpf.record and of perf record."""
+"""`purebpf report` on files of purebpf.tools.record and of perf record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def python(tmp_path: Path) -> Python:
 
     def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", f"purebpf.{name}", *arguments],
+            [sys.executable, "-m", "purebpf", name, *arguments],
             capture_output=True,
             text=True,
             check=False,

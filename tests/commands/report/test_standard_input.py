@@ -13,7 +13,7 @@ from purebpf.results.formats import perf_data
 from tests.commands.conftest import ROOT
 from tests.support.builders import profiles
 
-COMMAND = [sys.executable, "-m", "purebpf.report", "-i"]
+COMMAND = [sys.executable, "-m", "purebpf", "report", "-i"]
 
 pytestmark = pytest.mark.any_kernel
 
@@ -60,7 +60,7 @@ def test_what_perf_writes_to_a_pipe_has_the_samples_that_perf_sees(tmp_path: Pat
 def test_what_is_not_perf_data_is_named_standard_input() -> None:
     failed = folded("-", input=b"no perf.data")
     assert failed.returncode == 1
-    assert failed.stderr.startswith(b"purebpf.report: standard input: ")
+    assert failed.stderr.startswith(b"purebpf report: standard input: ")
 
 
 def test_a_pipe_in_the_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_function_is_found_by_its_name(shop: int, name: str) -> None:
     words = ["--symbol", name, "-p", str(shop), "--count", "-F", "997"]
     for seconds in ("0.3", "10"):  # a busy machine may need longer to get to the first sample
         run = subprocess.run(
-            [sys.executable, "-m", "purebpf.sampleip", *words, seconds],
+            [sys.executable, "-m", "purebpf", "sampleip", *words, seconds],
             capture_output=True, text=True, check=False, cwd=ROOT, timeout=60,
         )  # fmt: skip
         assert run.returncode == 0, run.stderr

@@ -25,7 +25,7 @@ def sampleip() -> SampleIp:
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "purebpf.sampleip", *arguments],
+            [sys.executable, "-m", "purebpf", "sampleip", *arguments],
             capture_output=True,
             text=True,
             check=False,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from purebpf.kernel.filters.pinned_slots import FOLDER
+from purebpf.observe.filters.pinned_slots import FOLDER
 from tests.support.environment import ROOT
 from tests.support.host.privilege import as_user
 from tests.support.host.users import public_bpffs, users_sampling
@@ -33,7 +33,7 @@ def users_may_sample() -> Iterator[None]:
 
 def setup(*arguments: str, user: str = "") -> subprocess.CompletedProcess[str]:
     prefix = as_user(user) if user else ()
-    command = [*prefix, sys.executable, "-m", "purebpf.setup", *arguments]
+    command = [*prefix, sys.executable, "-m", "purebpf", "setup", *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=120
     )
@@ -70,7 +70,7 @@ def test_a_user_sees_what_is_in_the_way_and_then_that_nothing_is(
     assert "run in user space only" in text
     assert "no own programs this process lacks CAP_BPF" in text
     assert f"no bpf file system {bpffs} has mode 1700, so this user cannot enter it" in text
-    command = f"-m purebpf.setup pin --user {NOBODY}"
+    command = f"-m purebpf setup pin --user {NOBODY}"
     assert command in text
 
     assert setup("pin", "--user", "4711", "--slots", "1", *where).returncode == 0
@@ -97,7 +97,7 @@ def test_only_root_may(bpffs: str, action: str) -> None:
     assert setup("pin", "--user", "4711", "--slots", "1", "--bpffs", bpffs).returncode == 0
     done = setup(action, "--user", "4711", "--bpffs", bpffs, user="ordinary")
     assert (done.stdout, done.returncode) == ("", 1)
-    assert done.stderr.startswith("purebpf.setup: ")
+    assert done.stderr.startswith("purebpf setup: ")
     assert os.path.exists(f"{bpffs}/{FOLDER}/4711/0/program")
 
 

@@ -28,7 +28,7 @@ PATIENCE_S = 60
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_run_ends_with_its_reader(name: str) -> None:
-    line = [sys.executable, "-m", f"purebpf.{name}", *STREAMS[name]]
+    line = [sys.executable, "-m", "purebpf", name, *STREAMS[name]]
     pipe = subprocess.PIPE
     with subprocess.Popen(
         line, stdout=pipe, stderr=pipe, text=True, cwd=ROOT, env=environment()
@@ -48,7 +48,7 @@ def test_the_run_ends_with_its_reader(name: str) -> None:
 
 def test_a_command_that_says_nothing_ends_too() -> None:
     """No sample is in this range, so that nothing is written that could fail."""
-    line = [sys.executable, "-m", "purebpf.sampleip", "-F", "99", "--range", "0x1000-0x1001"]
+    line = [sys.executable, "-m", "purebpf", "sampleip", "-F", "99", "--range", "0x1000-0x1001"]
     pipe = subprocess.PIPE
     with subprocess.Popen(
         line, stdout=pipe, stderr=pipe, text=True, cwd=ROOT, env=environment()

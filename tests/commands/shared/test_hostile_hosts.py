@@ -24,11 +24,11 @@ from tests.support.environment import ROOT, mounted, sysctl
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "mount_namespace", "pid_namespace")
 
 ATTACKS = (
-    "tests/kernel/filters/test_pinned_attacks.py",
-    "tests/kernel/filters/test_pinned_faults.py",
-    "tests/kernel/maps/test_pins_of_others.py",
-    "tests/kernel/symbolize/test_jit_maps.py",
-    "tests/unit/measure/test_output_attacks.py",
+    "tests/kernel/observe/filters/test_pinned_attacks.py",
+    "tests/kernel/observe/filters/test_pinned_faults.py",
+    "tests/kernel/loader/maps/test_pins_of_others.py",
+    "tests/kernel/observe/symbols/test_jit_maps.py",
+    "tests/unit/files/test_output_attacks.py",
 )
 PROTECTED = ("symlinks", "hardlinks", "regular", "fifos")
 HIDDEN = mounted("mount -t proc -o hidepid=2 proc /proc")

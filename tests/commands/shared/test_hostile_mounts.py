@@ -107,7 +107,7 @@ def test_without_proc_the_error_says_so(name: str) -> None:
 def test_a_result_on_a_read_only_file_system(name: str, tmp_path: Path) -> None:
     read_only = mounted(f"mount -t tmpfs -o ro tmpfs '{tmp_path}'")
     result = run(name, "-o", f"{tmp_path}/out", "50", prefix=read_only)  # fails before the 50 s
-    assert said(result) == f"purebpf.{name}: output {tmp_path}/out: open(2) failed with EROFS"
+    assert said(result) == f"purebpf {name}: output {tmp_path}/out: open(2) failed with EROFS"
     assert (result.returncode, result.stdout) == (1, "")
 
 
@@ -126,7 +126,7 @@ def test_a_result_that_does_not_fit(name: str, tmp_path: Path) -> None:
         f"dd if=/dev/zero of='{tmp_path}/filler' bs=4k count=1 2>/dev/null",
     )
     result = run(name, "-o", f"{tmp_path}/out", *COMMANDS[name], prefix=full)
-    expected = f"purebpf.{name}: output {tmp_path}/out: write(2) failed with ENOSPC"
+    expected = f"purebpf {name}: output {tmp_path}/out: write(2) failed with ENOSPC"
     assert said(result).endswith(expected), result.stderr
     assert result.returncode == 1
 
@@ -135,7 +135,7 @@ def test_a_result_that_does_not_fit(name: str, tmp_path: Path) -> None:
 @every_command
 def test_a_result_beyond_the_limit_leaves_no_half_of_it(name: str, tmp_path: Path) -> None:
     result = run(name, "-o", f"{tmp_path}/out", *COMMANDS[name], prefix=("prlimit", "--fsize=0"))
-    expected = f"purebpf.{name}: output {tmp_path}/out: write(2) failed with EFBIG"
+    expected = f"purebpf {name}: output {tmp_path}/out: write(2) failed with EFBIG"
     assert said(result).endswith(expected), result.stderr
     assert result.returncode == 1
     assert not list(tmp_path.iterdir())

@@ -19,7 +19,7 @@ LOSS_LINE = re.compile(r"^lost: ", re.MULTILINE)
 
 def redirected(name: str, how: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command from a shell that redirects as `how` says."""
-    line = [sys.executable, "-m", f"purebpf.{name}", *complete(name, arguments or COMMANDS[name])]
+    line = [sys.executable, "-m", "purebpf", name, *complete(name, arguments or COMMANDS[name])]
     return subprocess.run(
         ["sh", "-c", f'"$@" {how}', "sh", *line],
         capture_output=True,
@@ -34,7 +34,7 @@ def redirected(name: str, how: str, *arguments: str) -> subprocess.CompletedProc
 @every_command
 def test_standard_output_is_closed(name: str) -> None:
     result = redirected(name, ">&-", "50")  # said before the 50 s
-    assert result.stderr == f"purebpf.{name}: output standard output: write(2) failed with EBADF\n"
+    assert result.stderr == f"purebpf {name}: output standard output: write(2) failed with EBADF\n"
     assert result.returncode == 1
 
 
@@ -50,7 +50,7 @@ def test_standard_output_is_closed_and_not_needed(name: str, tmp_path: Path) -> 
 def test_standard_output_is_full(name: str) -> None:
     result = redirected(name, ">/dev/full")
     assert result.stderr.endswith(
-        f"purebpf.{name}: output standard output: write(2) failed with ENOSPC\n"
+        f"purebpf {name}: output standard output: write(2) failed with ENOSPC\n"
     )
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
@@ -59,7 +59,7 @@ def test_standard_output_is_full(name: str) -> None:
 @every_command
 def test_the_result_is_a_full_device(name: str) -> None:
     result = redirected(name, "", "-o", "/dev/full", *COMMANDS[name])
-    expected = f"purebpf.{name}: output /dev/full: write(2) failed with ENOSPC\n"
+    expected = f"purebpf {name}: output /dev/full: write(2) failed with ENOSPC\n"
     assert result.stderr.endswith(expected), result.stderr
     assert result.returncode == 1
 
@@ -86,7 +86,7 @@ def test_asking_for_help_into_the_void(name: str, argument: str) -> None:
     assert result.returncode == (0 if argument == "--help" else 2)
 
 
-NAMES = {path.parent.name for path in (ROOT / "purebpf").glob("*/__main__.py")}
+NAMES = {path.parent.name for path in (ROOT / "purebpf").glob("*/*/__main__.py")}
 ALL_COMMANDS = pytest.mark.parametrize("name", sorted(NAMES))
 
 
@@ -101,6 +101,6 @@ def test_a_wrong_option_is_reported_whatever_the_streams_are(name: str, how: str
 def test_help_for_a_full_device(name: str) -> None:
     result = redirected(name, ">/dev/full", "--help")
     assert result.stderr.endswith(
-        f"purebpf.{name}: output standard output: write(2) failed with ENOSPC\n"
+        f"purebpf {name}: output standard output: write(2) failed with ENOSPC\n"
     )
     assert result.returncode == 1

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.results.formats.otlp_reader import read_document
-from purebpf.setup.__main__ import main as setup
+from purebpf.tools.setup.__main__ import main as setup
 from purebpf.wire.perf_data import HEADER
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
@@ -84,7 +84,7 @@ def longest_s(words: list[str], has_begun: Callable[[int], object]) -> float:
 
 
 def command(name: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", f"purebpf.{name}", *arguments]
+    return [sys.executable, "-m", "purebpf", name, *arguments]
 
 
 @contextmanager

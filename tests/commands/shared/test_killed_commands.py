@@ -201,7 +201,7 @@ def test_a_second_interrupt_ends_at_once(name: str) -> None:
 
 @every_command
 def test_interrupted_while_it_starts(name: str) -> None:
-    line = [sys.executable, "-X", "importtime", "-m", f"purebpf.{name}"]
+    line = [sys.executable, "-X", "importtime", "-m", "purebpf", name]
     line += complete(name, ["3600"])
     with subprocess.Popen(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from purebpf.summary.loading import HOOKS
 from purebpf.syscall import proc
+from purebpf.tools.summary.loading import HOOKS
 from tests.commands.conftest import ROOT, Workloads, children
 
 pytestmark = pytest.mark.needs("bpf", "gcc", "vmlinux_btf", "pid_namespace")
@@ -56,7 +56,7 @@ def running_below(workloads: Workloads, name: str, *arguments: str) -> Iterator[
 
 def run(prefix: tuple[str, ...], name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command in the namespace above the workload's."""
-    command = [*prefix, sys.executable, "-m", f"purebpf.{name}", "-v", *arguments]
+    command = [*prefix, sys.executable, "-m", "purebpf", name, "-v", *arguments]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=120
     )

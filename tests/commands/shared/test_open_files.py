@@ -26,11 +26,11 @@ def test_one_paragraph_at_every_limit() -> None:
     for limit in range(FEWEST, MOST + 1):
         if limited(limit, "-c", "import re").returncode:
             continue  # Python itself does not start
-        done = limited(limit, "-m", "purebpf.profile", "-F", "49", "0.1")
+        done = limited(limit, "-m", "purebpf", "profile", "-F", "49", "0.1")
         assert "Traceback" not in done.stderr, f"{limit}: {done.stderr}"
         assert done.returncode in (0, 1)
         if done.returncode:
-            assert done.stderr.startswith("purebpf.profile: "), limit
+            assert done.stderr.startswith("purebpf profile: "), limit
             text = " ".join(done.stderr.split())
             assert f"this process has reached {limit} open files (RLIMIT_NOFILE" in text, text
             said += 1

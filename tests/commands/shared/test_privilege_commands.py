@@ -42,9 +42,9 @@ def restrictions(*missing: str) -> str:
 
 def paragraph(name: str, failed: str, missing: tuple[str, ...], capabilities: str) -> str:
     """The golden text: what failed, why on this host, and the one command that helps."""
-    command = shlex.join([sys.executable, "-P", "-m", f"purebpf.{name}", *COMMANDS[name]])
+    command = shlex.join([sys.executable, "-P", "-m", "purebpf", name, *COMMANDS[name]])
     why = f"this process lacks {' and '.join(missing)} (CapEff {capabilities})"
-    advice = f"purebpf.{name}: run it as root: sudo {command} -- {why}{restrictions(*missing)}"
+    advice = f"purebpf {name}: run it as root: sudo {command} -- {why}{restrictions(*missing)}"
     return re.escape(f"{advice} (") + rf"{failed} failed with EPERM\)"
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.offcpu import OffCpu, Options
 from purebpf.results import Profile
 from purebpf.symbols.frame import Reason, Unknown
+from purebpf.tools.offcpu import OffCpu, Options
 from tests.support.host.faults import slow_host
 from tests.support.programs import pythons
 from tests.support.programs.python_programs import running

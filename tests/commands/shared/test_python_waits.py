@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.offcpu import OffCpu
-from purebpf.offcpu import Options as OffOptions
-from purebpf.profile import Options, Profiler
 from purebpf.results import Profile, Row
-from purebpf.wall import Options as WallOptions
-from purebpf.wall import Wall
+from purebpf.tools.offcpu import OffCpu
+from purebpf.tools.offcpu import Options as OffOptions
+from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.wall import Options as WallOptions
+from purebpf.tools.wall import Wall
 from tests.support.environment import run
 from tests.support.programs import pythons
 from tests.support.programs.python_programs import running

@@ -25,10 +25,10 @@ def planted(tmp_path: Path) -> Path:
 
 
 def run(directory: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """`python -m purebpf.profile --help` there."""
+    """`python -m purebpf profile --help` there."""
     clean = {name: os.environ[name] for name in os.environ if not name.startswith("SUDO_")}
     return subprocess.run(
-        [sys.executable, *options, "-m", "purebpf.profile", "--help"],
+        [sys.executable, *options, "-m", "purebpf", "profile", "--help"],
         cwd=directory,
         env=clean | environment,
         capture_output=True,
@@ -48,11 +48,11 @@ def test_what_others_may_write(planted: Path) -> None:
     )
     assert advice.startswith("Use the command `purebpf`, or: ")
     words = shlex.split(advice.partition(", or: ")[2])
-    assert words == [sys.executable, "-P", "-m", "purebpf.profile", "--help"]
+    assert words == [sys.executable, "-P", "-m", "purebpf", "profile", "--help"]
     assert not (planted.parent / "ran").exists()
     helped = subprocess.run(words, cwd=planted, capture_output=True, text=True, check=False)
     assert helped.returncode == 0, helped.stderr
-    assert helped.stdout.startswith("usage: python -P -m purebpf.profile")
+    assert helped.stdout.startswith("usage: python -P -m purebpf profile")
     assert not (planted.parent / "ran").exists()
 
 

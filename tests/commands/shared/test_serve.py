@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from purebpf.measure.http.door import PENDING
+from purebpf.http.server import PENDING
 from tests.commands.conftest import ROOT, Workloads
 from tests.support.host.privilege import as_user
 
@@ -36,7 +36,7 @@ pages = pytest.mark.parametrize("name", FUNCTION)
 
 
 def command(name: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", f"purebpf.{name}", *arguments]
+    return [sys.executable, "-m", "purebpf", name, *arguments]
 
 
 @contextmanager

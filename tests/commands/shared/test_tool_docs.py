@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from purebpf.commands import package_of
 from purebpf.measure import named_targets
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_python
@@ -43,7 +44,7 @@ def test_every_page_has_a_command_line() -> None:
 def test_every_command_line_parses(name: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(named_targets, "container_cgroup", lambda _: "/sys/fs/cgroup")
     monkeypatch.setattr(named_targets, "processes_named", lambda _: (185,))
-    parse = importlib.import_module(f"purebpf.{name}.options").parse
+    parse = importlib.import_module(f"{package_of(name)}.options").parse
     assert parse(shlex.split(line.replace("\\\\$", "$"), comments=True))
 
 

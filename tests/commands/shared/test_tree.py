@@ -14,26 +14,26 @@ from typing import NamedTuple
 
 import pytest
 
-from purebpf.latency import CallLatency
-from purebpf.latency import Options as LatencyOptions
-from purebpf.lock import Options as LockOptions
-from purebpf.lock import UserLocks
 from purebpf.measure import target_ends
 from purebpf.measure.latency import Latency, Request
-from purebpf.offcpu import OffCpu
-from purebpf.offcpu import Options as OffCpuOptions
-from purebpf.record import Options as RecordOptions
-from purebpf.record import Recorder
-from purebpf.sampleip.request import Options as SampleIpOptions
-from purebpf.sampleip.session import Sampler
-from purebpf.stat import Counter
-from purebpf.stat import Options as StatOptions
-from purebpf.summary import Options as SummaryOptions
-from purebpf.summary import Summary
-from purebpf.trace import Options as TraceOptions
-from purebpf.trace import Traces
-from purebpf.wall import Options as WallOptions
-from purebpf.wall import Wall
+from purebpf.tools.latency import CallLatency
+from purebpf.tools.latency import Options as LatencyOptions
+from purebpf.tools.lock import Options as LockOptions
+from purebpf.tools.lock import UserLocks
+from purebpf.tools.offcpu import OffCpu
+from purebpf.tools.offcpu import Options as OffCpuOptions
+from purebpf.tools.record import Options as RecordOptions
+from purebpf.tools.record import Recorder
+from purebpf.tools.sampleip.request import Options as SampleIpOptions
+from purebpf.tools.sampleip.session import Sampler
+from purebpf.tools.stat import Counter
+from purebpf.tools.stat import Options as StatOptions
+from purebpf.tools.summary import Options as SummaryOptions
+from purebpf.tools.summary import Summary
+from purebpf.tools.trace import Options as TraceOptions
+from purebpf.tools.trace import Traces
+from purebpf.tools.wall import Options as WallOptions
+from purebpf.tools.wall import Wall
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
 

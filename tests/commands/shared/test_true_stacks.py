@@ -76,7 +76,7 @@ def build(folder: Path, source: str, name: str, compiler: str = "gcc") -> Path:
 def measured(command: str, *arguments: Any) -> tuple[Rows, dict[str, Any]]:
     """Rows as (weight, user stack from the root on, why it is cut), and facts."""
     done = subprocess.run(
-        [sys.executable, "-m", f"purebpf.{command}", "--format", "json", *map(str, arguments)],
+        [sys.executable, "-m", "purebpf", command, "--format", "json", *map(str, arguments)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 143), done.stderr  # of the command, which is ended by SIGTERM

@@ -14,8 +14,8 @@ TOOL = """
 from __future__ import annotations
 
 import purebpf
-from purebpf.kernel.attach import iterator
-from purebpf.kernel.programs.link_info import CgroupLink
+from purebpf.loader.attach import iterator
+from purebpf.loader.programs.link_info import CgroupLink
 
 
 def read(obj: purebpf.Object) -> int:

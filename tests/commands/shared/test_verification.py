@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from purebpf import offcpu, profile, wall
 from purebpf.abi.bpf import bpf_cmd
-from purebpf.kernel.instruments import offcpu_tracer
-from purebpf.kernel.load.load import load
-from purebpf.kernel.load.object import Object
-from purebpf.profile import sampling
+from purebpf.loader.load.load import load
+from purebpf.loader.load.object import Object
+from purebpf.observe.instruments import offcpu_tracer
 from purebpf.spec import ObjectSpec
 from purebpf.syscall.backend import Attr, KernelDoor, replaced
+from purebpf.tools import offcpu, profile, wall
+from purebpf.tools.profile import sampling
 from tests.support.host.faults import slow_host
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "vmlinux_btf", "x86_64")

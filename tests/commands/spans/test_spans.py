@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from purebpf.kernel.instruments.latency_histograms import Spans
-from purebpf.kernel.instruments.task_filter import TaskFilter
+from purebpf.observe.instruments.latency_histograms import Spans
+from purebpf.observe.instruments.task_filter import TaskFilter
 from purebpf.results.shape.distribution import Distribution
 from purebpf.results.shape.histogram import bucket_bounds
 from tests.commands.conftest import ROOT, Workloads
@@ -207,7 +207,7 @@ def test_intervals_add_up(workloads: Workloads) -> None:
 
 
 def run(command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", f"purebpf.{command}", *arguments]
+    line = [sys.executable, "-m", "purebpf", command, *arguments]
     return subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT, timeout=100)
 
 

@@ -9,9 +9,9 @@ from collections import defaultdict
 import pytest
 
 from purebpf.cli.latency_command import SpanOptions
-from purebpf.cpudist.__main__ import parse as cpudist
 from purebpf.measure.latency import losses
-from purebpf.runqlat.__main__ import parse as runqlat
+from purebpf.tools.cpudist.__main__ import parse as cpudist
+from purebpf.tools.runqlat.__main__ import parse as runqlat
 from tests.commands.conftest import ROOT
 
 pytestmark = pytest.mark.any_kernel

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.stat import Counter, Options, Result
-from purebpf.stat.programs import RUNS
+from purebpf.tools.stat import Counter, Options, Result
+from purebpf.tools.stat.programs import RUNS
 from tests.support.environment import run
 
 pytestmark = pytest.mark.needs("perf_event", "trampolines")

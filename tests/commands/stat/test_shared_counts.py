@@ -17,7 +17,7 @@ from purebpf import Map, Program
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.spec import MapSpec
-from purebpf.stat import Counter, Options, Result
+from purebpf.tools.stat import Counter, Options, Result
 from tests.support.environment import ROOT, run
 from tests.support.host.users import public_bpffs
 
@@ -135,7 +135,7 @@ def test_a_session_that_is_killed_leaves_its_counters_to_others(
 ) -> None:
     before = sets_of_counters()
     words = ("--shared", "--bpffs", bpffs, "-e", "cpu-clock", "-i", "0.1")
-    command = (sys.executable, "-m", "purebpf.stat", *words)
+    command = (sys.executable, "-m", "purebpf", "stat", *words)
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as leader:
         assert leader.stdout is not None
         leader.stdout.readline()

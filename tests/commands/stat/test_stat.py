@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.stat import Counter, Options, Result
+from purebpf.tools.stat import Counter, Options, Result
 from tests.support.environment import run, start
 from tests.support.host import cgroups
 from tests.support.host.users import as_user

@@ -15,15 +15,15 @@ import pytest
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.errors import KernelError
-from purebpf.kernel.features import features
-from purebpf.kernel.instruments.preemption import syscall_programs_are_preempted
-from purebpf.kernel.programs.link import Link
-from purebpf.kernel.programs.program import Program
-from purebpf.kernel.types import kernel_btf as btf
+from purebpf.loader.features import features
+from purebpf.loader.programs.link import Link
+from purebpf.loader.programs.program import Program
+from purebpf.loader.types import kernel_btf as btf
 from purebpf.measure.targets import NoSuchTargetError
-from purebpf.summary import Options, Summary, loading
-from purebpf.summary.statistics import Statistics
-from purebpf.summary.table import Group, Table
+from purebpf.observe.instruments.preemption import syscall_programs_are_preempted
+from purebpf.tools.summary import Options, Summary, loading
+from purebpf.tools.summary.statistics import Statistics
+from purebpf.tools.summary.table import Group, Table
 from tests.commands.conftest import Workloads
 from tests.commands.waiting import waiting
 from tests.support import probes

@@ -30,7 +30,7 @@ LOSS_LINE = re.compile(
 )
 TIME = r" +\d+(?:\.\d+)?(?: [num]?s)?"
 ROW = re.compile(rf"^ +(\S+) +(\d+) +(\d+){4 * TIME} ", re.MULTILINE)
-COMMAND = [sys.executable, "-m", "purebpf.summary", "-v"]
+COMMAND = [sys.executable, "-m", "purebpf", "summary", "-v"]
 
 
 def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -243,7 +243,7 @@ def test_a_missing_target_is_one_paragraph(arguments: list[str], said: str, tmp_
     result = run(*arguments, *command)
     assert result.returncode == 1
     assert said in " ".join(result.stderr.split())
-    assert result.stderr.startswith("purebpf.summary: ")
+    assert result.stderr.startswith("purebpf summary: ")
     assert result.stdout == ""
     assert not witness.exists()
 

@@ -8,8 +8,8 @@ from collections import defaultdict
 
 import pytest
 
-from purebpf.summary.loss import losses
-from purebpf.summary.options import parse
+from purebpf.tools.summary.loss import losses
+from purebpf.tools.summary.options import parse
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 

@@ -17,8 +17,8 @@ import pytest
 
 import purebpf
 from purebpf.abi import syscalls
-from purebpf.summary import Options, Summary
-from purebpf.summary.statistics import Statistics
+from purebpf.tools.summary import Options, Summary
+from purebpf.tools.summary.statistics import Statistics
 from tests.commands.conftest import Workloads
 from tests.commands.summary.test_summary import only, rows
 from tests.commands.waiting import waiting

@@ -18,7 +18,7 @@ from threading import Thread
 
 import pytest
 
-from purebpf.tcp import Event, Options, Tcp
+from purebpf.tools.tcp import Event, Options, Tcp
 from tests.support.environment import ROOT, run
 from tests.support.host import network
 from tests.support.patience import until
@@ -237,7 +237,7 @@ def test_a_connection_that_is_closed_by_another_process_is_its_makers():
 
 
 def test_accepts_are_seen_without_tracefs_too(monkeypatch):
-    monkeypatch.setattr("purebpf.tcp.session._has_tracepoints", lambda: False)
+    monkeypatch.setattr("purebpf.tools.tcp.session._has_tracepoints", lambda: False)
     with listening() as listener, Tcp(Options(events=("accept",))) as tcp:
         for _ in range(5):
             talk(listener, 3, 0)
@@ -349,7 +349,7 @@ def test_a_command_and_its_children_are_followed():
 
 
 def test_text_is_shown_as_it_happens_and_ctrl_c_ends_it():
-    line = [sys.executable, "-m", "purebpf.tcp", "--events", "connect", "-p", str(os.getpid())]
+    line = [sys.executable, "-m", "purebpf", "tcp", "--events", "connect", "-p", str(os.getpid())]
     with (
         listening() as listener,
         subprocess.Popen(line, stdout=-1, stderr=-1, text=True, cwd=ROOT) as tool,

@@ -1,4 +1,4 @@
-"""`purebpf.top`: tables of the known workloads, each second and in the end."""
+"""`purebpf top`: tables of the known workloads, each second and in the end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from purebpf.results import Profile
-from purebpf.top.options import parse
-from purebpf.top.render import render
+from purebpf.tools.top.options import parse
+from purebpf.tools.top.render import render
 from tests.commands.conftest import ROOT, Workloads
 from tests.support.builders.profiles import example
 
@@ -73,7 +73,7 @@ def test_every_command_line_of_its_page_parses() -> None:
 def test_tables_follow_each_other(workloads: Workloads) -> None:
     with workloads.running("split") as pid:
         done = subprocess.run(
-            [sys.executable, "-m", "purebpf.top", "-p", str(pid), "-i", "0.5", "-F", "199", "4"],
+            [sys.executable, "-m", "purebpf", "top", "-p", str(pid), "-i", "0.5", "-F", "199", "4"],
             capture_output=True, text=True, check=False, cwd=ROOT,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -102,8 +102,9 @@ def test_other_screens_show_what_a_process_does(screen: str, row: str) -> None:
         assert sleeper.stdout
         sleeper.stdout.readline()
         pid = sleeper.pid
+        words = f"-p {pid} -i .4 --screen {screen} 1".split()
         done = subprocess.run(
-            [sys.executable, "-m", "purebpf.top", *f"-p {pid} -i .4 --screen {screen} 1".split()],
+            [sys.executable, "-m", "purebpf", "top", *words],
             capture_output=True, text=True, check=False, cwd=ROOT,
         )  # fmt: skip
         sleeper.kill()

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from purebpf.trace.events import Call
-from purebpf.trace.render import describe
+from purebpf.tools.trace.events import Call
+from purebpf.tools.trace.render import describe
 from tests.commands.trace.test_trace import events_of
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.kernel.instruments import call_stacks
-from purebpf.trace import Options, Traces
-from purebpf.trace.events import Call
+from purebpf.observe.instruments import call_stacks
+from purebpf.tools.trace import Options, Traces
+from purebpf.tools.trace.events import Call
 from tests.support.environment import run
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")

@@ -21,9 +21,9 @@ import pytest
 
 from purebpf.measure.run import prepare
 from purebpf.measure.run import run as follow_to_the_end
-from purebpf.trace import Options, Traces
-from purebpf.trace.events import Call, Ended, Event, Lost
-from purebpf.trace.render import JsonPrinter, describe
+from purebpf.tools.trace import Options, Traces
+from purebpf.tools.trace.events import Call, Ended, Event, Lost
+from purebpf.tools.trace.render import JsonPrinter, describe
 from tests.commands.following import follow
 from tests.support.environment import run
 from tests.support.patience import until
@@ -77,7 +77,7 @@ def compare_with_strace(program: Path, tmp_path: Path) -> set[str]:
     """Fail with what is different; the names of the calls."""
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     command = (*CLEAN, str(program))
-    trace = (sys.executable, "-m", "purebpf.trace", "--format", "strace", "-o", str(ours), "--")
+    trace = (sys.executable, "-m", "purebpf", "trace", "--format", "strace", "-o", str(ours), "--")
     for tracer in (("strace", "-f", "-o", str(theirs)), trace):
         place = tmp_path / Path(tracer[0]).name
         place.mkdir()
@@ -346,7 +346,7 @@ os.kill(os.getpid(), signal.SIGUSR1)
 
 
 def test_ctrl_c_prints_what_there_is() -> None:
-    words = [sys.executable, "-m", "purebpf.trace", "-e", "getppid"]
+    words = [sys.executable, "-m", "purebpf", "trace", "-e", "getppid"]
     with subprocess.Popen(words, stdout=-1, stderr=-1, text=True) as tracer:
         assert tracer.stdout is not None
         assert tracer.stderr is not None

@@ -9,12 +9,12 @@ from functools import partial
 
 import pytest
 
-from purebpf.kernel.instruments.event_stream import StreamRequest
 from purebpf.measure.event_session import Ending
 from purebpf.measure.run import prepare
 from purebpf.measure.run import run as follow_to_the_end
-from purebpf.trace import Options, Traces
-from purebpf.trace.events import Call, Event, Lost, Passed
+from purebpf.observe.instruments.event_stream import StreamRequest
+from purebpf.tools.trace import Options, Traces
+from purebpf.tools.trace.events import Call, Event, Lost, Passed
 from tests.support.environment import run
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")

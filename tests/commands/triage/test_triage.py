@@ -15,7 +15,7 @@ pytestmark = pytest.mark.needs("bpf", "perf_event", "vmlinux_btf", "gcc")
 
 def triage(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "purebpf.triage", *arguments],
+        [sys.executable, "-m", "purebpf", "triage", *arguments],
         capture_output=True,
         text=True,
         check=False,

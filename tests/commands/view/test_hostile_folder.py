@@ -16,10 +16,10 @@ import pytest
 
 from purebpf.errors import PurebpfError
 from purebpf.results.formats import json
-from purebpf.view import folder as view_folder
-from purebpf.view.folder import Folder
-from purebpf.view.list_page import list_page
-from purebpf.view.server import FolderServer
+from purebpf.tools.view import folder as view_folder
+from purebpf.tools.view.folder import Folder
+from purebpf.tools.view.list_page import list_page
+from purebpf.tools.view.server import FolderServer
 from tests.commands.view.test_view import get, whole_list
 from tests.support.builders import profiles
 

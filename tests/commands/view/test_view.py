@@ -17,8 +17,8 @@ import pytest
 
 from purebpf.errors import KernelError
 from purebpf.results.formats import json
-from purebpf.view.folder import Folder
-from purebpf.view.server import FolderServer
+from purebpf.tools.view.folder import Folder
+from purebpf.tools.view.server import FolderServer
 from tests.support.builders import profiles
 from tests.support.oracles.browser import until
 
@@ -135,7 +135,7 @@ def test_a_folder_that_is_missing_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_command_serves_until_a_signal(folder: Path) -> None:
-    command = [sys.executable, "-m", "purebpf.view", str(folder)]
+    command = [sys.executable, "-m", "purebpf", "view", str(folder)]
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as child:
         assert child.stderr is not None

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from purebpf import offcpu, profile
 from purebpf.measure.sched_trace import Request, ThreadTime
 from purebpf.results.build.offcpu_rows import ON_CPU
-from purebpf.wall import Options, Wall
-from purebpf.wall.session import WallResult
+from purebpf.tools import offcpu, profile
+from purebpf.tools.wall import Options, Wall
+from purebpf.tools.wall.session import WallResult
 from tests.commands.conftest import ROOT, Workloads, thread_ids
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
@@ -137,7 +137,7 @@ def test_what_is_running_counts_on_its_cpu(cpu: int) -> None:
 
 
 def test_text_has_a_table_and_marks(workloads: Workloads) -> None:
-    command = [sys.executable, "-m", "purebpf.wall", "-p"]
+    command = [sys.executable, "-m", "purebpf", "wall", "-p"]
     with workloads.running("wait", "three") as pid:
         done = subprocess.run(
             [*command, str(pid), "0.3"], capture_output=True, text=True, cwd=ROOT, check=True
@@ -154,7 +154,7 @@ def test_text_has_a_table_and_marks(workloads: Workloads) -> None:
 
 @pytest.mark.any_kernel
 def test_folded_frames_are_marked(workloads: Workloads) -> None:
-    command = [sys.executable, "-m", "purebpf.wall", "-f", "-p"]
+    command = [sys.executable, "-m", "purebpf", "wall", "-f", "-p"]
     with workloads.running("wait", "three") as pid:
         done = subprocess.run(
             [*command, str(pid), "0.3"], capture_output=True, text=True, cwd=ROOT, check=True
@@ -167,7 +167,7 @@ def test_folded_frames_are_marked(workloads: Workloads) -> None:
 
 @pytest.mark.any_kernel
 def test_json_has_the_threads(workloads: Workloads) -> None:
-    command = [sys.executable, "-m", "purebpf.wall", "--format", "json", "-p"]
+    command = [sys.executable, "-m", "purebpf", "wall", "--format", "json", "-p"]
     with workloads.running("wait", "three") as pid:
         done = subprocess.run(
             [*command, str(pid), "0.3"], capture_output=True, text=True, cwd=ROOT, check=True
@@ -181,7 +181,7 @@ def test_json_has_the_threads(workloads: Workloads) -> None:
 
 
 def test_a_command_and_its_children(workloads: Workloads) -> None:
-    command = [sys.executable, "-m", "purebpf.wall", "--format", "json", "--"]
+    command = [sys.executable, "-m", "purebpf", "wall", "--format", "json", "--"]
     done = subprocess.run(
         [*command, workloads.path("wait"), "forks", "5", "100"],
         capture_output=True,

@@ -19,15 +19,15 @@ from typing import NamedTuple
 import pytest
 
 import purebpf
-from purebpf.kernel.features import features
-from purebpf.kernel.host import cpus
-from purebpf.kernel.perf.perf_events import PerfEvents
-from purebpf.kernel.processes.sideband import SideBand
-from purebpf.kernel.rings.perf_buffer import PerfBuffer
-from purebpf.kernel.rings.ring_buffer import RingBuffer
-from purebpf.profile import Options, Profiler
+from purebpf.loader.features import features
+from purebpf.loader.host import cpus
+from purebpf.loader.perf.perf_events import PerfEvents
+from purebpf.loader.rings.perf_buffer import PerfBuffer
+from purebpf.loader.rings.ring_buffer import RingBuffer
+from purebpf.observe.processes.sideband import SideBand
 from purebpf.syscall import memory, perf_event
 from purebpf.syscall.backend import replaced
+from purebpf.tools.profile import Options, Profiler
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support import probes
 from tests.support.host.doors import Call

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from purebpf.kernel.rings.readers import Reader
+from purebpf.loader.rings.readers import Reader
 from tests.kernel.producers import Producer
 from tests.kernel.ring_readers import both, one_waits, take_one, until, watched
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel.features import features
-from purebpf.kernel.host import cpus
-from purebpf.kernel.rings.perf_buffer import PerfBuffer
-from purebpf.kernel.rings.ring_buffer import RingBuffer
+from purebpf.loader.features import features
+from purebpf.loader.host import cpus
+from purebpf.loader.rings.perf_buffer import PerfBuffer
+from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.syscall.backend import replaced
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support.host import cgroups

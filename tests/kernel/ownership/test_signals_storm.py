@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.kernel.host import cpus
-from purebpf.kernel.rings.perf_buffer import PerfBuffer
-from purebpf.kernel.rings.ring_buffer import RingBuffer
-from purebpf.profile import Options, Profiler
+from purebpf.loader.host import cpus
+from purebpf.loader.rings.perf_buffer import PerfBuffer
+from purebpf.loader.rings.ring_buffer import RingBuffer
+from purebpf.tools.profile import Options, Profiler
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support.programs.storm import sigprof_storm
 

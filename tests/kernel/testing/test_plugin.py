@@ -99,7 +99,7 @@ def test_the_plugin_is_found_by_its_entry_point() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     names = [name for name in done.stdout.split() if name.startswith("purebpf.")]
-    assert not [name for name in names if name.startswith(("purebpf.kernel", "purebpf.btf"))]
+    assert not [name for name in names if name.startswith(("purebpf.loader", "purebpf.btf"))]
 
 
 def test_this_kernel_takes_the_packets_and_none_with_a_wrong_sum() -> None:

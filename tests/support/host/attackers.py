@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from purebpf.kernel.filters import pinned_slots
+from purebpf.observe.filters import pinned_slots
 from tests.support.host.users import as_user
 
 __all__ = ["begun", "doing", "refused", "swap", "whole_slots"]

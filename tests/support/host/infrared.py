@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 from purebpf.abi.bpf import bpf_prog_type
-from purebpf.kernel.features import features
+from purebpf.loader.features import features
 from tests.support.host import modules
 
 __all__ = ["MODULE", "missing", "receiver", "send"]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 
-from purebpf.fleet import duck
-from purebpf.fleet.answers import Question
-from purebpf.fleet.compaction import compact
-from purebpf.fleet.decode import decode
-from purebpf.fleet.engines.engine import Engine
-from purebpf.fleet.engines.question import EngineQuestion
-from purebpf.fleet.landing import land, new_batch_id
-from purebpf.fleet.rows import Batch
-from purebpf.fleet.selection import Selection
-from purebpf.fleet.stores.store import Store
+from purebpf.services.fleet import duck
+from purebpf.services.fleet.answers import Question
+from purebpf.services.fleet.compaction import compact
+from purebpf.services.fleet.decode import decode
+from purebpf.services.fleet.engines.engine import Engine
+from purebpf.services.fleet.engines.question import EngineQuestion
+from purebpf.services.fleet.landing import land, new_batch_id
+from purebpf.services.fleet.rows import Batch
+from purebpf.services.fleet.selection import Selection
+from purebpf.services.fleet.stores.store import Store
 from tests.support.host.deliveries import HOUR_S, Truth, messages
 
 __all__ = ["WHOLE_HOUR", "answers", "fill", "put"]

@@ -7,8 +7,8 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from purebpf.measure.perf_data_loader import build_ids_of
-from purebpf.measure.recorded_copies import RecordedCopies
+from purebpf.observe.saved.perf_data_loader import build_ids_of
+from purebpf.observe.saved.recorded_copies import RecordedCopies
 from purebpf.results.build.perf_data_aggregate import count
 from purebpf.wire.perf_data_reader import PerfData
 

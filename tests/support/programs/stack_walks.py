@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from purebpf import objects
-from purebpf.kernel.load.load import load
-from purebpf.kernel.perf.perf_events import PerfEvents
-from purebpf.kernel.unwind.native_machine import native_code_bits
-from purebpf.kernel.unwind.stack_walker import StackWalker, WalkedStack
+from purebpf.loader.load.load import load
+from purebpf.loader.perf.perf_events import PerfEvents
+from purebpf.observe.unwind.native_machine import native_code_bits
+from purebpf.observe.unwind.stack_walker import StackWalker, WalkedStack
 from purebpf.unwind.reason import Reason
 from tests.support.host.faults import slow_host
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from purebpf import objects
-from purebpf.kernel.load.load import load
-from purebpf.kernel.perf.perf_events import PerfEvents
-from purebpf.kernel.processes.sideband import SideBand
-from purebpf.kernel.unwind.process_stacks import ProcessStacks
-from purebpf.kernel.unwind.stack_walker import StackWalker, WalkedStack
+from purebpf.loader.load.load import load
+from purebpf.loader.perf.perf_events import PerfEvents
+from purebpf.observe.processes.sideband import SideBand
+from purebpf.observe.unwind.process_stacks import ProcessStacks
+from purebpf.observe.unwind.stack_walker import StackWalker, WalkedStack
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.unwind.reason import Reason

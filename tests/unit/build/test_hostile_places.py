@@ -15,7 +15,7 @@ from purebpf.build import compile as compile_c
 from purebpf.build import generate
 from purebpf.build.compiler import find_compiler
 from purebpf.errors import NotSupportedError
-from purebpf.kernel.host.trusted_path import find_program
+from purebpf.files.trusted_path import find_program
 from tests.support.environment import ROOT
 from tests.support.host.users import as_user
 

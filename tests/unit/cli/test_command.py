@@ -13,12 +13,13 @@ import pytest
 
 import purebpf
 from purebpf.cli import command
+from purebpf.commands import package_of
 from purebpf.errors import KernelError
 from purebpf.filter import FilterError, parse
 from purebpf.measure.child import CommandError
 
 ROOT = Path(purebpf.__file__).parent
-NAMES = sorted(path.parent.name for path in ROOT.glob("*/__main__.py"))
+NAMES = sorted(path.parent.name for path in ROOT.glob("*/*/__main__.py"))
 
 
 def failing(error: BaseException) -> int:
@@ -98,7 +99,7 @@ def test_an_interrupt_while_options_are_read_is_silent(
     def interrupted(_: Sequence[str]) -> None:
         raise KeyboardInterrupt
 
-    module = import_module(f"purebpf.{name}.__main__")
+    module = import_module(f"{package_of(name)}.__main__")
     monkeypatch.setattr(module, "parse", interrupted)
     assert module.main([]) == 130
     assert capsys.readouterr() == ("", "")

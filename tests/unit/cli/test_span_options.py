@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from purebpf.cli.latency_command import SpanOptions
-from purebpf.cpudist.__main__ import parse as cpudist
-from purebpf.runqlat.__main__ import parse as runqlat
+from purebpf.tools.cpudist.__main__ import parse as cpudist
+from purebpf.tools.runqlat.__main__ import parse as runqlat
 
 Parse = Callable[[list[str]], SpanOptions]
 

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from purebpf.measure.interruptible import interruptible
 from purebpf.measure.stop import Stop
+from purebpf.observe.symbols.interruptible import interruptible
 from purebpf.symbols.budget import Budget
 
 

@@ -7,10 +7,10 @@ import errno
 import pytest
 
 from purebpf.errors import KernelError
-from purebpf.kernel.host import privilege
+from purebpf.loader.host import privilege
 from purebpf.measure.privileges import needing
 
-NOBODY = privilege.Host(0, 40, None, 0, None, "2", "3", None, "python -P -m purebpf.profile")
+NOBODY = privilege.Host(0, 40, None, 0, None, "2", "3", None, "python -P -m purebpf profile")
 
 
 def test_what_is_refused_says_what_all_of_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_the_command_to_type_comes_first(monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
             raise KernelError("read(/proc/1/maps)", number)
         assert caught.value.errno == number
-        assert str(caught.value).startswith("run it as root: sudo python -P -m purebpf.profile  --")
+        assert str(caught.value).startswith("run it as root: sudo python -P -m purebpf profile  --")
         assert f"(read(/proc/1/maps) failed with {errno.errorcode[number]})" in str(caught.value)
 
 

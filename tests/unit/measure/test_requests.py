@@ -9,10 +9,10 @@ import pytest
 from purebpf.measure.latency import Request as LatencyRequest
 from purebpf.measure.requests import narrow
 from purebpf.measure.sched_trace import Request
-from purebpf.offcpu.request import Options as OffCpuOptions
-from purebpf.offcpu.session import _request as offcpu_request
-from purebpf.wall.request import Options as WallOptions
-from purebpf.wall.session import _request as wall_request
+from purebpf.tools.offcpu.request import Options as OffCpuOptions
+from purebpf.tools.offcpu.session import _request as offcpu_request
+from purebpf.tools.wall.request import Options as WallOptions
+from purebpf.tools.wall.session import _request as wall_request
 
 SHARED: dict[str, Any] = {
     "pids": (1,),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from purebpf.errors import NotSupportedError
-from purebpf.kernel.host import cpus
-from purebpf.kernel.types import kernel_btf as btf
+from purebpf.loader.host import cpus
+from purebpf.loader.types import kernel_btf as btf
 from purebpf.measure import targets
 from purebpf.syscall import proc
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from purebpf.abi.perf import perf_event_sample_format as bit
-from purebpf.measure import perf_data_loader
+from purebpf.observe.saved import perf_data_loader
 from purebpf.results import Labels, Profile
 from purebpf.results.build.chain_ends import chain_method
 from purebpf.results.formats import perf_data

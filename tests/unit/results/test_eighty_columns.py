@@ -8,18 +8,18 @@ import pytest
 
 from purebpf.cli import command
 from purebpf.cli.loss import say_each, words_of_profile
-from purebpf.doctor.model import Answer, Command, Fact, Report
-from purebpf.doctor.render import lines as doctor_lines
 from purebpf.measure.latency import Interval
 from purebpf.results import Cause, Labels, Loss, Marks, Profile
 from purebpf.results.formats import answer
 from purebpf.results.model.width import display_width
 from purebpf.results.shape.distribution import Distribution, Group
 from purebpf.results.shape.histogram import BUCKETS, lines
-from purebpf.summary.table import Cost, Table
-from purebpf.top.render import render
-from purebpf.triage.findings import find
-from purebpf.triage.render import pieces
+from purebpf.tools.doctor.model import Answer, Command, Fact, Report
+from purebpf.tools.doctor.render import lines as doctor_lines
+from purebpf.tools.summary.table import Cost, Table
+from purebpf.tools.top.render import render
+from purebpf.tools.triage.findings import find
+from purebpf.tools.triage.render import pieces
 from tests.support.builders.profiles import HOSTILE, kernel, user
 
 WIDE = "\u6f22\u5b57" * 40

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.errors import FormatError
-from purebpf.measure.profile_loader import Bounds, read
+from purebpf.observe.saved.profile_loader import Bounds, read
 from purebpf.results.formats import folded, pprof_reader
 from purebpf.results.formats.otlp import Entry, Sample, Series, Window, document
 from purebpf.results.formats.otlp_profile import looks_like, parse

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purebpf.cli.destination import ResultOptions
-from purebpf.offcpu.render import render
 from purebpf.results import Labels, Marks, Profile
 from purebpf.results.build.offcpu_rows import Place, Span, SpanWaker, fill, merge_spans
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.build.strip_sched_frames import without_switch
 from purebpf.results.formats import folded, json
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
-from purebpf.wall.render import render as render_wall
-from purebpf.wall.threads import Thread, shares, threads
-from purebpf.wall.threads import fill as fill_wall
+from purebpf.tools.offcpu.render import render
+from purebpf.tools.wall.render import render as render_wall
+from purebpf.tools.wall.threads import Thread, shares, threads
+from purebpf.tools.wall.threads import fill as fill_wall
 
 
 def kernel(name: str, module: str = "kernel") -> Frame:

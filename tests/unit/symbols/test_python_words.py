@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from purebpf import objects
-from purebpf.kernel.cpython import task_table
+from purebpf.observe.runtimes.cpython import task_table
 from purebpf.symbols.python_words import (
     CODE_SHIFT,
     ENTRY,

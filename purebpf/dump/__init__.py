@@ -1,1 +1,0 @@
-"""`purebpf dump`: see docs/dump.md. In programs: `purebpf.dump.session.dump`."""

@@ -1,0 +1,234 @@
+"""Where a uprobe goes: `file:function` to a path and an offset into that file.
+
+A symbol says where code is in memory, and the PT_LOAD segment that holds it says where that is in
+the file: the section's own offset is not the same in files that were linked with a large alignment
+(libbpf-rs issue 1110).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import NamedTuple
+
+from purebpf.errors import AttachError
+from purebpf.files.regular_file import Identity, identify, opened_regular
+from purebpf.loader.host.debug_files import image_of
+from purebpf.symbols.budget import Budget
+from purebpf.symbols.demangle import MANGLED, demangle
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.elf_names import (
+    FUNCTIONS,
+    INDIRECT,
+    function_of_version,
+    functions_named,
+    is_spelt,
+)
+from purebpf.symbols.frame import FileOffset
+from purebpf.symbols.short_names import identifier, spellings
+
+__all__ = [
+    "ProbePlace",
+    "ProbePlaces",
+    "find_file",
+    "find_places",
+    "open_image",
+    "parse_place",
+]
+
+_PLACE = re.compile(
+    r"(.+)(?<!:):(?!:)((?:[^:+]|::|(?<=operator)\+\+?)+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?"
+)
+"""A colon alone ends the file's name; two belong to a C++ or Rust function."""
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_CACHE = "/etc/ld.so.cache"
+_LIBRARY = re.compile(r"\.so(\.|$)")
+_MOST_COMPARED = 10_000
+"""Names that may have been meant: some tenths of a second."""
+
+
+class ProbePlace(NamedTuple):
+    """A file, a function of it or a pattern of functions ("" for none), and bytes beyond it."""
+
+    file: str
+    function: str
+    offset: int
+
+
+class ProbePlaces(NamedTuple):
+    """Offsets in a file, in order. `identity` is that of the file with the symbols they are from.
+
+    It is None where the user named the offset.
+    """
+
+    path: str
+    identity: Identity | None
+    offsets: list[int]
+
+
+def parse_place(text: str) -> ProbePlace:
+    """`"libc.so.6:malloc+4"`, `"/bin/bash:0x1234"`, `"./server:db::Pool::get"`.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    place_match = _PLACE.fullmatch(text)
+    if place_match is None:
+        raise ValueError(
+            f"{text!r} is not a place in a file: expected 'file:function' or 'file:0x123'"
+        )
+    file, function, offset = place_match.groups()
+    if _NUMBER.fullmatch(function):
+        return ProbePlace(file, "", int(function, 0) + int(offset or "0", 0))
+    return ProbePlace(file, function, int(offset or "0", 0))
+
+
+def find_places(where: str, what: str) -> ProbePlaces:
+    """The places that `"file:pattern"` means.
+
+    Raises:
+        ValueError: it is not a place.
+        AttachError: ENOENT, no such file, or no such function in it; says `what` for.
+        FormatError: no ELF file, or a damaged one, and a function was named.
+        OSError: it cannot be read.
+    """
+    place = parse_place(where)
+    path = find_file(place.file, what)
+    if not place.function:
+        return ProbePlaces(path, None, [place.offset])
+    with open_image(path) as (image, identity):
+        every = _function_offsets(image, place.function, FUNCTIONS)
+        indirect = _function_offsets(image, place.function, INDIRECT)
+        close = () if every else _similar(image, place.function)
+    # The function that a name means may be code, though an older version is an indirect one.
+    offsets = {name: offset for name, offset in every.items() if indirect.get(name) != offset}
+    if not offsets:
+        why = _why_not(path, place.function, close, is_there=bool(every))
+        raise AttachError("uprobe", errno.ENOENT, what, why=why)
+    every_offset = sorted({offset + place.offset for offset in offsets.values()})
+    return ProbePlaces(path, identity, every_offset)
+
+
+def find_file(name: str, what: str) -> str:
+    """The path of a file that may be named without one; `what` is for the error.
+
+    Raises:
+        AttachError: ENOENT, it is nowhere.
+    """
+    if "/" in name:
+        folders = [""]
+    elif _LIBRARY.search(name):
+        cached = os.path.dirname(_look_up_library(name))
+        folders = [*_preferred_folders(), *filter(None, [cached]), *_standard_folders()]
+    else:
+        folders = os.environ.get("PATH", os.defpath).split(":")
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            return path  # as it is: /proc/PID/root and /proc/PID/exe lead where no other path does
+    searched = f" in {', '.join(folders)}" if folders != [""] else ""
+    raise AttachError("open", errno.ENOENT, what, why=f"file {name} does not exist{searched}")
+
+
+def _look_up_library(name: str) -> str:
+    """Where ldconfig(8) has found a library, in the folders of /etc/ld.so.conf too; or ""."""
+    try:
+        with open(_CACHE, "rb") as file:
+            cache = file.read()
+    except OSError:
+        return ""
+    from purebpf.symbols.ld_cache import cached_libraries
+
+    return next(cached_libraries(cache, name, os.uname().machine), "")
+
+
+def _preferred_folders() -> list[str]:
+    """What ld.so(8) searches before anything else."""
+    return [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+
+
+def _standard_folders() -> Iterator[str]:
+    """What ld.so(8) searches when nothing else has the library."""
+    for folder in ("/usr/lib64", "/usr/lib", "/lib64", "/lib"):
+        if not folder.endswith("64"):
+            yield f"{folder}/{os.uname().machine}-linux-gnu"
+        yield folder
+
+
+@contextmanager
+def open_image(path: str) -> Iterator[tuple[ElfImage, Identity]]:
+    """The ELF file at `path`, inside the `with` block; and which file that is, to find it again.
+
+    Raises:
+        FormatError: no ELF file, or a damaged one.
+        OSError: it cannot be read.
+        OverBudgetError: reading it takes more than a file may cost (`purebpf.symbols.budget`).
+    """
+    budget = Budget()
+    with opened_regular(path) as fd, budget.on_behalf(file=path):
+        yield image_of(fd, path, budget.spend), identify(fd)
+
+
+def _function_offsets(
+    image: ElfImage, pattern: str, kinds: frozenset[int]
+) -> dict[str, FileOffset]:
+    """The functions of a file that match a pattern, and where in the file they start.
+
+    A name may say a version: `memcpy@GLIBC_2.2.5`, or `memcpy@@GLIBC_2.14` if that has to be the
+    one that programs are linked to today, which a name without a version is. A C++ or Rust function
+    may also have its readable name, as `purebpf.symbols.short_names.spellings`.
+
+    Raises:
+        FormatError: a damaged file.
+    """
+    name, _, version = pattern.partition("@")
+    if version:
+        offset = function_of_version(image, name, version, kinds)
+        return {} if offset is None else {pattern: offset}
+    if not set(pattern) & set("*?"):
+        return _functions_spelt(image, pattern, kinds)
+    if "::" not in pattern and "(" not in pattern:
+        return functions_named(image, lambda name: fnmatchcase(name, pattern), kinds)
+    # In `f(char*)` the star is a pointer, if there is such a function.
+    return _functions_spelt(image, pattern, kinds) or functions_named(
+        image, lambda name: _fits(name, pattern), kinds
+    )
+
+
+def _functions_spelt(image: ElfImage, name: str, kinds: frozenset[int]) -> dict[str, FileOffset]:
+    """The function with this symbol; without one, those with this readable name."""
+    last = identifier(name)
+    offsets = functions_named(
+        image, lambda symbol: symbol == name or is_spelt(symbol, name, last), kinds
+    )
+    return {name: offsets[name]} if name in offsets else offsets
+
+
+def _fits(symbol: str, pattern: str) -> bool:
+    if fnmatchcase(symbol, pattern):
+        return True
+    return symbol.startswith(MANGLED) and any(
+        fnmatchcase(spelling, pattern) for spelling in spellings(demangle(symbol))
+    )
+
+
+def _similar(image: ElfImage, name: str) -> Sequence[str]:
+    """Names of functions that may have been meant."""
+    from difflib import get_close_matches
+
+    near = functions_named(image, lambda symbol: abs(len(symbol) - len(name)) <= 2, FUNCTIONS)
+    return get_close_matches(name, islice(near, _MOST_COMPARED))
+
+
+def _why_not(path: str, pattern: str, close: Sequence[str], *, is_there: bool) -> str:
+    """Why a file has no function to probe."""
+    if is_there:
+        reason = "its resolver chooses the function at run time"
+        return f"{pattern!r} of {path} is an indirect function (IFUNC): {reason}; probe that"
+    similar = f"; similar: {', '.join(close)}" if close else ""
+    return f"{path} does not have a function {pattern!r}{similar}"

@@ -1,0 +1,75 @@
+"""What tcx and netkit share: several programs on one side of an interface, in an order."""
+
+from __future__ import annotations
+
+import errno
+from typing import NamedTuple
+
+from purebpf.errors import AttachError, KernelError
+from purebpf.loader.attach._common.errors import attach_error
+from purebpf.loader.attach._common.mprog import REPLACE, Order, explain_refusal
+from purebpf.loader.attach._common.prog_attach import attach_plainly
+from purebpf.loader.host.interfaces import Interface
+from purebpf.loader.programs.link import Link
+from purebpf.loader.programs.program import Program
+from purebpf.syscall import bpf
+
+__all__ = ["Hook", "create_link", "not_attached", "replacing"]
+
+
+class Hook(NamedTuple):
+    """One side of an interface; `member` of union bpf_attr has its order: `tcx` or `netkit`."""
+
+    interface: Interface
+    attach_type: int
+    member: str
+
+
+def create_link(program: Program, hook: Hook, place: Order, what: str) -> Link:
+    """A bpf_link.
+
+    Raises:
+        KernelError: refused.
+    """
+    fields = {
+        f"{hook.member}_relative_fd": place.relative_fd,
+        f"{hook.member}_expected_revision": place.revision,
+    }
+    link = bpf.link_create(
+        hook.attach_type,
+        prog_fd=program.fileno(),
+        target_ifindex=hook.interface.ifindex,
+        flags=place.flags,
+        **fields,
+    )
+    return Link(what, link=link)
+
+
+def replacing(program: Program, old: Program, hook: Hook, place: Order, what: str) -> Link:
+    """An attachment without a bpf_link in the place of `old`, which has none either.
+
+    Raises:
+        TypeError: an order: it runs where `old` did.
+        AttachError: ENOENT, `old` is not attached there, or has a bpf_link.
+    """
+    if place.asked:
+        raise TypeError("replace= keeps the position: before= and after= cannot be set")
+    try:
+        return attach_plainly(
+            program,
+            hook.interface.ifindex,
+            hook.attach_type,
+            what,
+            attach_flags=REPLACE,
+            replace_bpf_fd=old.fileno(),
+        )
+    except KernelError as error:
+        raise not_attached(error, what, place) from None
+
+
+def not_attached(error: KernelError, what: str, place: Order) -> AttachError:
+    """The error of an attachment to an interface, explained."""
+    if error.errno in (errno.EPERM, errno.EBUSY):
+        linked_already = {errno.EBUSY: "the program to replace has a bpf_link: update that link"}
+        return attach_error(error, what, linked_already, "CAP_BPF", "CAP_NET_ADMIN")
+    return explain_refusal(error, what, place)

@@ -1,0 +1,48 @@
+"""Attach to a raw tracepoint: the program gets the tracepoint's own arguments (Linux 4.17).
+
+Commit c4f6699dfcb8.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.errors import AttachError, KernelError, NotSupportedError
+from purebpf.loader.attach._common.errors import attach_error
+from purebpf.loader.programs.link import Link
+from purebpf.loader.programs.program import Program
+from purebpf.syscall import bpf
+
+__all__ = ["attach", "explain_refusal"]
+
+
+def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
+    """Run `program` whenever raw tracepoint `target` is passed: `"sched_switch"`.
+
+    Without `target`, the one that its section names. `cookie` is what bpf_get_attach_cookie()
+    returns (Linux 6.10, commit 68ca5d4eebb8).
+
+    Raises:
+        TypeError: no target, and none in the section name.
+        ValueError: the program is closed.
+        AttachError: ENOENT, no such tracepoint.
+        NotSupportedError: a cookie, and a kernel that has none.
+    """
+    where = program.target if target is None else target
+    if not where:
+        raise TypeError(f"program {program.name!r}: target required: a raw tracepoint")
+    what = f"program {program.name!r} on raw tracepoint {where}"
+    try:
+        return Link(what, link=bpf.raw_tracepoint_open(program.fileno(), where, cookie))
+    except KernelError as error:
+        raise explain_refusal(error, what, cookie=cookie) from None
+
+
+def explain_refusal(
+    error: KernelError, what: str, *, cookie: int
+) -> AttachError | NotSupportedError:
+    """The error of an attachment to a raw or BTF tracepoint, explained."""
+    if cookie and error.errno in (errno.EINVAL, errno.E2BIG):
+        return NotSupportedError("a cookie for a raw tracepoint", f"{error}; needs Linux 6.10")
+    why = "this kernel does not have this tracepoint; the name is without the category"
+    return attach_error(error, what, {errno.ENOENT: why})

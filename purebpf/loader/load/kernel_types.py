@@ -1,0 +1,73 @@
+"""What loading one object asks of the kernel's types: CO-RE, externs, attach targets.
+
+Everything is read at the first question: most objects ask for little of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from purebpf.closable import Closing
+from purebpf.spec import ExternSpec, ObjectSpec
+
+if TYPE_CHECKING:
+    from purebpf.btf.types.parse import Btf
+    from purebpf.loader.load.externs import KernelExterns
+    from purebpf.loader.types.btf_modules import Modules
+    from purebpf.relocate.externs import ResolvedExtern
+
+__all__ = ["KernelTypes"]
+
+
+class KernelTypes(Closing):
+    """The types of this kernel and its modules; closing closes the descriptors it opened.
+
+    Args:
+        spec: the object that is loaded.
+        btf: match CO-RE relocations against this alone. Externs and attach targets are the
+            running kernel's in any case.
+    """
+
+    def __init__(self, spec: ObjectSpec, btf: Btf | None = None) -> None:
+        self._spec = spec
+        self._btf = btf
+        self._modules: Modules | None = None
+        self._externs: KernelExterns | None = None
+
+    def core_targets(self) -> Iterator[Btf]:
+        """What CO-RE relocations are matched against: vmlinux, then, when asked for, modules."""
+        if self._btf is not None:
+            yield self._btf
+            return
+        from purebpf.loader.types.kernel_btf import kernel_btf
+
+        yield kernel_btf()
+        yield from self.modules.types().values()
+
+    def extern(self, extern: ExternSpec) -> ResolvedExtern | None:
+        """What the kernel has for an extern. Raises as `KernelExterns` does."""
+        if self._externs is None:
+            from purebpf.loader.load.externs import KernelExterns
+
+            self._externs = KernelExterns(self._spec, self.modules)
+        return self._externs(extern)
+
+    @property
+    def fd_array(self) -> bytes:
+        """The descriptors of modules with functions that were found, for BPF_PROG_LOAD."""
+        return self._externs.fd_array if self._externs is not None else b""
+
+    @property
+    def modules(self) -> Modules:
+        """The modules of this kernel."""
+        if self._modules is None:
+            from purebpf.loader.types.btf_modules import Modules
+
+            self._modules = Modules()
+        return self._modules
+
+    def close(self) -> None:
+        """Close what was opened. Twice is harmless."""
+        if self._modules is not None:
+            self._modules.close()

@@ -1,0 +1,185 @@
+"""What the ring buffer and the perf buffer share: one `drain()`, and thin shells around it.
+
+Records leave the ring in batches and wait in the reader, so that a loop that breaks out loses
+nothing and sees nothing twice: the next loop, of whatever kind, goes on with the record behind.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator
+from itertools import chain
+from typing import Any, Generic
+
+from purebpf.closable import Closing
+from purebpf.loader.rings.pending import PendingRecords
+from purebpf.loader.rings.record_types import RecordMap, RecordType, Short, decoder
+from purebpf.loader.rings.waiters import LONGEST_S, Bell, Waiters
+from purebpf.typevars import V
+from purebpf.wire.uniform_records import UniformRecords
+
+__all__ = ["Reader"]
+
+
+class Reader(Closing, ABC, Generic[V]):
+    """Reads records as they come; `Reader[Event]` says to type checkers what they are.
+
+    One consumer at a time: several loops over one reader share its records between them.
+
+    Attributes:
+        record_type: what its records were said to be; None: what the object says.
+    """
+
+    def __init__(self, source: RecordMap, type_: RecordType, short: Short) -> None:
+        self._source = source
+        self.record_type = type_
+        self._short = short
+        self._decoder = decoder(source, type_, short)
+        self._taken = PendingRecords(iter(()), self._decoder)
+        self._waiters = Waiters()
+        self._closed = False
+        source.wakes(self)
+
+    @property
+    @abstractmethod
+    def lost(self) -> int | None:
+        """Records that found no room; None: not counted."""
+
+    def _check(self) -> None:
+        if self._closed:
+            raise self._is_closed()
+
+    def _is_closed(self) -> ValueError:
+        return ValueError(f"the reader of {self._source.name!r} is closed")
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ""
+        return f"<{type(self).__name__} of {self._source.name!r}{state}>"
+
+    @abstractmethod
+    def _batches(self) -> Iterator[UniformRecords | Iterator[bytes]]:
+        """What the ring holds when this starts, in bounded pieces; each piece leaves the ring."""
+
+    def _came_meanwhile(self) -> bool:
+        """Whether records are there that polling, once begun, may never report."""
+        return False
+
+    @abstractmethod
+    def fileno(self) -> int:
+        """A descriptor that polls as readable when there are records.
+
+        Raises:
+            ValueError: the reader, or its map, is closed.
+        """
+
+    def close(self) -> None:
+        """Let go of the ring and of every descriptor; again is harmless.
+
+        Any thread may do so: those that wait for records wake up with ValueError, and so do tasks.
+        """
+        self._closed = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Wake every waiting thread, so that it sees whether reader and map are open."""
+        self._waiters.wake()
+
+    def decode_as(
+        self,
+        type: RecordType,  # noqa: A002 - as in `Map.read(type=...)`
+        short: Short | None = None,
+    ) -> None:
+        """Take the records that are still to be seen for another type; `short` None: as before.
+
+        Raises:
+            SchemaError: the type is not known, or is not in the object's BTF.
+            ValueError: `short` is neither "error" nor "zero".
+        """
+        short = self._short if short is None else short
+        self._decoder = decoder(self._source, type, short)
+        self.record_type, self._short = type, short
+        self._taken.decode_as(self._decoder)
+
+    def drain(self) -> Iterator[V]:
+        """The records that are there when this starts, without waiting.
+
+        It ends even when the kernel writes faster than the caller reads.
+
+        Raises:
+            FormatError: a record is not what its type says.
+            ValueError: the reader is closed.
+        """
+        return chain.from_iterable(self._pieces())
+
+    def _pieces(self) -> Iterator[Iterator[Any]]:
+        """The consumed records that were not yielded yet, then those of the ring, batch by batch.
+
+        They are chained: no step of Python's is taken for a record. Another loop may have taken
+        more since, or have changed the type; that comes first, too.
+        """
+        batches = self._batches()
+        shown: Iterator[Any] | None = None
+        while True:
+            if self._taken.values is shown:
+                if (batch := self._next(batches)) is None:
+                    return
+                self._taken = PendingRecords(batch, self._decoder)
+            shown = self._taken.values
+            yield shown
+
+    def _next(
+        self, batches: Iterator[UniformRecords | Iterator[bytes]]
+    ) -> UniformRecords | Iterator[bytes] | None:
+        try:
+            return next(batches, None)
+        except ValueError:
+            if self._closed:  # by another thread, maybe while this one was reading the memory
+                raise self._is_closed() from None
+            raise
+
+    def read(self, timeout: float | None = None) -> Iterator[V]:
+        """The records that come within `timeout` seconds; without one, for ever.
+
+        The time counts from the first record asked for and includes what the caller does with
+        the records; those that are in the ring when it is over are still yielded. 0 does not wait.
+
+        Raises:
+            FormatError, ValueError: as `drain`; also when the reader is closed during it.
+            OSError: EMFILE, no descriptor is left to wait with.
+        """
+        return chain.from_iterable(self._waits(timeout))
+
+    def _waits(self, timeout: float | None) -> Iterator[Iterator[Any]]:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        over = False
+        with self._waiters.bell() as bell:
+            while not over:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                over = left == 0
+                yield self.drain()
+                if not over:
+                    self._wait(bell, left)
+
+    def _wait(self, bell: Bell, timeout: float | None) -> None:
+        poll = select.poll()
+        for waited_for in (bell, self):
+            poll.register(waited_for.fileno(), select.POLLIN)
+        poll.poll(None if timeout is None else min(timeout, LONGEST_S) * 1000)
+
+    async def __aiter__(self) -> AsyncIterator[V]:
+        """The records as they come, for ever, on the event loop of asyncio or trio that runs.
+
+        Tasks may share the records of one reader; what one leaves goes to those that wait.
+
+        Raises:
+            FormatError, OSError, ValueError: as `read`.
+        """
+        try:
+            while True:
+                for record in self.drain():
+                    yield record
+                await self._waiters.readable(self.fileno, self._came_meanwhile)
+        finally:
+            self._waiters.pass_on()

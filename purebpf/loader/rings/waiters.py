@@ -1,0 +1,193 @@
+"""Waiting for a ring until it is closed: in threads and on event loops, all woken by `Waiters`.
+
+Event loops are those of asyncio; trio has tasks instead (`purebpf.loader.rings.trio_waiters`).
+
+Closing a descriptor does not wake its pollers, and the next file that is opened may have its
+number. So a thread that waits polls an eventfd, too, which is its own (`Bell`), and an event loop
+watches a duplicate, which is closed when the loop has let go of it (`Watch`).
+
+A waiter joins first and then checks whether the ring is closed; a closer says so
+first and wakes afterwards. So none is missed, and no lock is held that a signal handler or a
+forked child could wait for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from purebpf.closable import Closing
+from purebpf.loader.host.fork_guard import Maker
+from purebpf.loader.rings.trio_waiters import TrioWaiters, runs_trio
+from purebpf.syscall.descriptor import Descriptor, Fresh
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["LONGEST_S", "Bell", "Waiters"]
+
+LONGEST_S = 86400.0
+"""Poll for no longer at a time: the kernel counts milliseconds in 31 bits."""
+
+
+class Waiters:
+    """The threads and event loops that wait for one ring."""
+
+    def __init__(self) -> None:
+        self._bells: set[Bell] = set()
+        self._watches: dict[asyncio.AbstractEventLoop, Watch] = {}
+        self._trio: TrioWaiters | None = None
+
+    def bell(self) -> Bell:
+        """What wakes the thread that asks, while the context lasts."""
+        return Bell(self._bells)
+
+    def wake(self) -> None:
+        """Wake all, from any thread, and end what event loops watch: the ring is closed."""
+        for bell in tuple(self._bells):
+            bell.ring()
+        for watch in tuple(self._watches.values()):
+            watch.end_soon()
+        if self._trio is not None:
+            self._trio.wake()
+
+    def pass_on(self) -> None:
+        """Let every task look again: there may be records that no polling reports."""
+        for watch in tuple(self._watches.values()):
+            watch.wake_soon()
+        if self._trio is not None:
+            self._trio.wake()
+
+    async def readable(self, fileno: Callable[[], int], came: Callable[[], bool]) -> None:
+        """Until the ring is readable, or closed, or a task passes on.
+
+        Args:
+            fileno: what to watch; ValueError when closed.
+            came: whether records are there that watching, once begun, may never report.
+
+        Raises:
+            OSError: EMFILE, no descriptor is left to wait with.
+            ValueError: the ring is closed.
+        """
+        if runs_trio():
+            self._trio = self._trio or TrioWaiters()
+            await self._trio.readable(fileno, came)
+            return
+        import asyncio  # costs 50 ms that synchronous readers need not pay
+
+        loop = asyncio.get_running_loop()
+        watch = self._watches.get(loop) or self._new_watch(loop, fileno)
+        try:
+            fileno()
+            if came():
+                await asyncio.sleep(0)  # the other tasks' turn, whatever the kernel's speed
+            else:
+                await watch.woken()
+        finally:
+            if not watch.tasks:
+                if self._watches.get(loop) is watch:
+                    del self._watches[loop]
+                watch.end()
+
+    def _new_watch(self, loop: asyncio.AbstractEventLoop, fileno: Callable[[], int]) -> Watch:
+        try:
+            made = self._watches[loop] = Watch(loop, fileno())
+        except OSError:
+            fileno()  # another thread may have closed it just before it was duplicated
+            raise
+        return made
+
+
+class Bell(Closing):
+    """Wakes one thread: a descriptor that polls as readable once it was rung."""
+
+    def __init__(self, others: set[Bell]) -> None:
+        self._others = others
+        self._maker: Maker | None = None
+        self._fd: Fresh | None = None
+
+    def fileno(self) -> int:
+        """The number, of an eventfd that is opened when it is first asked for.
+
+        Raises:
+            OSError: EMFILE, no descriptor is left.
+        """
+        if self._fd is None:
+            self._maker = Maker()
+            self._fd = Fresh(os.eventfd(0))
+            self._others.add(self)
+        return self._fd
+
+    def ring(self) -> None:
+        """Wake the thread, from another one."""
+        # It closes itself after its last use, so that no other file gets its number before.
+        fd = self._fd
+        if fd is not None and self._maker is not None and self._maker.is_here:
+            os.eventfd_write(fd, 1)
+
+    def close(self) -> None:
+        """Be woken no more; again is harmless."""
+        self._others.discard(self)
+        self._fd = None
+
+
+class Watch:
+    """What one event loop watches, for all its tasks that wait.
+
+    Attributes:
+        tasks: what they wait for.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:
+        self._loop = loop
+        self._maker = Maker()
+        self.tasks: set[asyncio.Future[None]] = set()
+        self._copy = Descriptor(os.dup(fd))
+        try:
+            loop.add_reader(self._copy.fileno(), self._wake)
+        except BaseException:
+            self._copy.close()
+            raise
+
+    async def woken(self) -> None:
+        """Until the descriptor is readable, or the watch ends."""
+        future = self._loop.create_future()
+        self.tasks.add(future)
+        try:
+            await future
+        finally:
+            self.tasks.discard(future)
+
+    def wake_soon(self) -> None:
+        """Wake the tasks, from any thread."""
+        self._soon(self._wake)
+
+    def end_soon(self) -> None:
+        """`end`, from any thread."""
+        if self._maker.is_here:
+            self._soon(self.end)
+        else:  # the loop is the parent's, and so is what it watches
+            self._copy.close()
+
+    def end(self) -> None:
+        """Watch no more, and wake the tasks; again is harmless."""
+        if self._copy.closed:
+            return
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._copy.fileno())
+            self._wake()
+        self._copy.close()
+
+    def _soon(self, what: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed, and its tasks have ended or never will
+            if self._loop.is_running():
+                self._loop.call_soon_threadsafe(what)
+            else:
+                what()
+
+    def _wake(self) -> None:
+        for future in self.tasks:
+            if not future.done():
+                future.set_result(None)

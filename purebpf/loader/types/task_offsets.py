@@ -1,0 +1,91 @@
+"""Where struct task_struct of this kernel has what tells programs apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from typing import Any
+
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.member_offsets import member_offsets
+from purebpf.btf.types.parse import Btf
+from purebpf.loader.types.kept_offsets import keep_offsets, kept_offsets
+from purebpf.loader.types.kernel_btf import kernel_btf, read_kernel_btf
+
+__all__ = ["stack_offsets", "task_offsets", "thread_pointer_offset"]
+
+_FIELDS = ("start_time", "self_exec_id", "group_leader")
+_POINTERS = {"x86_64": "fsbase", "aarch64": "uw"}
+"""Of struct thread_struct, by machine."""
+_BYTE = 8
+
+
+def task_offsets() -> dict[str, int]:
+    """The bytes before each field of bpf_src/include/user_stacks.h, or none if one is not there.
+
+    Raises:
+        NotSupportedError: a kernel without BTF.
+        FormatError: it is malformed.
+    """
+    return _offsets(read_kernel_btf(), "task_struct", _FIELDS)
+
+
+def stack_offsets() -> dict[str, int]:
+    """The bytes before task_struct.mm and mm_struct.end_code, or none if one is not there.
+
+    The second is in a struct without a name (Linux 4.20, commit c1a2f7f0c064): it takes an index of
+    all types, 40 ms of CPU time, once for a kernel.
+
+    Raises:
+        NotSupportedError: a kernel without BTF.
+        FormatError: it is malformed.
+    """
+    data = read_kernel_btf()
+    mm = _offsets(data, "task_struct", ("mm",))
+    return mm and mm | _offsets(data, "mm_struct", ("end_code",))
+
+
+def thread_pointer_offset() -> int:
+    """The bytes before what points at a thread's own storage; 0: it is not there.
+
+    On x86_64 thread.fsbase; on arm64 thread.uw, which begins with tp_value (Linux 4.17, commit
+    65896545b69f): TPIDR_EL0 as it was when the thread last left a CPU, or was made.
+
+    Raises:
+        NotSupportedError: a kernel without BTF.
+        FormatError: it is malformed.
+    """
+    data = read_kernel_btf()
+    thread = _offsets(data, "task_struct", ("thread",))
+    base = _offsets(data, "thread_struct", (_POINTERS.get(os.uname().machine, ""),))
+    return thread["thread"] + sum(base.values()) if thread and base else 0
+
+
+def _offsets(data: bytes, name: str, members: Collection[str]) -> dict[str, int]:
+    """The bytes before members of a struct, or none if one is not there.
+
+    They may be in a struct without a name (CONFIG_RANDSTRUCT), which takes an index of all types.
+    """
+    if offsets := member_offsets(data, name, members) or kept_offsets(name, members):
+        return offsets
+    btf = kernel_btf()
+    for type_id in btf.find(name, Kind.STRUCT):
+        _look(btf, type_id, members, offsets)
+    if len(offsets) != len(members):
+        return {}
+    keep_offsets(name, offsets)
+    return offsets
+
+
+def _look(
+    btf: Btf, type_id: int, names: Collection[str], offsets: dict[str, int], base: int = 0
+) -> None:
+    struct: Any = btf.type(type_id)
+    for member in struct.members:
+        at = base + member.bit_offset // _BYTE
+        if member.name in names:
+            offsets[member.name] = at
+        elif not member.name:
+            inner = btf.resolve(member.type_id)
+            if btf.kind(inner) in (Kind.STRUCT, Kind.UNION):
+                _look(btf, inner, names, offsets, at)

@@ -1,0 +1,1 @@
+"""Live observation: who runs what, and its stacks and names."""

@@ -1,0 +1,206 @@
+"""The address spaces of processes while samples are taken, whether or not they live to the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from purebpf.closable import Closing
+from purebpf.errors import KernelError
+from purebpf.observe.processes.sideband import SideBand
+from purebpf.observe.processes.unread_records import UnreadRecords
+from purebpf.syscall import proc
+
+if TYPE_CHECKING:
+    from purebpf.observe.processes.cgroup_labels import CgroupLabels
+    from purebpf.observe.processes.process_names import ProcessNames
+    from purebpf.symbols.address_spaces import AddressSpaces
+
+__all__ = ["Followed"]
+
+_PATIENCE_S = 0.1
+"""See `CgroupLabels`."""
+
+
+class Followed(Closing):
+    """Keeps `spaces` up to date from the kernel's records.
+
+    Attributes:
+        tasks: the threads that `root` and its descendants are made of, so far.
+    """
+
+    def __init__(
+        self, root: int = 0, pids: Container[int] | None = None, *, is_patient: bool = False
+    ) -> None:
+        """Follow from now on.
+
+        Args:
+            root: a process; its descendants are counted.
+            pids: follow only these; None: all.
+            is_patient: as `SideBand`.
+
+        Raises:
+            KernelError: as `SideBand`.
+        """
+        self.tasks = 1
+        self._family = {root}
+        self._band = SideBand(pids=pids, threads=bool(root), is_patient=is_patient)
+        self._lost_before = 0
+        self._unread = UnreadRecords()
+        self._asked: set[int] = set()
+        self._tell: Callable[[object], object] | None = None
+        self._followed: Container[int] = ()
+
+    # Not imported before everything is attached:
+
+    @cached_property
+    def spaces(self) -> AddressSpaces:
+        """Who had what mapped."""
+        from purebpf.symbols.address_spaces import AddressSpaces
+
+        spaces = AddressSpaces()
+        spaces.unread, spaces.read = self._unread.pieces, self._read_one
+        return spaces
+
+    @cached_property
+    def cgroups(self) -> CgroupLabels:
+        """The container or unit that each process was in."""
+        from purebpf.observe.processes.cgroup_labels import CgroupLabels
+
+        return CgroupLabels(self._unread.parents)
+
+    @cached_property
+    def names(self) -> ProcessNames:
+        """What each process is called."""
+        from purebpf.observe.processes.process_names import ProcessNames
+
+        names = ProcessNames()
+        names.unread, names.read = self._unread.pieces, self._read_one
+        return names
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """Readable when `drain()` is due."""
+        return self._band.fds
+
+    @property
+    def lost(self) -> int:
+        """Records that were lost, perhaps with what `spaces` lacks."""
+        return self._band.lost
+
+    def snapshot(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:
+        """Read from /proc the mappings of before the records.
+
+        Args:
+            pids: of these processes; of all by default.
+            pause: is called before each, as the machine may have thousands.
+        """
+        for pid in pids or proc.pids():
+            pause()
+            now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            try:
+                maps = proc.maps(pid)
+                comm = proc.comm(pid)
+            except KernelError:  # not ours to read; its frames will say so
+                continue
+            if maps and comm is not None:
+                self.spaces.snapshot(pid, maps, comm, now_ns)
+                self.cgroups.read(pid)
+                self.names.note(pid, comm)
+
+    def drain(
+        self,
+        tell: Callable[[object], object] | None = None,
+        followed: Container[int] = (),
+        known: Container[int] = (),
+    ) -> None:
+        """Take in what happened.
+
+        What a process did is read when someone asks about it, or when the receiver knows it, or
+        who forked it: a child that executes nothing is what its parent is.
+
+        Args:
+            tell: is called with each record that is read, by now or later; what a process maps only
+                if that is `followed`.
+            followed: by the receiver.
+            known: what else it knows.
+        """
+        self._tell, self._followed = tell, followed
+        happened = self._band.sort_out()
+        large = self._unread.add(happened)
+        self.cgroups.add(happened)
+        for pid, parent in happened.tasks:
+            if parent in self._family:
+                self._family.add(pid)
+                self.tasks += 1
+        due = {pid for pid in happened.runs if self._is_known(pid, known)}
+        for child, parent in happened.forks:
+            if child in happened.executed or child in happened.ended:
+                continue
+            if parent in due or self._is_known(parent, known):
+                due.add(child)
+        self._read({*due, *large})
+
+    def ask(self, pid: int) -> None:
+        """A sample names a process: read what it does from now on, and in which cgroup it is."""
+        if pid not in self._asked:
+            self._asked.add(pid)
+            self.cgroups.patience_s = _PATIENCE_S
+            self.cgroups.text(pid)
+        if pid in self._unread.pieces:
+            self._read((pid,))
+
+    def _is_known(self, pid: int, known: Container[int]) -> bool:
+        return pid in self._asked or pid in self._followed or pid in known
+
+    def _read_one(self, pid: int) -> None:
+        self._read((pid,))
+
+    def _read(self, pids: Iterable[int]) -> None:
+        """Take in what is known of processes, and tell it."""
+        pieces = self._unread.take(pids)
+        if not pieces:
+            return
+        from purebpf.symbols.address_spaces import MappedCode
+        from purebpf.wire.perf_records import Exit
+
+        tell = self._tell
+        for record in self._band.decode(pieces):
+            if type(record) is MappedCode:  # as most are
+                self.spaces.add_code(record)
+                if tell is not None and record.pid in self._followed:
+                    tell(record)
+                continue
+            self.spaces.feed(record)
+            self.names.feed(record)
+            if tell is not None:
+                tell(record)
+            if isinstance(record, Exit) and record.pid == record.tid:
+                self._asked.discard(record.pid)
+
+    def forget_exited(self, keep: Container[int]) -> None:
+        """Forget processes that had exited at the last call already, but those to `keep`.
+
+        Those that no one has asked about go with this call. Where records were lost, those that are
+        not in /proc any more have exited, too.
+        """
+        unread, spaces = self._unread, self.spaces
+        lost, self._lost_before = self.lost - self._lost_before, self.lost
+        if lost:
+            living = set(proc.pids())
+            spaces.note_living(living)
+            unread.note_living(living)
+        self._read(unread.orphans(spaces.exited))
+        gone = spaces.forget_exited(keep)
+        for pid in gone:
+            unread.drop(pid)
+        gone += unread.forget_ended(keep)
+        self._asked.difference_update(gone)
+        self.cgroups.forget(gone)
+        self.names.forget(gone)
+
+    def close(self) -> None:
+        """Stop following; again is harmless."""
+        self._band.close()

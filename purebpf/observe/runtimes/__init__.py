@@ -1,0 +1,1 @@
+"""Interpreters of live processes."""

@@ -1,0 +1,295 @@
+"""`PythonTables`: what bpf_src/include/python_frames.h needs to know, and what it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterator, Mapping, MutableMapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from purebpf.closable import Closing
+from purebpf.errors import NotSupportedError
+from purebpf.loader.rings.record_types import RecordMap
+from purebpf.loader.rings.ring_buffer import RingBuffer
+from purebpf.loader.types.task_offsets import thread_pointer_offset
+from purebpf.observe.runtimes.cpython.code_names import CodeNames
+from purebpf.observe.runtimes.cpython.deferred_codes import read_proven
+from purebpf.observe.runtimes.cpython.interpreter_table import InterpreterTable
+from purebpf.observe.runtimes.cpython.task_table import TaskTable
+from purebpf.results.model.loss import Cause, Loss
+from purebpf.runtimes.cpython.frames import PythonFrame
+from purebpf.runtimes.cpython.merge import merge
+from purebpf.runtimes.cpython.runtime_file import CodeRange
+from purebpf.runtimes.cpython.threads import Gil
+from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+from purebpf.symbols.python_words import AwaitingTask, Mark, is_cut, split_tasks
+from purebpf.symbols.start_functions import count_starts
+from purebpf.syscall import proc
+from purebpf.syscall.process_memory import STUCK
+
+__all__ = ["PythonTables", "SleepingPython", "why_unnamed"]
+
+_MOST_FRAMES = 96  # PYTHON_FRAMES of python_frames.h
+_ALLOWANCES = {
+    PROCESS: Allowance(1 << 40, 3.0),
+    USER: Allowance(1 << 40, 20.0),
+    RUN: Allowance(1 << 40, 60.0),
+}
+"""What looking for interpreters may cost in ten minutes. One takes milliseconds of CPU time, or a
+tenth of a second if its file was not seen before; what a process holds is its user's to decide."""
+
+_KEPT_FRAMES = 2048
+_ASYNCIO = b"asyncio"
+"""In the path of what runs tasks: the process has imported it."""
+
+_MARKS: dict[int, str] = {
+    Mark.TASK: "[task]",
+    Mark.SEVERAL: "[several awaiters]",
+    Mark.MORE: "[more awaiters]",
+    Mark.UNKNOWN: "[unknown awaiter]",
+}
+
+Answer = Frame | Unknown
+
+
+class SleepingPython(NamedTuple):
+    """Threads of a process that sleep: their words by thread pointer, and the locks they share."""
+
+    words: dict[int, tuple[int, ...]]
+    gils: list[Gil]
+
+
+class PythonTables(Closing):
+    """Publishes interpreters, reads names, and merges Python frames with native ones.
+
+    Args:
+        maps: those of the object, by name; they must stay open.
+        variables: its globals: gets an offset in the kernel's tasks.
+        lines: whether lines are wanted.
+        native: whether to keep the frames of the interpreter itself.
+        tasks: whether the tasks of asyncio are wanted that await the one that runs.
+        budget: pays for looking into processes.
+
+    Attributes:
+        interpreters: what is published: give it processes, and what happens to them.
+        names: those of the frames.
+        merges, inexact, cut: stacks that were merged, those of them that did not fit together,
+            and those of which Python frames could not be read.
+    """
+
+    def __init__(
+        self,
+        maps: Mapping[str, RecordMap],
+        variables: MutableMapping[str, Any],
+        *,
+        lines: bool = False,
+        native: bool = False,
+        tasks: bool = False,
+        budget: Budget | None = None,
+    ) -> None:
+        self._native = native
+        self._budget = budget or Budget(_ALLOWANCES)
+        self._tasks = TaskTable(maps["python_tasks"]) if tasks else None
+        self.interpreters = InterpreterTable(maps["pythons"], self._budget, self._tasks)
+        self.names = CodeNames(lines=lines)
+        self.merges = self.inexact = self.cut = 0
+        try:
+            offset = thread_pointer_offset()
+        except NotSupportedError:
+            offset = 0
+        variables["thread_pointer_at"] = offset
+        self._ring = RingBuffer(maps["python_names"], bytes)
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """Readable when `drain()` is due: names have come."""
+        return (self._ring.fileno(),)
+
+    def drain(self) -> None:
+        """Take in the names that came, and look again at processes that had just started."""
+        self.interpreters.look_again()
+        ended = self.interpreters.take_ended()
+        for raw in self._ring.drain():
+            self.names.add(raw, self.interpreters.by_generation)
+            if self._tasks is not None and _ASYNCIO in raw:
+                self.interpreters.look_for_tasks(int.from_bytes(raw[:8], "little"))
+        self._read_deferred()
+        for tgid, generation in ended:
+            self.interpreters.forget(tgid, generation)
+
+    def _read_deferred(self) -> None:
+        """Read the code objects that BPF could not: a process may have any number of them."""
+        for generation, waiting in self.names.take_deferred().items():
+            known = self.interpreters.by_generation.get(generation)
+            is_over = known is None
+            for number, (deferred, frames) in waiting.items():
+                code = None
+                if known is not None and not is_over:
+                    tgid = known.tgid
+                    try:
+                        with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
+                            code = read_proven(known, deferred)
+                    except OverBudgetError as error:
+                        self.interpreters.skipped[tgid] = str(error)
+                        is_over = True
+                version = known.version if known else (0, 0)
+                self.names.take(number, code, version, frames)
+
+    def read_sleeping(self, tgid: int, pointers: Container[int]) -> SleepingPython:
+        """The words of threads that sleep, by their thread pointers; only of what is published.
+
+        They are read from outside: the caller checks that the threads did not run in between.
+        """
+        known = self.interpreters.of(tgid)
+        words: dict[int, tuple[int, ...]] = {}
+        gils: list[Gil] = []
+        if known is None:
+            return SleepingPython(words, gils)
+        try:
+            with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
+                reading = known.process.look(lines=self.names.lines)
+                if known.process.is_stuck:
+                    self.interpreters.skipped[tgid] = STUCK
+                for interpreter in reading.interpreters:
+                    if interpreter.gil is not None:
+                        gils.append(interpreter.gil)
+                    for thread in interpreter.threads:
+                        pointer = thread.pthread + known.slot.distance
+                        if pointer in pointers and pointer not in words:
+                            stack = known.process.frames(reading, thread.address, _MOST_FRAMES)
+                            words[pointer] = tuple(
+                                self.names.word(frame, known.version) for frame in stack.frames
+                            )
+        except OverBudgetError as error:
+            self.interpreters.skipped[tgid] = str(error)
+        return SleepingPython(words, gils)
+
+    def merge(
+        self, tgid: int, addresses: Sequence[int], native: Sequence[Answer]
+    ) -> Sequence[Answer]:
+        """A user stack with its Python frames, innermost first.
+
+        Args:
+            tgid: its process.
+            addresses: native ones, innermost first, then words of python_frames.h.
+            native: the names of the former.
+        """
+        known = self.interpreters.of(tgid)
+        frame, is_real = self.names.frame, self.names.is_real
+        words, of_task, awaiting = split_tasks(addresses[len(native) :])
+        self.cut += any(task.mark == Mark.UNKNOWN for task in awaiting)
+        if known is None:
+            named = [_frame(frame(word)) for word in words]
+            return [*native, *named[:of_task], *self._awaiting(awaiting), *named[of_task:]]
+        is_loop = _in_loop(known.loop, addresses[: len(native)])
+        if words and is_cut(words[-1]):
+            if len(words) == 1 and not any(is_loop):  # a thread that runs no Python
+                words = ()
+            else:
+                self.cut += 1
+        merged = merge(native, is_loop, [frame(word) for word in words if is_real(word)])
+        self.merges += 1
+        self.inexact += not merged.is_exact
+        left = sum(map(is_real, words[:of_task]))
+        answers: list[Answer] = []
+        shown = merged.frames
+        if not self._native:
+            shown = shown[: len(shown) - count_starts(shown)]
+        for entry in shown:
+            if isinstance(entry, PythonFrame):
+                answers.append(_frame(entry))
+                left -= 1
+                if not left:
+                    answers += self._awaiting(awaiting)
+            elif self._native or entry.module != known.path:
+                answers.append(entry)
+        return answers
+
+    def _awaiting(self, tasks: Sequence[AwaitingTask]) -> Iterator[Answer]:
+        """The frames of tasks that await one another, innermost first."""
+        for mark, words in tasks:
+            yield Frame(_MARKS[mark], 0, "", Address(0), "python")
+            for word in words:
+                yield _frame(self.names.frame(word))
+
+    def hints(self, pids: Collection[int] | None) -> list[str]:
+        """What processes lack in their stacks, and why; None: all of them."""
+        lines = self.interpreters.hints(pids)
+        if self._tasks is not None:
+            lines += self._tasks.hints(pids)
+        return lines
+
+    def with_python(self, loss: Loss, stats: Mapping[str, object]) -> Loss:
+        """The losses, and those of Python frames, by `struct python_stats`.
+
+        What could not be merged exactly is a note, as both lists are kept.
+        """
+        unnamed, lost = (int(str(stats[name])) for name in ("python_unnamed", "python_names_lost"))
+        unnamed += self.names.unread
+        causes = (
+            Cause(
+                "python_unnamed",
+                unnamed,
+                f"{unnamed} Python frames have no name: {why_unnamed(lost, unnamed - lost)}",
+            ),
+            Cause(
+                "python_cut",
+                self.cut,
+                f"{self.cut} user stacks lack Python frames that could not be read",
+            ),
+            Cause(
+                "python_merge",
+                self.inexact,
+                f"{self.inexact} user stacks of {self.merges} do not fit with their Python frames",
+                is_note=True,
+            ),
+        )
+        return loss._replace(causes=(*loss.causes, *causes))
+
+    def counts(self) -> dict[str, int]:
+        """What came of merging: stacks, and those of them that did not fit together.
+
+        And the frames that have no name as user space could not read their code objects either.
+        """
+        return {
+            "python_merged": self.merges,
+            "python_inexact": self.inexact,
+            "python_unread": self.names.unread,
+        }
+
+    def close(self) -> None:
+        """Close the ring and the memories; again is harmless."""
+        self._ring.close()
+        self.interpreters.close()
+
+
+def _in_loop(loop: Sequence[CodeRange], addresses: Sequence[int]) -> list[bool]:
+    """Which addresses of a stack are in the evaluation loop; all but the first follow a call."""
+    is_in_loop = [False] * len(addresses)
+    for start, end in loop:
+        for at, address in enumerate(addresses):
+            if start < address <= end:
+                is_in_loop[at] = True
+    if addresses:
+        is_in_loop[0] = any(start <= addresses[0] < end for start, end in loop)
+    return is_in_loop
+
+
+@lru_cache(maxsize=_KEPT_FRAMES)
+def _frame(frame: PythonFrame) -> Answer:
+    if not frame.name:
+        if is_cut(frame.code):
+            return Unknown(Reason.PYTHON_CUT, "", Address(0), "python")
+        return Unknown(Reason.PYTHON_UNNAMED, frame.file, Address(0), "python")
+    source = (frame.file, frame.line) if frame.line else ("", 0)
+    return Frame(frame.name, 0, frame.file, Address(0), "python", file=source[0], line=source[1])
+
+
+def why_unnamed(lost: int, unread: int) -> str:
+    """Why frames have no name, in words; `lost` and `unread` of them."""
+    whys = []
+    if lost:
+        whys.append(f"the names of {lost} found no room in a ring that was not read in time")
+    if unread:
+        whys.append(f"{unread} could not be read")
+    return ", and ".join(whys)

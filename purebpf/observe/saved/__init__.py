@@ -1,0 +1,1 @@
+"""Reads saved profiles, and names the addresses in them."""

@@ -1,0 +1,404 @@
+"""perf.data, of purebpf or of perf: its stacks, with names from this machine's files and kernel."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import stat
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
+from purebpf.errors import FormatError, KernelError, PurebpfError
+from purebpf.files.held_files import HeldFiles
+from purebpf.loader.host.debug_files import Fetch
+from purebpf.loader.host.kernel_build_id import kernel_build_id
+from purebpf.observe.saved.recorded_copies import RecordedCopies
+from purebpf.observe.symbols.interruptible import interruptible
+from purebpf.observe.symbols.symbolizer import Symbolizer
+from purebpf.results import Labels, Loss, Profile, count_cause
+from purebpf.results.build import stack_ends
+from purebpf.results.build.chain_ends import chain_method
+from purebpf.results.build.perf_data_aggregate import DEEP, SLOT_NS, Counted, Owner, Unwind, count
+from purebpf.results.model.profile import NO_MARKS
+from purebpf.results.model.spelling import count_text
+from purebpf.results.model.stack_end import end_of, root_frame
+from purebpf.results.shape.hints import hints
+from purebpf.results.shape.naming_loss import with_naming
+from purebpf.symbols.budget import Budget
+from purebpf.symbols.frame import Address, Frame, Unknown, without_stray_tail
+from purebpf.symbols.frame import Reason as Unnamed
+from purebpf.symbols.kallsyms import addresses
+from purebpf.symbols.runtimes import Runtime
+from purebpf.syscall import proc
+from purebpf.unwind.reason import Reason
+from purebpf.wire.callchain import Stacks
+from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
+from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
+from purebpf.wire.perf_data_reader import PerfData, ReadAt
+
+__all__ = [
+    "FileNames",
+    "LoadOptions",
+    "Read",
+    "build_ids_of",
+    "name_counted",
+    "of_bytes",
+    "read",
+]
+
+Answers = Sequence[Frame | Unknown]
+
+_UNITS = {"offcpu-time": "ns", "wall-time": "ns", "calls": "calls", "bytes": "bytes"}
+"""What the periods of events count that programs wrote (purebpf.results.formats.perf_data)."""
+
+
+class NoSuchEventError(PurebpfError):
+    """The file has no samples of such an event."""
+
+    exit_status = 2
+
+
+class LoadOptions(NamedTuple):
+    """What to read.
+
+    `event` None: the first that has samples. `weight` "samples" counts them, "period" adds up
+    their periods; None does the latter for events that programs wrote, with a weight as period.
+    `timed`: when each sample was taken, in slots. `fetch` gets debug files that are not here.
+    `budget` pays for the names. `seconds` of CPU time may go by until the last record is read.
+    """
+
+    event: str | None = None
+    weight: str | None = None
+    timed: bool = False
+    fetch: Fetch | None = None
+    budget: Budget | None = None
+    seconds: float | None = None
+
+
+_ANYTHING = LoadOptions()
+
+
+class Read(NamedTuple):
+    """A profile, and the events of the file that it is not of, with how many samples they have."""
+
+    profile: Profile
+    others: tuple[tuple[str, int], ...]
+
+
+def read(path: str, wanted: LoadOptions = _ANYTHING) -> Read:
+    """Read a file, "-": of standard input, and name its stacks.
+
+    A pipe is copied to an unnamed temporary file first: the format needs a file.
+
+    Raises:
+        KernelError: it cannot be opened, or the copy not be written.
+        FormatError, NotSupportedError: it is not a perf.data file that purebpf can read.
+        NoSuchEventError: there is no event of that name in it.
+    """
+    name = "standard input" if path == "-" else path
+    try:
+        fd = _copy_input() if path == "-" else _open(path)
+    except OSError as error:
+        if isinstance(error, KernelError):
+            raise
+        raise KernelError("open(2)", error.errno or 0, f"input {name}") from None
+    try:
+        size = os.fstat(fd).st_size
+        read_at = _within(lambda at, length: os.pread(fd, length, at), wanted.seconds, name)
+        return _read(PerfData(read_at, size, name), wanted)
+    except OSError as error:
+        if isinstance(error, KernelError):
+            raise
+        raise KernelError("read(2)", error.errno or 0, f"input {name}") from None
+    finally:
+        os.close(fd)
+
+
+def _open(path: str) -> int:
+    """The file; what cannot be one, as a pipe that its user left there, is not waited for."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        fix = f"If it is a pipe with a perf.data: purebpf report - < {shlex.quote(path)}"
+        raise KernelError("lseek(2)", errno.ESPIPE, f"input {path}", fix=fix)
+    return fd
+
+
+def _copy_input() -> int:
+    """A descriptor of what standard input has: of its own file, or of a copy of what it writes."""
+    import shutil
+    import tempfile
+
+    with open(0, "rb", closefd=False) as stream:
+        if stat.S_ISREG(os.fstat(0).st_mode):
+            return os.dup(0)
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(stream, copy)
+            copy.flush()
+            return os.dup(copy.fileno())
+
+
+def of_bytes(data: bytes, source: str, wanted: LoadOptions = _ANYTHING) -> Read:
+    """The same of a file that is in memory; `source` is what to call it."""
+    read_at = _within(lambda at, length: data[at : at + length], wanted.seconds, source)
+    return _read(PerfData(read_at, len(data), source), wanted)
+
+
+def _within(read_at: ReadAt, seconds: float | None, source: str) -> ReadAt:
+    """The same until this thread has used so many seconds of CPU time; then it is a FormatError."""
+    if seconds is None:
+        return read_at
+    until = time.thread_time() + seconds
+
+    def read_in_time(at: int, length: int) -> bytes:
+        if time.thread_time() > until:
+            problem = f"reading it takes longer than {seconds:.0f} seconds"
+            raise FormatError(source, f"byte {at}", problem)
+        return read_at(at, length)
+
+    return read_in_time
+
+
+def _read(file: PerfData, wanted: LoadOptions) -> Read:
+    build_ids = build_ids_of(file)
+    periods = [_is_weight(event, wanted) for event in file.events]
+    methods = _chain_methods(file)
+    with RecordedCopies(file, build_ids) as copies:
+        methods |= copies.methods
+        counted = count(file, build_ids, periods=periods, slots=wanted.timed, unwind=methods)
+    number = _number(file, counted, wanted.event)
+    if number in copies.methods:  # no limit of the kernel cut these
+        counted.deep[number].clear()
+    names = FileNames(counted, build_ids.get(KERNEL, b""), wanted)
+    read_file = name_counted(file, counted, number, names, periods=periods[number])
+    if number in copies.methods:
+        _add_ends(read_file.profile, copies, number)
+    elif way := _way_of_walking(counted, number):
+        read_file.profile.about["call_graph"] = way
+    return read_file
+
+
+def _chain_methods(file: PerfData) -> dict[int, Unwind]:
+    """How the stacks of each event are had that has call chains."""
+    packed = file.feature(Feature.VERSION)
+    is_ours = packed is not None and string(packed).startswith("purebpf ")
+    methods = {}
+    for number, event in enumerate(file.events):
+        method = chain_method(event.sample_type, is_ours=is_ours and _is_of_programs(event))
+        if method is not None:
+            methods[number] = method
+    return methods
+
+
+def _way_of_walking(counted: Counted, number: int) -> str:
+    """How the stacks of an event were walked; "" where the file does not say how they ended."""
+    reasons = {stacks.reason for _, stacks in counted.found[number]}
+    if not any(reasons):
+        return ""
+    return "fp" if reasons <= {0, Reason.FRAME_POINTERS} else "recorded"
+
+
+def _add_ends(profile: Profile, copies: RecordedCopies, number: int) -> None:
+    """Say how the stacks ended that were unwound."""
+    ends = copies.ends[number]
+    profile.about["call_graph"] = "copy"
+    if copies.missing:
+        profile.about["files_not_found"] = copies.missing
+    causes = (*profile.loss.causes, stack_ends.cause(ends))
+    profile.loss = profile.loss._replace(causes=causes)
+
+
+def _is_weight(event: RecordedEvent, wanted: LoadOptions) -> bool:
+    if wanted.weight is not None:
+        return wanted.weight == "period"
+    return _is_of_programs(event)
+
+
+def _is_of_programs(event: RecordedEvent) -> bool:
+    attr = PERF_EVENT_ATTR.unpack(event.attr)
+    kind = perf_type_id.PERF_TYPE_SOFTWARE, perf_sw_ids.PERF_COUNT_SW_BPF_OUTPUT
+    return (attr["type"], attr["config"]) == kind
+
+
+def build_ids_of(file: PerfData) -> dict[str, bytes]:
+    """The build ids of files that the recording names, by path."""
+    packed = file.feature(Feature.BUILD_ID)
+    if packed is None:
+        return {}
+    return {entry.filename: entry.build_id for entry in unpack_build_ids(packed)}
+
+
+def name_counted(
+    file: PerfData, counted: Counted, number: int, names: FileNames, *, periods: bool
+) -> Read:
+    """Name what was counted of one event; `periods`: what its weights are."""
+    event = file.events[number]
+    others = tuple(
+        (recorded.name, counted.samples[n])
+        for n, recorded in enumerate(file.events)
+        if n != number and counted.samples[n]
+    )
+    profile = Profile(
+        f"{counted.samples[number]} samples of {event.name} in {file.source}",
+        unit=_unit(event, periods=periods),
+        about={"event": event.name, **_about(file), "rejected": counted.rejected},
+        loss=_loss(counted, number),
+    )
+    if others:
+        profile.about["other_events"] = [
+            f"{name}: {count_text(samples, 'samples')}" for name, samples in others
+        ]
+    slots = counted.slots[number]
+    if slots:
+        profile.slot_ns = SLOT_NS
+        profile.about["started_ns"] = counted.first_ns
+        profile.about["elapsed_s"] = round((counted.last_ns - counted.first_ns) / 1e9, 3)
+    truncated = 0
+    limit = _depth_limit(event, counted.deep[number])
+    with interruptible(names.budget), names.batch():
+        for (owner, stacks), weight in counted.found[number].items():
+            user = names.user(owner, stacks.user)
+            root = user[-1] if user else None
+            end = end_of(stacks.reason, stacks.guessed, root)
+            is_full = len(stacks.user) + len(stacks.kernel) >= limit
+            is_chain = stacks.reason in (0, Reason.FRAME_POINTERS)
+            if is_full and is_chain and len(user) == len(stacks.user):
+                truncated += counted.deep[number][owner, stacks]
+                end = end_of(Reason.TOO_DEEP, 0, root) if end.cut else end
+            user += root_frame(end)
+            kernel_side = names.kernel(stacks.kernel)
+            when = tuple(sorted(slots.get((owner, stacks), {}).items()))
+            labels = Labels(owner.comm, owner.pid, cgroup=owner.cgroup)
+            marks = NO_MARKS._replace(end=end)
+            profile.add(user, kernel_side, weight, labels, when, marks=marks)
+    profile.loss = _with_truncated(profile.loss, truncated, limit)
+    profile.loss = with_naming(profile.loss, names.budget)
+    profile.hints = hints(profile, names.runtime)
+    return Read(profile, others)
+
+
+def _depth_limit(event: RecordedEvent, deep: Mapping[tuple[Owner, Stacks], int]) -> int:
+    """The number of frames at which the kernel cut call chains."""
+    asked = int(PERF_EVENT_ATTR.unpack(event.attr).get("sample_max_stack", 0))
+    longest = (len(stacks.user) + len(stacks.kernel) for _, stacks in deep)
+    return asked or max(longest, default=DEEP)  # 0: kernel.perf_event_max_stack of that machine
+
+
+def _with_truncated(loss: Loss, truncated: int, limit: int) -> Loss:
+    what = (
+        f"stacks have as many frames as the kernel recorded ({limit}) and lack their "
+        "roots. Raise the limit: sysctl kernel.perf_event_max_stack"
+    )
+    return loss._replace(causes=(*loss.causes, count_cause("truncated", truncated, what)))
+
+
+def _unit(event: RecordedEvent, *, periods: bool) -> str:
+    if not periods:
+        return "samples"
+    return _UNITS.get(event.name, "samples") if _is_of_programs(event) else "events"
+
+
+def _number(file: PerfData, counted: Counted, event: str | None) -> int:
+    names = [event.name for event in file.events]
+    if event is None:
+        return next((n for n in range(len(names)) if counted.samples[n]), 0)
+    if event not in names:
+        raise NoSuchEventError(
+            f"{file.source} does not have event {event!r}; it has {', '.join(names)}"
+        )
+    return names.index(event)
+
+
+def _about(file: PerfData) -> dict[str, object]:
+    about: dict[str, object] = {}
+    for name, feature in (
+        ("hostname", Feature.HOSTNAME),
+        ("os_release", Feature.OSRELEASE),
+        ("arch", Feature.ARCH),
+        ("recorded_by", Feature.VERSION),
+    ):
+        packed = file.feature(feature)
+        if packed is not None:
+            about[name] = string(packed)
+    packed = file.feature(Feature.CMDLINE)
+    if packed is not None:
+        about["command_line"] = list(unpack_strings(packed))
+    return about
+
+
+def _loss(counted: Counted, number: int) -> Loss:
+    lost = counted.lost
+    what = "samples were lost while the file was recorded: the ring buffers were full"
+    return Loss(None, counted.samples[number], 0, (count_cause("ring_lost", lost, what),))
+
+
+class FileNames:
+    """Names of the addresses of a file.
+
+    The kernel's are those of the kernel that runs, if it is the one of the file: the same build,
+    and perhaps at another place, since every boot chooses one (KASLR).
+    """
+
+    def __init__(self, counted: Counted, build_id: bytes, wanted: LoadOptions) -> None:
+        self._symbolizer = Symbolizer(
+            counted.spaces, read_processes=False, fetch=wanted.fetch, budget=wanted.budget
+        )
+        self._mapping = counted.kernel
+        self._why_not = ""
+        self._moved = 0
+        if build_id and build_id != kernel_build_id():
+            self._why_not = f"build id {build_id.hex()}"
+        elif counted.kernel is not None:
+            self._moved = self._distance(counted.kernel.filename.removeprefix(KERNEL))
+        self._known: dict[tuple[int, ...], tuple[Frame | Unknown, ...]] = {}
+
+    def _distance(self, symbol: str) -> int:
+        """By how much the kernel's addresses are greater than those of the file."""
+        if self._mapping is None or not symbol:
+            return 0
+        try:
+            places = addresses(proc.kallsyms(), [symbol])[symbol]
+        except KernelError:
+            return 0
+        here = min(places, default=0)
+        return here - self._mapping.pgoff if here else 0
+
+    @property
+    def budget(self) -> Budget:
+        """What the names cost."""
+        return self._symbolizer.budget
+
+    def batch(self) -> HeldFiles:
+        """A `with` block in which many stacks are named."""
+        return self._symbolizer.batch()
+
+    def user(self, owner: Owner, call_chain: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
+        """The user stack of a process."""
+        return without_stray_tail(self._symbolizer.user_stack(owner.pid, call_chain, owner.comm))
+
+    def runtime(self, pid: int) -> Runtime | None:
+        """The language runtime of a process."""
+        return self._symbolizer.runtime(pid)
+
+    def kernel(self, call_chain: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
+        """A kernel stack."""
+        known = self._known.get(call_chain)
+        if known is None:
+            known = self._known[call_chain] = tuple(self._kernel(call_chain))
+        return known
+
+    def _kernel(self, call_chain: tuple[int, ...]) -> Answers:
+        if self._why_not:
+            return [
+                Unknown(Unnamed.OTHER_KERNEL, "kernel", Address(at), "kernel", self._why_not)
+                for at in call_chain
+            ]
+        if not self._moved:
+            return self._symbolizer.kernel_stack(call_chain)
+        moved = self._symbolizer.kernel_stack([at + self._moved for at in call_chain])
+        return [
+            frame._replace(address=Address(at)) for frame, at in zip(moved, call_chain, strict=True)
+        ]

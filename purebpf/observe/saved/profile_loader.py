@@ -1,0 +1,250 @@
+"""Reading a profile that was saved, by us or by other tools; any of them may be gzipped.
+
+Which it is, its content says: our JSON, speedscope's, perf.data, pprof, a window of the agent
+(OTLP), what perf script prints, or folded stacks.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple, TextIO
+
+from purebpf.errors import FormatError, KernelError
+from purebpf.loader.host.debug_files import Fetch
+from purebpf.results import Profile, count_cause
+from purebpf.results.formats import (
+    folded,
+    json,
+    otlp_profile,
+    perf_script,
+    pprof_reader,
+    speedscope_reader,
+)
+from purebpf.wire.perf_data import MAGIC
+
+__all__ = ["Bounds", "read"]
+
+_GZIP = b"\x1f\x8b"
+_FORMATS = (
+    "JSON, speedscope, pprof, perf.data, windows of the agent, the text of perf script or folded "
+    "stacks"
+)
+_PIECE = 1 << 20
+_LIMIT = 1 << 30
+"""Bytes that a profile may have."""
+_UNPACKED_LIMIT = 1 << 28
+"""Bytes of text that a gzipped one may unpack to: a small file can become anything."""
+_MOST_PARTS = 1 << 24
+"""Lists, objects and lines in it: each takes 60 bytes of memory and more, and 2 in the file."""
+_MOST_FRAMES = 1 << 27
+"""Frames of folded stacks: each takes 8 bytes of memory and more, and 2 in the file."""
+_CHECKED = 256
+"""Lines between two looks at the clock."""
+
+
+class Bounds(NamedTuple):
+    """What reading one file may cost.
+
+    Of folded stacks and the text of perf script, what lies beyond `size` bytes, `lines`, `frames`
+    or `seconds` of CPU time is left out, and its lines are counted as the cause of loss
+    `lines_left_out`. Other formats cannot be read in part. JSON of more than `size` bytes, or
+    `lists` or as many objects, is refused; so is pprof or OTLP, where eight bytes are a sample, of
+    an eighth of `size`; and perf.data that takes longer.
+    """
+
+    size: int
+    lines: int
+    frames: int
+    lists: int
+    seconds: float
+
+
+def read(
+    path: str, *, timed: bool = False, fetch: Fetch | None = None, bounds: Bounds | None = None
+) -> Profile:
+    """The profile in a file, "-": in standard input; `timed`: with when, where perf.data says it.
+
+    `fetch` gets debug files that are not here, to name what is in perf.data. `bounds` are for
+    files that other users wrote, where the reader has to stay in reach.
+
+    Raises:
+        KernelError: the file cannot be opened or read.
+        FormatError: it is none of these formats, or cut short.
+        NotSupportedError: as `purebpf.observe.saved.perf_data_loader.read`.
+    """
+    is_stdin = path == "-"
+    name = "standard input" if is_stdin else path
+    try:
+        with _standard_input() if is_stdin else open(path, "rb") as file:
+            if not is_stdin and file.seekable() and file.peek(len(MAGIC)).startswith(MAGIC):
+                from purebpf.observe.saved import perf_data_loader
+
+                seconds = bounds and bounds.seconds
+                options = perf_data_loader.LoadOptions(timed=timed, fetch=fetch, seconds=seconds)
+                return perf_data_loader.read(path, options).profile
+            if not is_stdin and os.fstat(file.fileno()).st_size > _LIMIT:
+                raise _too_large(name, _LIMIT)  # not read first: it may be a hole
+            data = _content(file)
+    except KernelError:  # an OSError that says what it is
+        raise
+    except OSError as error:
+        raise KernelError("open(2)", error.errno or errno.EIO, f"profile {name}") from None
+    is_packed = data.startswith(_GZIP)
+    if is_packed:
+        data = _unpack(data, name)
+    if data.startswith(MAGIC):
+        from purebpf.observe.saved import perf_data_loader
+
+        options = perf_data_loader.LoadOptions(
+            timed=timed, fetch=fetch, seconds=bounds and bounds.seconds
+        )
+        return perf_data_loader.of_bytes(data, name, options).profile
+    _check_size(data, name, is_packed=is_packed)
+    is_pprof = pprof_reader.looks_like(data)
+    is_binary = is_pprof or otlp_profile.looks_like(data)
+    if bounds and (is_binary or data.lstrip()[:1] == b"{"):
+        _check_whole(data, name, bounds, is_binary=is_binary)
+    if is_pprof:
+        return pprof_reader.parse(data, name)
+    if is_binary:
+        return otlp_profile.parse(data, name)
+    return _of_text(data, name, bounds)
+
+
+def _of_text(data: bytes, name: str, bounds: Bounds | None) -> Profile:
+    cut = _last_line(data, name, bounds.size) if bounds else len(data)
+    text = _decode(data[:cut] if cut < len(data) else data, name)
+    if not text.strip():
+        raise FormatError(name, "byte 0", "the file is empty")
+    if text.lstrip()[:1] == "{":
+        if speedscope_reader.looks_like(text):
+            return speedscope_reader.parse(text, name)
+        return json.parse(text, name)
+    lines = _Lines(text.split("\n"), bounds)
+    parse = perf_script.parse if perf_script.looks_like(text) else folded.parse
+    profile = parse(lines, name)
+    left_out = lines.left_out + _count_lines(data, cut)
+    if left_out:
+        what = (
+            "lines of the file were left out: it is too large (`purebpf convert` reads all of it)"
+        )
+        cause = count_cause("lines_left_out", left_out, what)
+        profile.loss = profile.loss._replace(causes=(*profile.loss.causes, cause))
+    return profile
+
+
+def _decode(data: bytes, name: str) -> str:
+    """Raise FormatError for what is not text, or has more parts than any profile."""
+    _check_parts(data, name)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        problem = f"not text: saved profiles are {_FORMATS}"
+        raise FormatError(name, f"byte {error.start}", problem) from None
+
+
+def _last_line(data: bytes, name: str, size: int) -> int:
+    """Where the last of the lines ends that lie in the first so many bytes."""
+    if len(data) <= size:
+        return len(data)
+    end = data.rfind(b"\n", 0, size) + 1
+    if not end:
+        raise FormatError(name, "line 1", f"more than {_size_text(size)}")
+    return end
+
+
+def _count_lines(data: bytes, start: int) -> int:
+    """Lines from an offset on, where one begins."""
+    is_cut = start < len(data) and not data.endswith(b"\n")
+    return data.count(b"\n", start) + is_cut
+
+
+class _Lines:
+    """The lines of a text until the bounds are reached. `left_out` counts the others."""
+
+    def __init__(self, lines: list[str], bounds: Bounds | None) -> None:
+        self._lines, self._bounds = lines, bounds
+        self.left_out = 0
+
+    def __iter__(self) -> Iterator[str]:
+        bounds = self._bounds
+        if bounds is None:
+            yield from self._lines
+            return
+        until = time.thread_time() + bounds.seconds
+        frames = 0
+        for number, line in enumerate(self._lines):
+            frames += line.count(";")
+            is_late = number % _CHECKED == _CHECKED - 1 and time.thread_time() > until
+            if is_late or number >= bounds.lines or frames > bounds.frames:
+                self.left_out = len(self._lines) - number - (not self._lines[-1])
+                return
+            yield line
+
+
+def _check_size(data: bytes, name: str, *, is_packed: bool) -> None:
+    """Raise FormatError for more than any profile has."""
+    limit = min(_UNPACKED_LIMIT, _LIMIT) if is_packed else _LIMIT
+    if len(data) > limit:
+        advice = ". Unpack it with gunzip if it is yours" if is_packed else ""
+        raise _too_large(name, limit, advice)
+
+
+def _too_large(name: str, limit: int, advice: str = "") -> FormatError:
+    return FormatError(name, "size", f"more than {_size_text(limit)}{advice}")
+
+
+def _size_text(size: int) -> str:
+    return f"{size >> 20} MB" if size >= 1 << 20 else f"{size / 1e3:.0f} kB"
+
+
+def _check_whole(data: bytes, name: str, bounds: Bounds, *, is_binary: bool) -> None:
+    """Raise FormatError for what cannot be read in part, and takes too long as a whole."""
+    size = bounds.size // 8 if is_binary else bounds.size
+    if len(data) > size:
+        raise _too_large(name, size)
+    if not is_binary and max(data.count(b"["), data.count(b"{")) > bounds.lists:
+        raise FormatError(name, "size", f"more than {bounds.lists} lists or objects")
+
+
+def _check_parts(data: bytes, name: str) -> None:
+    """Raise FormatError for a text of so many parts that it would take gigabytes of memory."""
+    if max(data.count(b"["), data.count(b"{"), data.count(b"\n")) > _MOST_PARTS:
+        raise FormatError(name, "size", f"more than {_MOST_PARTS} lists, objects or lines")
+    if data.count(b";") > _MOST_FRAMES:
+        raise FormatError(name, "size", f"more than {_MOST_FRAMES} frames")
+
+
+def _standard_input() -> io.BufferedReader:
+    """Standard input, which stays open."""
+    stream: TextIO | None = sys.stdin  # None where the descriptor is closed
+    if stream is None:
+        raise OSError(errno.EBADF, "")
+    return open(stream.fileno(), "rb", closefd=False)
+
+
+def _content(file: io.BufferedIOBase) -> bytes:
+    """All of it, or more than the limit. Not in one call, which allocates what it may become."""
+    content = bytearray()
+    while len(content) <= _LIMIT and (more := file.read(_PIECE)):
+        content += more
+    return bytes(content)
+
+
+def _unpack(data: bytes, path: str) -> bytes:
+    """Its members, one behind the other; zeros may follow (gzip(1), "Advanced usage")."""
+    import gzip
+
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            return _content(file)
+    except EOFError:
+        raise FormatError(path, "gzip", "the file is truncated") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError(path, "gzip", f"the file is damaged: {error}") from None

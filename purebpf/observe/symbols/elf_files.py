@@ -1,0 +1,427 @@
+"""The ELF files behind mappings: found, checked to be the right ones, and read once each.
+
+A path in /proc/PID/maps belongs to the mount namespace of its process, and what is there now need
+not be what was mapped then. So each place that may show the file is tried in turn, and what is
+found there must be the recorded inode, or have the recorded build id:
+
+1. /proc/PID/map_files/START-END: the mapped file itself, even when it was deleted. Needs
+   CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (proc_pid_map_files(5)).
+2. /proc/PID/root/PATH, and the same for the processes that forked it: for containers.
+3. PATH here, for a process that has exited.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterator
+from enum import Enum, auto
+
+from purebpf.errors import FormatError, errno_name
+from purebpf.files.held_files import HeldFiles
+from purebpf.files.path_steps import open_place as hold_place
+from purebpf.files.regular_file import opened_regular
+from purebpf.loader.host.debug_files import Fetch, debug_file, image_of
+from purebpf.observe.symbols.symbol_cache import SymbolCache
+from purebpf.symbols.budget import FILE, Budget, OverBudgetError
+from purebpf.symbols.elf_image import PT_LOAD, SHT_SYMTAB, ElfImage, Segment, virtual_offset
+from purebpf.symbols.elf_symbols import read_symbols
+from purebpf.symbols.frame import FileOffset, Reason
+from purebpf.symbols.proc_maps import MappedFile, Mapping
+from purebpf.symbols.symbol_table import SymbolTable
+from purebpf.tuples import NamedTuple
+
+__all__ = [
+    "ElfFiles",
+    "ElfFunctions",
+    "FileAccount",
+    "Identity",
+    "Problem",
+    "functions_of",
+    "mapped_status",
+    "open_mapped",
+    "open_place",
+]
+
+_KEEP_BYTES = 24 << 20
+_KEEP_AT_REST = 8 << 20
+_KEEP_TABLES = 512
+_SMALL = 1 << 18
+_KEEP_PROBLEMS = 4096
+
+
+class Identity(NamedTuple):
+    """A file that was not written to in between."""
+
+    device: int
+    inode: int
+    mtime_ns: int
+    size: int
+    owner: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Identity:
+        """That of an open file."""
+        return cls(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, status.st_uid)
+
+
+class Problem(NamedTuple):
+    """Why a file's functions are not known; `detail` is an errno's name or what is wrong in it."""
+
+    reason: Reason
+    detail: str = ""
+
+
+class ElfFunctions(NamedTuple):
+    """The functions of one file. `is_stripped`: only those that it exports."""
+
+    build_id: str
+    is_stripped: bool
+    segments: list[Segment]
+    table: SymbolTable
+
+    def find(self, offset: FileOffset) -> tuple[str, int] | None:
+        """The function that a byte of the file belongs to (mangled), and the bytes into it."""
+        place = virtual_offset(self.segments, offset)
+        return None if place is None else self.table.find(place)
+
+
+class _Trust(Enum):
+    """How far what is found at a path can be trusted to be the mapped file."""
+
+    EXACT = auto()  # the kernel's own link to it, unless the process executed something else
+    ROOT = auto()  # the path in the right mount namespace
+    SHARED = auto()  # the path in a mount namespace that may be another one
+
+
+class FileAccount(NamedTuple):
+    """An account of the budget: the file, and what to call it."""
+
+    identity: Identity
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class ElfFiles:
+    """Functions of mapped files.
+
+    Tables that were not used lately are dropped above 24 MiB, where the largest does not count:
+    that of a browser is larger than all others, and would take turns with them.
+
+    Args:
+        fetch: gets the debug file of a build id that is not on this machine.
+        budget: pays for what is read.
+        held: descriptors of tables that are read again and again; else none is held.
+    """
+
+    def __init__(
+        self,
+        fetch: Fetch | None = None,
+        budget: Budget | None = None,
+        held: HeldFiles | None = None,
+    ) -> None:
+        self._fetch = fetch
+        self._budget = Budget() if budget is None else budget
+        self._identities: dict[MappedFile, Identity] = {}
+        self._as_seen: dict[tuple[int, MappedFile], Identity] = {}  # in its process's root
+        self._tables: dict[Identity, ElfFunctions] = {}  # the one used last at the end
+        self._problems: dict[tuple[int, MappedFile], Problem] = {}
+        self._cache = SymbolCache(held=held)
+        self._uncached: set[str] = set()
+        self._used: set[Identity] = set()  # since the last `rest`
+        self._used_before: set[Identity] = set()  # between that and the one before
+
+    def functions(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
+        """The functions of a mapped file, or why they cannot be known.
+
+        Args:
+            mapping: a mapping of the first of `pids`.
+            pids: the process, then its ancestors, which may share its mount namespace.
+
+        Raises:
+            OverBudgetError: it would cost more than the process, its user or the run has left.
+        """
+        known = self.known(mapping, pids[0])
+        return known or self._problems.get((pids[0], mapping.file)) or self._find(mapping, pids)
+
+    def known(self, mapping: Mapping, pid: int) -> ElfFunctions | None:
+        """The functions of a file that a process has mapped, if they were asked for before."""
+        file = mapping.file
+        if not file.inode:
+            return None
+        identity = self._as_seen.get((pid, file)) or self._identities.get(file)
+        known = self._tables.pop(identity, None) if identity else None
+        if known is not None and identity is not None:
+            self._tables[identity] = known
+            self._used.add(identity)
+        return known
+
+    def _find(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
+        file = mapping.file
+        problem = Problem(Reason.REPLACED if file.deleted else Reason.NOT_FOUND)
+        for path, place in _places(mapping, pids):
+            try:
+                with opened_regular(path) as fd:
+                    if _is_mapped_one(path, place, os.fstat(fd), file):
+                        for_all = _is_for_all(path, place, file)
+                        functions = self._load(fd, file, pids[0], for_all=for_all)
+                    else:
+                        functions = Problem(Reason.REPLACED)
+            except OverBudgetError as error:
+                if error.kind != FILE:
+                    raise
+                problem = Problem(Reason.OVER_BUDGET, error.detail)
+                break
+            except FormatError as error:
+                functions = Problem(Reason.NOT_ELF, f"{error.where}: {error.problem}")
+            except OSError as error:
+                functions = Problem(*_explain(error))
+            if isinstance(functions, ElfFunctions):
+                return functions
+            if problem.reason is Reason.NOT_FOUND and place is not _Trust.EXACT:
+                problem = functions
+        if len(self._problems) >= _KEEP_PROBLEMS:
+            self._problems.clear()
+        self._problems[pids[0], file] = problem
+        return problem
+
+    def _load(
+        self, fd: int, file: MappedFile, pid: int, *, for_all: bool
+    ) -> ElfFunctions | Problem:
+        identity = Identity.of(os.fstat(fd))
+        functions = self._tables.get(identity)
+        if functions is None:
+            with self._budget.on_behalf(file=FileAccount(identity, file.path)):
+                image = image_of(fd, file.path, self._budget.spend)
+                if file.build_id and image.build_id != file.build_id:
+                    return Problem(Reason.REPLACED)
+                functions = self._read(image, file.path, pid, identity)
+            self._keep(identity, functions)
+        if for_all:
+            if len(self._identities) >= _KEEP_PROBLEMS:
+                self._identities.clear()
+            self._identities[file] = identity
+        else:
+            if len(self._as_seen) >= _KEEP_PROBLEMS:
+                self._as_seen.clear()
+            self._as_seen[pid, file] = identity
+        return functions
+
+    def _read(self, image: ElfImage, path: str, pid: int, identity: Identity) -> ElfFunctions:
+        """The functions of a file, as they were kept or from the file."""
+        owner = identity.owner
+        key = _key(identity, image.build_id)
+        may_keep = key not in self._uncached
+        table = self._cache.load(key) if may_keep else None
+        if table is not None:
+            return ElfFunctions(image.build_id, False, _loadable_segments(image), table)  # noqa: FBT003
+        debug = None
+        if not _has_symbols(image):
+            spend = self._budget.spend
+            debug = debug_file(
+                image, path, (pid,), _has_symbols, self._fetch_debug_file, owner=owner, spend=spend
+            )
+        try:
+            is_stripped = _is_stripped(image, debug.image if debug else None)
+            if is_stripped:  # a file of its own, as a debug file may be installed later
+                key = _key(identity, image.build_id, is_stripped=True)
+                table = self._cache.load(key) if may_keep else None
+                if table is not None:
+                    return ElfFunctions(image.build_id, True, _loadable_segments(image), table)  # noqa: FBT003
+            functions = functions_of(image, debug.image if debug else None)
+        finally:
+            if debug is not None:
+                os.close(debug.fd)
+        if may_keep:
+            self._cache.keep(key, functions.table)
+        return functions
+
+    def _fetch_debug_file(self, build_id: str) -> str | None:
+        """What `fetch` gets: its time is the servers', which have a limit of their own."""
+        if self._fetch is None:
+            return None
+        begun = self._budget.now()
+        try:
+            return self._fetch(build_id)
+        finally:
+            self._budget.forgive(self._budget.now() - begun)
+
+    def forget(self, functions: ElfFunctions) -> None:
+        """Read a file again, since what was kept of it is gone or damaged."""
+        for identity, known in list(self._tables.items()):
+            if known is functions:
+                del self._tables[identity]
+                whose = identity, functions.build_id
+                self._cache.drop(_key(*whose, is_stripped=functions.is_stripped))
+                self._uncached.add(_key(*whose))
+
+    def _keep(self, identity: Identity, functions: ElfFunctions) -> None:
+        self._tables[identity] = functions
+        self._used.add(identity)
+        self._drop_above(_KEEP_BYTES)
+
+    def rest(self, keep: Container[int]) -> None:
+        """Keep 8 MiB of tables, those used last: between two windows of a run that goes on.
+
+        Those that are kept in files are read from there from now on, as in any later run; those
+        that were not asked for since the last call go, small ones with the next call.
+
+        Args:
+            keep: what is known of files of other processes alone goes, too.
+        """
+        for known in (self._as_seen, self._problems):
+            for key in [key for key in known if key[0] not in keep]:
+                del known[key]
+        for identity, functions in list(self._tables.items()):
+            table = functions.table
+            table.rest()
+            is_small = table.pages is not None or table.nbytes <= _SMALL
+            if identity not in self._used and not (is_small and identity in self._used_before):
+                del self._tables[identity]
+            elif table.pages is None:
+                self._leave_in_file(identity, functions)
+        self._used_before, self._used = self._used, set()
+        self._drop_above(_KEEP_AT_REST)
+
+    def _leave_in_file(self, identity: Identity, functions: ElfFunctions) -> None:
+        """Replace a table in memory by the file of it, if there is one."""
+        whose = identity, functions.build_id
+        if _key(*whose) in self._uncached:
+            return
+        table = self._cache.load(_key(*whose, is_stripped=functions.is_stripped))
+        if table is not None:
+            table.places, table.functions = functions.table.places, functions.table.functions
+            self._tables[identity] = functions._replace(table=table)
+
+    def _drop_above(self, nbytes: int) -> None:
+        """Drop what was not used for longest, but for the largest."""
+        largest = max(self._tables, key=lambda kept: self._tables[kept].table.nbytes, default=None)
+        if largest is None:
+            return
+        others = sum(kept.table.nbytes for kept in self._tables.values())
+        others -= self._tables[largest].table.nbytes
+        while (others > nbytes and len(self._tables) > 2) or len(self._tables) > _KEEP_TABLES:
+            oldest = next(candidate for candidate in self._tables if candidate != largest)
+            others -= self._tables.pop(oldest).table.nbytes
+
+
+def _key(identity: Identity, build_id: str, *, is_stripped: bool = False) -> str:
+    """What a file's table is kept under: its build id and owner, or what it is on this machine."""
+    device, inode, mtime_ns, size, owner = identity
+    name = build_id or f"{device:x}.{inode:x}.{mtime_ns:x}.{size:x}"
+    return f"{name}-{owner}" + "-exported" * is_stripped
+
+
+def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions:
+    """The functions of an image and its debug file.
+
+    Raises:
+        FormatError: a table is not what it claims to be.
+    """
+    table = read_symbols(image, debug)
+    is_stripped = _is_stripped(image, debug)
+    return ElfFunctions(image.build_id, is_stripped, _loadable_segments(image), table)
+
+
+def _is_stripped(image: ElfImage, debug: ElfImage | None) -> bool:
+    return not (_has_symbols(image) or image.section(".gnu_debugdata") or debug)
+
+
+def _loadable_segments(image: ElfImage) -> list[Segment]:
+    """The segments that hold code or data."""
+    return [segment for segment in image.segments if segment.type == PT_LOAD]
+
+
+def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
+    """A descriptor of a mapped file, of whatever kind, for reading; the caller closes it.
+
+    Args:
+        mapping: a mapping of the first of `pids`.
+        pids: the process, then its ancestors, which may share its mount namespace.
+
+    Raises:
+        OSError: no place that we can see shows the file that was mapped.
+    """
+    return open_place(mapping, pids)[0]
+
+
+def open_place(mapping: Mapping, pids: tuple[int, ...]) -> tuple[int, bool]:
+    """The same, and whether it is the file for all processes with such a mapping.
+
+    Else it was found in the root directory of this process: in a namespace of their own, users
+    choose what has which path and inode.
+    """
+    for path, place in _places(mapping, pids):
+        try:
+            with opened_regular(path) as fd:
+                if _is_mapped_one(path, place, os.fstat(fd), mapping.file) and (
+                    _has_build_id(fd, mapping.file)
+                ):
+                    return os.dup(fd), _is_for_all(path, place, mapping.file)
+        except (OSError, FormatError):
+            continue
+    raise FileNotFoundError(mapping.file.path)
+
+
+def mapped_status(mapping: Mapping, pid: int) -> os.stat_result | None:
+    """What stat(2) says of the file that a process has mapped; None where that cannot be asked."""
+    try:
+        fd = hold_place(_map_file(mapping, pid))
+        try:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
+
+
+def _map_file(mapping: Mapping, pid: int) -> str:
+    return f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"
+
+
+def _is_for_all(path: str, place: _Trust, file: MappedFile) -> bool:
+    return place is _Trust.EXACT or path == file.path
+
+
+def _has_build_id(fd: int, file: MappedFile) -> bool:
+    """Whether an open file has the build id of a mapping, if that is known."""
+    return not file.build_id or image_of(fd, file.path).build_id == file.build_id
+
+
+def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Trust]]:
+    path = mapping.file.path
+    yield _map_file(mapping, pids[0]), _Trust.EXACT
+    if not mapping.file.deleted and path.startswith("/"):  # not "[vsyscall]" in a directory of ours
+        yield f"/proc/{pids[0]}/root{path}", _Trust.ROOT
+        for ancestor in pids[1:]:
+            yield f"/proc/{ancestor}/root{path}", _Trust.SHARED
+        yield path, _Trust.SHARED
+
+
+def _is_mapped_one(path: str, place: _Trust, status: os.stat_result, file: MappedFile) -> bool:
+    """Whether an open file is the one that was mapped, as far as its inode tells.
+
+    The device is compared only where another mount namespace makes a chance match possible, and
+    not for file systems without a device (major 0): btrfs and overlayfs report another one in
+    stat(2) than in /proc/PID/maps.
+    """
+    if place is _Trust.EXACT and os.readlink(path).removesuffix(" (deleted)") == file.path:
+        return True
+    if not file.inode:
+        return True
+    if status.st_ino != file.inode:
+        return False
+    device = os.major(status.st_dev), os.minor(status.st_dev)
+    has_device = device[0] and file.major
+    return place is not _Trust.SHARED or not has_device or device == (file.major, file.minor)
+
+
+def _explain(error: OSError) -> tuple[Reason, str]:
+    if isinstance(error, FileNotFoundError | ProcessLookupError | NotADirectoryError):
+        return Reason.NOT_FOUND, ""
+    return Reason.UNREADABLE, errno_name(error.errno or 0)
+
+
+def _has_symbols(image: ElfImage) -> bool:
+    return image.section_of_type(SHT_SYMTAB) is not None

@@ -1,0 +1,217 @@
+"""The call frame information of mapped files, each opened once.
+
+Files are read through their descriptors as far as they are needed, never mapped: a mapped file that
+its owner truncates kills its reader. A file that changes gives other rules, or none.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Container, Hashable
+from contextlib import suppress
+from weakref import WeakValueDictionary
+
+from purebpf.closable import Closing
+from purebpf.errors import FormatError
+from purebpf.loader.host.debug_files import Spend
+from purebpf.observe.symbols.elf_files import open_place
+from purebpf.observe.symbols.vdso import VDSO, vdso_image
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.go_stack import go_stack
+from purebpf.symbols.proc_maps import MappedFile, Mapping
+from purebpf.tuples import NamedTuple
+from purebpf.unwind.address_space import CodeMapping
+from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.elf_frames import load_bias
+from purebpf.unwind.rows import RuleTable
+
+__all__ = ["CodeFiles"]
+
+_RECENT_S = 1.0
+_ALL = 0
+_MOST = 512
+"""Files that are open at a time: a few KB each at rest."""
+_MOST_RECENT = 4096
+"""Mapped files of which it is remembered which open file they are."""
+
+
+class _Identity(NamedTuple):
+    """A file that was not written to in between."""
+
+    device: int
+    inode: int
+    mtime_ns: int
+    size: int
+
+
+class _Open(NamedTuple):
+    """An open file; `fd` is -1 for the vDSO, which is in memory."""
+
+    fd: int
+    image: ElfImage
+    cfi: CfiFile
+
+
+class _Recent(NamedTuple):
+    """What a mapped file was; `until_s` is on the monotonic clock.
+
+    Until then no mapping of it is asked again where stat(2) has another device than
+    /proc/PID/maps, as on btrfs. Elsewhere no other file has its device and inode while it is open.
+    """
+
+    key: Hashable
+    until_s: float
+
+
+class CodeFiles(Closing):
+    """Open files by what they are; those not used for longest are closed above 512.
+
+    Args:
+        spend: called with the number of bytes about to be read; may raise.
+    """
+
+    def __init__(self, spend: Spend | None = None) -> None:
+        self._spend = spend
+        self._files: dict[Hashable, _Open] = {}
+        self._recent: dict[tuple[int, MappedFile], _Recent] = {}
+        # a file that is opened again numbers its rules as those do that were published of it
+        self._tables: WeakValueDictionary[Hashable, RuleTable] = WeakValueDictionary()
+
+    def find(self, key: Hashable) -> CfiFile | None:
+        """The rules of what `CodeMapping.file` names; None if it was closed in between."""
+        entry = self._files.pop(key, None)
+        if entry is None:
+            return None
+        self._files[key] = entry  # the one used last at the end
+        return entry.cfi
+
+    def rest(self, busy: Container[Hashable] = ()) -> None:
+        """Drop the entries and headers of all files, which stay open, but for those being built of.
+
+        Rules that were found are known.
+        """
+        for key, entry in self._files.items():
+            if key not in busy:
+                entry.cfi.rest()
+                entry.image.rest()
+
+    def mapping(self, mapping: Mapping, pid: int) -> CodeMapping:
+        """A mapping of a process with what unwinding needs of its file.
+
+        `file` is None for generated code, and for a file that cannot be read.
+        """
+        start, end = mapping.start, mapping.end
+        if mapping.file.is_anonymous:
+            return CodeMapping(start, end, 0, None)
+        if mapping.file.path == VDSO:
+            opened = self._vdso(mapping)
+        else:  # the kernel has [vsyscall] in no file
+            opened = None if mapping.file.is_special else self._file(mapping, pid)
+        if opened is None:
+            return CodeMapping(start, end, 0, None)
+        key, image = opened
+        bias = load_bias(image.segments, start, mapping.offset)
+        return CodeMapping(start, end, bias or 0, None if bias is None else key)
+
+    def _vdso(self, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
+        if mapping.file.path not in self._files:
+            image = vdso_image(mapping)
+            if image is None:
+                return None
+            self._keep(mapping.file.path, _Open(-1, image, CfiFile(image)))
+        return mapping.file.path, self._files[mapping.file.path].image
+
+    def _file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
+        """The file of a mapping; one that is open is asked whether it is still the same."""
+        file = mapping.file
+        owner = pid if (pid, file) in self._recent else _ALL
+        recent = self._recent.get((owner, file))
+        opened = self._files.get(recent.key) if recent is not None else None
+        if recent is not None and opened is not None:
+            with suppress(OSError):  # ESTALE, of a network file system
+                status = os.fstat(opened.fd)
+                is_known = _is_where(file, status) or time.monotonic() < recent.until_s
+                if is_known and _identity(status) == recent.key:
+                    return recent.key, opened.image
+        return self._open(mapping, pid)
+
+    def _open(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
+        try:
+            fd, is_for_all = open_place(mapping, (pid,))
+        except OSError:
+            return None
+        taken = self._take(fd, mapping)
+        if taken is not None and mapping.file.inode:
+            self._note(_ALL if is_for_all else pid, mapping.file, taken[0])
+        return taken
+
+    def _note(self, pid: int, file: MappedFile, key: Hashable) -> None:
+        if len(self._recent) >= _MOST_RECENT:
+            self._recent.clear()
+        self._recent[pid, file] = _Recent(key, time.monotonic() + _RECENT_S)
+
+    def _take(self, fd: int, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
+        """What an open file has; keeps or closes the descriptor."""
+        status = os.fstat(fd)
+        key = _identity(status)
+        known = self._files.get(key)
+        if known is not None:
+            os.close(fd)
+            return key, known.image
+        try:
+            image = ElfImage(_reader(fd, self._spend), status.st_size, mapping.file.path)
+            build_id, depths = image.build_id, go_stack(image)
+            may_keep = build_id and depths is None
+            cache_key = f"{build_id}-{status.st_uid}" if may_keep else ""
+            cfi = CfiFile(image, depths, cache_key, self._tables.get(key))
+        except FormatError:
+            os.close(fd)
+            return None
+        except BaseException:
+            os.close(fd)
+            raise
+        image.rest()  # most files that are mapped are never asked for rules
+        self._keep(key, _Open(fd, image, cfi))
+        self._tables[key] = cfi.table
+        return key, image
+
+    def _keep(self, key: Hashable, opened: _Open) -> None:
+        self._files[key] = opened
+        if len(self._files) > _MOST:
+            oldest = next(iter(self._files))
+            self._drop(oldest)
+
+    def _drop(self, key: Hashable) -> None:
+        fd = self._files.pop(key).fd
+        if fd >= 0:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Close every file; again is harmless."""
+        for key in list(self._files):
+            self._drop(key)
+
+
+def _identity(status: os.stat_result) -> _Identity:
+    return _Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+def _is_where(file: MappedFile, status: os.stat_result) -> bool:
+    """Whether an open file has the device and inode that a mapping shows."""
+    device = os.major(status.st_dev), os.minor(status.st_dev)
+    return device == (file.major, file.minor) and status.st_ino == file.inode
+
+
+def _reader(fd: int, spend: Spend | None) -> Callable[[int, int], bytes]:
+    """Reads the file; nothing where it cannot be read, as where it ends."""
+
+    def read(offset: int, size: int) -> bytes:
+        if spend is not None:
+            spend(size)
+        try:
+            return os.pread(fd, size, offset)
+        except OSError:  # EIO, ESTALE: of a network file system
+            return b""
+
+    return read

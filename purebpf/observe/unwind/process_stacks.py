@@ -1,0 +1,184 @@
+"""`ProcessStacks`: stack traces of processes as they live, from copied stacks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Hashable, Iterable
+from contextlib import suppress
+
+from purebpf.closable import Closing
+from purebpf.observe.unwind.code_files import CodeFiles
+from purebpf.observe.unwind.copy_buffer import CopiedStack
+from purebpf.observe.unwind.native_machine import native_machine
+from purebpf.observe.unwind.programs import EarlierLookup, Met, Program, Programs, live_mappings
+from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
+from purebpf.symbols.proc_maps import Mapping
+from purebpf.syscall import proc
+from purebpf.unwind.address_space import AddressSpace
+from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.compat32 import follow_frame_pointers
+from purebpf.unwind.reason import Reason
+from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
+
+__all__ = ["ProcessStacks", "live_mappings"]
+
+_AGAIN_NS = 20_000_000
+"""How long after its mappings were read those of a process are not read again."""
+_MOST_PROCESSES = 4096
+
+
+class ProcessStacks(Closing):
+    """Unwinds copies of any process.
+
+    The mappings of a process are read with its first copy, and again when a trace leads out of
+    them: it may have loaded a library since. Who follows processes says what they do, so that a
+    copy is unwound by what its process had mapped when it was taken.
+
+    Args:
+        mappings: what a process has mapped executable now; empty when it is gone.
+        earlier: what a process had mapped at a time (CLOCK_MONOTONIC, ns), as who follows processes
+            knows it; asked when it is gone, or has executed another program since.
+        catch_up: calls `forked`, `executed`, `exited` and `mapped` with what has happened by now.
+        max_frames: how long a trace can be.
+        budget: pays for what is read, on account of the process, its user and the run.
+    """
+
+    def __init__(
+        self,
+        mappings: Callable[[int], Iterable[Mapping]] | None = None,
+        *,
+        earlier: EarlierLookup | None = None,
+        catch_up: Callable[[], object] | None = None,
+        max_frames: int = MAX_FRAMES,
+        budget: Budget | None = None,
+    ) -> None:
+        self._budget = Budget() if budget is None else budget
+        self._files = CodeFiles(self._budget.spend)
+        self._programs = Programs(
+            self._files,
+            live_mappings if mappings is None else mappings,
+            earlier=earlier,
+            catch_up=catch_up,
+            max_frames=max_frames,
+        )
+        self._max_frames = max_frames
+        self._payers: dict[int, Work] = {}
+
+    # What processes do. Numbers are those of our pid namespace, times CLOCK_MONOTONIC in ns.
+
+    def forked(self, parent: int, child: int, time_ns: int) -> None:
+        """A process was made, with the mappings of its parent."""
+        self._programs.forked(parent, child, time_ns)
+        self._payers.pop(child, None)
+
+    def executed(self, tgid: int, time_ns: int) -> None:
+        """A process executes another program."""
+        self._programs.executed(tgid, time_ns)
+        self._payers.pop(tgid, None)
+
+    def exited(self, tgid: int, time_ns: int) -> None:
+        """A process ended."""
+        self._programs.exited(tgid, time_ns)
+        self._payers.pop(tgid, None)
+
+    @property
+    def followed(self) -> Container[int]:
+        """Processes of which `mapped` says something new, as of any later moment."""
+        return self._programs.followed
+
+    def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
+        """A process mapped code."""
+        self._programs.mapped(tgid, time_ns, mapping)
+
+    def forget(self, tgid: int) -> None:
+        """Read the mappings of a process again with its next copy: it executed, or ended."""
+        self._programs.forget(tgid)
+        self._payers.pop(tgid, None)
+
+    @property
+    def remapped(self) -> list[int]:
+        """Processes that mapped code since `space` was asked for."""
+        return self._programs.remapped
+
+    # Stack traces
+
+    def unwind(self, copy: CopiedStack) -> Unwound:
+        """The stack trace of a copy. Reads the files that it leads through, as far as needed."""
+        if copy.is_compat:
+            machine = native_machine()
+            sp, fp = copy.registers[machine.sp] or 0, copy.registers[machine.fp] or 0
+            return follow_frame_pointers(copy.pc, sp, fp, copy.stack, max_frames=self._max_frames)
+        try:
+            with self.on_behalf(copy.tgid):
+                return self._unwind(copy)
+        except OverBudgetError:
+            return Unwound([copy.pc], Reason.OVER_BUDGET, 0)
+
+    def meet(self, tgid: int, time_ns: int) -> Met:
+        """Read what a process had mapped at a time, while it is there: `unwind` may come later."""
+        with suppress(OverBudgetError), self.on_behalf(tgid):  # then `unwind` says so
+            return self._programs.meet(tgid, time_ns)
+        return Met(is_over=False)
+
+    def rest(self, busy: Container[Hashable] = ()) -> None:
+        """Drop what can be read again, or is shared by all processes.
+
+        Args:
+            busy: files of which something is being built; they keep what they have.
+        """
+        self._files.rest(busy)
+        self._programs.rest()
+        self._budget.rest()
+        for tgid in self._payers.keys() - self._programs.running_now:
+            del self._payers[tgid]
+
+    def on_behalf(self, tgid: int) -> Work:
+        """What is read in this context is paid for by the process.
+
+        Raises:
+            OverBudgetError: there, when nothing is left.
+        """
+        return self._payer(tgid)
+
+    def space(self, tgid: int) -> AddressSpace | None:
+        """The mappings of a process as they are known; a new object each time they change.
+
+        Raises:
+            OverBudgetError: reading the headers of its files costs too much.
+        """
+        program = self._programs.running(tgid)
+        return program.space if program else None
+
+    def file(self, key: Hashable) -> CfiFile | None:
+        """The rules of what `CodeMapping.file` names; None if it is not open any more."""
+        return self._files.find(key)
+
+    def _unwind(self, copy: CopiedStack) -> Unwound:
+        program = self._programs.at(copy.tgid, copy.time_ns)
+        if program is None:
+            return Unwound([copy.pc], Reason.PROCESS_GONE, 0)
+        trace = program.unwinder.unwind(copy.pc, copy.registers, copy.stack)
+        if trace.reason is Reason.UNKNOWN_MAPPING and self._is_old(program):
+            again = self._programs.read(copy.tgid, copy.time_ns)
+            if again is not None:
+                return again.unwinder.unwind(copy.pc, copy.registers, copy.stack)
+        return trace
+
+    @staticmethod
+    def _is_old(program: Program) -> bool:
+        return time.monotonic_ns() > program.read_ns + _AGAIN_NS
+
+    def _payer(self, tgid: int) -> Work:
+        """The accounts of a process; its user is 0 when it is gone."""
+        payer = self._payers.get(tgid)
+        if payer is None:
+            names = {RUN: 0, USER: proc.real_user(tgid) or 0, PROCESS: tgid}
+            if len(self._payers) >= _MOST_PROCESSES:
+                self._payers.clear()
+            payer = self._payers[tgid] = self._budget.on_behalf(**names)
+        return payer
+
+    def close(self) -> None:
+        """Close the files; again is harmless."""
+        self._programs.clear()
+        self._files.close()

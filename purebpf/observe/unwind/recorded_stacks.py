@@ -1,0 +1,126 @@
+"""`RecordedStacks`: stack traces of samples in a file, with the registers and stack they carry.
+
+perf(1) records them with `--call-graph dwarf`, `purebpf record` with `--call-graph copy`:
+PERF_SAMPLE_REGS_USER and PERF_SAMPLE_STACK_USER, perf_event_open(2). The rules come from the files
+that were mapped, found on this machine by their paths and checked by inode or build id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from purebpf.closable import Closing
+from purebpf.observe.symbols.vdso import VDSO, vdso_build_id
+from purebpf.observe.unwind.code_files import CodeFiles
+from purebpf.symbols.address_spaces import AddressSpaces
+from purebpf.symbols.budget import PROCESS, RUN, Budget, OverBudgetError
+from purebpf.symbols.proc_maps import MappedFile, Mapping
+from purebpf.unwind.address_space import CodeMapping
+from purebpf.unwind.compat32 import follow_frame_pointers
+from purebpf.unwind.machine import AARCH64, X86_64, Machine
+from purebpf.unwind.perf_registers import is_compat, sampled_registers
+from purebpf.unwind.reason import Reason
+from purebpf.unwind.unwinder import Unwinder, Unwound
+
+__all__ = ["MACHINES", "RecordedStacks"]
+
+MACHINES = {machine.name: machine for machine in (X86_64, AARCH64)}
+"""Those that are unwound, as `uname -m` spells them."""
+
+_MOST_PROCESSES = 4096
+_MOST_MAPPINGS = 1 << 16
+
+
+class RecordedStacks(Closing):
+    """Unwinds the samples of a file in the order of its records.
+
+    Args:
+        machine: what they were recorded on.
+        vdso: the build id (hex) of its vDSO; "" if that is not known.
+        budget: pays for what is read, on account of the process and the run.
+
+    Attributes:
+        missing: files without which a trace may have been guessed or cut.
+    """
+
+    def __init__(self, machine: Machine, *, vdso: str = "", budget: Budget | None = None) -> None:
+        self._machine = machine
+        self._budget = Budget() if budget is None else budget
+        self._files = CodeFiles(self._budget.spend)
+        self._has_vdso = vdso == vdso_build_id()
+        self._mappings: dict[Mapping, CodeMapping] = {}
+        self._unwinders: dict[int, tuple[int, Unwinder]] = {}
+        self.missing: set[MappedFile] = set()
+
+    def unwind(
+        self, spaces: AddressSpaces, pid: int, mask: int, registers: Sequence[int], stack: bytes
+    ) -> Unwound:
+        """The user stack of a sample.
+
+        Args:
+            spaces: what is mapped where at the time of the sample.
+            pid: its process.
+            mask: attr.sample_regs_user.
+            registers: one for each bit of the mask; none for a task of the kernel.
+            stack: the bytes from the stack pointer up.
+        """
+        pc_and_values = sampled_registers(self._machine, mask, registers)
+        if pc_and_values is None:
+            return Unwound([], Reason.NO_REGISTERS, 0)
+        pc, values = pc_and_values
+        if is_compat(self._machine, mask, registers):
+            sp, fp = values[self._machine.sp], values[self._machine.fp]
+            if sp is None or fp is None:
+                return Unwound([pc], Reason.COMPAT32, 0)
+            return follow_frame_pointers(pc, sp, fp, stack)
+        try:
+            with self._budget.on_behalf(**{RUN: 0, PROCESS: pid}):
+                return self._unwinder(spaces, pid).unwind(pc, values, stack)
+        except OverBudgetError:
+            return Unwound([pc], Reason.OVER_BUDGET, 0)
+
+    def _unwinder(self, spaces: AddressSpaces, pid: int) -> Unwinder:
+        """That of a process as long as its mappings stay what they are."""
+        version = spaces.version(pid)
+        known = self._unwinders.get(pid)
+        if known is None or known[0] != version:
+            if len(self._unwinders) >= _MOST_PROCESSES:
+                self._unwinders.clear()
+            unwinder = Unwinder(self._machine, _Space(self, spaces, pid), self._files.find)
+            known = self._unwinders[pid] = version, unwinder
+        return known[1]
+
+    def code(self, mapping: Mapping, pid: int) -> CodeMapping:
+        """A mapping with what unwinding needs of its file."""
+        known = self._mappings.get(mapping)
+        if known and (known.file is None or self._files.find(known.file)):
+            return known
+        if mapping.file.path == VDSO and not self._has_vdso:
+            code = CodeMapping(mapping.start, mapping.end, 0, None)
+        else:
+            code = self._files.mapping(mapping, pid)
+        if code.file is None and not mapping.file.is_anonymous:
+            self.missing.add(mapping.file)
+        if len(self._mappings) >= _MOST_MAPPINGS:
+            self._mappings.clear()
+        self._mappings[mapping] = code
+        return code
+
+    def close(self) -> None:
+        """Close the files; again is harmless."""
+        self._unwinders.clear()
+        self._files.close()
+
+
+class _Space:
+    """What a process has mapped, by the records so far."""
+
+    def __init__(self, stacks: RecordedStacks, spaces: AddressSpaces, pid: int) -> None:
+        self._stacks = stacks
+        self._spaces = spaces
+        self._pid = pid
+
+    def find(self, address: int) -> CodeMapping | None:
+        """The mapping of an address."""
+        mapping = self._spaces.find_current(self._pid, address)
+        return None if mapping is None else self._stacks.code(mapping, self._pid)

@@ -1,0 +1,252 @@
+"""`StackFinisher`: from what user_stacks.h sends to whole stacks."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping
+from contextlib import ExitStack
+from typing import Any
+
+from purebpf.closable import Closing
+from purebpf.errors import FormatError, NotSupportedError
+from purebpf.loader.rings.record_types import RecordMap
+from purebpf.loader.types.task_offsets import stack_offsets, task_offsets
+from purebpf.observe.unwind.copy_buffer import CopiedStack
+from purebpf.observe.unwind.copy_rings import SAMPLE_TYPE
+from purebpf.observe.unwind.native_machine import native_machine
+from purebpf.observe.unwind.process_records import feed
+from purebpf.observe.unwind.process_stacks import ProcessStacks
+from purebpf.observe.unwind.programs import EarlierLookup, Met
+from purebpf.observe.unwind.table_filler import TableFiller
+from purebpf.symbols.python_words import PYTHON_FRAMES, count_native
+from purebpf.tuples import NamedTuple
+from purebpf.unwind.machine import Machine
+from purebpf.unwind.reason import Reason
+from purebpf.unwind.sent_registers import NAMES, SentRegisters, read_registers
+from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
+from purebpf.wire.perf_format import RecordFormat
+from purebpf.wire.perf_records import Lost, Sample
+
+__all__ = ["MissedStack", "StackFinisher"]
+
+_HEAD = struct.Struct("<QQ4I2HI64s")
+_REGISTERS = struct.Struct(f"<{len(NAMES)}Q")
+_RETURN = struct.Struct("<2Q")
+_RETURNS_AT = _HEAD.size + _REGISTERS.size
+_FRAMES_AT = _RETURNS_AT + 16 * _RETURN.size
+
+
+class MissedStack(NamedTuple):
+    """A sample that the walk in BPF could not finish.
+
+    Attributes:
+        copy: registers and stack.
+        identity: of the program that the process executed; 0: not known.
+        process: the tgid in the initial pid namespace.
+        key: what it is counted under.
+        walked: how far the walk came, and why it ended there.
+        python: words for the Python frames (`purebpf.symbols.python_words`).
+    """
+
+    copy: CopiedStack
+    identity: int
+    process: int
+    key: bytes
+    walked: Unwound
+    python: list[int]
+
+
+class StackFinisher(Closing):
+    """Unwinds copies, and fills the tables.
+
+    Args:
+        maps: those of the object, by name; they must stay open.
+        variables: its globals: gets the offsets in the kernel's tasks.
+        tables: whether the program walks by tables.
+        earlier, catch_up: see `ProcessStacks`.
+
+    Attributes:
+        lost_records: copies that were lost, as records in the rings say.
+    """
+
+    def __init__(
+        self,
+        maps: Mapping[str, RecordMap],
+        variables: MutableMapping[str, Any],
+        *,
+        tables: bool,
+        earlier: EarlierLookup | None = None,
+        catch_up: Callable[[], object] | None = None,
+    ) -> None:
+        self._format = RecordFormat(SAMPLE_TYPE)
+        self._machine = native_machine()
+        self._variables = variables
+        self._knows_dropped = not tables
+        self.lost_records = 0
+        with ExitStack() as undo:
+            self._stacks = undo.enter_context(ProcessStacks(earlier=earlier, catch_up=catch_up))
+            self._filler = None
+            if tables:
+                self._filler = undo.enter_context(TableFiller(maps, self._stacks))
+                _identify(variables)
+            self._closing = undo.pop_all()
+
+    def feed(self, record: object) -> None:
+        """Take in what a process did, as `SideBand` reports it."""
+        feed(self._stacks if self._filler is None else self._filler, record)
+
+    @property
+    def followed(self) -> Container[int]:
+        """Processes of which `feed` is to know what they map, as of any later moment."""
+        return self._stacks.followed
+
+    def rest(self) -> None:
+        """Drop what can be read again."""
+        if self._filler is not None:
+            self._filler.rest()
+        else:
+            self._stacks.rest()
+
+    def update(self) -> None:
+        """Publish what processes have mapped since they were published.
+
+        Raises:
+            KernelError: a table could not be filled.
+        """
+        if self._filler is not None:
+            self._filler.update()
+
+    def work(self) -> bool:
+        """Build what is missing for 5 ms; whether there is more to do. Raises as `update`."""
+        return self._filler is not None and self._filler.work()
+
+    def records(self, data: bytes) -> Iterator[MissedStack]:
+        """What came in a ring.
+
+        Raises:
+            FormatError: it is not what the program sends.
+        """
+        for record in self._format.iter_decode(data):
+            if isinstance(record, Sample):
+                yield _missed(record, self._machine)
+            elif isinstance(record, Lost):
+                self.lost_records += record.lost
+
+    def meet(self, missed: MissedStack) -> Met:
+        """Read what the process of a sample has mapped, while it is there."""
+        return self._stacks.meet(missed.copy.tgid, missed.copy.time_ns)
+
+    def announce(self, missed: MissedStack) -> None:
+        """Publish what the process of a sample has mapped, and want what its walk lacked.
+
+        So the next walk does without a copy, however long it takes until this one is finished.
+
+        Raises:
+            KernelError: a table could not be filled.
+        """
+        copy, filler = missed.copy, self._filler
+        if filler is not None and missed.identity:
+            filler.check_identity(copy.tgid, missed.identity)
+            where = (copy.tgid, missed.process, missed.identity)
+            filler.publish(*where, missed.walked.frames)
+
+    def finish(self, missed: MissedStack) -> Unwound:
+        """The stack of a sample, and publish what the walk lacked for it.
+
+        Raises:
+            KernelError: a table could not be filled.
+        """
+        copy, filler = missed.copy, self._filler
+        if filler is not None and missed.identity:
+            filler.check_identity(copy.tgid, missed.identity)
+        trace = self._stacks.unwind(copy)
+        if not ((trace.reason.is_whole and trace.frames[1:]) or self._knows_dropped):
+            self._knows_dropped = True
+            _tell_dropped(self._variables)
+        if filler is not None and missed.identity:
+            why = missed.walked.reason
+            where = (copy.tgid, missed.process, missed.identity)
+            filler.publish(*where, trace.frames, confirms=why is Reason.READ_FAULT)
+        if trace.reason is Reason.COMPLETE:
+            trace = trace._replace(reason=Reason.FINISHED)
+        elif not trace.reason.is_whole and len(missed.walked.frames) > len(trace.frames):
+            trace = trace._replace(frames=missed.walked.frames)
+        room = MAX_FRAMES - len(missed.python)
+        lacks_python = trace.reason.is_whole and len(missed.python) >= PYTHON_FRAMES
+        if len(trace.frames) > room or lacks_python:
+            return Unwound([*trace.frames[:room], *missed.python], Reason.TOO_DEEP, trace.guessed)
+        return trace._replace(frames=[*trace.frames, *missed.python])
+
+    def unwind(self, pid: int, sent: SentRegisters, stack: bytes) -> Unwound:
+        """The stack of a thread that sleeps."""
+        now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        where = sent.is_compat, sent.pc, sent.values
+        copy = CopiedStack(now_ns, 0, pid, 0, "", *where, stack)
+        return self._stacks.unwind(copy)
+
+    def close(self) -> None:
+        """Close tables and files; again is harmless."""
+        self._closing.close()
+
+
+def _identify(variables: MutableMapping[str, Any]) -> None:
+    """Say where tasks have what identifies their program; without, every stack is copied."""
+    try:
+        offsets = task_offsets()
+    except NotSupportedError:
+        return
+    for name, offset in offsets.items():
+        if name != "group_leader":
+            variables[f"{name}_at"] = offset
+    if offsets:
+        variables["group_leader_at"] = offsets["group_leader"]
+
+
+def _tell_dropped(variables: MutableMapping[str, Any]) -> None:
+    """Say where it shows that a process has no stack: it exits, or executes a program."""
+    try:
+        offsets = stack_offsets()
+    except NotSupportedError:
+        return
+    if len(offsets) > 1:
+        variables["mm_at"] = offsets["mm"]
+        variables["end_code_at"] = offsets["end_code"]
+
+
+def _missed(sample: Sample, machine: Machine) -> MissedStack:
+    raw = sample.raw or b""
+    if len(raw) < _FRAMES_AT:
+        raise FormatError("missed stack", f"{len(raw)} bytes", f"a record has {_FRAMES_AT}")
+    head = _HEAD.unpack_from(raw)
+    time_ns, identity, cpu, tgid, process, depth, reason, guessed, is_diverted, key = head
+    registers = read_registers(machine, _REGISTERS.unpack_from(raw, _HEAD.size))
+    if _FRAMES_AT + 8 * depth > len(raw):
+        raise FormatError("missed stack", f"{len(raw)} bytes", f"it says {depth} frames")
+    copy = CopiedStack(
+        time_ns,
+        cpu,
+        tgid,
+        0,
+        "",
+        registers.is_compat,
+        registers.pc,
+        registers.values,
+        _with_returns(sample.stack_user, registers.values[machine.sp], raw[_RETURNS_AT:_FRAMES_AT])
+        if is_diverted
+        else sample.stack_user,
+    )
+    frames = list(struct.unpack_from(f"<{depth}Q", raw, _FRAMES_AT))
+    native = count_native(frames)
+    walked = Unwound(frames[:native], Reason(reason), guessed)
+    return MissedStack(copy, identity, process, key, walked, frames[native:])
+
+
+def _with_returns(stack: bytes, sp: int | None, returns: bytes) -> bytes:
+    """A stack with the return addresses that the kernel has put its own in the place of."""
+    restored = bytearray(stack)
+    for address, word in _RETURN.iter_unpack(returns):
+        at = address - (sp or 0)
+        if word and 0 <= at <= len(restored) - 8:
+            restored[at : at + 8] = word.to_bytes(8, "little")
+    return bytes(restored)

@@ -1,0 +1,281 @@
+"""`TableFiller`: gives the walk in BPF what it lacked for a stack, and follows processes for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+
+from purebpf.closable import Closing
+from purebpf.loader.rings.record_types import RecordMap
+from purebpf.observe.unwind.file_tables import Missing
+from purebpf.observe.unwind.process_records import feed
+from purebpf.observe.unwind.process_stacks import ProcessStacks
+from purebpf.observe.unwind.walk_tables import WalkTables
+from purebpf.symbols.budget import OverBudgetError
+from purebpf.symbols.proc_maps import Mapping as CodePlace
+from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
+from purebpf.unwind.address_space import AddressSpace
+from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.identity import forked_identity, is_child_of, is_older
+from purebpf.unwind.machine import CALL_BYTES, ends_in_call
+
+__all__ = ["TableFiller"]
+
+_WORD = (1 << 64) - 1
+_SLICE_S = 0.005
+_MOST_PROCESSES = 4096
+"""Of which it is remembered what they execute."""
+
+
+class _Process(NamedTuple):
+    """A process, as BPF knows it.
+
+    Attributes:
+        identity: what it executes, as the walk sends it.
+        is_forked: that is not known exactly, see `forked_identity`.
+        number: in the initial pid namespace.
+        space: the mappings that were published.
+    """
+
+    identity: int
+    is_forked: bool = False
+    number: int = 0
+    space: AddressSpace | None = None
+
+
+class _Fork(NamedTuple):
+    """A process that another one made; most end, or execute something, before `update`."""
+
+    parent: int
+    known: _Process
+    time_ns: int
+
+
+class _Job(NamedTuple):
+    """Building something, in slices, on account of a process."""
+
+    tgid: int
+    slices: Iterator[None]
+
+
+class TableFiller(Closing):
+    """Publishes mappings and rules as stacks miss them.
+
+    Who follows processes says what they do (`feed`, or `forked` to `mapped`), so that the tables
+    are right before a walk misses something, and as small as can be. Without that they are filled
+    as they are missed. Numbers of processes are those of our pid namespace, times CLOCK_MONOTONIC
+    in ns; all methods raise KernelError if a table cannot be filled.
+
+    Args:
+        maps: those of the object, by name; they must stay open.
+        stacks: knows the processes and their files.
+
+    Attributes:
+        tables: what was published.
+    """
+
+    def __init__(self, maps: Mapping[str, RecordMap], stacks: ProcessStacks) -> None:
+        self._stacks = stacks
+        self._processes: dict[int, _Process] = {}
+        self._forked: dict[int, _Fork] = {}
+        self._jobs: dict[Missing, _Job] = {}
+        self._rests: dict[Missing, _Job] = {}  # can wait
+        self._has_numbers = proc.in_first_pid_namespace()
+        self.tables = WalkTables(maps)
+
+    # What processes do
+
+    def forked(self, parent: int, child: int, time_ns: int) -> None:
+        """A process was made, with the mappings of its parent; `update` publishes it."""
+        self._withdraw(child)
+        self._stacks.forked(parent, child, time_ns)
+        waits = self._forked.get(parent)
+        known = waits.known if waits else self._processes.get(parent)
+        if known is not None and known.space is not None and self._has_numbers:
+            self._forked[child] = _Fork(parent, known, time_ns)
+
+    def executed(self, tgid: int, time_ns: int) -> None:
+        """A process executes another program."""
+        self._withdraw(tgid)
+        self._stacks.executed(tgid, time_ns)
+
+    def exited(self, tgid: int, time_ns: int) -> None:
+        """A process ended."""
+        self._withdraw(tgid)
+        self._stacks.exited(tgid, time_ns)
+
+    @property
+    def followed(self) -> Container[int]:
+        """Processes of which `mapped` says something new, as of any later moment."""
+        return self._stacks.followed
+
+    def mapped(self, tgid: int, time_ns: int, mapping: CodePlace) -> None:
+        """A process mapped code; `update` publishes it."""
+        self._stacks.mapped(tgid, time_ns, mapping)
+
+    def feed(self, record: object) -> None:
+        """The same by a record of `purebpf.wire.perf_records`; others are ignored."""
+        feed(self, record)
+
+    # What is published
+
+    def check_identity(self, tgid: int, identity: int) -> bool:
+        """Whether a walk is of what its process executes by all that is known.
+
+        Forgets what was known of a process that has executed another program since, or of an
+        earlier one with its number.
+
+        Args:
+            tgid: in our pid namespace.
+            identity: of the program that it executed.
+        """
+        known = self._processes.get(tgid)
+        if known is not None:
+            if known.identity == identity:
+                return True
+            if known.is_forked and is_child_of(identity, known.identity):
+                self._processes[tgid] = known._replace(identity=identity, is_forked=False)
+                return True
+            if is_older(identity, known.identity):
+                return False
+            self._withdraw(tgid)
+            self._stacks.forget(tgid)
+        self._keep(tgid, _Process(identity))
+        return True
+
+    def update(self) -> None:
+        """Publish what processes have mapped since they were published."""
+        forks, self._forked = self._forked, {}
+        for child, fork in forks.items():
+            self._publish_fork(child, *fork)
+        for tgid in self._stacks.remapped:
+            known = self._processes.get(tgid)
+            try:
+                with self._stacks.on_behalf(tgid):
+                    space = self._stacks.space(tgid)
+                    if known is not None and known.space is not None and space is not None:
+                        self._publish_space(tgid, known, space)
+            except OverBudgetError:
+                self._stacks.forget(tgid)
+
+    def _publish_fork(self, child: int, parent: int, before: _Process, time_ns: int) -> None:
+        """Publish a child, unless it is known by now, or its parent has changed since then."""
+        now = self._processes.get(parent)
+        if now is None or now.space is not before.space or child in self._processes:
+            return
+        identity = forked_identity(now.identity, time_ns)
+        self.tables.fork(now.number, child, identity)
+        self._keep(child, now._replace(identity=identity, is_forked=True, number=child))
+
+    def publish(
+        self,
+        tgid: int,
+        process: int,
+        identity: int,
+        frames: Sequence[int],
+        *,
+        confirms: bool = False,
+    ) -> None:
+        """Publish the mappings for a walk of these frames; `work` builds what else it needs.
+
+        Args:
+            tgid: in our pid namespace.
+            process: the same in the initial one.
+            identity: of the program that it executed.
+            frames: of the stack, as `Unwinder.unwind` gives them.
+            confirms: that calls have left them, see `WalkTables.confirm_call`.
+        """
+        known = self._processes.get(tgid)
+        if known is None or known.identity != identity:
+            return
+        try:
+            with self._stacks.on_behalf(tgid):
+                space = self._stacks.space(tgid)
+                if space is None:
+                    return
+                if known.space is not space:
+                    self._publish_space(tgid, known._replace(number=process), space)
+                self._want(tgid, space, frames, confirms=confirms)
+        except OverBudgetError:
+            return
+
+    def _publish_space(self, tgid: int, known: _Process, space: AddressSpace) -> None:
+        identity, is_forked, number, _ = known
+        self.tables.publish(number, identity, space, self._stacks.file, is_forked=is_forked)
+        self._processes[tgid] = known._replace(space=space)
+
+    def _want(
+        self, tgid: int, space: AddressSpace, frames: Sequence[int], *, confirms: bool
+    ) -> None:
+        files = self.tables.files
+        for number, frame in enumerate(frames):
+            address = frame - bool(number)
+            mapping = space.find(address)
+            cfi = self._stacks.file(mapping.file) if mapping and mapping.file else None
+            if mapping is not None and cfi is not None:
+                own = address - mapping.bias & _WORD
+                missing = files.missing(mapping.file, cfi, own)
+                if missing is not None and missing not in self._jobs:
+                    self._jobs[missing] = _Job(tgid, files.build(missing, cfi))
+                rest = files.missing_rest(mapping.file, cfi) if missing is not None else None
+                if rest is not None:
+                    self._rests[rest] = _Job(tgid, files.build(rest, cfi))
+                if confirms and number:
+                    self._confirm(mapping.file, cfi, own)
+
+    def _confirm(self, key: Hashable, cfi: CfiFile, address: int) -> None:
+        """Say what the walk could not see, before the address that follows or is a function's."""
+        before = cfi.code(address - CALL_BYTES, CALL_BYTES)
+        function = cfi.function(address)
+        is_start = function is not None and function.start == address
+        if is_start and before and cfi.machine and not ends_in_call(before, cfi.machine):
+            self.tables.files.confirm_call(key, address, is_entry=True)
+        else:
+            self.tables.files.confirm_call(key, address + 1)
+
+    def work(self, seconds: float = _SLICE_S) -> bool:
+        """Build what is missing for so long on the processor; whether there is more to do.
+
+        Rings are to be read in between: a large file takes many slices.
+        """
+        deadline = time.thread_time() + seconds
+        while jobs := self._jobs or self._rests:
+            missing, job = next(iter(jobs.items()))
+            try:
+                with self._stacks.on_behalf(job.tgid):
+                    for _ in job.slices:
+                        if time.thread_time() >= deadline:
+                            return True
+            except OverBudgetError:
+                pass
+            del jobs[missing]
+            if time.thread_time() >= deadline:
+                break
+        return bool(self._jobs or self._rests)
+
+    def rest(self) -> None:
+        """Drop what can be read again, and what no process has had mapped since the last call.
+
+        And processes of which a copy came after their end: no record will say that they ended.
+        """
+        running = self._stacks.followed
+        for tgid in [tgid for tgid in self._processes if tgid not in running]:
+            self._withdraw(tgid)
+        self._stacks.rest({missing.key for missing in (*self._jobs, *self._rests)})
+        self.tables.rest()
+
+    def _keep(self, tgid: int, process: _Process) -> None:
+        if len(self._processes) >= _MOST_PROCESSES and tgid not in self._processes:
+            self._withdraw(next(iter(self._processes)))
+        self._processes[tgid] = process
+
+    def _withdraw(self, tgid: int) -> None:
+        self._forked.pop(tgid, None)
+        known = self._processes.pop(tgid, None)
+        if known is not None and known.space is not None:
+            self.tables.withdraw(known.number)
+
+    def close(self) -> None:
+        """Unmap the tables; programs keep theirs. Again is harmless."""
+        self.tables.close()

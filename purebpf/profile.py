@@ -1,0 +1,21 @@
+"""The CPU profiler, as a module of its own: see `purebpf.tools.profile`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from purebpf.lazy import names
+
+if TYPE_CHECKING:
+    from purebpf.tools.profile import Options, Profiler, WindowProfiler
+
+__all__ = ["Options", "Profiler", "WindowProfiler"]
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
+    __getattr__ = names(__name__, {name: f"purebpf.tools.profile.{name}" for name in __all__})
+
+if __name__ == "__main__":
+    from purebpf.tools.profile.__main__ import main
+
+    sys.exit(main(sys.argv[1:]))

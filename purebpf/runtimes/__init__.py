@@ -1,0 +1,1 @@
+"""Layouts and frames of language runtimes. Pure."""

@@ -1,0 +1,320 @@
+"""Questions about a range, and their answers: functions, stacks, times, hosts.
+
+Every statement adds up by stack first and looks at the frames of what is left, so that its cost is
+that of different stacks, not of samples.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from purebpf.services.fleet import duck
+from purebpf.services.fleet.catalog import Catalog, find_files, make_views
+from purebpf.services.fleet.coverage import Coverage, cover
+from purebpf.services.fleet.renamed import SAME
+from purebpf.services.fleet.selection import Selection, timestamp
+from purebpf.services.fleet.stores.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+__all__ = [
+    "PLACE",
+    "FramePlace",
+    "Function",
+    "Functions",
+    "Host",
+    "Moment",
+    "Question",
+    "Weighted",
+    "named",
+]
+
+
+class FramePlace(NamedTuple):
+    """A function, or a place in a file without a name."""
+
+    function: str
+    module: str
+    kind: str
+    build_id: str
+    file_offset: int
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.function or f"{self.module or self.build_id[:12]}+{self.file_offset:#x}"
+
+
+class Function(NamedTuple):
+    """A place, and nanoseconds: in itself, and with what it called."""
+
+    place: FramePlace
+    own: int
+    total: int
+
+
+class Functions(NamedTuple):
+    """Some functions, the heaviest first; how many there are, and nanoseconds of them all."""
+
+    rows: list[Function]
+    number: int
+    value: int
+
+
+class Weighted(NamedTuple):
+    """A stack, leaf first, of a service, and its nanoseconds."""
+
+    service: str
+    frames: tuple[FramePlace, ...]
+    value: int
+
+
+class Moment(NamedTuple):
+    """A service at a time, and its nanoseconds from there to the next one."""
+
+    at_us: int
+    service: str
+    value: int
+
+
+class Host(NamedTuple):
+    """A host: its windows, the last of them, nanoseconds, and how far its clock is off."""
+
+    host: str
+    windows: int
+    last_us: int
+    value: int
+    clock_offset_ns: int
+    agent_cpu_ns: int
+
+
+class Question:
+    """A selection, and the files that answer it. Close it; its answers are made when asked for.
+
+    Args:
+        store: where.
+        selection: which samples.
+        connection: a database of its own.
+        by_host: whether hosts or minutes matter, which roll-ups do not have.
+        all_files: with what landed since the last compaction.
+
+    Attributes:
+        views: the statements that make the views, in any connection.
+        left_out: the hours of which what landed is not in the answers.
+
+    Raises:
+        StoreError: there is no such store, or a manifest is damaged.
+        QueryError: a file cannot be read.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        selection: Selection,
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        by_host: bool = False,
+        all_files: bool = True,
+    ) -> None:
+        self.selection = selection
+        self._connection = connection
+        self._folder = store.root
+        rolled = not by_host and not selection.needs_hosts
+        catalog = find_files(store, selection, rolled=rolled)
+        self.catalog: Catalog = catalog if all_files else catalog._replace(landed={})
+        landed = () if all_files else catalog.landed.get("samples", ())
+        self.left_out = tuple(sorted({name.split("/")[1] for name in landed}))
+        self.views = make_views(connection, store, self.catalog)
+
+    def table(self, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
+        """The columns and rows of any statement about the views."""
+        return duck.table(self._connection, statement, self._folder)
+
+    def coverage(self) -> Coverage:
+        """Which part of the hosts and of their samples the answer has."""
+        return cover(self._connection, self.selection)
+
+    def total(self) -> int:
+        """Nanoseconds."""
+        statement = f"select coalesce({duck.total('value')}, 0) from ({self.picked('stack')})"
+        return int(self.ask(statement)[0][0])
+
+    def functions(self, most: int) -> Functions:
+        """The functions with the most time of their own; `most`: how many.
+
+        Leaves are added up first. Which stacks a function is in is asked of the few that are
+        shown, since that takes a table of every frame of every stack.
+        """
+        self.keep("picked", self._by("stack"))
+        stacked = self._with_frames("stack")
+        if self.ask("select count(*) from picked")[0][0] < _FEW:
+            self.keep("stacked", stacked)
+            stacked = "select * from stacked"
+        self.keep(
+            "owns",
+            f"select coalesce(same, frame) as frame, {duck.total('value')} as own "
+            f"from (select frames[1] as frame, value from ({stacked})) {SAME} group by 1",
+        )
+        frames = f"select stack, value, unnest(frames) as frame from ({stacked})"
+        number = self.ask(
+            "select count(distinct coalesce(same, frame)) "
+            f"from (select distinct frame from ({frames})) {SAME}"
+        )[0][0]
+        value, leaves = self.ask(
+            f"select coalesce({duck.total('own')}, 0), count(case when own > 0 then 1 end) "
+            "from owns"
+        )[0]
+        if leaves >= most:
+            ranked = "select frame, rank() over (order by own desc) as place from owns"
+            best = f"(select frame from ({ranked}) where place <= {most})"
+        else:
+            best = f"(select coalesce(same, frame) as frame from ({frames}) {SAME})"
+        rows = self.ask(
+            "with sums as (select frame, "
+            f"{duck.total('value')} as total from (select distinct stack, value, "
+            f"coalesce(same, frame) as frame from ({frames}) {SAME} "
+            f"where coalesce(same, frame) in {best}) group by frame), "
+            "best as (select frame, coalesce(own, 0) as own, total from sums "
+            f"left join owns using (frame) order by 2 desc, 3 desc, 1 limit {most}) "
+            "select coalesce(function, '[not stored]'), coalesce(module, ''), "
+            "coalesce(kind, ''), coalesce(build_id, ''), coalesce(file_offset, -1), best.own, "
+            f"best.total from best left join ({named('best')}) using (frame) "
+            "order by 6 desc, 7 desc, 1, 2",
+        )
+        functions = [Function(FramePlace(*row[:5]), *row[5:]) for row in rows]
+        return Functions(functions, number, value)
+
+    def stacks(self) -> list[Weighted]:
+        """Every stack of each service."""
+        self.keep("picked", self._by("service, stack"))
+        self.keep("stacked", self._with_frames("service"))
+        answer = self.ask("select service, frames, value from stacked")
+        known = self.ask(
+            "with wanted as (select distinct unnest(frames) as frame from stacked) "
+            f"select frame, {PLACE} from ({named('wanted')})",
+        )
+        places = {frame: FramePlace(*place) for frame, *place in known}
+        lost = FramePlace("[not stored]", "", "", "", -1)
+        return [
+            Weighted(service, tuple(places.get(frame, lost) for frame in frames), value)
+            for service, frames, value in answer
+        ]
+
+    def timeline(self, step_us: int) -> list[Moment]:
+        """What each service used, by steps of time: whole hours, unless it was opened `by_host`."""
+        column = f"(epoch_us({{}}) // {step_us} * {step_us})::bigint as step, service"
+        statement = (
+            f"select step, service, {duck.total('value')} from "
+            f"({self._picked(column.format('ts'), column.format('hour'))}) "
+            "group by 1, 2 order by 1, 2"
+        )
+        return [Moment(*row) for row in self.ask(statement)]
+
+    def hosts(self) -> list[Host]:
+        """Every host that sent windows."""
+        condition = self.selection.condition()
+        answer = self.ask(
+            "select host, count(*), max(epoch_us(ts) + duration_ns // 1000)::bigint, "
+            "least(coalesce(any_value(used.value), 0), 9223372036854775807)::bigint, "
+            "arg_max(clock_offset_ns, abs(clock_offset_ns)), avg(agent_cpu_ns)::bigint "
+            "from windows left join (select host, sum(value) as value from samples "
+            f"where {condition} group by host) used using (host) "
+            f"where kind = {duck.quote(self.selection.kind)} "
+            f"and ts >= {timestamp(self.selection.since_us)} "
+            f"and ts < {timestamp(self.selection.until_us)} group by host order by 4 desc, host",
+        )
+        return [Host(*row) for row in answer]
+
+    def number_of(self, column: str) -> int:
+        """How many values a column of the samples has."""
+        condition = self.selection.condition()
+        return int(
+            self.ask(f"select count(distinct {column}) from samples where {condition}")[0][0]
+        )
+
+    def values_of(self, column: str, most: int) -> list[str]:
+        """What a column of the samples and the roll-up has, "" aside, the most time first."""
+        return [
+            row[0]
+            for row in self.ask(
+                f"select {column} from ({self.picked(column)}) where {column} != '' "
+                f"group by 1 order by sum(value) desc, 1 limit {most}"
+            )
+        ]
+
+    def period(self) -> float:
+        """Seconds of one sample, the most of any; 0: this was not sampled."""
+        condition = self.selection.condition()
+        return float(
+            self.ask(f"select coalesce(max(period), 0) / 1e9 from samples where {condition}")[0][0]
+        )
+
+    def leaf_sums(self, cluster: str) -> pa.Table:
+        """Seconds by `cluster`, which is SQL about a sample, and by the frame that they were in."""
+        return duck.arrow(
+            self._connection,
+            f"with leaves as (select {cluster} as cluster, coalesce(frames[1], {_NOT_STORED}) "
+            "as frame, sum(value) / 1e9 as x from samples left join unique_stacks using (stack) "
+            f"where {self.selection.condition()} group by all) "
+            f"select cluster, coalesce(same, frame) as leaf, sum(x) as x from leaves {SAME} "
+            "group by all",
+        )
+
+    def take(self, name: str, rows: pa.Table) -> None:
+        """Make rows known to `ask` as a table."""
+        self._connection.register(name, rows)
+
+    def keep(self, name: str, statement: str) -> None:
+        """Make the rows of a statement known to `ask` as a table."""
+        duck.run(self._connection, f"create or replace temp table {name} as {statement}")
+
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement about the views, and about what was taken."""
+        return duck.rows(self._connection, statement)
+
+    def picked(self, columns: str) -> str:
+        """SQL for some columns of the samples and the roll-up, and nanoseconds as `value`."""
+        return self._picked(columns, columns)
+
+    def _picked(self, of_samples: str, of_rollup: str) -> str:
+        rows = "select {}, value from {} where {}"
+        parts = [rows.format(of_samples, "samples", self.selection.condition())]
+        if self.catalog.rolled:
+            conditions = [f"{name} = {duck.quote(value)}" for name, value in self.selection.where]
+            parts.append(rows.format(of_rollup, "rollup", " and ".join(conditions) or "true"))
+        return " union all ".join(parts)
+
+    def _by(self, columns: str) -> str:
+        """SQL for the sums by some columns."""
+        return (
+            f"select {columns}, {duck.total('value')} as value from ({self.picked(columns)}) "
+            f"group by {columns}"
+        )
+
+    @staticmethod
+    def _with_frames(columns: str) -> str:
+        """SQL for the rows of `picked` with the frames of their stacks."""
+        return (
+            # what the store lacks keeps its weight
+            f"select {columns}, case when array_length(frames) > 0 then frames "
+            f"else [{_NOT_STORED}] end as frames, value "
+            "from picked left join unique_stacks using (stack)"
+        )
+
+
+_NOT_STORED = 0
+"""The frame of a stack that the store lacks."""
+_FEW = 200_000
+"""Stacks of which the frames may stay in memory: 23 of each are 40 MB."""
+PLACE = "function, module, kind, build_id, file_offset"
+
+
+def named(frames: str) -> str:
+    """SQL for the rows of frames, once each; `frames` has their numbers as `frame`."""
+    return (
+        f"select distinct on (frame) * from frames where frame in (select frame from {frames}) "
+        # a place that was named later has the same number
+        "order by frame, function = ''"
+    )

@@ -1,0 +1,169 @@
+"""DuckDB: connections with bounded memory, and Parquet files as relations."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from purebpf.errors import PurebpfError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from purebpf.services.fleet.stores.store import Store
+
+__all__ = [
+    "BATCH",
+    "QueryError",
+    "arrow",
+    "connect",
+    "quote",
+    "relation",
+    "rows",
+    "run",
+    "table",
+    "total",
+]
+
+_MEMORY = "700MB"
+_GONE = ("No files found that match", "No such file or directory", "FileNotFoundError")
+_GONE_SAID = "files of this answer were removed while it was read (by prune?): ask again"
+_Answer = TypeVar("_Answer")
+
+
+class QueryError(PurebpfError):
+    """DuckDB refuses a statement, or cannot read a file; says why."""
+
+
+@contextmanager
+def connect(store: Store, memory: str = _MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory that can read a store.
+
+    It puts what does not fit into a temporary directory.
+
+    The directory is ours alone: DuckDB follows links below it, and lets others read its files.
+    """
+    import duckdb
+
+    with (
+        tempfile.TemporaryDirectory(prefix="purebpf-fleet-") as scratch,
+        duckdb.connect() as connection,
+    ):
+        connection.execute(f"set memory_limit = {quote(memory)}")
+        connection.execute(f"set temp_directory = {quote(scratch)}")
+        connection.execute("set timezone = 'UTC'")
+        store.let_read(connection)
+        yield connection
+
+
+def relation(paths: Sequence[str], *, with_name: bool = False) -> str:
+    """SQL for the rows of files, of which there is one at least; `with_name`: and their names."""
+    listed = ", ".join(map(quote, paths))
+    more = ", filename = true" if with_name else ""
+    return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = true{more})"
+
+
+BATCH = "split_part(parse_filename(filename), '.', 1)"
+"""SQL for the batch of a landing file, where rows have the name of theirs."""
+
+
+def total(number: str) -> str:
+    """SQL for the sum of a column of 64 bits; at most what fits: a host can send any numbers."""
+    most = 9223372036854775807
+    return f"(case when sum({number}) > {most} then {most} else sum({number}) end)::bigint"
+
+
+def quote(text: str) -> str:
+    """A string as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def rows(connection: duckdb.DuckDBPyConnection, statement: str) -> list[tuple[Any, ...]]:
+    """All rows of an answer.
+
+    Raises:
+        QueryError: DuckDB refused.
+    """
+    import duckdb
+
+    try:
+        return _with_room(connection, lambda: connection.sql(statement).fetchall())
+    except duckdb.Error as error:
+        raise QueryError(_reason(error)) from error
+
+
+def arrow(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
+    """An answer as a table of Arrow, which another connection can read.
+
+    Raises:
+        QueryError: DuckDB refused.
+    """
+    import duckdb
+
+    try:
+        return _with_room(connection, lambda: connection.sql(statement).to_arrow_table())
+    except duckdb.Error as error:
+        raise QueryError(_reason(error)) from error
+
+
+def table(
+    connection: duckdb.DuckDBPyConnection, statement: str, folder: str
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and rows of a statement as a user types it: one that reads, and below a folder only.
+
+    Raises as `rows`. The connection cannot read elsewhere afterwards.
+    """
+    import duckdb
+
+    try:
+        connection.execute(f"set allowed_directories = [{quote(folder)}]")
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
+        parsed = connection.extract_statements(statement)
+        if [one.type for one in parsed] != [duckdb.StatementType.SELECT]:
+            raise QueryError("one statement that begins with select (or with) is needed")
+        answer = connection.sql(statement)
+        return list(answer.columns), answer.fetchall()
+    except duckdb.Error as error:
+        raise QueryError(_GONE_SAID if _is_gone(error) else str(error).strip()) from error
+
+
+def run(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    """Run a statement that makes something. Raises as `rows`."""
+    import duckdb
+
+    try:
+        _with_room(connection, lambda: connection.execute(statement))
+    except duckdb.Error as error:
+        raise QueryError(_reason(error)) from error
+
+
+def _with_room(connection: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer]) -> _Answer:
+    """An answer; where it needs more memory than most do, it may have a quarter of the machine's.
+
+    Not everything can be put into the temporary directory: what joins and sums have in use.
+    """
+    import duckdb
+
+    try:
+        return ask()
+    except duckdb.OutOfMemoryException:
+        quarter = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+        connection.execute(f"set memory_limit = '{quarter} B'")
+        return ask()
+
+
+def _reason(error: Exception) -> str:
+    """The first line, or, where Python code of ours failed in it, that code's reason."""
+    if _is_gone(error):
+        return _GONE_SAID
+    lines = str(error).strip().splitlines()
+    return lines[-1 if "Traceback" in lines[0] else 0]
+
+
+def _is_gone(error: Exception) -> bool:
+    return any(words in str(error) for words in _GONE)

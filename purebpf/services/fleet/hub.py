@@ -1,0 +1,194 @@
+"""The hub: takes what agents and collectors send by OTLP over HTTP, and stores it.
+
+It answers 200 for what is on disk and for nothing else. It keeps no state that another hub, or the
+next run, would need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from purebpf.services.fleet.decode import RefusedError, decode
+from purebpf.services.fleet.intake import FullError, Intake
+
+__all__ = ["Tokens", "hub_app"]
+
+PATH = "/v1development/profiles"
+_MOST_BYTES = 16 << 20
+_MOST_UNDER_WAY = 256 << 20
+"""Bytes of all bodies that are not decoded yet: gzip makes 16 MiB of 16 kB, and then waits."""
+_PART = 1 << 18
+_OLDEST_NS = 31 * 86400 * 10**9
+_BODY_S = 30.0
+_RETRY_S = 10
+_TYPES = ("application/x-protobuf", "application/protobuf")
+
+
+class Tokens:
+    """Who may send: bearer tokens, each of any host or of one.
+
+    Args:
+        hosts: the host of each token; "" for any. None: who sends is not asked.
+    """
+
+    def __init__(self, hosts: Mapping[str, str] | None) -> None:
+        self._hosts = hosts
+
+    def host(self, authorization: str) -> str | None:
+        """The host that this header is for, "" for any; None: it is not a known one."""
+        if self._hosts is None:
+            return ""
+        given = authorization.removeprefix("Bearer ").strip().encode("utf-8", "replace")
+        known_host = None
+        for token, host in self._hosts.items():  # all of them: the time says nothing
+            if hmac.compare_digest(given, token.encode()):
+                known_host = host
+        return known_host
+
+
+def hub_app(intake: Intake, tokens: Tokens, say: Callable[[str], object]) -> Starlette:
+    """The application, for a server of ASGI."""
+    decoding = asyncio.Lock()
+    bodies = _Bodies()
+
+    async def receive(request: Request) -> Response:
+        host = tokens.host(request.headers.get("authorization", ""))
+        if host is None:
+            return _say(HTTPStatus.UNAUTHORIZED, "no token of this hub")
+        if request.headers.get("content-type", "").partition(";")[0].strip() not in _TYPES:
+            return _say(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send {_TYPES[0]}")
+        try:
+            with bodies.one() as one:
+                body = await asyncio.wait_for(_body(request, one), _BODY_S)
+                now_ns = time.time_ns()
+                async with decoding:  # in memory, a message takes thirty times its bytes
+                    deliveries = await asyncio.to_thread(
+                        decode,
+                        body,
+                        host=host,
+                        sent_ns=_sent_ns(request),
+                        now_ns=now_ns,
+                        oldest_ns=now_ns - _OLDEST_NS,
+                    )
+            await intake.add(deliveries)
+        except TimeoutError:
+            return _say(HTTPStatus.REQUEST_TIMEOUT, f"the message took more than {_BODY_S:g} s")
+        except _TooLargeError:
+            limit = f"more than {_MOST_BYTES >> 20} MiB, unpacked"
+            return _say(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
+        except RefusedError as error:
+            peer = request.client.host if request.client else "?"
+            say(f"refused from {peer}: {error}")
+            return _say(HTTPStatus.BAD_REQUEST, str(error))
+        except (FullError, OSError) as error:
+            return _say(HTTPStatus.SERVICE_UNAVAILABLE, f"not stored: {error}")
+        except ClientDisconnect:
+            return Response()
+        return Response(b"", media_type=_TYPES[0])
+
+    async def health(_request: Request) -> Response:
+        return PlainTextResponse("".join(f"{k} {v}\n" for k, v in intake.tally._asdict().items()))
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        yield
+        await intake.finish()
+
+    routes = [
+        Route(PATH, receive, methods=["POST"]),
+        Route("/health", health, methods=["GET"]),
+    ]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+class _TooLargeError(Exception):
+    """A body beyond the limit."""
+
+
+class _Bodies:
+    """Counts the bytes of bodies under way."""
+
+    def __init__(self) -> None:
+        self._nbytes = 0
+
+    @contextmanager
+    def one(self) -> Iterator[Callable[[int], None]]:
+        """What to call with the bytes that come; they count until the end."""
+        mine = 0
+
+        def add(count: int) -> None:
+            nonlocal mine
+            mine += count
+            self._nbytes += count
+            if self._nbytes > _MOST_UNDER_WAY:
+                raise FullError(f"messages of {_MOST_UNDER_WAY >> 20} MiB are under way")
+
+        try:
+            yield add
+        finally:
+            self._nbytes -= mine
+
+
+async def _body(request: Request, count: Callable[[int], None]) -> bytes:
+    """The body, unpacked, as far as it may be long; `count` gets the bytes of each piece."""
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("gzip", "identity", ""):
+        raise RefusedError(f"content-encoding {encoding[:20]!r}: gzip and identity are known")
+    unpacker = zlib.decompressobj(31) if encoding == "gzip" else None
+    pieces = []
+    packed = unpacked = 0
+    async for piece in request.stream():
+        packed += len(piece)
+        for part in _unpack(unpacker, piece):
+            unpacked += len(part)
+            if max(packed, unpacked) > _MOST_BYTES:
+                raise _TooLargeError
+            count(len(part))
+            pieces.append(part)
+    if unpacker is not None and not unpacker.eof:
+        raise RefusedError("the body is gzip that was cut off")
+    return b"".join(pieces)
+
+
+def _unpack(unpacker: zlib._Decompress | None, piece: bytes) -> Iterator[bytes]:
+    """What a piece unpacks to, little by little: it may be much.
+
+    Raises:
+        RefusedError: it is not gzip.
+    """
+    if unpacker is None:
+        yield piece
+        return
+    while piece:
+        try:
+            yield unpacker.decompress(piece, _PART)
+        except zlib.error as error:
+            raise RefusedError(f"the body is not gzip: {error}") from None
+        piece = unpacker.unconsumed_tail
+
+
+def _sent_ns(request: Request) -> int:
+    """When it was sent, by the sender's clock; 0: it does not say."""
+    try:
+        return int(parsedate_to_datetime(request.headers["date"]).timestamp() * 1e9)
+    except (KeyError, ValueError, TypeError):
+        return 0
+
+
+def _say(status: HTTPStatus, text: str) -> Response:
+    headers = {"Retry-After": str(_RETRY_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return PlainTextResponse(text + "\n", status, headers)

@@ -1,0 +1,236 @@
+"""The pages of a store: a range as time line and tables, its flame graph, what changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from html import escape
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from purebpf.errors import PurebpfError
+from purebpf.results.formats import html, json, pprof
+from purebpf.services.fleet.cut import cut
+from purebpf.services.fleet.profiles import describe, profile_of
+from purebpf.services.fleet.regressions import ComparisonError, compare
+from purebpf.services.fleet.selection import Selection, SelectionError
+from purebpf.services.fleet.session import select
+from purebpf.services.fleet.steps import steps_of
+from purebpf.services.fleet.web import layout, tables
+from purebpf.services.fleet.web.desk import BusyError, Desk, Hand
+from purebpf.services.fleet.web.fields import Asked, earlier
+from purebpf.services.fleet.web.timeline import MOST_STEPS, timeline
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from purebpf.results import Profile
+    from purebpf.services.fleet.stores.store import Store
+    from purebpf.services.fleet.web.access import Access
+
+__all__ = ["fleet_app"]
+
+_ROWS = 30
+_FILES: dict[str, tuple[str, Callable[[Profile], str | bytes]]] = {
+    "/flamegraph": ("text/html", html.page),
+    "/flamegraph.json": ("application/json", json.document),
+    "/flamegraph.pb.gz": ("application/gzip", pprof.document),
+}
+
+
+def fleet_app(store: Store, access: Access) -> Starlette:
+    """The application, for a server of ASGI."""
+    desk = Desk(store)
+
+    async def overview(request: Request) -> Response:
+        return _stream(_overview, desk, request)
+
+    async def regressions(request: Request) -> Response:
+        return _stream(_regressions, desk, request)
+
+    async def flamegraph(request: Request) -> Response:
+        media_type, spell = _FILES[request.url.path]
+        return await _whole(desk, request, lambda *asked: spell(_profile(*asked)), media_type)
+
+    async def diff(request: Request) -> Response:
+        return await _whole(desk, request, _comparison, "text/html")
+
+    routes = [
+        Route("/", overview),
+        Route("/regressions", regressions),
+        Route("/diff", diff),
+        *(Route(path, flamegraph) for path in _FILES),
+        Route("/enter", access.enter, methods=["POST"]),
+    ]
+    return Starlette(routes=routes, middleware=[Middleware(_Guard, access=access)])
+
+
+class _Guard:
+    """Lets in only who has a token."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.requests import Request
+
+        if scope["type"] == "http" and scope["path"] != "/enter":
+            refusal = self._access.refuse(Request(scope))
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+async def _whole(
+    desk: Desk,
+    request: Request,
+    make: Callable[[Hand, Selection, Asked], str | bytes],
+    media_type: str,
+) -> Response:
+    """A page or file that comes in one piece."""
+    try:
+        asked = Asked.of(request.query_params)
+        selection = select(asked.query())
+        made = await desk.answer(lambda hand: make(hand, selection, asked))
+    except SelectionError as error:
+        return layout.message_page(layout.problem(str(error)), HTTPStatus.BAD_REQUEST)
+    except BusyError as error:
+        return layout.message_page(layout.problem(str(error)), HTTPStatus.SERVICE_UNAVAILABLE)
+    except PurebpfError as error:
+        return layout.message_page(layout.problem(str(error)), HTTPStatus.UNPROCESSABLE_ENTITY)
+    body = made.encode("utf-8", "backslashreplace") if isinstance(made, str) else made
+    return Response(body, media_type=media_type, headers=layout.HEADERS)
+
+
+def _stream(
+    parts: Callable[[Desk, Asked, Selection], AsyncIterator[str]], desk: Desk, request: Request
+) -> Response:
+    """A page that comes part by part, as its answers do."""
+    try:
+        asked = Asked.of(request.query_params)
+        selection = select(asked.query())
+    except SelectionError as error:
+        return layout.message_page(
+            layout.problem(str(error)) + '<p><a href="/">Ask anew</a></p>', HTTPStatus.BAD_REQUEST
+        )
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield layout.begin(_title(selection), asked, request.url.path).encode()
+        try:
+            async for part in parts(desk, asked, selection):
+                yield part.encode("utf-8", "backslashreplace")
+        except PurebpfError as error:
+            yield layout.problem(str(error)).encode("utf-8", "backslashreplace")
+        yield layout.END.encode()
+
+    return StreamingResponse(pieces(), media_type="text/html", headers=layout.HEADERS)
+
+
+def _title(selection: Selection) -> str:
+    return ", ".join(f"{name} {value}" for name, value in selection.where) or "all services"
+
+
+# What the pages show
+
+
+async def _overview(desk: Desk, asked: Asked, selection: Selection) -> AsyncIterator[str]:
+    steps = steps_of(selection, MOST_STEPS)
+    range_us = selection.until_us - selection.since_us
+
+    def over_time(hand: Hand) -> str:
+        question = hand.ask(selection, by_host=not steps.are_hours)
+        moments = question.timeline(steps.length_us)
+        names = sorted({moment.service for moment in moments} - {""})
+        return (
+            timeline(moments, steps, asked)
+            + layout.choices("service", names)
+            + layout.choices("build", question.values_of("version", 50))
+        )
+
+    def by_function(hand: Hand) -> str:
+        return tables.functions_table(hand.ask(selection).functions(_ROWS), range_us)
+
+    def by_host(hand: Hand) -> str:
+        question = hand.ask(selection, by_host=True)
+        hosts = question.hosts()
+        return (
+            tables.hosts_table(hosts, range_us, asked, _ROWS)
+            + layout.choices("host", [host.host for host in hosts[:1000]])
+            + tables.coverage_line(question.coverage())
+        )
+
+    yield await desk.answer(over_time)
+    yield _links(asked) + '<div class="columns"><div>'
+    yield await desk.answer(by_function) + "</div><div>"
+    yield await desk.answer(by_host) + "</div></div>" + layout.script()
+
+
+def _links(asked: Asked) -> str:
+    links = [
+        ("flame graph", "/flamegraph"),
+        ("what changed", "/regressions"),
+        ("flame graph of what changed", "/diff"),
+        ("pprof", "/flamegraph.pb.gz"),
+        ("JSON", "/flamegraph.json"),
+    ]
+    return "<nav>{}</nav>".format(
+        "".join(
+            f'<a class="button" href="{escape(asked.address(path))}">{shown}</a>'
+            for shown, path in links
+        )
+    )
+
+
+async def _regressions(desk: Desk, asked: Asked, selection: Selection) -> AsyncIterator[str]:
+    def changed(hand: Hand) -> str:
+        sides = [hand.ask(side, by_host=True) for side in (earlier(selection, asked), selection)]
+        coverages = [side.coverage() for side in sides]
+        titles = [
+            describe(side.selection, coverage)
+            for side, coverage in zip(sides, coverages, strict=True)
+        ]
+        comparison = compare(*sides)
+        return (
+            f"<p>{' <b>and then</b> '.join(map(layout.text, titles))}</p>"
+            + tables.changes_tables(comparison, _ROWS)
+            + "".join(map(tables.coverage_line, coverages))
+        )
+
+    link = escape(asked.address("/diff"))
+    yield f'<nav><a class="button" href="{link}">as a flame graph</a></nav>'
+    yield await desk.answer(changed)
+
+
+def _profile(hand: Hand, selection: Selection, _asked: Asked) -> Profile:
+    question = hand.ask(selection)
+    (stacks,) = cut(question.stacks())
+    return _dated(profile_of(selection, stacks, question.coverage()), selection)
+
+
+def _comparison(hand: Hand, selection: Selection, asked: Asked) -> str:
+    questions = [hand.ask(side) for side in (earlier(selection, asked), selection)]
+    sides = cut(*(question.stacks() for question in questions))
+    for name, side in zip(("before", "after"), sides, strict=True):
+        if not side:
+            raise ComparisonError(f"there are no samples {name}: nothing to compare")
+    before, after = (
+        _dated(profile_of(question.selection, stacks, question.coverage()), question.selection)
+        for question, stacks in zip(questions, sides, strict=True)
+    )
+    return html.comparison(before, after, f"{before.title} -> {after.title}")
+
+
+def _dated(profile: Profile, selection: Selection) -> Profile:
+    """With the times that a page's head shows."""
+    profile.about.update(
+        started_s=selection.since_us / 1e6,
+        elapsed_s=(min(selection.until_us, time.time() * 1e6) - selection.since_us) / 1e6,
+    )
+    return profile

@@ -1,0 +1,122 @@
+"""Answers one question at a time, in a thread, and for as long as a reader waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from purebpf.closable import Closing
+from purebpf.errors import PurebpfError
+from purebpf.services.fleet import duck
+from purebpf.services.fleet.answers import Question
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from purebpf.services.fleet.selection import Selection
+    from purebpf.services.fleet.stores.store import Store
+
+__all__ = ["BusyError", "Desk", "Hand"]
+
+T = TypeVar("T")
+_PATIENCE_S = 120.0
+_AGAIN_S = 0.1
+_MOST_WAITING = 16
+
+
+class BusyError(PurebpfError):
+    """Too many wait already, or an answer takes too long; says which."""
+
+
+class Hand(Closing):
+    """Opens questions, which end with it. `give_up` may be called from another thread.
+
+    Attributes:
+        gave_up: whether that was called.
+        is_over: whether it was closed.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._open: list[duckdb.DuckDBPyConnection] = []
+        self._closing = ExitStack()
+        self.gave_up = self.is_over = False
+
+    def close(self) -> None:
+        """Close the questions; again is harmless."""
+        self.is_over = True
+        self._open.clear()
+        self._closing.close()
+
+    def ask(self, selection: Selection, *, by_host: bool = False) -> Question:
+        """A question of the store; `by_host` as in `Question`."""
+        connection = self._closing.enter_context(duck.connect(self._store))
+        self._open.append(connection)
+        if self.gave_up:
+            raise BusyError("the reader went away")
+        return Question(self._store, selection, connection, by_host=by_host)
+
+    def give_up(self) -> None:
+        """End the statement that runs. One that begins later is not ended: call it again."""
+        self.gave_up = True
+        import duckdb
+
+        for connection in list(self._open):
+            with suppress(duckdb.Error):  # it was closed in this moment
+                connection.interrupt()
+
+
+class Desk:
+    """Where questions wait for their turn: each may take the memory that one may have."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+
+    async def answer(self, work: Callable[[Hand], T]) -> T:
+        """What `work` makes, in a thread.
+
+        Raises:
+            BusyError: sixteen wait already, or two minutes are over.
+            PurebpfError: as `work`.
+        """
+        if self._waiting >= _MOST_WAITING:
+            raise BusyError(f"{_MOST_WAITING} questions wait already: try again in a while")
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await self._run(work)
+        finally:
+            self._waiting -= 1
+
+    async def _run(self, work: Callable[[Hand], T]) -> T:
+        hand = Hand(self._store)
+
+        def run() -> T:
+            with hand:
+                return work(hand)
+
+        timer = asyncio.get_running_loop().call_later(_PATIENCE_S, _give_up, hand)
+        try:
+            return await asyncio.to_thread(run)
+        except asyncio.CancelledError:  # the reader went away
+            _give_up(hand)
+            raise
+        except PurebpfError:
+            if hand.gave_up:
+                raise BusyError(
+                    f"no answer in {_PATIENCE_S:g} s: ask for a shorter range, or for one service"
+                ) from None
+            raise
+        finally:
+            timer.cancel()
+
+
+def _give_up(hand: Hand) -> None:
+    """End what it asks, until it is over: between two statements there is none to end."""
+    if not hand.is_over:
+        hand.give_up()
+        asyncio.get_running_loop().call_later(_AGAIN_S, _give_up, hand)

@@ -1,0 +1,21 @@
+"""The summary of system calls, as a module of its own: see `purebpf.tools.summary`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from purebpf.lazy import names
+
+if TYPE_CHECKING:
+    from purebpf.tools.summary import Options, Summary
+
+__all__ = ["Options", "Summary"]
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
+    __getattr__ = names(__name__, {name: f"purebpf.tools.summary.{name}" for name in __all__})
+
+if __name__ == "__main__":
+    from purebpf.tools.summary.__main__ import main
+
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""One package a command: request, session, render."""

@@ -1,0 +1,36 @@
+"""`purebpf convert`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from purebpf.cli import command
+from purebpf.cli.destination import ResultOptions, says_when, write
+from purebpf.tools.convert.options import build_parser, parse
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf convert"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(*parse(argv)))
+
+
+def _run(path: str, view: ResultOptions) -> int:
+    from purebpf.cli.progress import doing
+    from purebpf.cli.source_info import add_lines, debuginfod
+    from purebpf.observe.saved import profile_loader
+
+    fetch = debuginfod(wanted=view.debuginfod)
+    with doing(f"reading {path}"):
+        profile = profile_loader.read(path, timed=says_when(view.to), fetch=fetch)
+    profile = add_lines(profile, lines=view.lines, fetch=fetch)
+    write(profile, view)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

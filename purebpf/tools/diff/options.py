@@ -1,0 +1,85 @@
+"""What to compare, and how to show it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.arguments import output
+
+__all__ = ["Options", "build_parser", "parse"]
+
+FORMATS = ("text", "html", "json")
+
+_DESCRIPTION = """\
+Show what changed between two saved profiles, in percent of each one's total: a
+longer run is not a slower one. The text is a table of functions, ordered by the
+change of their self time; html is a flame graph, red where a function grew,
+blue where it shrank."""
+
+_EPILOG = """\
+examples:
+  purebpf diff monday.json.gz tuesday.json.gz
+  purebpf diff monday.json.gz tuesday.json.gz -o change.html
+  purebpf diff main.folded branch.folded --fail-over 2
+
+With --fail-over, a function that grew by more than so many percentage points
+is exit status 3: for continuous integration.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 with --fail-over.
+
+Needs no privileges, and runs on any system. docs/diff.md"""
+
+
+class Options(NamedTuple):
+    """A frozen request. `fail_over` is in percentage points; None never fails."""
+
+    before: str
+    after: str
+    format: str = "text"
+    output: str | None = None
+    fail_over: float | None = None
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    parsed = build_parser().parse_args(argv)
+    format_name = parsed.format or _of_path(parsed.output)
+    return Options(parsed.before, parsed.after, format_name, parsed.output, parsed.fail_over)
+
+
+def _of_path(path: str | None) -> str:
+    """The format that a file's name asks for."""
+    ending = (path or "").rpartition(".")[2].lower()
+    return {"htm": "html"}.get(ending, ending if ending in FORMATS else "text")
+
+
+def _points(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 100")
+    return value
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf diff", _DESCRIPTION, _EPILOG, usage="BEFORE AFTER")
+    made.add_argument(
+        "before", metavar="BEFORE", help="a saved profile: JSON or folded; -: standard input"
+    )
+    made.add_argument("after", metavar="AFTER", help="the profile to compare with it")
+    made.add_argument("--format", choices=FORMATS, help="default: by the name of FILE, or text")
+    made.add_argument(
+        *("-o", "--output"), metavar="FILE", type=output,
+        help="write to FILE when it is complete; -: standard output",
+    )  # fmt: skip
+    made.add_argument(
+        "--fail-over", metavar="PCT", type=_points,
+        help="exit with status 3 if a function's self time grew by more than N points",
+    )  # fmt: skip
+    return made

@@ -1,0 +1,54 @@
+"""The command line of `purebpf doctor`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.arguments import output
+
+__all__ = ["Options", "build_parser", "parse"]
+
+_DESCRIPTION = """Check what BPF can do on this machine for this user: privileges, settings,
+kernel features found by trying them, and what each command of purebpf needs.
+"""
+
+_EXAMPLES = """examples:
+  purebpf doctor           what works here, and what is in the way
+  purebpf doctor --all     with every feature that works, too
+  purebpf doctor --json    for a bug report, or a program
+
+exit status: 0 every command would run, 1 something is in the way of one
+"""
+
+
+class Options(NamedTuple):
+    """What to print.
+
+    Attributes:
+        all: features that are there, too, not only those that are missing.
+        json: JSON, which always has everything.
+        output: a file for the result; None is standard output.
+    """
+
+    all: bool = False
+    json: bool = False
+    output: str | None = None
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """The options, or the end of the process with a usage message (status 2)."""
+    return Options(**vars(build_parser().parse_args(argv)))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf doctor", _DESCRIPTION, _EXAMPLES, usage="")
+    made.add_argument("--all", action="store_true", help="also list what works")
+    made.add_argument("--json", action="store_true", help="print JSON instead of text")
+    made.add_argument(
+        *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
+    )
+    return made

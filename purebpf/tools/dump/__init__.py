@@ -1,0 +1,1 @@
+"""`purebpf dump`: see docs/dump.md. In programs: `purebpf.tools.dump.session.dump`."""

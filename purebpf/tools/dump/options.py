@@ -1,0 +1,77 @@
+"""The command line of `purebpf dump`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.arguments import output, positive_int
+
+__all__ = ["Options", "build_parser", "parse"]
+
+_DESCRIPTION = """\
+Print the present stack of every thread of a process: kernel, native and Python
+frames, innermost first, and what each thread waits for. The process is not
+stopped."""
+
+_EPILOG = """\
+examples:
+  purebpf dump 185            what process 185 does now
+  purebpf dump --native 185   with the frames of the Python interpreter itself
+  purebpf dump --async 185    with the tasks of asyncio
+  purebpf dump --json 185     for a program
+
+exit status: 0; 1 an error; 2 a wrong option.
+
+Needs CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or root, x86_64 or arm64, and
+Linux 5.15 or later. Python frames: CPython 3.8 to 3.15. docs/dump.md"""
+
+
+class Options(NamedTuple):
+    """What to print.
+
+    Attributes:
+        pid: the process.
+        native: the frames of the interpreter, too.
+        async_tasks: the tasks of asyncio, too.
+        user_stacks_only: no kernel frames.
+        json: JSON instead of text.
+        output: a file for the result; None is standard output.
+    """
+
+    pid: int
+    native: bool = False
+    async_tasks: bool = False
+    user_stacks_only: bool = False
+    json: bool = False
+    output: str | None = None
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """The options, or the end of the process with a usage message (status 2)."""
+    return Options(**vars(build_parser().parse_args(argv)))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf dump", _DESCRIPTION, _EPILOG, usage="PID")
+    made.add_argument("pid", metavar="PID", type=positive_int, help="the process")
+    made.add_argument(
+        "--native", action="store_true", help="show the frames of the Python interpreter itself"
+    )
+    made.add_argument(
+        "--async",
+        dest="async_tasks",
+        action="store_true",
+        help="show the tasks of asyncio: where each waits, and which tasks wait for it",
+    )
+    made.add_argument(
+        *("-U", "--user-stacks-only"), action="store_true", help="leave out the kernel's frames"
+    )
+    made.add_argument("--json", action="store_true", help="print JSON instead of text")
+    made.add_argument(
+        *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
+    )
+    return made

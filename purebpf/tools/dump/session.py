@@ -1,0 +1,311 @@
+"""`dump`: the present stacks of every thread of a process.
+
+Nothing is stopped. Registers, stack bytes and Python frames are read, then the kernel is asked
+again: of a thread that slept all the time and left no CPU in between, all of it is of one moment.
+The others are read again, a few times; of what runs only Python frames can be read, twice in a row
+the same, or else they carry a problem.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.measure.privileges import needing
+from purebpf.measure.targets import PidNamespace, check_processes
+from purebpf.observe.instruments.thread_registers import ThreadNow, ThreadRegisters
+from purebpf.observe.runtimes.cpython.python_process import PythonProcess, find_python
+from purebpf.observe.unwind.native_machine import native_machine
+from purebpf.runtimes.cpython.frames import PythonStack
+from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
+from purebpf.syscall import proc
+from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
+from purebpf.tools.dump.frames import FrameNames, kernel_frames
+from purebpf.tools.dump.model import DumpedFrame, DumpedThread, ProcessDump
+from purebpf.tools.dump.waits import STATES, describe_wait
+
+__all__ = ["dump"]
+
+_ROUNDS = 5
+_HIGHEST = 1 << 64
+_PAUSE_S = 0.005
+_MOST_CHILDREN = 8
+_MOST_STACK = 1 << 24
+"""Bytes of a stack that are read, up to the end of its mapping. RLIMIT_STACK is 8 MiB mostly."""
+_MOST_STACKS = 1 << 28
+_LEAST_STACK = 1 << 14
+"""Bytes of all stacks, which are kept until the end; and of one that comes after them."""
+_MOST_READS = 1 << 22
+"""Of all Python frames: 10,000 threads with 100 frames need a quarter of them."""
+_WRITABLE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw", re.MULTILINE)
+
+
+class _Copy:
+    """What was read of a thread.
+
+    Attributes:
+        now: as the kernel had it before.
+        stack: the bytes at its stack pointer; b"" of one that ran.
+        python: its Python frames; None: it has none.
+        kernel: its frames in the kernel; () of one that ran.
+        is_still: whether it has not run since.
+    """
+
+    def __init__(
+        self,
+        now: ThreadNow,
+        stack: bytes,
+        python: PythonStack | None,
+        kernel: Sequence[DumpedFrame],
+    ) -> None:
+        self.now = now
+        self.stack = stack
+        self.python = python
+        self.kernel = kernel
+        self.is_still = False
+
+
+class _State:
+    """Python's own view of the threads, by their thread pointers.
+
+    Args:
+        interpreters: with their threads.
+        distance: from pthread_self() up to that pointer.
+    """
+
+    def __init__(self, interpreters: Sequence[Interpreter] = (), distance: int = 0) -> None:
+        self.threads: dict[int, tuple[ThreadState, Interpreter]] = {
+            thread.pthread + distance: (thread, interpreter)
+            for interpreter in interpreters
+            for thread in interpreter.threads
+        }
+        self.gils: list[Gil] = [
+            interpreter.gil for interpreter in interpreters if interpreter.gil is not None
+        ]
+
+    def holders(self, copies: Mapping[int, _Copy]) -> dict[int, int]:
+        """Thread IDs by the address of the thread state."""
+        return {
+            self.threads[copy.now.pthread][0].address: tid
+            for tid, copy in copies.items()
+            if copy.now.pthread in self.threads
+        }
+
+
+def dump(
+    pid: int, *, native: bool = False, kernel: bool = True, tasks: bool = False
+) -> ProcessDump:
+    """The stacks of a process.
+
+    Args:
+        pid: the process, in our PID namespace.
+        native: with the frames of the interpreter itself.
+        kernel: with the frames in the kernel.
+        tasks: with the tasks of asyncio.
+
+    Raises:
+        NoSuchTargetError: there is no such process.
+        KernelError: it is another user's, or the kernel refused the program that lists threads.
+        NotSupportedError: another machine than x86_64 and arm64.
+    """
+    began = time.monotonic()
+    check_processes((pid,), thread_option="its process, not")
+    notes: list[str] = []
+    with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as open_now:
+        python = _find_python(pid, notes)
+        if python is not None:
+            open_now.enter_context(python)
+        threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
+        copies, state = _read(pid, python, threads, notes, kernel=kernel)
+        dumped_tasks = None
+        if tasks:  # now: naming the frames takes long
+            from purebpf.tools.dump.async_tasks import dump_tasks
+
+            dumped_tasks = dump_tasks(pid, python, notes)
+        names = open_now.enter_context(FrameNames(pid, python, native=native))
+        holders = state.holders(copies)
+        dumped = [_describe(pid, copies[tid], state, holders, names) for tid in sorted(copies)]
+    return ProcessDump(
+        pid,
+        _command(pid),
+        ".".join(map(str, python.version)) if python else "",
+        python is not None and python.is_free_threaded,
+        tuple(dumped),
+        tuple(notes),
+        time.monotonic() - began,
+        dumped_tasks,
+    )
+
+
+def _find_python(pid: int, notes: list[str]) -> PythonProcess | None:
+    try:
+        python = find_python(pid)
+    except NotSupportedError as error:
+        notes.append(f"native frames only: {error}")
+        return None
+    if python is None:
+        notes += _pythons_below(pid)
+    return python
+
+
+def _pythons_below(pid: int) -> Iterator[str]:
+    """For who asks about a launcher: PyInstaller's --onefile, sudo, uv run."""
+    for child in proc.children(pid)[:_MOST_CHILDREN]:
+        with suppress(NotSupportedError, KernelError):
+            if (python := find_python(child)) is not None:
+                python.close()
+                version = ".".join(map(str, python.version))
+                runs = f"its child {child} runs CPython {version}"
+                yield f"no Python here; {runs}: purebpf dump {child}"
+
+
+def _read(
+    pid: int,
+    python: PythonProcess | None,
+    threads: ThreadRegisters,
+    notes: list[str],
+    *,
+    kernel: bool,
+) -> tuple[dict[int, _Copy], _State]:
+    """All threads, each as it was at one moment if it kept still for long enough."""
+    copies: dict[int, _Copy] = {}
+    state = _State()
+    before = threads.list()
+    for number in range(_ROUNDS):
+        if number:
+            time.sleep(_PAUSE_S)
+            before = threads.list()
+        state, is_stuck = _copy(pid, python, before, copies, kernel=kernel)
+        after = threads.list()
+        for tid, copy in copies.items():
+            copy.is_still = copy.is_still or _is_still(copy.now, after.get(tid))
+        for tid in [tid for tid in copies if tid not in after]:
+            del copies[tid]  # it has ended
+        if is_stuck:
+            notes.append(f"not all of it was read: {STUCK}")
+        if is_stuck or all(copy.is_still for copy in copies.values()):
+            break
+    return copies, state
+
+
+def _copy(
+    pid: int,
+    python: PythonProcess | None,
+    threads: Mapping[int, ThreadNow],
+    copies: dict[int, _Copy],
+    *,
+    kernel: bool,
+) -> tuple[_State, bool]:
+    """Read those that have not been read while they kept still; whether a read did not end."""
+    memory = open_process_memory(pid)
+    if memory is None:
+        return _State(), False
+    stack_pointer = native_machine().sp
+    with memory:
+        sizes = StackSizes(_ends(pid), sum(len(copy.stack) for copy in copies.values()))
+        reading = python.look(_MOST_READS) if python else None
+        distance = python.pointer_distance(reading) if python and reading else 0
+        state = _State(reading.interpreters if reading else (), distance or 0)
+        for tid, thread in threads.items():
+            known = copies.get(tid)
+            if known is not None and known.is_still:
+                continue
+            stack = b""
+            if thread.is_asleep and thread.registers:
+                pointer = thread.registers[stack_pointer] or 0
+                stack = memory.read(pointer, sizes.of(pointer))
+            frames = None
+            if python and reading and thread.pthread in state.threads:
+                python_thread, _ = state.threads[thread.pthread]
+                frames = python.frames(reading, python_thread.address)
+            in_kernel = kernel_frames(pid, tid) if kernel and thread.is_asleep else ()
+            copy = _Copy(thread, stack, frames, in_kernel)
+            if known is not None and frames is not None and not thread.is_asleep:
+                copy.is_still = known.python == frames  # twice the same: it was read whole
+            copies[tid] = copy
+        is_stuck = memory.is_stuck or (python is not None and python.is_stuck)
+    return state, is_stuck
+
+
+def _ends(pid: int) -> list[tuple[int, int]]:
+    """Where the memory of a process that may be a stack starts and ends."""
+    ranges = _WRITABLE.findall(proc.maps(pid) or "")
+    return [(int(start, 16), int(end, 16)) for start, end in ranges]
+
+
+class StackSizes:
+    """How many bytes of each stack are read.
+
+    Args:
+        mappings: where memory that may be a stack starts and ends, in order.
+        read: bytes of stacks that are kept already.
+    """
+
+    def __init__(self, mappings: list[tuple[int, int]], read: int = 0) -> None:
+        self._mappings = mappings
+        self._left = _MOST_STACKS - read
+
+    def of(self, pointer: int) -> int:
+        """Those from a stack pointer to the end of the stack: all of them are in use.
+
+        A thread's pointer may lie anywhere; less is read once all stacks are too much.
+        """
+        at = bisect_right(self._mappings, (pointer, _HIGHEST)) - 1
+        if at < 0:
+            return 0
+        used = min(_MOST_STACK, self._mappings[at][1] - pointer, max(self._left, _LEAST_STACK))
+        self._left -= max(0, used)
+        return max(0, used)
+
+
+def _is_still(before: ThreadNow, after: ThreadNow | None) -> bool:
+    return (
+        after is not None
+        and before.is_asleep
+        and after.is_asleep
+        and (before.switches, before.pc, before.registers)
+        == (after.switches, after.pc, after.registers)
+    )
+
+
+def _describe(
+    pid: int,
+    copy: _Copy,
+    state: _State,
+    holders: Mapping[int, int],
+    names: FrameNames,
+) -> DumpedThread:
+    now = copy.now
+    known = state.threads.get(now.pthread)
+    frames, problems = names.frames(now, copy.stack, copy.python)
+    if not copy.is_still:
+        what = "it ran while it was read" if now.is_asleep else "it runs"
+        problems.append(f"{what}: frames may be of different moments")
+    return DumpedThread(
+        tid=now.tid,
+        name=now.comm,
+        state=_state(now),
+        waits_for=describe_wait(pid, now, state.gils, holders),
+        is_python=known is not None,
+        holds_gil=known is not None and any(g.holder == known[0].address for g in state.gils),
+        interpreter=known[1].number if known else -1,
+        frames=(*copy.kernel, *frames),
+        problems=tuple(problems),
+    )
+
+
+def _state(thread: ThreadNow) -> str:
+    if thread.is_on_cpu:
+        return "runs"
+    return "ready" if thread.state == "R" else STATES.get(thread.state, thread.state)
+
+
+def _command(pid: int) -> str:
+    try:
+        return read_arguments(pid) or proc.comm(pid) or ""
+    except KernelError:
+        return ""

@@ -1,0 +1,35 @@
+"""`purebpf exec`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from purebpf.cli import command, event_command
+from purebpf.tools.exec.options import Columns, build_parser, parse
+from purebpf.tools.exec.request import Options
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf exec"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(*parse(argv)))
+
+
+def _run(options: Options, view: event_command.EventView, columns: Columns) -> int:
+    # what --help and a misspelt option need not pay
+    from purebpf.tools.exec.render import JsonPrinter, TextPrinter
+    from purebpf.tools.exec.session import Processes
+
+    text = TextPrinter(**columns._asdict(), whole=view.verbose)
+    printer = JsonPrinter() if view.format == "json" else text
+    make = partial(Processes, options)
+    return event_command.run(make, options, view, printer, "Following processes")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""The command line of `purebpf exec`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import event_command, parser
+from purebpf.tools.exec.request import Options
+
+__all__ = ["Columns", "build_parser", "parse"]
+
+_DESCRIPTION = """\
+Show processes as they start programs and end: arguments, exit status or signal,
+how long they lived, parent, user and container. Every one, however short."""
+
+_EPILOG = """\
+examples:
+  purebpf exec                    the whole machine, until Ctrl-C
+  purebpf exec --tree -p 185 60   what process 185 starts, for a minute
+  purebpf exec -- make test       what a command starts
+  purebpf exec --failed           what fails: execve, exit status, signals
+  purebpf exec --container web --format json -o out.json 60
+
+A terminal shows as much of a line as fits; -v, a pipe or a file has all of it.
+The last line, on standard error, says what was lost.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF; --failed also
+CAP_DAC_READ_SEARCH, for tracefs. Linux 5.10 or later. docs/exec.md"""
+
+
+class Columns(NamedTuple):
+    """Which columns text has besides the usual ones."""
+
+    times: bool = False
+    cgroups: bool = False
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Columns]:
+    """What to follow, and how to show it; exits with status 2 when the options are wrong."""
+    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
+    view = parser.pick(event_command.EventView, parsed)
+    return parser.pick(Options, parsed), view, parser.pick(Columns, parsed)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf exec", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "follow")
+    event_command.add_targets(made, cpus="what happens on these CPUs")
+    which = made.add_argument_group("which events")
+    which.add_argument(
+        *("-x", "--failed"), action="store_true",
+        help="only calls of execve that fail, and processes that end with another status than 0 "
+        "or by a signal",
+    )  # fmt: skip
+    output = event_command.add_output(made)
+    event_command.add_columns(output)
+    return made

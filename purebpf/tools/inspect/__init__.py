@@ -1,0 +1,32 @@
+"""What an object file holds, and what a kernel would make of it: `purebpf inspect`.
+
+    from purebpf.tools.inspect import describe
+
+    report = describe(purebpf.read_object("tool.bpf.o"), [purebpf.kernel_btf()])
+    for relocation in report.core:
+        print(relocation.function, relocation.what, relocation.answer)
+
+Names are imported when they are first used (PEP 562), so that --help answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from purebpf.lazy import names
+
+if TYPE_CHECKING:
+    from purebpf.tools.inspect.model import Report, describe
+    from purebpf.tools.inspect.request import Options
+
+__all__ = ["Options", "Report", "describe"]
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
+    __getattr__ = names(
+        __name__,
+        {
+            "Options": "purebpf.tools.inspect.request.Options",
+            "Report": "purebpf.tools.inspect.model.Report",
+            "describe": "purebpf.tools.inspect.model.describe",
+        },
+    )

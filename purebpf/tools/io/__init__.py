@@ -1,0 +1,38 @@
+"""Latency of block devices: `purebpf io`, and as a library:
+
+    from purebpf.tools.io import Io, Options
+
+    with Io(Options(slower_ms=10, duration_s=5)) as requests:
+        while not requests.wait():
+            for request in requests.drain():     # a purebpf.tools.io.event.Request that was slow
+                print(request.disk, request.took_ns, request.file)
+        requests.stop()
+        for row in requests.rows:                # a purebpf.tools.io.event.Row for each device
+            print(row.disk, row.op, row.requests)
+
+Names are imported when they are first used (PEP 562), so that --help answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from purebpf.lazy import names
+
+if TYPE_CHECKING:
+    from purebpf.tools.io.event import Request, Row
+    from purebpf.tools.io.request import Options
+    from purebpf.tools.io.session import Io
+
+__all__ = ["Io", "Options", "Request", "Row"]
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
+    __getattr__ = names(
+        __name__,
+        {
+            "Io": "purebpf.tools.io.session.Io",
+            "Options": "purebpf.tools.io.request.Options",
+            "Request": "purebpf.tools.io.event.Request",
+            "Row": "purebpf.tools.io.event.Row",
+        },
+    )

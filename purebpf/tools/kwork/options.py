@@ -1,0 +1,131 @@
+"""The command line of `purebpf kwork`."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import event_command, parser
+from purebpf.cli.arguments import cpu_list, positive_int, seconds
+from purebpf.cli.event_command import EventView
+from purebpf.tools.kwork.request import KINDS, Options
+
+__all__ = ["MODES", "SORTS", "KworkView", "build_parser", "parse"]
+
+MODES = ("report", "latency", "top")
+SORTS = ("runtime", "max", "count", "delay", "maxdelay")
+_DEFAULT_SORT = {"report": "runtime", "latency": "delay", "top": "runtime"}
+
+_DESCRIPTION = """\
+Show what the kernel does on its own: interrupts, softirqs, tasklets, work of
+queues, timers, calls from other CPUs; how long each runs (report), how long it
+waits from when it is asked for (latency), each second (top)."""
+
+_EPILOG = """\
+examples:
+  purebpf kwork 5                   what ran, most time first
+  purebpf kwork latency 5           what waited, longest waits first
+  purebpf kwork top                 each second: which share of the CPUs
+  purebpf kwork -k irq,softirq -A 5 each CPU
+  purebpf kwork -k work --queued-by 5   with the stacks that queued the work
+  purebpf kwork -n 'nvme*' --hist 5     with histograms
+  purebpf kwork --format json -- make   as long as a command runs
+
+Percentiles are at most a quarter off; counts and sums are exact. The loss line
+at the end, on standard error, says what they do not include.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.10 or
+later. docs/kwork.md"""
+
+
+class KworkView(NamedTuple):
+    """What text shows beyond `EventView`: so many rows, and in which order."""
+
+    mode: str = "report"
+    sort: str = "runtime"
+    histogram: bool = False
+    most: int = 25
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, EventView, KworkView]:
+    """What to measure, and how to show it; exits with status 2 when the options are wrong."""
+    mode = argv[0] if argv and argv[0] in MODES else ""
+    parsed = parser.parse(build_parser(), argv[1:] if mode else argv, {})
+    parsed.mode = mode or MODES[0]
+    parsed.names = tuple(parsed.names)
+    parsed.sort = parsed.sort or _DEFAULT_SORT[parsed.mode]
+    if parsed.mode == "top" and parsed.interval_s is None:
+        parsed.interval_s = 1.0
+    return (
+        parser.pick(Options, parsed),
+        parser.pick(EventView, parsed),
+        parser.pick(KworkView, parsed),
+    )
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new(
+        "purebpf kwork",
+        _DESCRIPTION,
+        _EPILOG,
+        usage="[duration] [-- command ...]\n       the first word may be report, latency or top",
+    )
+    parser.add_duration(made, "measure")
+    group = made.add_argument_group("which work")
+    group.add_argument(
+        *("-k", "--kind"), dest="kinds", metavar="KIND,...", type=_kinds, default=(),
+        help=", ".join(KINDS),
+    )  # fmt: skip
+    group.add_argument(
+        *("-n", "--name"), dest="names", metavar="PATTERN", action="append", default=[],
+        help="only handlers and functions of this name; * and ? as in the shell",
+    )  # fmt: skip
+    group.add_argument(
+        *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
+        help="what runs on these CPUs: 0-3,8",
+    )  # fmt: skip
+    _add_output(event_command.add_output(made, ("text", "json", "csv")))
+    return made
+
+
+def _add_output(output: argparse._ArgumentGroup) -> None:
+    output.add_argument(
+        "-A", "--per-cpu", dest="by_cpu", action="store_true", help="each CPU alone"
+    )
+    output.add_argument(
+        *("--queued-by",), dest="stacks", action="store_true",
+        help="a row for each stack that queued the work",
+    )  # fmt: skip
+    output.add_argument(
+        "--hist", dest="histogram", action="store_true", help="a histogram below each row"
+    )
+    output.add_argument(
+        *("-s", "--sort"), metavar="KEY", choices=SORTS, default="",
+        help=f"{', '.join(SORTS)}; by default by runtime, or, of latency, by delay",
+    )  # fmt: skip
+    output.add_argument(
+        *("-E", "--entries"), dest="most", metavar="N", type=positive_int, default=25,
+        help="the first N rows of text (default %(default)s)",
+    )  # fmt: skip
+    output.add_argument(
+        *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
+        help="print a table at this interval, with what ended in it (top: 1)",
+    )  # fmt: skip
+    output.add_argument(
+        *("--rows",), metavar="N", type=positive_int, default=512,
+        help="maximum number of rows of each CPU (default %(default)s)",
+    )  # fmt: skip
+
+
+def _kinds(text: str) -> tuple[str, ...]:
+    kinds = tuple(text.split(","))
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ArgumentTypeError(f"unknown kind {kind!r} (known: {', '.join(KINDS)})")
+    return kinds

@@ -1,0 +1,116 @@
+"""What ran, added up. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from purebpf.results import Loss
+
+__all__ = ["SOFTIRQS", "Result", "Row", "merge", "subtract"]
+
+SOFTIRQS = (
+    *("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer"),
+    "rcu",
+)
+"""The numbers of include/linux/interrupt.h; the names of /proc/softirqs, in small letters."""
+
+
+class Row(NamedTuple):
+    """The runs of one function, handler or softirq. Times in nanoseconds.
+
+    Attributes:
+        kind: one of `purebpf.tools.kwork.request.KINDS`.
+        id: the number of the interrupt or softirq, or the address of the function.
+        name: of the handler, softirq or function.
+        cpu: where it ran; -1: everywhere.
+        runs: those that ended.
+        total_ns, max_ns: what they took, and the longest of them.
+        max_end_ns: when that ended, of CLOCK_MONOTONIC.
+        delayed: those of which the beginning of the wait was seen.
+        delay_ns, max_delay_ns: how long they waited, and the longest wait.
+        max_delay_end_ns: when that ended.
+        buckets, delay_buckets: of nanoseconds; see `purebpf.results.shape.histogram`.
+        stack: the functions that queued it, the innermost first; () if that was not asked for.
+    """
+
+    kind: str
+    id: int
+    name: str
+    cpu: int
+    runs: int
+    total_ns: int
+    max_ns: int
+    max_end_ns: int
+    delayed: int
+    delay_ns: int
+    max_delay_ns: int
+    max_delay_end_ns: int
+    buckets: tuple[int, ...]
+    delay_buckets: tuple[int, ...]
+    stack: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What it is the row of."""
+        return (self.kind, self.id, self.cpu, self.stack)
+
+
+class Result(NamedTuple):
+    """What ran in an interval or a whole run; `time_s` is its end, since the start."""
+
+    rows: tuple[Row, ...]
+    elapsed_s: float
+    time_s: float
+    cpus: int
+    loss: Loss
+    notes: tuple[str, ...] = ()
+
+
+def merge(rows: Iterable[Row]) -> list[Row]:
+    """One row for each place, in the order of their first."""
+    merged: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        known = merged.get(row.place)
+        merged[row.place] = row if known is None else _add(known, row)
+    return list(merged.values())
+
+
+def _add(one: Row, other: Row) -> Row:
+    longer = max(one, other, key=lambda row: row.max_ns)
+    later = max(one, other, key=lambda row: row.max_delay_ns)
+    return one._replace(
+        runs=one.runs + other.runs,
+        total_ns=one.total_ns + other.total_ns,
+        max_ns=longer.max_ns,
+        max_end_ns=longer.max_end_ns,
+        delayed=one.delayed + other.delayed,
+        delay_ns=one.delay_ns + other.delay_ns,
+        max_delay_ns=later.max_delay_ns,
+        max_delay_end_ns=later.max_delay_end_ns,
+        buckets=tuple(map(sum, zip(one.buckets, other.buckets, strict=True))),
+        delay_buckets=tuple(map(sum, zip(one.delay_buckets, other.delay_buckets, strict=True))),
+    )
+
+
+def subtract(now: Iterable[Row], before: Iterable[Row]) -> list[Row]:
+    """What came between two readings; the longest stay those of the run so far."""
+    earlier = {row.place: row for row in before}
+    return [
+        left
+        for row in now
+        if (left := _less(row, earlier[row.place]) if row.place in earlier else row).runs
+    ]
+
+
+def _less(row: Row, before: Row) -> Row:
+    pairs = zip(row.buckets, before.buckets, strict=True)
+    delays = zip(row.delay_buckets, before.delay_buckets, strict=True)
+    return row._replace(
+        runs=row.runs - before.runs,
+        total_ns=row.total_ns - before.total_ns,
+        delayed=row.delayed - before.delayed,
+        delay_ns=row.delay_ns - before.delay_ns,
+        buckets=tuple(count - less for count, less in pairs),
+        delay_buckets=tuple(count - less for count, less in delays),
+    )

@@ -1,0 +1,37 @@
+"""How long calls take: `purebpf latency`, and as a library:
+
+    from purebpf.tools.latency import CallLatency, Options
+
+    with CallLatency(Options(("libc.so.6:malloc",), pids=(185,))) as latency:
+        work()
+        ending = latency.stop()
+    latency.rows     # by function: calls, time, and a histogram
+
+Names are imported when they are first used (PEP 562), so that --help answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from purebpf.lazy import names
+
+if TYPE_CHECKING:
+    from purebpf.tools.latency.calls import Branch, Call, Interval, Row
+    from purebpf.tools.latency.request import Options
+    from purebpf.tools.latency.session import CallLatency
+
+__all__ = ["Branch", "Call", "CallLatency", "Interval", "Options", "Row"]
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
+    __getattr__ = names(
+        __name__,
+        {
+            "Branch": "purebpf.tools.latency.calls.Branch",
+            "Call": "purebpf.tools.latency.calls.Call",
+            "CallLatency": "purebpf.tools.latency.session.CallLatency",
+            "Interval": "purebpf.tools.latency.calls.Interval",
+            "Options": "purebpf.tools.latency.request.Options",
+            "Row": "purebpf.tools.latency.calls.Row",
+        },
+    )

@@ -1,0 +1,228 @@
+"""From words of a user to functions and pairs of events that can be traced."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from purebpf.errors import AttachError, NotSupportedError
+from purebpf.files.regular_file import Identity
+from purebpf.loader.attach._common.probe_place import (
+    ProbePlaces,
+    find_file,
+    find_places,
+    open_image,
+)
+from purebpf.loader.attach.kprobe_multi import traceable
+from purebpf.loader.attach.usdt import find_probe
+from purebpf.symbols.demangle import MANGLED, demangle
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, functions_named, is_spelt
+from purebpf.symbols.short_names import identifier, shorten, spellings
+from purebpf.symbols.usdt_arguments import Argument, parse_arguments
+
+__all__ = ["Kernel", "Pair", "Probe", "User", "find_functions", "find_pair", "parse_pair"]
+
+_PLACE = re.compile(r"([^:]+):(?!:)(.+)", re.DOTALL)
+_OFFSET = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_WILD = frozenset("*?")
+
+
+class Kernel(NamedTuple):
+    """A function of the kernel."""
+
+    name: str
+
+
+class User(NamedTuple):
+    """A function of a program or library."""
+
+    name: str
+    path: str
+    offset: int
+    identity: Identity | None
+
+    @property
+    def place(self) -> ProbePlaces:
+        """Where its probe goes."""
+        return ProbePlaces(self.path, self.identity, [self.offset])
+
+
+class ProbePlace(NamedTuple):
+    """A place of a static probe, with that of its semaphore; arguments as the note has them."""
+
+    offset: int
+    semaphore: int
+    arguments: str
+
+
+class Probe(NamedTuple):
+    """A static probe of a file: its places. `machine` is that of the file (e_machine)."""
+
+    path: str
+    identity: Identity
+    places: tuple[ProbePlace, ...]
+    machine: int
+
+    def by_argument(self, number: int) -> dict[Argument, list[ProbePlace]]:
+        """The places by where they have an argument, from 1 on.
+
+        Raises:
+            NotSupportedError: some place does not have so many, or in a way that cannot be read.
+        """
+        places: dict[Argument, list[ProbePlace]] = {}
+        for place in self.places:
+            what = f"argument {number} of the probe at {self.path}:{place.offset:#x}"
+            try:
+                arguments = parse_arguments(place.arguments, self.machine)
+            except ValueError as error:
+                raise NotSupportedError(what, str(error)) from None
+            if number > len(arguments):
+                raise NotSupportedError(what, f"it has {len(arguments)}: {place.arguments!r}")
+            places.setdefault(arguments[number - 1], []).append(place)
+        return places
+
+
+class Pair(NamedTuple):
+    """Two events that begin and end a call: tracepoints, "category:name", or static probes."""
+
+    name: str
+    begin: str | Probe
+    end: str | Probe
+
+
+def find_functions(words: Iterable[str], *, returns: bool) -> list[Kernel | User]:
+    """Each function that any of the words means, once.
+
+    Args:
+        words: `vfs_read`, `vfs_*`, `FILE:NAME`, `FILE:PATTERN`, `FILE:0x1234`.
+        returns: their returns are traced, too.
+
+    Raises:
+        AttachError: ENOENT, a word means no file or function.
+        FormatError: a file is not an ELF file.
+        NotSupportedError: returns of a Go program; a pattern of kernel functions without tracefs.
+        OSError: a file cannot be read.
+    """
+    functions: dict[object, Kernel | User] = {}
+    for word in words:
+        place = _PLACE.fullmatch(word)
+        matches: Iterable[Kernel | User]
+        if place is None:
+            matches = [Kernel(name) for name in _kernel_names(word)]
+        else:
+            matches = _user_functions(word, place[1], place[2], returns=returns)
+        for function in matches:
+            is_user = isinstance(function, User)
+            functions.setdefault(function[1:] if is_user else function, function)
+    return list(functions.values())
+
+
+def _kernel_names(word: str) -> list[str]:
+    if not _WILD & set(word):
+        return [word]
+    names = sorted(name for name in traceable() if fnmatchcase(name, word))
+    if not names:
+        why = f"no traceable kernel function matches {word!r}"
+        raise AttachError("kprobe", errno.ENOENT, f"calls of {word}", why=why)
+    return names
+
+
+def _user_functions(word: str, file: str, wanted: str, *, returns: bool) -> list[User]:
+    what = f"calls of {word}"
+    path = find_file(file, what)
+    with open_image(path) as (image, identity):
+        if returns and image.section(".gopclntab") is not None:
+            raise NotSupportedError(
+                f"timing {what}",
+                f"{path} is a Go program: it moves its stacks, and a diverted return would end it. "
+                "Count calls with --count",
+            )
+        if "@" in wanted or _OFFSET.fullmatch(wanted):
+            places = find_places(f"{path}:{wanted}", what)
+            return [User(wanted, path, places.offsets[0], places.identity)]
+        offsets = dict(_matching(image, wanted))
+    if not offsets:  # explains why
+        find_places(f"{path}:{wanted.replace(':', '?')}", what)
+    by_offset: dict[int, str] = {}
+    for name, offset in sorted(offsets.items(), key=lambda item: _preference(item[0], wanted)):
+        by_offset.setdefault(offset, _spell(name))
+    return [User(name, path, offset, identity) for offset, name in sorted(by_offset.items())]
+
+
+def _matching(image: ElfImage, wanted: str) -> Iterator[tuple[str, int]]:
+    """The functions of a file that a word means, by symbol: without those that only choose one."""
+    if _WILD & set(wanted):
+
+        def fits(name: str) -> bool:
+            if fnmatchcase(name, wanted):
+                return True
+            return name.startswith(MANGLED) and any(
+                fnmatchcase(spelling, wanted) for spelling in spellings(demangle(name))
+            )
+    else:
+        last = identifier(wanted)
+
+        def fits(name: str) -> bool:
+            return name == wanted or is_spelt(name, wanted, last)
+
+    every = functions_named(image, fits, FUNCTIONS)
+    indirect = functions_named(image, fits, INDIRECT)
+    for name, offset in every.items():
+        if indirect.get(name) != offset:
+            yield name, int(offset)
+
+
+def _preference(name: str, wanted: str) -> tuple[bool, int, str]:
+    """Of several names of one function: the one that was asked for, the one for users."""
+    return name != wanted, len(name) - len(name.lstrip("_")), name
+
+
+def _spell(name: str) -> str:
+    return shorten(demangle(name)) if name.startswith(MANGLED) else name
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """`BEGIN,END`, each `category:name` or `FILE:PROVIDER:NAME`; END may lack what BEGIN has.
+
+    Raises:
+        ValueError: it is not a pair.
+    """
+    begin, comma, end = text.partition(",")
+    prefix = begin.rpartition(":")[0]
+    if not comma or not prefix or not end or "," in end:
+        raise ValueError(
+            f"{text!r} is not a pair of events: expected CATEGORY:BEGIN,CATEGORY:END or "
+            "FILE:PROVIDER:BEGIN,FILE:PROVIDER:END"
+        )
+    return begin, end if ":" in end else f"{prefix}:{end}"
+
+
+def find_pair(text: str) -> Pair:
+    """The events of a pair.
+
+    Raises:
+        ValueError: it is not a pair.
+        AttachError: ENOENT, a file has no such probe.
+        FormatError, OSError: as `find_functions`.
+    """
+    begin, end = parse_pair(text)
+    _, _, ending = end.rpartition(":")
+    if (begin.count(":") > 1) != (end.count(":") > 1):
+        raise ValueError(f"{text!r}: tracepoints and static probes cannot be one pair")
+    name = f"{begin},{ending}" if begin.rpartition(":")[0] == end.rpartition(":")[0] else text
+    if begin.count(":") == 1:
+        return Pair(name, begin, end)
+    return Pair(name.rpartition("/")[2], _find_probe(begin), _find_probe(end))
+
+
+def _find_probe(text: str) -> Probe:
+    target = find_probe(text, f"calls from probe {text}")
+    places = (
+        ProbePlace(int(probe.offset), int(probe.semaphore), probe.arguments)
+        for probe in target.probes
+    )
+    return Probe(target.path, target.identity, tuple(places), target.machine)

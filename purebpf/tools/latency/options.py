@@ -1,0 +1,213 @@
+"""The command line of `purebpf latency`."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import event_command, parser
+from purebpf.cli.arguments import milliseconds, positive_int, seconds
+from purebpf.cli.event_command import EventView
+from purebpf.tools.latency.request import MOST_ARGUMENTS, Options, parse_grouping
+
+__all__ = ["LatencyView", "build_parser", "parse"]
+
+_DESCRIPTION = """\
+Show how long functions of the kernel, of programs and of libraries take, or
+what is between two events: histograms, percentiles, slow calls as they end."""
+
+_EPILOG = """\
+examples:
+  purebpf latency vfs_read 10               a function of the kernel, for 10 s
+  purebpf latency libc.so.6:malloc -p 185   one of a library, in process 185
+  purebpf latency './srv:db::*' -- ./srv    C++ functions of a command
+  purebpf latency -e irq:irq_handler_entry,irq_handler_exit 10
+  purebpf latency -e ./srv:srv:start,done   static probes (USDT)
+  purebpf latency vfs_fsync --slower 5ms --stacks   calls of 5 ms and more
+  purebpf latency 'vfs_*' --count -i 1      count only, each second
+  purebpf latency ./srv:parse ./srv:run --time -p 185   self time, as a tree
+  purebpf latency vfs_read --by ret:int     by what it returns
+  purebpf latency vfs_read -o x.html 60     a heat map over time
+
+Percentiles are at most a quarter off, min and max are exact. A traced call
+costs a user function some microseconds more; see docs/latency.md.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, for functions of programs CAP_SYS_ADMIN on some
+kernels; or root. The kernel's BTF, Linux 5.10 or later, x86-64."""
+
+FORMATS = ("text", "json", "csv", "folded", "html")
+_COLUMN_S = 1.0
+"""Of a heat map."""
+_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
+
+
+class LatencyView(NamedTuple):
+    """How tables look. `fine`: histograms with a line for each bucket."""
+
+    fine: bool = False
+    histogram: bool = False
+    most: int = 20
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, EventView, LatencyView]:
+    """What to time, and how to show it; exits with status 2 when the options are wrong."""
+    made = build_parser()
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"}, intermixed=True)
+    parsed.functions, parsed.duration_s = _split(made, parsed.words)
+    parsed.pairs = tuple(parsed.pairs)
+    parsed.unit_ns = _UNITS[parsed.unit]
+    parsed.linear, parsed.fine = parsed.buckets
+    parsed.format = parsed.format or _format_of(parsed.output)
+    if parsed.format == "html":
+        parsed.interval_s = parsed.interval_s or _COLUMN_S
+    _check(made, parsed)
+    return (
+        parser.pick(Options, parsed),
+        parser.pick(EventView, parsed),
+        parser.pick(LatencyView, parsed),
+    )
+
+
+def _format_of(path: str | None) -> str:
+    """What the name of a file asks for."""
+    if path is None:
+        return "text"
+    from purebpf.results.formats.registry import of_path  # only with -o
+
+    name = of_path(path)
+    return name if name in FORMATS else "text"
+
+
+def _split(
+    made: argparse.ArgumentParser, words: Sequence[str]
+) -> tuple[tuple[str, ...], float | None]:
+    """The functions, and the duration, which is the last word if that is a number."""
+    if not words or not words[-1].replace(".", "", 1).isdigit():
+        return tuple(words), None
+    try:
+        return tuple(words[:-1]), seconds(words[-1])
+    except ArgumentTypeError as error:
+        made.error(f"argument duration: {error}")
+
+
+def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
+    if bool(parsed.functions) == bool(parsed.pairs):
+        made.error("functions to time required, or pairs of events (-e BEGIN,END), not both")
+    if parsed.only_count and (parsed.time or parsed.slower_ms is not None):
+        made.error("--count does not time calls: --time and --slower exclude it")
+    if parsed.only_count and parsed.by.startswith("ret"):
+        made.error("--count does not see results: --by ret excludes it")
+    if parsed.pairs and (parsed.time or parsed.by.startswith("ret")):
+        made.error("pairs of events (-e) have no results or call tree")
+    if parsed.by.startswith("arg") and any(not _is_static(pair) for pair in parsed.pairs):
+        made.error("tracepoints (-e) have no arguments: --by arg is for functions and probes")
+    if parsed.functions and parse_grouping(parsed.by).argument > MOST_ARGUMENTS:
+        made.error(f"arguments of functions are known to arg{MOST_ARGUMENTS}")
+    if parsed.format == "folded" and not parsed.time:
+        made.error("--format folded is of a call tree: add --time")
+    if parsed.only_count and parsed.format == "html":
+        made.error("--count has no times to draw: --format html excludes it")
+    if parsed.stacks and parsed.slower_ms is None:
+        made.error("--stacks are those of slow calls: add --slower TIME")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    usage = "function... [duration] [-- ...]"
+    made = parser.new("purebpf latency", _DESCRIPTION, _EPILOG, usage=usage)
+    made.add_argument(
+        *("words",), metavar="function", nargs="*",
+        help="NAME of the kernel, FILE:NAME, or patterns; a number is the duration in seconds",
+    )  # fmt: skip
+    event_command.add_targets(made, cpus="calls that begin on these CPUs")
+    _add_calls(made.add_argument_group("which calls"))
+    output = event_command.add_output(made, formats=FORMATS)
+    made.set_defaults(format=None)  # as the name of the file says
+    _add_tables(output)
+    return made
+
+
+def _add_calls(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("-e", "--event"), dest="pairs", metavar="BEGIN,END", action="append", default=[],
+        type=_pair, help="a pair of tracepoints CATEGORY:NAME, or of probes FILE:PROVIDER:NAME",
+    )  # fmt: skip
+    group.add_argument(
+        "--slower", dest="slower_ms", metavar="TIME", type=milliseconds,
+        help="also show each call that took so long: 500us, 10ms (0: all)",
+    )  # fmt: skip
+    group.add_argument("--stacks", action="store_true", help="their callers, with --slower")
+    parser.add_call_graph(group)
+    kind = group.add_mutually_exclusive_group()
+    kind.add_argument(
+        *("--count",), dest="only_count", action="store_true",
+        help="count calls; do not time them",
+    )  # fmt: skip
+    kind.add_argument(
+        "--time", action="store_true", help="also a tree of the functions, with their own time"
+    )
+
+
+def _add_tables(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
+        help="print a table at this interval",
+    )  # fmt: skip
+    group.add_argument(
+        "--by", metavar="KEY", type=_grouping, default="",
+        help="a row for each process, thread, comm, cpu, cgroup, ret or arg1 to arg6 "
+        "(ret:int and arg1:uint: 32 bits); of probes arg1 to arg12",
+    )  # fmt: skip
+    group.add_argument(
+        "--unit", choices=tuple(_UNITS), default="us", help="of histograms (default: us)"
+    )
+    group.add_argument(
+        "--buckets", metavar="KIND", type=_buckets, default=(0, False),
+        help="log2, hdr (four to each power of two), or N units each (default: log2)",
+    )  # fmt: skip
+    group.add_argument(
+        "--hist", dest="histogram", action="store_true",
+        help="a histogram below each row (default: where there is one row)",
+    )  # fmt: skip
+    group.add_argument(
+        *("-E", "--entries"), dest="most", metavar="N", type=positive_int, default=20,
+        help="the N rows with most time (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument(
+        *("--rows",), metavar="N", type=positive_int, default=1024,
+        help="maximum number of rows, and of paths in the tree (default %(default)s)",
+    )  # fmt: skip
+
+
+def _pair(text: str) -> str:
+    from purebpf.tools.latency.functions import parse_pair
+
+    try:
+        parse_pair(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _is_static(pair: str) -> bool:
+    return pair.partition(",")[0].count(":") > 1
+
+
+def _grouping(text: str) -> str:
+    try:
+        parse_grouping(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _buckets(text: str) -> tuple[int, bool]:
+    """Units of each bucket, 0 for powers of two, and whether those have four."""
+    if text in ("log2", "hdr"):
+        return 0, text == "hdr"
+    return positive_int(text), False

@@ -1,0 +1,137 @@
+"""The command line of `purebpf lock`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import event_command, parser
+from purebpf.cli.arguments import milliseconds, positive_int, seconds
+from purebpf.cli.event_command import EventView
+from purebpf.tools.lock.request import GROUPINGS, TYPES, USER_TYPES, Options
+
+__all__ = ["LockView", "build_parser", "parse"]
+
+_DESCRIPTION = """\
+Show which locks tasks wait for, how long, and who holds them: by caller, lock,
+process, thread, owner, cgroup or stack. Locks of the kernel, or those of
+programs with --userspace (mutexes, the GIL: futex(2)); slow waits as they end."""
+
+_EPILOG = """\
+examples:
+  purebpf lock 10               by the function that asks for the lock
+  purebpf lock --by lock 10     by lock: inodes, run queues, mmap_lock, ...
+  purebpf lock --by owner 10    who holds the locks that others wait for
+  purebpf lock --stacks 10      with the kernel stacks of callers and owners
+  purebpf lock -i 1             a table each second
+  purebpf lock --slower 5ms     also each wait of 5 ms or more
+  purebpf lock --userspace -p 185 10   locks of a program, by its functions
+  purebpf lock --userspace --stacks -p 185   who waits where, and who let go
+  purebpf lock --type mutex,rwsem -p 185 --tree 10
+  purebpf lock --format json -o lock.jsonl 60
+  purebpf lock --format folded -o lock.folded 10    for a flame graph
+  purebpf lock -- make test     a command and its children
+
+Types: semaphore spinlock rwsem rwlock rt-mutex rwlock-rt pcpu-sem mutex; :R and
+:W tell readers from writers (rwsem:W). With --userspace: mutex rwlock GIL
+"python lock" semaphore once futex; condition barrier join idle only on request.
+
+Percentiles are at most a quarter off; counts and sums are exact. The loss line
+at the end, on standard error, says what they do not include.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.19 or
+later. docs/lock.md"""
+
+
+FORMATS = ("text", "json", "csv", "folded")
+
+
+class LockView(NamedTuple):
+    """What text shows beyond `EventView`: so many rows."""
+
+    histogram: bool = False
+    most: int = 20
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, EventView, LockView]:
+    """What to measure, and how to show it; exits with status 2 when the options are wrong."""
+    made = build_parser()
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    _check(made, parsed)
+    return (
+        parser.pick(Options, parsed),
+        parser.pick(EventView, parsed),
+        parser.pick(LockView, parsed),
+    )
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf lock", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "measure")
+    event_command.add_targets(made, cpus="waits that begin on these CPUs")
+    group = made.add_argument_group("which waits")
+    group.add_argument(
+        *("--slower",), dest="slower_ms", metavar="TIME", type=milliseconds,
+        help="also show each wait that took so long: 500us, 10ms (0: all)",
+    )  # fmt: skip
+    group.add_argument(
+        *("-Y", "--type"), dest="types", metavar="TYPE,...", type=_types, default=(),
+        help="only locks of these types",
+    )  # fmt: skip
+    group.add_argument(
+        "--userspace", action="store_true", help="locks of programs, not of the kernel: futex(2)"
+    )
+    output = event_command.add_output(made, FORMATS)
+    output.add_argument(
+        *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
+        help="print a table at this interval",
+    )  # fmt: skip
+    output.add_argument(
+        "--by", choices=GROUPINGS, default="", help="a row for each (default: caller)"
+    )
+    output.add_argument(
+        "--stacks", action="store_true",
+        help="below each row the stack of the wait, and of who held the lock or let go",
+    )  # fmt: skip
+    output.add_argument(
+        "--hist", dest="histogram", action="store_true", help="a histogram below each row"
+    )
+    output.add_argument(
+        *("-E", "--entries"), dest="most", metavar="N", type=positive_int, default=20,
+        help="the N rows with most time (default %(default)s)",
+    )  # fmt: skip
+    output.add_argument(
+        *("--rows",), metavar="N", type=positive_int, default=4096,
+        help="maximum number of rows (default %(default)s)",
+    )  # fmt: skip
+    return made
+
+
+def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
+    """What --userspace and folded stacks do not go with."""
+    if parsed.format == "folded" and parsed.by not in ("", "stack"):
+        made.error(f"--format folded has a line for each stack: --by {parsed.by} excludes it")
+    if parsed.format == "folded" and parsed.interval_s is not None:
+        made.error("--format folded is of the whole run: -i excludes it")
+    if parsed.format == "csv" and parsed.slower_ms is not None:
+        made.error("--format csv has rows only: --slower excludes it")
+    parsed.by = parsed.by or ("stack" if parsed.format == "folded" else "caller")
+    known = (
+        USER_TYPES if parsed.userspace else {*TYPES, *(name.partition(":")[0] for name in TYPES)}
+    )
+    for name in parsed.types:
+        if name not in known:
+            suffix = "" if parsed.userspace else ", or without :R and :W; others with --userspace"
+            made.error(
+                f"unknown type of lock {name!r} (known: "
+                f"{', '.join(USER_TYPES if parsed.userspace else TYPES)}{suffix})"
+            )
+
+
+def _types(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))

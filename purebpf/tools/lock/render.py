@@ -1,0 +1,218 @@
+"""Waits for locks and their sums as text, JSON, CSV or folded stacks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from purebpf.cli.event_lines import clock, event_document
+from purebpf.cli.event_sums import SumCsv, SumJson, SumText
+from purebpf.results import Loss
+from purebpf.results.model.spelling import printable
+from purebpf.results.model.units import in_unit
+from purebpf.tools.lock.event import Row, Wait
+from purebpf.tools.lock.user_event import UserRow, UserWait
+
+__all__ = ["Csv", "Folded", "Json", "Text", "UserCsv", "UserJson", "UserText"]
+
+_EVENTS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TYPE':11} {'TOOK':>7} LOCK"
+Others = Callable[[], Mapping[str, tuple[int, int]]]
+_UNKNOWN_OWNER = "[unknown: spinlocks, readers and RT do not say]"
+
+
+class Text(SumText[Wait, Row]):
+    """A line for each slow wait, and a table at the end. `by`: one of GROUPINGS."""
+
+    events_header = _EVENTS
+    empty = "no waits"
+
+    def event_lines(self, event: Wait) -> Iterator[str]:
+        """A wait and its stack."""
+        yield _line(event)
+        yield from _stack(event.stack)
+        yield from _owner_stack(event.owner_stack)
+
+    def header(self) -> str:
+        """The names of the table's columns."""
+        typed = f"{'TYPE':11} " if self._is_typed else ""
+        return f"   WAITS  OPEN   TOTAL     AVG{self.scale.header()} {typed}{self.by.upper()}"
+
+    def row_lines(self, row: Row) -> Iterator[str]:
+        """A sum and its stack."""
+        average = in_unit(row.total_ns // (row.waits + row.open))
+        typed = f"{row.type:11} " if self._is_typed else ""
+        yield (
+            f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} "
+            f"{average:>7}{self.scale.columns(row.buckets)} {typed}{printable(self._name(row))}"
+        )
+        yield from _stack(row.stack)
+        yield from _owner_stack(row.owner_stack)
+
+    @property
+    def _is_typed(self) -> bool:
+        return self.by in ("caller", "stack", "lock")
+
+    def _name(self, row: Row) -> str:
+        if self.by == "owner":
+            return f"{row.name} ({row.tid})" if row.tid else _UNKNOWN_OWNER
+        return _name_task(self.by, row)
+
+
+class Json(SumJson[Wait, Row]):
+    """An object for each slow wait, then the sums."""
+
+    def event_document(self, event: Wait) -> dict[str, object]:
+        """Every field."""
+        fields = event._asdict()
+        return event_document("wait", fields.pop("time_ns"), fields)
+
+
+class Csv(SumCsv[Wait, Row]):
+    """A line for each row."""
+
+    columns = ("name", "type", "pid", "tid", "waits", "open", "total_ns", "known_from")
+
+
+class UserText(SumText[UserWait, UserRow]):
+    """As `Text`, of waits in user space, and what is left out."""
+
+    events_header = _EVENTS
+    empty = "no waits"
+
+    def __init__(
+        self, rows: Callable[[], Sequence[UserRow]], by: str, *, others: Others, **details: Any
+    ) -> None:
+        super().__init__(rows, by, **details)
+        self._others = others
+
+    def event_lines(self, event: UserWait) -> Iterator[str]:
+        """A wait and its stacks."""
+        held = f", held by {event.owner_tid}" if event.owner_tid else ""
+        what = f"{event.name} in {event.caller or '[unknown]'}{held}"
+        yield _columns(event, what)
+        yield from _stack(event.stack)
+        if event.waker:
+            yield f"{'':8}woken {in_unit(event.wake_ns)} before, from:"
+            yield from _stack(event.waker)
+
+    def header(self) -> str:
+        """The names of the table's columns."""
+        sums = f"   WAITS  OPEN   TOTAL     AVG{self.scale.header()}"
+        return f"{sums} MOST {'TYPE':11} {self.by.upper()}"
+
+    def row_lines(self, row: UserRow) -> Iterator[str]:
+        """A sum; where threads waited, and where the last was woken from."""
+        average = in_unit(row.total_ns // (row.waits + row.open))
+        yield (
+            f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} {average:>7}"
+            f"{self.scale.columns(row.buckets)} {row.most_waiting:>4} {row.type:11} "
+            f"{printable(self._name(row))}"
+        )
+        if row.is_convoy:
+            share = f"{100 * row.handed_on // row.waits} % of the waits"
+            yield f"{'':8}convoy: {share} ended while up to {row.most_waiting - 1} others waited on"
+        yield from _stack(row.stack)
+        if row.waker:
+            yield f"{'':8}woken {in_unit(row.wake_ns // row.woken)} before, from:"
+            yield from _stack(row.waker)
+
+    def _name(self, row: UserRow) -> str:
+        if self.by == "lock":
+            return f"{row.name} of {row.pid}"
+        if self.by == "owner":
+            return f"{row.name} ({row.tid})" if row.tid else "[unknown: not a mutex of glibc]"
+        return _name_task(self.by, row)
+
+    def end(self, loss: Loss) -> Iterator[str]:
+        """The table."""
+        yield from super().end(loss)
+        others = sorted(self._others().items(), key=lambda other: -other[1][1])
+        if others:
+            parts = (f"{kind} {in_unit(total_ns)}" for kind, (_, total_ns) in others)
+            names = ",".join(kind for kind, _ in others)
+            yield f"not shown: {', '.join(parts)} (--type {names})\n"
+
+
+class UserJson(SumJson[UserWait, UserRow]):
+    """As `Json`, of waits in user space."""
+
+    def event_document(self, event: UserWait) -> dict[str, object]:
+        """Every field."""
+        fields = event._asdict()
+        return event_document("wait", fields.pop("time_ns"), fields)
+
+
+class UserCsv(SumCsv[UserWait, UserRow]):
+    """A line for each row of waits in user space."""
+
+    columns = (
+        *("name", "type", "pid", "tid", "address", "waits", "open", "total_ns", "timeouts"),
+        *("woken", "wake_ns", "most_waiting", "handed_on"),
+    )
+
+
+class Folded:
+    """A line for each stack that was waited in, with the microseconds.
+
+    Args:
+        rows: the sums, once the run is over; by stack.
+    """
+
+    def __init__(self, rows: Callable[[], Sequence[Row] | Sequence[UserRow]]) -> None:
+        self._rows = rows
+
+    def begin(self, width: int | None) -> Iterable[str]:
+        """Nothing."""
+        del width
+        return ()
+
+    def show(self, events: Iterable[object]) -> Iterable[str]:
+        """Nothing."""
+        del events
+        return ()
+
+    def end(self, loss: Loss) -> Iterator[str]:
+        """The lines; the last frame is the type of the lock."""
+        del loss
+        sums: dict[str, int] = {}
+        for row in self._rows():
+            names = (*(reversed(row.stack) if row.stack else [row.name]), f"[{row.type}]")
+            line = ";".join(printable(name).replace(";", ":") for name in names)
+            sums[line] = sums.get(line, 0) + row.total_ns
+        for line, total_ns in sums.items():
+            yield f"{line} {round(total_ns / 1000)}\n"
+
+
+def _name_task(by: str, row: Row | UserRow) -> str:
+    if by == "process":
+        return f"{row.name} ({row.pid})"
+    if by == "thread":
+        return f"{row.name} ({row.pid}/{row.tid})"
+    return row.name or "/"
+
+
+def _line(event: Wait) -> str:
+    what = event.name
+    if event.caller:
+        what += f" in {event.caller}"
+    if event.owner:
+        what += f", held by {event.owner} ({event.owner_tid})"
+    return _columns(event, what)
+
+
+def _columns(event: Wait | UserWait, what: str) -> str:
+    return (
+        f"{clock(event.time_ns)} {event.pid:>7} {printable(event.comm):15} {event.type:11} "
+        f"{in_unit(event.took_ns):>7} {printable(what)}"
+    )
+
+
+def _stack(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        yield f"{'':10}{printable(name)}"
+
+
+def _owner_stack(names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield f"{'':8}held in:"
+        yield from _stack(names)

@@ -1,0 +1,102 @@
+"""What a thread waits for in futex(2), by the functions that took it there. Pure.
+
+The kernel sees a word in memory. Whether that belongs to a mutex, a condition variable or the GIL
+of Python, the names of the innermost functions say: those of glibc and musl, of Rust's and Go's
+runtimes, and of CPython.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.symbols.frame import Frame, Unknown
+
+__all__ = ["Wait", "describe"]
+
+_INNERMOST = 12
+"""Frames that may belong to the lock itself."""
+
+_PYTHON = re.compile(r"(lib)?python3?[\d.]*(t|d)?(\.so.*)?$")
+_GIL = re.compile(r"take_gil|PyEval_(RestoreThread|AcquireThread|AcquireLock)|PyGILState_Ensure")
+_PYTHON_LOCK = re.compile(
+    r"PyThread_acquire_lock|_?PyMutex_Lock|_PyParkingLot_Park|_?PySemaphore_|_PyRWMutex_"
+)
+_TYPES = (
+    ("condition", re.compile(r"_*(pthread_)?cnd_wait|_*pthread_cond_|.*[Cc]ondvar.*::wait")),
+    ("rwlock", re.compile(r"_*pthread_rwlock_|.*RwLock::|.*rwlock::futex")),
+    ("semaphore", re.compile(r"_*(new_)?sem_(clock|timed)?wait|do_futex_wait")),
+    ("barrier", re.compile(r"_*pthread_barrier_wait")),
+    ("join", re.compile(r"_*pthread_(timed|clock)?join|thrd_join")),
+    ("once", re.compile(r"_*pthread_once|.*Once.*::call")),
+    ("idle", re.compile(r"runtime\.(stopm|notesleep|notetsleep|mPark)|.*thread::park|.*Parker::")),
+    (
+        "mutex",
+        re.compile(
+            r"_*(GI_)*_*(pthread_mutex_|lll_lock_wait)|mtx_(timed)?lock|.*[Mm]utex.*lock|runtime\.lock"
+        ),
+    ),
+)
+_LIBRARIES = re.compile(r"(libc|libpthread|ld-linux|ld-musl|libstdc\+\+|libc\+\+)[-.]")
+_RUNTIME = re.compile(
+    r"(std::(sys|sync|thread|__1|condition_variable|mutex|unique_lock|lock_guard|scoped_lock)|"
+    r"__gthread|parking_lot|lock_api|runtime\.(futex|lock|note|sema|stopm|mPark|mcall|park))"
+)
+
+
+class Wait(NamedTuple):
+    """What a stack says.
+
+    Attributes:
+        type: one of `purebpf.tools.lock.request.USER_TYPES`.
+        caller: the first function that is not one of the lock's own; "" if none has a name.
+    """
+
+    type: str
+    caller: str
+
+
+def describe(stack: Sequence[Frame | Unknown]) -> Wait:
+    """Say what the thread with this stack waits for; the innermost function comes first."""
+    kind = _type_of(stack[:_INNERMOST])
+    inside = True
+    for entry in stack:
+        if isinstance(entry, Unknown) or entry.kind not in ("user", "inlined", "python"):
+            continue
+        inside = inside and _belongs(entry, kind)
+        if not inside:
+            return Wait(kind, entry.name)
+    return Wait(kind, "")
+
+
+def _type_of(stack: Sequence[Frame | Unknown]) -> str:
+    frames = [entry for entry in stack if isinstance(entry, Frame) and entry.kind == "user"]
+    for name, pattern in (("GIL", _GIL), ("python lock", _PYTHON_LOCK)):
+        if any(pattern.match(frame.name) for frame in frames):
+            return name
+    for at, frame in enumerate(frames):
+        for name, pattern in _TYPES:
+            if not pattern.match(frame.name):
+                continue
+            # take_gil() has no symbol in a stripped interpreter, which waits so for nothing else
+            if name == "condition" and frames[at + 1 : at + 2] and _is_python(frames[at + 1]):
+                return "GIL"
+            return name
+    return "futex"
+
+
+def _is_python(frame: Frame) -> bool:
+    return _PYTHON.match(frame.module.rpartition("/")[2]) is not None
+
+
+def _belongs(frame: Frame, kind: str) -> bool:
+    """Whether a frame is a lock's own, or of the libraries that bring locks."""
+    if frame.kind == "python":
+        return False
+    if kind in ("GIL", "python lock") and _is_python(frame):
+        return True
+    if _LIBRARIES.match(frame.module.rpartition("/")[2]) or _RUNTIME.match(frame.name):
+        return True
+    patterns = (_GIL, _PYTHON_LOCK, *(pattern for _, pattern in _TYPES))
+    return any(pattern.match(frame.name) for pattern in patterns)

@@ -1,0 +1,109 @@
+"""What a run lost, from the counters of its BPF programs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from purebpf.observe.instruments.process_tree import CAPACITY
+from purebpf.observe.instruments.stack_maps import MAX_DEPTH
+from purebpf.results import Loss, count_cause
+from purebpf.results.build.stored_stacks import causes
+from purebpf.results.model.spelling import count_text, printable
+from purebpf.tools.mem.request import Options
+
+__all__ = ["losses", "untraced_files"]
+
+_NOTES = frozenset({"replaced", "outside_namespace"})
+_SHOWN = 3
+_OF_THE_MACHINE = "faults_missed"
+"""Of a target it is a note: most are faults of other processes."""
+
+
+def losses(
+    stats: Mapping[str, int], options: Options, *, side_band_lost: int, max_depth: int
+) -> Loss:
+    """Every way to lose something, zero or not.
+
+    Args:
+        stats: of `MemoryTracer.stats`, with `user_truncated` of the stacks that were named.
+        options: what was asked for, for the advice.
+        side_band_lost: records of processes and mappings that were lost.
+        max_depth: frames at which the kernel cuts a stack.
+    """
+    sites, room = 2 * options.hash_storage_size, 2 * options.allocation_storage_size
+    full = f"(table full: --allocations {room})"
+    what = {
+        "map_full": (
+            stats["sites_full"] + stats["sites_busy"],
+            f"events were dropped (table full: --hash-storage-size {sites})",
+        ),
+        "allocations_full": (
+            stats["allocations_full"] + stats["allocations_busy"],
+            f"allocations were not followed: freed or not, they do not count as unfreed {full}",
+        ),
+        "calls_full": (
+            stats["calls_full"],
+            "allocations were not seen: too many threads were in an allocator at once",
+        ),
+        "places_taken": (
+            stats["places_taken"],
+            "events lost their stack: too many programs were preempted on one CPU",
+        ),
+        "sizes_cut": (
+            stats["sizes_cut"],
+            "stacks claim more bytes than a machine can have: they are shown with less",
+        ),
+        "faults_missed": (
+            stats["faults_missed"],
+            "page faults of the machine were not seen: they came inside of a BPF program",
+        ),
+        "recursion_misses": (
+            stats["recursion_misses"],
+            "recursion misses: the kernel does not run a program inside itself",
+        ),
+        "children_missed": (
+            stats["children_missed"],
+            f"new processes were not followed: more than {CAPACITY} lived at once",
+        ),
+        "replaced": (
+            stats["replaced"],
+            "allocations at an address that was not freed before: an execve or a new process",
+        ),
+        "outside_namespace": (
+            stats["outside_namespace"],
+            "events are of tasks without an ID in this PID namespace: they are process 0",
+        ),
+        "sideband_lost": (
+            side_band_lost,
+            "records of processes and mappings were lost: names may be missing",
+        ),
+    }
+    notes = _NOTES | {_OF_THE_MACHINE} if options.has_target else _NOTES
+    own = [count_cause(name, lost, text, name in notes) for name, (lost, text) in what.items()]
+    own[1:1] = causes(
+        stats,
+        "events",
+        storage_size=options.stack_storage_size,
+        max_depth=max_depth,
+        room=MAX_DEPTH,
+        rarer="Trace less at once",
+    )
+    return Loss(seen=stats["allocations"] + stats["growths"] + stats["faults"], causes=tuple(own))
+
+
+def untraced_files(refused: Sequence[str], beyond: int) -> list[str]:
+    """Sentences about allocators that are not traced.
+
+    Args:
+        refused: paths of those that could not be probed.
+        beyond: files that were too many.
+    """
+    sentences = []
+    if refused:
+        names = ", ".join(map(printable, refused[:_SHOWN]))
+        more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+        sentences.append(f"Allocations of {names}{more} are not traced: the kernel refused probes.")
+    if beyond:
+        text = count_text(beyond, "files with allocators are not traced: there are too many.")
+        sentences.append(f"{text} Name one with --library FILE.")
+    return sentences

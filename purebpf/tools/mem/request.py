@@ -1,0 +1,86 @@
+"""A request for memory by stack, by a command line or by a program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["ALLOCATION_STORAGE_SIZE", "SHOWN", "Options", "profile_title", "title"]
+
+SHOWN = ("unfreed", "allocated", "grown", "faults")
+"""What one output can show: the fields of `purebpf.tools.mem.profiles.MemoryUse`."""
+
+ALLOCATION_STORAGE_SIZE = 262144
+"""Allocations that are not freed yet: 30 MB of the kernel's memory."""
+
+
+class Options(NamedTuple):
+    """The target, and what of its memory. Empty tuples and None mean: no restriction.
+
+    `tree` adds the children of `pids`; those of a command are always there. `malloc` traces
+    allocators: those that the target has mapped, and `libraries` beside them; without a target,
+    `libraries` alone. `duration_s` None: until a signal, or until the command or the last of `pids`
+    ends. `show` is one of `SHOWN`; None: what is not freed where allocators are traced, else what
+    has grown. `python` reads the frames of Python functions, with `python_lines` also their lines;
+    `native` keeps those of the interpreter itself.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cgroup: str | None = None
+    tree: bool = False
+    malloc: bool = True
+    libraries: tuple[str, ...] = ()
+    show: str | None = None
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()
+    hash_storage_size: int = 40960
+    stack_storage_size: int = 16384
+    allocation_storage_size: int = ALLOCATION_STORAGE_SIZE
+    call_graph: str = "auto"
+    python: bool = True
+    python_lines: bool = False
+    native: bool = False
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """All: what is allocated on one CPU is freed on another."""
+        return ()
+
+    @property
+    def has_target(self) -> bool:
+        """Whether less than the whole machine is asked for."""
+        return bool(self.pids or self.tids or self.cgroup or self.command)
+
+    @property
+    def traces_malloc(self) -> bool:
+        """Whether allocators are traced."""
+        return self.malloc and (self.has_target or bool(self.libraries))
+
+    @property
+    def shown(self) -> str:
+        """One of `SHOWN`."""
+        return self.show or ("unfreed" if self.traces_malloc else "grown")
+
+
+_WHAT = {
+    "unfreed": "Memory not freed",
+    "allocated": "Memory allocated",
+    "grown": "Growth of address spaces",
+    "faults": "Page faults",
+}
+
+
+def profile_title(options: Options, shown: str) -> str:
+    """The sentence that heads a profile of one of `SHOWN`."""
+    from purebpf.measure.headline import until, whose
+
+    return f"{_WHAT[shown]} of {whose(options, 'all processes')} by user stack{until(options)}"
+
+
+def title(options: Options) -> str:
+    """The sentence that heads the output."""
+    from purebpf.measure.headline import until, whose  # which --help does not need
+
+    traced = "malloc, growth and page faults" if options.traces_malloc else "growth and page faults"
+    of = whose(options, "all processes")
+    return f"Tracing {traced} of {of} by user stack{until(options)}"

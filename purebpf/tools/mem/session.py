@@ -1,0 +1,197 @@
+"""The live part: what to trace, and profiles of what was counted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Self
+
+from purebpf.errors import NotSupportedError
+from purebpf.files.regular_file import Identity
+from purebpf.measure import targets
+from purebpf.measure.stacks.session import UserStackSession
+from purebpf.observe.instruments import allocators
+from purebpf.observe.instruments.memory_tracer import MemoryTracer
+from purebpf.observe.instruments.stack_maps import max_depth
+from purebpf.results import Profile
+from purebpf.results.build.stored_stacks import Stacks, count_truncated
+from purebpf.results.shape.hints import hints
+from purebpf.results.shape.naming_loss import with_naming
+from purebpf.syscall import proc
+from purebpf.tools.mem.loss import losses, untraced_files
+from purebpf.tools.mem.profiles import MemoryUse, fill, since, totals
+from purebpf.tools.mem.request import SHOWN, Options, profile_title
+
+if TYPE_CHECKING:
+    from purebpf.loader.host.debug_files import Fetch
+    from purebpf.observe.instruments.allocators import Allocator
+    from purebpf.observe.instruments.memory_tracer import Site
+    from purebpf.observe.instruments.task_filter import TaskFilter
+
+__all__ = ["Memory"]
+
+_MACHINE = "x86_64"
+_UNITS = {"faults": "faults"}
+_MOST_FILES = 256
+"""With allocators: each is two links, and every container may bring its own."""
+
+
+class Memory(UserStackSession[MemoryTracer]):
+    """Traces from when its context is entered until `stop()`.
+
+    Args:
+        options: the target, and what of its memory; `show` does not matter here.
+        command_pid: as of `UserStackSession`.
+        fetch: as of `UserStackSession`.
+
+    Raises, when it is entered: as `UserStackSession`, and
+        NotSupportedError: this is not x86-64; no file of the target has an allocator with symbols.
+    """
+
+    def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
+        super().__init__(options, command_pid, fetch)
+        self._options = options
+        self._allocators: tuple[Allocator, ...] = ()
+        self._untraced = 0
+        self._seen: list[Site] = []
+
+    def __enter__(self) -> Self:
+        if (machine := os.uname().machine) != _MACHINE:
+            raise NotSupportedError("purebpf mem", f"it is for x86-64, and this CPU is {machine}")
+        return super().__enter__()
+
+    def make_tracer(self, whose: TaskFilter) -> MemoryTracer:
+        """The programs of bpf_src/mem.bpf.c."""
+        options = self._options
+        self._allocators = tuple(self._find_allocators())
+        return MemoryTracer(
+            self._allocators,
+            {"python": options.python, "python_lines": options.python_lines},
+            {
+                "sites": options.hash_storage_size,
+                "stacks": options.stack_storage_size,
+                "allocations": options.allocation_storage_size if self._allocators else 1,
+            },
+            whose._replace(own_pid=os.getpid()),
+            self.earlier,
+            call_graph=options.call_graph,
+            native=options.native,
+            tree=self.by_tree,
+        )
+
+    def _find_allocators(self) -> Iterable[Allocator]:
+        """Those to trace, each file once in a process.
+
+        Raises:
+            NotSupportedError: the target has none with symbols.
+        """
+        options = self._options
+        if not options.traces_malloc:
+            return ()
+        everywhere = options.tree or options.cgroup is not None
+        wanted = [allocators.allocator_in(file) for file in options.libraries]
+        known: dict[Identity, allocators.Functions] = {}
+        for pid in self._pids():
+            wanted += allocators.allocators_of(
+                pid, everywhere=everywhere, budget=self.budget, known=known
+            )
+        if self._command_pid:
+            wanted += allocators.own_libc()
+            path = shutil.which(options.command[0])
+            wanted += allocators.executable_allocator(path) if path else []
+        if not wanted:
+            raise NotSupportedError(
+                "tracing allocations",
+                "no file of the target has symbols of malloc and free: name one with --library "
+                "FILE, or go without (--no-malloc)",
+            )
+        by_file = {(allocator.identity, allocator.pid): allocator for allocator in wanted}
+        self._untraced = max(0, len(by_file) - _MOST_FILES)
+        return islice(by_file.values(), _MOST_FILES)
+
+    def _pids(self) -> Iterable[int]:
+        """Processes of the target that exist now."""
+        options = self._options
+        if options.cgroup is not None and not options.pids:
+            return [pid for pid in proc.pids() if targets.is_below(pid, options.cgroup)]
+        threads = [proc.status(tid) or {"Tgid": "0"} for tid in options.tids]
+        return dict.fromkeys([*options.pids, *(int(status["Tgid"]) for status in threads)])
+
+    def so_far(self) -> Profile:
+        """What `options.show` says of the time until now.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        return self._look(self._sites())
+
+    def last(self) -> Profile:
+        """The same since this was last called; of what was freed and allocated, what was added.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        before, self._seen = self._seen, self._sites()
+        return self._look(since(self._seen, before))
+
+    def _sites(self) -> list[Site]:
+        self._tracer.look()
+        self._feed.drain()
+        return self._tracer.sites()
+
+    def _look(self, sites: list[Site]) -> Profile:
+        tracer = self._tracer
+        sites = self._resolve(sites)
+        stacks = self.stacks(tracer.traces())
+        return self._profile(self._options.shown, sites, stacks, tracer.stats())
+
+    def stop(self) -> MemoryUse:
+        """End the tracing, name everything, and close.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        with self._owned:
+            tracer = self._tracer
+            tracer.stop()
+            self._feed.catch_up()
+            sites = self._resolve(tracer.sites())
+            stacks, stats = self.stacks(tracer.traces()), tracer.stats()
+            profiles = [self._profile(shown, sites, stacks, stats) for shown in SHOWN]
+            return MemoryUse(*profiles)
+
+    def _resolve(self, sites: list[Site]) -> list[Site]:
+        numbers = self._tracer.resolve({site.stack for site in sites})
+        return [site._replace(stack=numbers[site.stack]) for site in sites]
+
+    def _profile(
+        self, shown: str, sites: list[Site], stacks: Stacks, stats: dict[str, int]
+    ) -> Profile:
+        tracer, depth = self._tracer, max_depth()
+        about = self.about(stats) | totals(sites)
+        about["allocators"] = sorted(set(tracer.traced))
+        heading = profile_title(self._options, shown)
+        profile = Profile(heading, unit=_UNITS.get(shown, "bytes"), about=about)
+        with self.symbolizer.batch():
+            cut = fill(profile, shown, sites, stacks, self._followed.cgroups.of)
+        profile.name_processes(self._followed.names.of)
+        truncated = count_truncated(profile.rows(), depth)
+        profile.loss = with_naming(
+            losses(
+                {**stats, "user_truncated": truncated, "sizes_cut": cut},
+                self._options,
+                side_band_lost=self._followed.lost,
+                max_depth=depth,
+            ),
+            self.budget,
+        )
+        profile.hints = hints(profile, self.symbolizer.runtime)
+        profile.hints += untraced_files(tracer.refused, self._untraced)
+        if tracer.python is not None:
+            pids = {row.labels.pid for row in profile.rows()}
+            profile.hints += tracer.python.interpreters.hints(pids)
+            profile.loss = tracer.python.with_python(profile.loss, stats)
+            profile.about |= tracer.python.counts()
+        return profile

@@ -1,0 +1,58 @@
+"""The command line of `purebpf new`."""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+
+__all__ = ["Options", "build_parser", "parse"]
+
+_DESCRIPTION = """Begin a BPF tool: a folder NAME with C, Python, a test and a
+pyproject.toml. The C is compiled at once where there is a compiler: an
+installed clang, or ziglang's (pip install "purebpf[build]").
+"""
+
+_EXAMPLES = """examples:
+  purebpf new demo && cd demo && pytest
+  sudo "$(command -v python)" -m demo            run it
+  pip wheel --no-deps .                          the object is inside
+"""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class Options(NamedTuple):
+    """What to begin.
+
+    Attributes:
+        name: of the folder, the package and the object.
+    """
+
+    name: str
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """The options, or the end of the process with a usage message (status 2)."""
+    return Options(build_parser().parse_args(argv).name)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf new", _DESCRIPTION, _EXAMPLES, usage="NAME")
+    made.add_argument(
+        "name", metavar="NAME", type=_package_name, help="of the folder and the Python package"
+    )
+    return made
+
+
+def _package_name(text: str) -> str:
+    if not _NAME.fullmatch(text) or keyword.iskeyword(text) or text == "purebpf":
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a name for a package: expected lower-case letters, digits, _"
+        )
+    return text

@@ -1,0 +1,62 @@
+"""`purebpf offcpu`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.tools.offcpu.options import build_parser, parse
+from purebpf.tools.offcpu.request import title
+
+if TYPE_CHECKING:
+    from purebpf.cli.destination import ResultOptions
+    from purebpf.results import Profile
+    from purebpf.tools.offcpu.request import Options
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf offcpu"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(*parse(argv)))
+
+
+def _run(options: Options, view: ResultOptions) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.cli import run as results
+    from purebpf.cli.destination import head
+    from purebpf.tools.offcpu.session import OffCpu
+
+    shown = head(title(options), view, details=view.delimited or view.offsets or options.waker)
+    with results.measure(partial(OffCpu, options), options.command, shown, view) as run:
+        profile = run.add_lines(run.result)
+        status = run.end()
+        from purebpf.tools.offcpu.render import render  # not before everything is measured
+
+        run.write(partial(render, profile, view))
+        run.say_what_was_written(profile)
+        _explain(profile, verbose=view.verbose)
+    return command.LOSS if view.strict and profile.loss.any else status
+
+
+def _explain(profile: Profile, *, verbose: bool) -> None:
+    """How much there was, what it cost, the loss line, and what to do about each loss."""
+    from purebpf.cli.loss import explain_profile
+    from purebpf.measure.time_loss import cost_line
+
+    still = sum(row.weight for row in profile.rows() if row.marks.is_open)
+    command.say(
+        f"off-CPU: {profile.total / 1000000000.0:.3f} s in {profile.about['elapsed_s']} s; "
+        f"{still / 1000000000.0:.3f} s in flight at the end (~)"
+    )
+    command.say(cost_line(profile))
+    explain_profile(profile, verbose=verbose)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""`purebpf profile`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.tools.profile.options import build_parser, parse
+from purebpf.tools.profile.request import title
+
+if TYPE_CHECKING:
+    from purebpf.cli.destination import ResultOptions
+    from purebpf.results import Profile
+    from purebpf.tools.profile.request import Options
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf profile"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(*parse(argv)))
+
+
+def _run(options: Options, view: ResultOptions) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.cli import run as results
+    from purebpf.tools.profile.session import Profiler
+
+    with results.measure(partial(Profiler, options), options.command, title(options), view) as run:
+        profile = run.add_lines(run.result)
+        status = run.end()
+        from purebpf.results.formats.answer import cpus_of_sample
+        from purebpf.tools.profile.render import render  # not before everything is measured
+
+        run.write(partial(render, profile, view))
+        run.say_what_was_written(profile, cpus_of_sample(profile))
+        _explain(options, profile, verbose=view.verbose)
+    return command.LOSS if view.strict and profile.loss.any else status
+
+
+def _explain(options: Options, profile: Profile, *, verbose: bool) -> None:
+    """The samples, what the numbers lack, and what to do about it."""
+    from purebpf.cli.loss import explain_profile, say_each
+    from purebpf.measure.headline import name_target
+    from purebpf.tools.profile.render import sample_lines
+
+    about = profile.about
+    say_each(sample_lines(profile, name_target(options)))
+    if verbose:
+        command.say(
+            f"samples: {about['counted']} counted, {about['idle']} idle, "
+            f"{about['filtered']} outside the target"
+        )
+    explain_profile(profile, verbose=verbose)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,379 @@
+"""`Profiler`: waits while it samples, takes the counts, and makes profiles of them.
+
+What is needed only once the program is attached is imported then: see docs/design/0002-start.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from purebpf.closable import Closing
+from purebpf.measure import wait
+from purebpf.measure.stop import HasFileno
+from purebpf.observe.instruments import stack_maps
+from purebpf.observe.instruments.call_graph import describe_walking
+from purebpf.tools.profile.request import Options, title
+from purebpf.tools.profile.sampling import Sampling
+
+if TYPE_CHECKING:
+    from purebpf.loader.host.debug_files import Fetch
+    from purebpf.loader.perf.perf_event import Event
+    from purebpf.observe.symbols.symbolizer import Symbolizer
+    from purebpf.observe.unwind.user_stacks import Trace
+    from purebpf.results import Profile
+    from purebpf.results.build.stored_stacks import Stacks
+    from purebpf.symbols.budget import Budget
+    from purebpf.tools.profile.counts_snapshot import CountsSnapshot
+    from purebpf.tools.profile.finished_counts import FinishedCounts
+    from purebpf.tools.profile.java_maps import JavaMaps
+    from purebpf.tools.profile.loss import Clock
+    from purebpf.tools.profile.timeline import Timeline
+
+__all__ = ["Profiler"]
+
+_FASTEST_HZ = 5_000_000_000
+"""Of events with a period of one: no CPU counts more cycles."""
+_SHORTEST_S = 0.1
+_CHILDREN_INHERIT = (
+    "this kernel does not show its types (CONFIG_DEBUG_INFO_BTF): child processes that lived for "
+    "less than a sampling period are missing. Raise -F"
+)
+
+
+class Profiler(Closing):
+    """Samples from when its context is entered until `stop()`.
+
+    Args:
+        options: what to sample and how; how to print it does not matter here.
+        command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`). It
+            is sampled from its execve on, with everything it forks, however short that lives.
+        fetch: gets debug files that are not on this machine
+            (`purebpf.observe.symbols.debuginfod`).
+
+    Attributes:
+        budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchTargetError: a process, thread or cgroup that does not exist.
+        KernelError: the kernel refused something; says what, and what would help.
+        NotSupportedError: the kernel, or a pinned map, does not have what is needed.
+    """
+
+    def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
+        self._options = options
+        self._fetch = fetch
+        self._command_pid = command_pid
+        self._sampling = Sampling(options, command_pid)
+        self._elapsed_s = self._idle_s = 0.0
+        self._saw_running = False
+        self._taken: CountsSnapshot | None = None
+
+    @property
+    def event(self) -> Event:
+        """What is counted, and why when that is not CPU cycles."""
+        return self._sampling.events.event
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long it had sampled at the last `take`."""
+        return self._elapsed_s
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What pays for the names; made when the first is asked for, as a start need not wait."""
+        from purebpf.symbols.budget import Budget
+
+        return Budget()
+
+    def __enter__(self) -> Self:
+        self._sampling.attach()
+        return self
+
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """Sleep until it is over: the duration has passed, or one of `ends` is readable.
+
+        Returns:
+            Whether it is over; False after `at_most_s` seconds when it is not.
+        """
+        duration_s, sampling = self._options.duration_s, self._sampling
+        python, targets = sampling.prepare(), sampling.targets
+        everyone = not (self._options.pids or self._command_pid)
+        if python is not None and everyone and not self._saw_running:
+            self._saw_running = True  # from now on, what starts is seen as it is sampled
+            python.interpreters.publish_running(pause=sampling.collect)
+        over = None if duration_s is None else sampling.started + duration_s
+        pause = None if at_most_s is None else time.monotonic() + at_most_s
+        every_s = self._take_every_s if pause is None else None  # who says when to pause also takes
+        while True:
+            if every_s is not None:
+                pause = time.monotonic() + every_s
+            is_over = wait.until(
+                over,
+                (*ends, targets) if targets else ends,
+                pause=pause,
+                sources=sampling.fds,
+                drain=sampling.drain,
+                # a process that has just started becomes an interpreter without saying so
+                every_s=None if python is None else python.interpreters.look_again_s,
+            )
+            if not is_over and every_s is None:
+                return False
+            if not is_over:
+                self.take()
+            elif not (targets.drop_ended() and targets):
+                return True
+
+    @cached_property
+    def _take_every_s(self) -> float | None:
+        """When counts by time may have filled half of their table; None: they are only sums."""
+        if self._timeline is None:
+            return None
+        options = self._options
+        hertz = options.frequency if options.period is None else _FASTEST_HZ // options.period
+        rate = len(self._sampling.events) * max(1, hertz)
+        return max(_SHORTEST_S, options.hash_storage_size / 2 / rate)
+
+    @cached_property
+    def _timeline(self) -> Timeline | None:
+        slot_ns = self._sampling.slot_ns
+        if not slot_ns:
+            return None
+        from purebpf.tools.profile.timeline import Timeline
+
+        return Timeline(slot_ns)
+
+    @cached_property
+    def _finished(self) -> FinishedCounts | None:
+        walking = self._sampling.walking
+        if walking is None:
+            return None
+        from purebpf.tools.profile.finished_counts import FinishedCounts
+
+        return FinishedCounts(walking, self._sampling.loaded.maps["counts"])
+
+    def take(self) -> None:
+        """Take the counts so far out of the kernel, for `last()` and `so_far()`.
+
+        Each time costs what was counted since the last one. A sample that hits a counter in the
+        moment in which it is taken out is not in the result, but in `about["counted"]`.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        sampling = self._sampling
+        sampling.drain()
+        self._elapsed_s, self._idle_s = sampling.times_s()
+        if self._taken is None:
+            self._taken = self._make_snapshot()
+        self._taken.take()
+        if sampling.python is not None:  # of samples since the drain, too
+            sampling.python.drain()
+        self._write_java_maps()
+        if sampling.walking is None or not sampling.walking.is_behind:
+            sampling.followed.forget_exited(self._taken.processes)
+
+    def _make_snapshot(self) -> CountsSnapshot:
+        from purebpf.tools.profile.counts_snapshot import CountsSnapshot
+
+        maps, limit = self._sampling.loaded.maps, self._options.hash_storage_size
+        return CountsSnapshot(maps["counts"], maps["stacks"], limit, self._finished, self._timeline)
+
+    def last(self) -> Profile:
+        """What the last `take` took."""
+        assert self._taken is not None
+        return self._profile(self._taken.last)
+
+    def so_far(self) -> Profile:
+        """What all of them took."""
+        assert self._taken is not None
+        return self._profile(self._taken.all.items(), self._timeline)
+
+    def stop(self) -> Profile:
+        """End the sampling, name everything, and close.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        with self._sampling as sampling:
+            sampling.events.disable()
+            times_s = sampling.times_s()
+            sampling.drain()
+            if sampling.walking is not None:
+                sampling.walking.finish()
+            self.take()
+            sampling.followed.close()  # naming takes its time: what happens then is not of the run
+            self._write_java_maps(again=True)
+            self._elapsed_s, self._idle_s = times_s
+            return self.so_far()
+
+    def cgroup_text(self, pid: int) -> str:
+        """What /proc/PID/cgroup of a process of the last profile said; "" if it is unknown."""
+        return self._sampling.followed.cgroups.text(pid)
+
+    @cached_property
+    def _java(self) -> JavaMaps:
+        from purebpf.tools.profile.java_maps import JavaMaps
+
+        return JavaMaps()
+
+    def _write_java_maps(self, *, again: bool = False) -> None:
+        if self._options.java_perf_map and self._taken is not None:
+            self._java.write(self._taken.processes, again=again)
+
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
+        self._sampling.close()
+
+    @property
+    def _clock(self) -> Clock:
+        from purebpf.tools.profile.loss import Clock
+
+        options = self._options
+        return Clock(self.event.name == "cpu-clock", options.frequency, options.period)
+
+    def _read_counters(self) -> dict[str, int]:
+        """The counters of the program and of what finished its stacks, and samples `expected`."""
+        from purebpf.tools.profile.loss import expected_samples
+
+        sampling, maps = self._sampling, self._sampling.loaded.maps
+        stats = stack_maps.sum_up(maps["stats"]) | stack_maps.sum_up(maps["stack_stats"])
+        if sampling.walking is not None:
+            stats |= stack_maps.sum_up(maps["unwind_stats"])
+        if self._taken is not None:
+            stats["counts_full"] += self._taken.dropped
+        if sampling.walking is not None:
+            stats["counts_full"] += sampling.walking.dropped
+            stats["counted"] += sampling.walking.copies - sampling.walking.dropped
+        stats["sideband_lost"] = sampling.followed.lost
+        stats["expected"] = expected_samples(self._clock, sampling.events.read())
+        return stats
+
+    def _profile(
+        self, counts: Iterable[tuple[Any, int]], timeline: Timeline | None = None
+    ) -> Profile:
+        from purebpf.results import Profile
+        from purebpf.results.build.stored_stacks import count_truncated
+        from purebpf.results.shape.naming_loss import with_naming
+        from purebpf.tools.profile.loss import count_asleep, losses
+        from purebpf.tools.profile.stacks import fill
+
+        options, sampling = self._options, self._sampling
+        maps, python = sampling.loaded.maps, sampling.python
+        clock, stats = self._clock, self._read_counters()
+        expected = stats["expected"]
+        asleep = 0
+        if not options.include_idle:
+            missed = max(0, expected - stats["seen"])
+            asleep = count_asleep(clock, missed, self._idle_s, stats["idle"])
+            expected -= asleep
+        profile = Profile(title(options), about=self._about(stats))
+        profile.about["asleep"] = asleep
+        profile.cost = {"run_time_ns": stats["run_time_ns"], "run_cnt": stats["seen"]}
+        traces = dict(self._traces())
+        if self._finished is not None:
+            counts = self._finished.merge(counts, traces)
+            traces |= self._finished.traces
+        first = None
+        if timeline is not None:
+            profile.slot_ns = timeline.slot_ns
+            first = int(sampling.started * 1e9) // timeline.slot_ns
+        with self._symbolizer.batch():
+            fill(profile, counts, self._stacks(traces), sampling.followed.cgroups.of, first)
+        if python is not None:
+            profile.about |= stack_maps.sum_up(maps["python_stats"]) | python.counts()
+        profile.name_processes(sampling.followed.names.of)
+        stats["user_truncated"] = count_truncated(profile.rows(), sampling.max_depth)
+        profile.loss = losses(
+            stats,
+            options,
+            expected=expected,
+            tolerance=self._tolerance(clock, expected),
+            max_depth=sampling.max_depth,
+            side_band_lost=stats["sideband_lost"],
+            children_missed=None if sampling.tree is None else sampling.tree.missed,
+        )
+        profile.loss = with_naming(profile.loss, self.budget)
+        profile.hints = self._hints(profile)
+        if python is not None:
+            profile.loss = python.with_python(profile.loss, profile.about)
+        return profile
+
+    def _hints(self, profile: Profile) -> list[str]:
+        """What to do about names, frames and processes that the profile lacks."""
+        from purebpf.results.shape.hints import hints
+
+        options, python = self._options, self._sampling.python
+        lines = hints(profile, self._symbolizer.runtime)
+        if python is not None:
+            pids = {row.labels.pid for row in profile.rows()}
+            # with --gil, what is not read has no samples, nor has what has no GIL
+            lines += python.hints(None if options.gil else pids)
+            if options.gil:
+                lines += python.interpreters.without_gil(pids)
+        if options.java_perf_map:
+            lines += self._java.hints()
+        if self._command_pid and not self._sampling.by_tree:
+            lines.append(_CHILDREN_INHERIT)
+        return lines
+
+    @cached_property
+    def _symbolizer(self) -> Symbolizer:
+        from purebpf.observe.symbols.symbolizer import Symbolizer
+
+        sampling = self._sampling
+        symbolizer = Symbolizer(sampling.followed.spaces, fetch=self._fetch, budget=self.budget)
+        symbolizer.python = sampling.python
+        return symbolizer
+
+    def _traces(self) -> Mapping[int, Trace]:
+        """The program's stacks by number."""
+        assert self._taken is not None
+        return self._taken.traces
+
+    def _stacks(self, traces: Mapping[int, Trace]) -> Stacks:
+        """Stacks by number, named when they are asked for: later, some may have names at last."""
+        from purebpf.results.build.stored_stacks import Stacks
+
+        addresses = {number: trace.addresses for number, trace in traces.items()}
+        ends = {number: (trace.reason, trace.guessed) for number, trace in traces.items()}
+        return Stacks(addresses, self._symbolizer, ends)
+
+    def _tolerance(self, clock: Clock, expected: int) -> int:
+        """How many samples an honest run may lack: one in a hundred, and those not yet due.
+
+        The last period of each event is not over when it ends, and an inherited event begins one
+        for each task. Cycles do not count while a CPU sleeps, so the time says little about them.
+        """
+        if not clock.is_time and clock.period is None:
+            return expected
+        sampling = self._sampling
+        inherits = self._command_pid and not sampling.by_tree
+        return (sampling.followed.tasks if inherits else len(sampling.events)) + expected // 100
+
+    def _about(self, stats: Mapping[str, int]) -> dict[str, object]:
+        from purebpf.measure.provenance import origin
+
+        options, sampling, event = self._options, self._sampling, self.event
+        about: dict[str, object] = {"event": event.name}
+        if event.fell_back:
+            about["event_asked"], about["event_why_not"] = event.asked, event.why_not
+        if options.period is None:
+            about["frequency_hz"] = options.frequency
+        else:
+            about["period"] = options.period
+        if self._command_pid:
+            about["command"] = list(options.command)
+        if sampling.targets.ended:
+            about["ended"] = list(sampling.targets.ended)
+        if sampling.by_tree or not self._command_pid:
+            about["cpus"] = [opened.cpu for opened in sampling.events]
+        about |= describe_walking(sampling.call_graph, sampling.walking, stats)
+        about |= origin(self._elapsed_s)
+        for name in ("counted", "idle", "filtered", "outside_namespace", "stacks_displaced"):
+            about[name] = stats[name]
+        if options.gil:
+            about["without_gil"] = stats["without_gil"]
+        return about

@@ -1,0 +1,271 @@
+"""`WaitSampler`: where threads wait, from looks at all of them at random moments.
+
+A look costs what the threads cost that ran since the last one, however often they switched: no
+program runs at switches. The moment is random in each stretch of time, so that a wait is seen with
+a probability that is its length, and sums are right in the mean, whatever period threads have
+(stratified sampling: W. G. Cochran, Sampling Techniques, 1977, chapter 5).
+
+    look        list what is off its CPU; read the stacks of what has moved; list again
+    window      each look counts as an equal part of the time
+
+It lives with a profiler, and uses its tables, mappings and names.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+from purebpf.closable import Closing
+from purebpf.measure.stacks.sleeping import Sleeping, read_python, read_stacks, unwind
+from purebpf.observe.instruments.sleepers import Sleeper, SleeperList, Whereabouts
+from purebpf.observe.unwind.user_stacks import Trace
+from purebpf.results import Loss, Profile, count_cause
+from purebpf.results.build.offcpu_rows import Place, Span, row
+from purebpf.syscall.process_memory import reading_others
+from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.results.build.stored_stacks import Stacks
+    from purebpf.tools.profile.sampling import Sampling
+
+__all__ = ["WaitSampler"]
+
+_NOT_READ = 1  # enum stack_id of bpf_src/include/stacks.h
+_FIRST = 16
+_LONGEST_S = 60.0
+"""Between two looks, whatever they cost."""
+_MOST_THREADS, _MOST_READ = 32768, 256
+"""Of a look: threads that count, and those of them of which the user stack is read, 64 KiB each."""
+_SHARE = 0.0015
+"""Of a CPU: looks that cost more come less often."""
+_WEIGHT = 0.2
+"""Of the last look in the mean cost."""
+
+
+class MakeStacks(Protocol):
+    """Names stacks by number, in a batch: see `WindowProfiler`."""
+
+    def __call__(self, traces: Mapping[int, Trace]) -> Stacks: ...
+
+
+class _Known(NamedTuple):
+    """A thread as it was at the last look. `unread`: where it is, if its stack is still to read."""
+
+    place: Place
+    unread: Whereabouts | None = None
+
+
+class WaitSampler(Closing):
+    """Looks when `look` is called; `due_s` says when that is wanted.
+
+    Args:
+        sampling: of the profiler; must stay attached.
+        frequency: looks a second, at most.
+        namespace: our PID namespace, as `PidNamespace`.
+
+    Attributes:
+        looks: of this window.
+        due_s: when the next one is due, in seconds of time.monotonic().
+
+    Raises:
+        KernelError: the kernel refused the program.
+    """
+
+    def __init__(
+        self, sampling: Sampling, frequency: float, namespace: tuple[int, int] = (0, 0)
+    ) -> None:
+        self._sampling = sampling
+        self._every_s = 1 / frequency
+        self._list = SleeperList(namespace)
+        self._known: dict[tuple[int, int], _Known] = {}
+        self._numbers: dict[Trace, int] = {}
+        self._next = _FIRST
+        self._mean_ns = 0.0
+        self._are_shown = False
+        self._begin(time.monotonic())
+
+    def _begin(self, now_s: float) -> None:
+        self._started_s = now_s
+        self._times: Counter[Place] = Counter()
+        self._weights: dict[Place, float] = {}
+        self.looks = self._seen = self._not_read = self._left_out = 0
+        self._slot_s = now_s
+        self._choose()
+
+    def _choose(self) -> None:
+        """A moment in the next stretch of time: at random, as threads have periods."""
+        every_s = self._every_s
+        if self._mean_ns:
+            every_s = max(every_s, min(_LONGEST_S, self._mean_ns / 1e9 / _SHARE))
+        self.due_s = self._slot_s + every_s * random.random()  # noqa: S311
+        self._slot_s += every_s
+
+    @property
+    def processes(self) -> set[int]:
+        """Those that had threads at the last look."""
+        return {known.place.pid for known in self._known.values()}
+
+    def look(self) -> None:
+        """Take in where threads are.
+
+        Raises:
+            KernelError, OSError: the list could not be read, or a table not be filled.
+        """
+        before_ns = time.thread_time_ns()
+        with reading_others():
+            listed = self._list.read()
+            sleepers = list(islice(listed, _MOST_THREADS))
+            self._left_out += sum(1 for _ in listed)
+            self._known = self._find(sleepers)
+        places = [known.place for known in self._known.values()]
+        self._count(sleepers, places)
+        self._not_read += sum(place.user == _NOT_READ for place in places)
+        self._seen += len(places)
+        self.looks += 1
+        cost_ns = time.thread_time_ns() - before_ns
+        if self._mean_ns:
+            self._mean_ns += _WEIGHT * (cost_ns - self._mean_ns)
+        elif self.looks > 1:  # the first one meets all threads
+            self._mean_ns = float(cost_ns)
+        while self._slot_s < time.monotonic():  # it came late
+            self._slot_s += self._every_s
+        self._choose()
+
+    def _count(self, sleepers: Iterable[Sleeper], places: Iterable[Place]) -> None:
+        """Count what waits, but what only our own look keeps from its CPU.
+
+        Without it, one of the threads that are ready on our CPU would run.
+        """
+        ready = sum(sleeper.state == "R" and sleeper.is_here for sleeper in sleepers)
+        for sleeper, place in zip(sleepers, places, strict=True):
+            weight = 1.0
+            if sleeper.state == "R" and sleeper.is_here:
+                weight = (ready - 1) / ready
+            self._weights[place] = self._weights.get(place, 0.0) + weight
+            self._times[place] += 1
+
+    # Where threads are
+
+    def _find(self, sleepers: Iterable[Sleeper]) -> dict[tuple[int, int], _Known]:
+        """Where each thread is."""
+        known, unread = self._known, {}
+        for sleeper in sleepers:
+            before = known.get((sleeper.tid, sleeper.started_ns))
+            where = sleeper.where or (before.unread if before else None)
+            if where is not None and where.registers is not None:
+                unread[sleeper.tid] = Sleeping(
+                    sleeper.pid, sleeper.tid, where.registers, where.pthread
+                )
+        self._are_shown = self._are_shown or bool(unread)
+        chosen = unread
+        if len(unread) > _MOST_READ:
+            chosen = dict(random.sample([*unread.items()], _MOST_READ))
+        traces, waits = self._read(chosen)
+        now = {}
+        for sleeper in sleepers:
+            tid, key = sleeper.tid, (sleeper.tid, sleeper.started_ns)
+            before = known.get(key) or _Known(_unread(sleeper))
+            where = sleeper.where or before.unread
+            place = before.place if sleeper.where is None else self._place(sleeper)
+            if tid in traces:
+                place = place._replace(user=self._number(traces[tid]))
+            is_for_gil = tid in waits or (sleeper.where is None and place.state == "G")
+            state = "G" if is_for_gil and sleeper.state == "S" else sleeper.state
+            is_left = tid in unread and tid not in chosen
+            now[key] = _Known(place._replace(state=state), where if is_left else None)
+        return now
+
+    def _place(self, sleeper: Sleeper) -> Place:
+        """Where a thread is in the kernel; its user stack is to be read."""
+        where = sleeper.where
+        assert where is not None
+        kernel = self._number(Trace(where.kernel, 0, 0)) if where.kernel else 0
+        return Place(where.comm, sleeper.pid, 0, sleeper.state, _NOT_READ, kernel)
+
+    def _read(self, moved: Mapping[int, Sleeping]) -> tuple[dict[int, Trace], set[int]]:
+        """The user stacks of threads, by their numbers, and which of them wait for the GIL.
+
+        A stack that was read while its thread ran is none.
+        """
+        if not moved:
+            return {}, set()
+        walking, python = self._sampling.walking, self._sampling.python
+        stacks = read_stacks(moved.values(), copy=walking is not None)
+        still = self._list.resting() & stacks.keys()
+        known = {} if python is None else read_python(python, moved.values(), still)
+        if any(read.words for read in known.values()):
+            still -= known.keys() - self._list.resting()
+        traces = {tid: unwind(walking, moved[tid], stacks[tid], known.get(tid)) for tid in still}
+        return traces, {tid for tid, read in known.items() if read.waits_for_gil}
+
+    def _number(self, trace: Trace) -> int:
+        number = self._numbers.get(trace)
+        if number is None:
+            number = self._numbers[trace] = self._next
+            self._next += 1
+        return number
+
+    # Windows
+
+    def window(self, make_stacks: MakeStacks) -> Profile:
+        """What passed since the last window, in nanoseconds; the next begins.
+
+        Raises: as `look`, which it does if none was due.
+        """
+        if not self.looks:
+            self.look()
+        now_s = time.monotonic()
+        each_ns = 1e9 * (now_s - self._started_s) / self.looks
+        traces = {number: trace for trace, number in self._numbers.items()}
+        stacks = make_stacks(traces)
+        about: dict[str, object] = {"looks": self.looks, "elapsed_s": now_s - self._started_s}
+        profile = Profile("waits of all threads", unit="ns", about=about)
+        followed = self._sampling.followed
+        for place, weight in self._weights.items():
+            span = _span(place, self._times[place], round(weight * each_ns))
+            profile.add_row(row(place, span, stacks, followed.cgroups.of, is_split=True))
+        profile.name_processes(followed.names.of)
+        profile.cost = {"run_time_ns": 0, "run_cnt": self.looks}
+        why = "ran before its user stack was read, or too many had run"
+        if not self._are_shown:
+            why = "was where this kernel does not show its user stack (Linux 5.15 does)"
+        not_read = count_cause("user_not_read", self._not_read, f"times a thread {why}")
+        left_out = count_cause(
+            "threads_left_out", self._left_out, f"threads were beyond {_MOST_THREADS} of a look"
+        )
+        profile.loss = Loss(seen=self._seen, causes=(not_read, left_out))
+        self._forget()
+        self._begin(now_s)
+        return profile
+
+    def _forget(self) -> None:
+        """Forget stacks that no thread is at any more."""
+        wanted = {number for known in self._known.values() for number in known.place[4:6]}
+        self._numbers = {
+            trace: number for trace, number in self._numbers.items() if number in wanted
+        }
+
+    def forget(self) -> None:
+        """Forget all stacks: Python's code has other numbers from now on."""
+        self._known.clear()
+        self._numbers.clear()
+        self._list.forget()
+
+    def close(self) -> None:
+        """End it; again is harmless."""
+        self._list.close()
+
+
+def _unread(sleeper: Sleeper) -> Place:
+    return Place("", sleeper.pid, 0, sleeper.state, _NOT_READ, _NOT_READ)
+
+
+def _span(place: Place, times: int, duration_ns: int) -> Span:
+    if place.state == "R":
+        return Span(times, 0, duration_ns)
+    return Span(times, duration_ns, 0)

@@ -1,0 +1,233 @@
+"""Profiles of one window after the other, for what samples for weeks.
+
+    with WindowProfiler(Options(frequency=19)) as profiler:
+        while not profiler.wait(ends, at_most_s=60):
+            profile = profiler.window()
+        profile = profiler.window(is_last=True)
+
+Memory is that of a window: what it had no part in is forgotten. Nothing is lost in between: the
+events pause while the counts are taken out, so that the windows add up to all that was counted, and
+the pause is in no window's expected samples. A copied stack that was not finished when its window
+ended belongs to the next one.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from purebpf.loader.maps.map import Map
+from purebpf.measure.targets import PidNamespace
+from purebpf.observe.instruments import stack_maps
+from purebpf.observe.unwind.user_stacks import Trace
+from purebpf.tools.profile.counts_snapshot import CountsSnapshot
+from purebpf.tools.profile.finished_counts import FinishedCounts
+from purebpf.tools.profile.session import Profiler
+
+if TYPE_CHECKING:
+    from purebpf.observe.symbols.symbolizer import Symbolizer
+    from purebpf.results import Profile
+    from purebpf.tools.profile.wait_samples import WaitSampler
+
+__all__ = ["WindowProfiler"]
+
+_MOST_WAITING = 12 << 20
+"""Bytes of copied stacks that may wait: 700, half a minute of two busy CPUs at 19 Hz."""
+
+
+class WindowCounts(CountsSnapshot):
+    """The counts and stacks of a window; those of the one before are forgotten.
+
+    It empties both maps, so no program may run while it takes.
+
+    Args:
+        counts, stacks, limit, finished: as `CountsSnapshot`.
+    """
+
+    def __init__(
+        self, counts: Map, stacks: Map, limit: int, finished: FinishedCounts | None = None
+    ) -> None:
+        super().__init__(counts, stacks, limit, finished)
+        self._earlier: dict[int, Trace] = {}
+
+    def take(self) -> None:
+        """Take what there is, and forget what was taken before. Raises as `CountsSnapshot`."""
+        self.all.clear()
+        self.processes.clear()
+        if self._finished is not None:
+            self._finished.forget()
+        super().take()
+        waiting = set() if self._finished is None else self._finished.waiting_kernel_stacks()
+        self._earlier = {number: self.traces[number] for number in waiting & self.traces.keys()}
+
+    def forget(self) -> None:
+        """Forget the window, once it has a profile, but for stacks that copies that wait have."""
+        self.last = []
+        self.all.clear()
+        self.traces = self._earlier
+
+    def _read(self, numbers: set[int]) -> None:  # noqa: ARG002
+        """Take all stacks, also those of copies that wait."""
+        own = {number: stack_maps.trace(stack) for number, stack in self._stacks.drain()}
+        self.traces = {**self._earlier, **own}
+
+
+class WindowProfiler(Profiler):
+    """A `Profiler` that gives a profile of each window, and forgets it.
+
+    Args:
+        with_addresses: as the attribute of `Symbolizer`.
+        args, keywords: as `Profiler`.
+    """
+
+    _counters: dict[str, int]
+
+    def __init__(self, *args: Any, with_addresses: bool = True, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self._with_addresses = with_addresses
+        self._before: dict[str, int] = {}
+        self._is_paused = self._is_last = False
+        self._waits: WaitSampler | None = None
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self._sampling.walking is not None:
+            self._sampling.walking.most_waiting = _MOST_WAITING
+        return self
+
+    def window(self, *, is_last: bool = False, pause: bool = False) -> Profile:
+        """What was sampled since the last window ended.
+
+        Args:
+            is_last: there is no other one: finish every stack.
+            pause: sample nothing until `resume`.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        sampling, self._is_last = self._sampling, is_last
+        sampling.drain()  # most of it, before the pause
+        python = sampling.python
+        is_crowded = python is not None and python.names.is_crowded
+        sampling.events.disable()
+        try:
+            if sampling.walking is not None and (is_last or is_crowded):
+                sampling.walking.finish()
+            self.take()
+            self._note_counters()
+            if python is not None and is_crowded:
+                python.drain()
+                for name in ("python_codes", "python_functions"):
+                    sampling.loaded.maps[name].clear()
+                sampling.loaded.globals["python_number"] = 0
+        finally:
+            self._begin(is_paused=is_last or pause)
+        assert self._taken is not None
+        try:
+            return self._profile(self._taken.last)
+        finally:
+            self._forget(names=is_crowded)
+
+    def sample_waits(self, frequency: float) -> None:
+        """Look where threads wait, too, from now on: `look_if_due`, `waits`.
+
+        Args:
+            frequency: looks a second, at most.
+
+        Raises:
+            KernelError: the kernel refused the program.
+        """
+        from purebpf.tools.profile.wait_samples import WaitSampler
+
+        self._waits = WaitSampler(self._sampling, frequency, PidNamespace.own())
+
+    def stop_waits(self) -> None:
+        """Look no more; again is harmless."""
+        waits, self._waits = self._waits, None
+        if waits is not None:
+            waits.close()
+
+    @property
+    def has_waits(self) -> bool:
+        """Whether it looks where threads wait."""
+        return self._waits is not None
+
+    @property
+    def looks_at_s(self) -> float:
+        """When the next look is due, in seconds of time.monotonic(); infinite: never."""
+        return self._waits.due_s if self._waits else float("inf")
+
+    def look_if_due(self) -> None:
+        """Look where threads wait, if that is due. Raises as `WaitSampler.look`."""
+        if self._waits is not None and time.monotonic() >= self._waits.due_s:
+            self._sampling.drain()  # stacks are named by what processes have mapped by now
+            self._waits.look()
+
+    def waits(self) -> Profile:
+        """Where threads have waited since this was last called, in nanoseconds.
+
+        Call it before `window`, which forgets what has ended. Raises as `WaitSampler.look`.
+        """
+        assert self._waits is not None
+        with self._symbolizer.batch():
+            return self._waits.window(self._stacks)
+
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
+        self.stop_waits()
+        super().close()
+
+    def resume(self) -> None:
+        """Sample again; the time of the pause is in no window."""
+        if self._is_paused:
+            self._begin(is_paused=False)
+
+    def _begin(self, *, is_paused: bool) -> None:
+        """Begin a window, or a pause."""
+        self._is_paused = is_paused
+        self._sampling.note_start()
+        if not is_paused:
+            self._sampling.events.enable()
+
+    def _make_snapshot(self) -> CountsSnapshot:
+        maps, limit = self._sampling.loaded.maps, self._options.hash_storage_size
+        counts, stacks = maps["counts"], maps["stacks"]
+        return WindowCounts(counts, stacks, limit, self._finished)
+
+    def _note_counters(self) -> None:
+        """Take the counters of the window, which goes on in the kernel."""
+        now, before = super()._read_counters(), self._before
+        self._counters = {name: count - before.get(name, 0) for name, count in now.items()}
+        self._before = now
+
+    def _read_counters(self) -> dict[str, int]:
+        return self._counters.copy()
+
+    def _hints(self, profile: Profile) -> list[str]:
+        """Only for a person, who sees the last window: to look for them takes 6 % of all time."""
+        return super()._hints(profile) if self._is_last else []
+
+    @cached_property
+    def _symbolizer(self) -> Symbolizer:
+        symbolizer = super()._symbolizer
+        symbolizer.with_addresses = self._with_addresses
+        return symbolizer
+
+    def _forget(self, *, names: bool) -> None:
+        """Forget what processes that are gone, or had no part in this window, have left."""
+        assert isinstance(self._taken, WindowCounts)
+        kept = self._taken.processes
+        if self._waits is not None:
+            kept = kept | self._waits.processes
+            if names:
+                self._waits.forget()
+        self._symbolizer.forget_but(kept)
+        self._taken.forget()
+        sampling = self._sampling
+        if sampling.walking is not None:
+            sampling.walking.rest()
+        if sampling.python is not None:
+            sampling.python.interpreters.forget_but(sampling.followed.spaces.processes)
+            if names:
+                sampling.python.names.forget()

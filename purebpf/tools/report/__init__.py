@@ -1,0 +1,1 @@
+"""The stacks of a perf.data file, with names: `purebpf report`."""

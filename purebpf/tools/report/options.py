@@ -1,0 +1,73 @@
+"""Which file to read, and what to write."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.destination import ResultOptions, add_answer, add_destinations, destinations
+
+__all__ = ["Options", "build_parser", "parse"]
+
+_DESCRIPTION = """\
+Read a perf.data file, of purebpf.tools.record or of perf record, and print its
+stacks with function names."""
+
+_EPILOG = """\
+examples:
+  purebpf report                  perf.data here: functions, heaviest stacks
+  purebpf report --all            every function and stack
+  purebpf report -i perf.data --format folded
+  purebpf report -o out.pb.gz -o out.json        two formats at once
+  purebpf report -e page-faults --weight period
+
+The loss line at the end, on standard error, says what the file does not have
+and how many addresses have no name.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict.
+
+Needs no privileges to read a file; CAP_SYSLOG to name the kernel's functions.
+docs/report.md"""
+
+
+class Options(NamedTuple):
+    """Which file to read. `event` None: the first that has samples."""
+
+    path: str = "perf.data"
+    event: str | None = None
+    weight: str | None = None
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
+    """What to read, and what becomes of it; exits with status 2 when the options are wrong."""
+    made = build_parser()
+    parsed = made.parse_args(argv)
+    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf report", _DESCRIPTION, _EPILOG, usage="[-i FILE]")
+    made.add_argument(
+        "-i", "--input", dest="path", metavar="FILE", default="perf.data",
+        help="the file to read, - for standard input (default: perf.data)",
+    )  # fmt: skip
+    made.add_argument(
+        "-e", "--event", metavar="EVENT",
+        help="the event to report, if the file has several (default: the first that has samples)",
+    )  # fmt: skip
+    made.add_argument(
+        *("--weight",), choices=("samples", "period"),
+        help="count samples, or add up their periods: ns of a clock (default: samples; periods "
+             "for offcpu-time and similar)",
+    )  # fmt: skip
+    group = made.add_argument_group("output")
+    add_destinations(group)
+    add_answer(group)
+    parser.add_names(group)
+    parser.add_strict(group)
+    return made

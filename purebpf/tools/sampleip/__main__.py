@@ -1,0 +1,89 @@
+"""`purebpf sampleip`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.cli.output import Output
+from purebpf.tools.sampleip.options import build_parser, parse
+from purebpf.tools.sampleip.request import Options, title
+
+if TYPE_CHECKING:
+    from purebpf.loader.perf.perf_event import Event
+    from purebpf.tools.sampleip.session import IpCounts, Sample
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf sampleip"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(parse(argv)))
+
+
+def _run(options: Options) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.cli.event_lines import fit_line
+    from purebpf.measure.run import prepare, run
+    from purebpf.observe.symbols.interruptible import interruptible
+    from purebpf.tools.sampleip.render import COUNT_HEADER, SAMPLE_HEADER, count_lines
+    from purebpf.tools.sampleip.session import Sampler
+
+    make = partial(Sampler, options)
+    with (
+        Output(options.output) as output,
+        prepare(make, options.command, output.reader) as (sampler, ends),
+    ):
+        until = "" if options.duration_s or options.command else "... Hit Ctrl-C to end."
+        command.say(title(options) + until)
+        if not options.counting and not options.hex:
+            output.write([SAMPLE_HEADER])
+        rest, result = run(
+            sampler,
+            ends,
+            lambda: _show(output, options, sampler.drain()),
+            naming=interruptible(sampler.budget),
+        )
+        status = ends.status()
+        _show(output, options, rest)
+        if options.counting:
+            lines = [COUNT_HEADER, *count_lines(result.rows)]
+            output.write(fit_line(line, _columns(output, options)) for line in lines)
+        _explain(sampler.event, result, verbose=options.verbose)
+    return command.LOSS if options.strict and result.loss.any else status
+
+
+def _show(output: Output, options: Options, samples: list[Sample]) -> None:
+    from purebpf.cli.event_lines import fit_line
+    from purebpf.tools.sampleip.render import dump, sample_line
+
+    if options.hex:
+        output.write(dump(event, data) for event, data, _ in samples)
+    elif samples:
+        lines = (sample_line(event, where) for event, _, where in samples)
+        output.write(fit_line(line, _columns(output, options)) for line in lines)
+
+
+def _columns(output: Output, options: Options) -> int | None:
+    return None if options.verbose else output.columns
+
+
+def _explain(event: Event, result: IpCounts, *, verbose: bool) -> None:
+    """The event, what became of the samples, and the loss line."""
+    from purebpf.cli.loss import explain_loss
+
+    instead = f" (this machine has no PMU event {event.asked})" if event.fell_back else ""
+    stats = result.stats
+    inside = stats["seen"] - stats["others"] - stats["outside"]
+    command.say(f"event: {event.name}{instead}")
+    command.say(f"samples: {inside} in the ranges, {stats['outside']} outside")
+    explain_loss(result.loss, "samples", verbose=verbose)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

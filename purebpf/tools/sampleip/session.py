@@ -1,0 +1,255 @@
+"""The live part: load, attach, and read what comes or what was counted."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple, Self
+
+from purebpf import objects
+from purebpf.closable import Closing
+from purebpf.loader.load.load import load
+from purebpf.loader.perf.expected_samples import samples_due
+from purebpf.loader.perf.inheritance import inherited_by_threads
+from purebpf.loader.perf.perf_event import Event, PerfEvent, Reading
+from purebpf.loader.rings.perf_buffer import PerfBuffer
+from purebpf.loader.rings.record_types import decoder
+from purebpf.measure import targets
+from purebpf.measure.limits import raise_open_files
+from purebpf.measure.perf_targets import EventPlace, places
+from purebpf.measure.privileges import needing
+from purebpf.measure.stop import HasFileno
+from purebpf.measure.target_ends import first_pids, follow_descendants
+from purebpf.measure.targets import PidNamespace
+from purebpf.observe.instruments import process_tree
+from purebpf.observe.instruments.stack_maps import sum_up
+from purebpf.observe.processes.process_tracker import Followed
+from purebpf.observe.symbols.symbolizer import Symbolizer
+from purebpf.results import Loss, count_cause
+from purebpf.results.shape.naming_loss import with_naming
+from purebpf.spec import ObjectSpec
+from purebpf.symbols.budget import Budget
+from purebpf.symbols.frame import Frame, Unknown
+from purebpf.tools.sampleip.loss import losses
+from purebpf.tools.sampleip.ranges import resolve
+from purebpf.tools.sampleip.request import Options
+
+__all__ = ["IpCounts", "Sample", "Sampler"]
+
+_ROUND_S = 0.25
+
+
+class Sample(NamedTuple):
+    """A `struct ip_event`, its bytes as they came, and where it was."""
+
+    event: Any
+    data: bytes
+    where: Frame | Unknown
+
+
+class IpCounts(NamedTuple):
+    """What a run found: rows of address, pid (0: the kernel's), count, place; and its loss."""
+
+    rows: tuple[tuple[int, int, int, Frame | Unknown], ...]
+    stats: dict[str, int]
+    loss: Loss
+
+
+class Sampler(Closing):
+    """Samples from when its context is entered until `stop()`.
+
+    Attributes:
+        budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
+
+    Raises, when it is entered; nothing stays open then:
+        NoSuchRangeError: a function or module that is not there.
+        NoSuchTargetError: a process, thread or cgroup that does not exist.
+        KernelError: the kernel refused something; says what, and what would help.
+    """
+
+    def __init__(self, options: Options, command_pid: int = 0) -> None:
+        self._options = options
+        self._command_pid = command_pid
+        self._tree: process_tree.ProcessTree | None = None
+        self._owned = ExitStack()
+        self.budget = Budget()
+
+    @property
+    def event(self) -> Event:
+        """What is counted, and why when that is not CPU cycles."""
+        return self._events[0].event
+
+    def __enter__(self) -> Self:
+        with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
+            self._attach(stack)
+            self._owned = stack.pop_all()
+        return self
+
+    def _attach(self, stack: ExitStack) -> None:
+        options = self._options
+        ranges = resolve(options)
+        follows = bool(self._command_pid or (options.tree and options.pids))
+        self._by_tree = follows and process_tree.is_supported()
+        targets.check_processes(options.pids, thread_option="-t")
+        everywhere = options._replace(pids=()) if self._by_tree else options
+        where = places(everywhere, 0 if self._by_tree else self._command_pid)
+        raise_open_files()
+        self._object = stack.enter_context(load(self._spec(len(ranges))))
+        maps = self._object.maps
+        if self._by_tree:
+            tree = process_tree.ProcessTree(
+                maps["tgids"], command_pid=self._command_pid, namespace=PidNamespace.own()
+            )
+            self._tree = stack.enter_context(tree)
+            self._follow(options.pids)
+            follow_descendants(options.pids, self._follow)
+        for number, (start, last, tgid) in enumerate(ranges):
+            maps["ranges"][number] = (start, last, tgid, 0)
+        self._buffer: PerfBuffer | None = None
+        if not options.counting:
+            self._buffer = stack.enter_context(
+                PerfBuffer(maps["events"], bytes, pages=options.ring_pages)
+            )
+            self._decode = decoder(maps["events"], "ip_event").one
+        self._followed = stack.enter_context(Followed(self._command_pid))
+        self._names = Symbolizer(self._followed.spaces, budget=self.budget)
+        self._events = self._open_events(where, stack)
+        (program,) = self._object.programs.values()
+        for event in self._events:
+            stack.enter_context(program.attach(event, enable=False))
+        if self._by_tree or not self._command_pid:  # else execve enables
+            for event in self._events:
+                event.enable()
+        self._started = time.monotonic()
+        pids = first_pids(options.pids, tree=options.tree)
+        self._followed.snapshot(pids)
+
+    def _follow(self, pids: Collection[int]) -> None:
+        self._object.maps["tgids"].update(dict.fromkeys(pids, 1))
+
+    def _spec(self, range_count: int) -> ObjectSpec:
+        namespace = PidNamespace.own()
+        spec = objects.spec("sampleip")
+        if self._by_tree:
+            spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
+        return (
+            spec.only("on_sample_typed" if namespace.needs_types() else "on_sample")
+            .set(
+                counting=self._options.counting,
+                range_count=range_count,
+                pid_namespace_dev=namespace.dev,
+                pid_namespace_ino=namespace.ino,
+            )
+            .resize(counts=self._options.map_entries)
+        )
+
+    def _open_events(self, where: Iterable[EventPlace], stack: ExitStack) -> list[PerfEvent]:
+        options = self._options
+        rate = (None, options.period) if options.period else (options.frequency, None)
+        event: Event | None = None
+        inheritance: dict[str, int] = {}
+        if options.pids and not options.tree:
+            inheritance = inherited_by_threads()
+        elif not self._by_tree and (options.pids or self._command_pid):
+            inheritance = {"inherit": 1}
+        opened = []
+        for place in where:
+            one = PerfEvent.sampling(
+                *rate, event=event, pid=place.pid, cpu=place.cpu, cgroup=place.cgroup,
+                disabled=1, inherit=inheritance.get("inherit", 0),
+                inherit_thread=inheritance.get("inherit_thread", 0),
+                enable_on_exec=int(bool(self._command_pid) and not self._by_tree),
+            )  # fmt: skip
+            event = one.event
+            opened.append(stack.enter_context(one))
+        return opened
+
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep until samples may have come.
+
+        Returns:
+            Whether the run is over: the duration has passed, or one of `ends` is readable.
+        """
+        poll = select.poll()
+        finished = {end.fileno() for end in ends}
+        for fd in finished:
+            poll.register(fd, select.POLLIN)
+        if self._buffer is not None:
+            poll.register(self._buffer.fileno(), select.POLLIN)
+        left_s = _ROUND_S
+        if self._options.duration_s is not None:
+            left_s = min(left_s, self._started + self._options.duration_s - time.monotonic())
+        if left_s <= 0:
+            return True
+        return any(fd in finished for fd, _ in poll.poll(1000 * left_s))
+
+    def drain(self) -> list[Sample]:
+        """The samples that came since the last time, in the order of time.
+
+        In counting mode there are none, and only processes are followed.
+        """
+        self._followed.drain()
+        return self._drain()
+
+    def _drain(self) -> list[Sample]:
+        if self._buffer is None:
+            return []
+        came = [(self._decode(data), data) for data in self._buffer.drain()]
+        came.sort(key=lambda pair: pair[0].time_ns)
+        return [
+            Sample(event, data, self._place(event.ip, event.tgid, event.comm))
+            for event, data in came
+        ]
+
+    def _place(self, ip: int, tgid: int, comm: str | None) -> Frame | Unknown:
+        if ip >> 63:
+            return self._names.kernel([ip])[0]
+        return self._names.user(tgid, [ip], comm)[0]
+
+    def stop(self) -> tuple[list[Sample], IpCounts]:
+        """End the sampling and close: the samples that were still to be read, and what it found.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        with self._owned:
+            for event in self._events:
+                event.disable()
+            readings = [event.read() for event in self._events]
+            rest = self.drain()
+            stats = sum_up(self._object.maps["stats"])
+            rows = tuple(
+                (key.ip, key.tgid, count, self._place(key.ip, key.tgid, None))
+                for key, count in self._object.maps["counts"].items()
+            )
+            lost = 0 if self._buffer is None else self._buffer.lost
+            return rest, IpCounts(rows, stats, self._loss(readings, stats, lost))
+
+    def _loss(self, readings: Sequence[Reading], stats: dict[str, int], lost: int) -> Loss:
+        due = samples_due(self._events[0].attr, [reading.value for reading in readings])
+        inherits = self._command_pid and not self._by_tree
+        begun = self._followed.tasks if inherits else len(self._events)
+        missed = self._tree.missed if self._tree else 0
+        causes = (
+            *losses(stats, self._options),
+            count_cause("ring_lost", lost, "samples were lost on the way to the reader"),
+            count_cause(
+                "sideband_lost",
+                self._followed.lost,
+                "records of new processes and mappings were lost",
+            ),
+            count_cause(
+                "children_missed",
+                missed,
+                f"child processes were not followed: more than {process_tree.CAPACITY} "
+                "lived at once, or the map was busy",
+            ),
+        )
+        loss = Loss(due, stats["seen"], begun + (due or 0) // 100, causes)
+        return with_naming(loss, self.budget)
+
+    def close(self) -> None:
+        """End it without a result, and give back what it holds; again is harmless."""
+        self._owned.close()

@@ -1,0 +1,31 @@
+"""The system call summary: `purebpf summary`, and as a library:
+
+    from purebpf.tools.summary import Options, Summary
+
+    with Summary(Options(mode="process")) as summary:
+        work()
+        table = summary.stop()      # a purebpf.tools.summary.table.Table
+
+Names are imported when they are first used (PEP 562), so that --help answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from purebpf.lazy import names
+
+if TYPE_CHECKING:
+    from purebpf.tools.summary.request import Options
+    from purebpf.tools.summary.session import Summary
+
+__all__ = ["Options", "Summary"]
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
+    __getattr__ = names(
+        __name__,
+        {
+            "Options": "purebpf.tools.summary.request.Options",
+            "Summary": "purebpf.tools.summary.session.Summary",
+        },
+    )

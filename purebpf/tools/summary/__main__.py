@@ -1,0 +1,75 @@
+"""`purebpf summary`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.cli.output import Output
+from purebpf.tools.summary.options import View, build_parser, parse
+from purebpf.tools.summary.request import Options
+
+if TYPE_CHECKING:
+    from purebpf.measure.stop import HasFileno
+    from purebpf.tools.summary.session import Summary
+    from purebpf.tools.summary.table import Table
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf summary"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(*parse(argv)))
+
+
+def _run(options: Options, view: View) -> int:
+    # 60 ms that --help and a misspelt option need not pay
+    from purebpf.measure.run import prepare, run
+    from purebpf.tools.summary.screen import screen
+    from purebpf.tools.summary.switching import SwitchingSummary
+
+    with Output(view.output) as output:
+        make = partial(SwitchingSummary, options)
+        with prepare(make, options.command, output.reader) as (summary, ends):
+            if options.duration_s is None and not options.command:
+                command.say("Counting system calls... Hit Ctrl-C to end.")
+            shown = screen(output, view, options.mode, has_command=bool(options.command))
+
+            def wait(*sources: HasFileno) -> bool:
+                if mode := shown.mode_wanted():
+                    summary.switch(mode)
+                return summary.wait(*sources)
+
+            table = run(
+                summary,
+                ends,
+                lambda: shown.show(summary.interval()),
+                wait=lambda *_: shown.wait(wait, ends),
+                watching=shown,
+            )
+            status = ends.status()
+            shown.show_last(table)
+            _explain(summary.current, table, verbose=view.verbose)
+    if view.strict and table.loss.any:
+        return command.LOSS
+    return status
+
+
+def _explain(summary: Summary, table: Table, *, verbose: bool) -> None:
+    """The loss line, and what to do about each loss."""
+    from purebpf.cli.loss import explain_table
+
+    if summary.why_not:
+        command.note(f"hook: {summary.hook}, as {summary.why_not}")
+    if not summary.abis_known:
+        command.say("abi: unknown without the kernel's BTF: 32-bit calls count as 64-bit ones")
+    explain_table(table.loss, verbose=verbose)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,55 @@
+"""Which of the machine's open calls the options ask for."""
+
+from __future__ import annotations
+
+import os
+
+from purebpf.abi.syscalls import X32_BIT
+from purebpf.measure.targets import is_below
+from purebpf.syscall import proc
+from purebpf.tools.summary.calls import slots
+from purebpf.tools.summary.inflight import UNDECIDED, WANTED, Open
+from purebpf.tools.summary.request import Options
+
+__all__ = ["InFlightFilter"]
+
+
+class InFlightFilter:
+    """A predicate. It decides as the programs would have at the call's return.
+
+    A call that is still open has no result and no CPU where it ends: -x, -e and -C take it.
+    """
+
+    def __init__(self, options: Options, command_pid: int) -> None:
+        self._options = options
+        self._follows_command = command_pid != 0
+        self._slots = [frozenset(numbers) for numbers in slots(options.calls)]
+
+    def __call__(self, call: Open) -> bool:
+        """Whether it is asked for."""
+        options = self._options
+        if call.verdict != WANTED and not (call.verdict == UNDECIDED and self._matches_task(call)):
+            return False
+        if options.calls and not self._matches_name(call):
+            return False
+        if options.uid is not None and _uid(call.tid) != options.uid:
+            return False
+        return options.cgroup is None or is_below(call.tid, options.cgroup)
+
+    def _matches_task(self, call: Open) -> bool:
+        """What the programs did not decide, as the task did nothing during the run."""
+        if self._follows_command or call.pid == os.getpid():
+            return False
+        if self._options.pids:
+            return call.pid in self._options.pids
+        return not self._options.tids or call.tid in self._options.tids
+
+    def _matches_name(self, call: Open) -> bool:
+        if call.nr & X32_BIT:
+            return call.nr & ~X32_BIT in self._slots[2]
+        return call.nr in self._slots[call.abi]
+
+
+def _uid(tid: int) -> int | None:
+    status = proc.status(tid)
+    return int(status["Uid"].split()[1]) if status else None

@@ -1,0 +1,155 @@
+"""The command line of `purebpf summary`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.arguments import positive_int, seconds, user_id
+from purebpf.tools.summary.request import MAP_ENTRIES, MODES, Options
+
+__all__ = ["SORTS", "View", "build_parser", "parse"]
+
+SORTS = ("total", "calls", "errors", "min", "avg", "max", "stddev", "p50", "p95", "p99")
+_DESCRIPTION = """\
+Count and time system calls in the kernel: calls, errors, and total, minimum,
+average and maximum duration. Exact, and cheap enough for a busy machine."""
+
+_EPILOG = """\
+examples:
+  purebpf summary 5               the whole machine, for 5 seconds
+  purebpf summary -p 185 -i 1     process 185, a table every second
+  purebpf summary -- make test    a command and its children
+  purebpf summary --mode process -T 10 5
+  purebpf summary --syscall read,write --hist 5
+  purebpf summary -x --errno-summary 5
+  purebpf summary --format json -o out.json 5
+
+The loss line at the end, on standard error, says what the table does not
+include: calls in flight at the start or the end, calls that never return, calls
+that a full map dropped.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/summary.md"""
+
+
+class View(NamedTuple):
+    """How tables look, and where they go. `output` None is standard output."""
+
+    format: str = "text"
+    layout: str = ""
+    output: str | None = None
+    top: int | None = None
+    sort: str = "total"
+    inflight: bool = False
+    histogram: bool = False
+    errno_summary: bool = False
+    interval_s: float | None = None
+    strict: bool = False
+    verbose: bool = False
+
+    @property
+    def has_percentiles(self) -> bool:
+        """Whether text shows percentiles: with a histogram, or where rows are sorted by one."""
+        return self.histogram or self.sort in ("p50", "p95", "p99")
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, View]:
+    """What to count, and how to show it; exits with status 2 when the options are wrong.
+
+    JSON and CSV have everything that can be counted, and JSON what it cost.
+    """
+    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
+    view = parser.pick(View, parsed)
+    parsed.histogram = view.has_percentiles or view.format != "text"
+    parsed.errno_summary = view.errno_summary or view.format != "text"
+    parsed.cost = view.format == "json"
+    return parser.pick(Options, parsed), view
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf summary", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "count")
+    _add_targets(made.add_argument_group("targets"))
+    _add_filters(made.add_argument_group("which calls"))
+    _add_output(made.add_argument_group("output"))
+    return made
+
+
+def _add_targets(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--mode", choices=MODES, default="total", help="one table for each")
+    parser.add_targets(
+        group,
+        threads="these threads",
+        cpus="calls that end on these CPUs",
+    )
+    group.add_argument(
+        *("-u", "--uid"), metavar="USER", type=user_id, help="tasks of this user: name or UID"
+    )
+
+
+def _add_filters(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("--syscall",), dest="calls", metavar="NAME", type=_calls, default=(),
+        help="only these calls: NAME[,NAME...]",
+    )  # fmt: skip
+    group.add_argument(
+        *("-x", "--failed", "--only-failed"), dest="only_failed", action="store_true",
+        help="only calls that failed",
+    )  # fmt: skip
+    group.add_argument(
+        *("-e", "--errno"),
+        metavar="ERRNO",
+        type=_errno,
+        help="only calls that failed with this errno, such as ENOENT",
+    )
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--errno-summary", action="store_true", help="errors by name, below the row")
+    group.add_argument(
+        *("--hist",), dest="histogram", action="store_true",
+        help="percentiles, and a histogram of the durations",
+    )  # fmt: skip
+    group.add_argument("--inflight", action="store_true", help="list calls in flight at the end")
+    group.add_argument(
+        *("-T", "--top"), metavar="N", type=positive_int, help="only the first N groups and rows"
+    )
+    group.add_argument(
+        "--sort", metavar="KEY", choices=SORTS, default="total", help=", ".join(SORTS)
+    )
+    group.add_argument(
+        *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
+        help="print a table at this interval, with what ended in it",
+    )  # fmt: skip
+    group.add_argument("--format", choices=("text", "json", "csv"), default="text")
+    group.add_argument(
+        "--layout", choices=("perf",), default="",
+        help="of text: that of `perf trace -s`, in milliseconds, wider than 80 columns",
+    )  # fmt: skip
+    parser.add_output(group)
+    group.add_argument(
+        *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,
+        help="maximum number of rows in the modes other than total (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument(
+        *("--hook",), choices=("tp_btf", "raw_tp", "tracepoint"),
+        help="how to attach (default: the first that the kernel supports)",
+    )  # fmt: skip
+
+
+def _calls(text: str) -> tuple[str, ...]:
+    from purebpf.tools.summary.calls import call_list  # tables that --help need not read
+
+    return call_list(text)
+
+
+def _errno(text: str) -> int:
+    from purebpf.tools.summary.calls import errno_number
+
+    return errno_number(text)

@@ -1,0 +1,126 @@
+"""The result of a run, or of an interval of it: groups of rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from purebpf.results import Loss
+from purebpf.tools.summary.calls import Call
+from purebpf.tools.summary.statistics import Statistics
+
+__all__ = ["SORT_KEYS", "Cost", "Group", "Label", "OpenCall", "Row", "Table", "sort_groups"]
+
+
+class Label(NamedTuple):
+    """The owner of a group's calls: a thread's, a process's or a cgroup's; of mode total, all.
+
+    `number` is the thread, process or cgroup id, `name` its comm or path; "" where it is not
+    known.
+    """
+
+    number: int = 0
+    name: str = ""
+
+
+class Row(NamedTuple):
+    """One system call's statistics."""
+
+    call: Call
+    statistics: Statistics
+
+
+class Group(NamedTuple):
+    """A thread, a process, a cgroup or everything."""
+
+    label: Label
+    rows: tuple[Row, ...]
+
+    @property
+    def calls(self) -> int:
+        """Of all rows."""
+        return sum(row.statistics.calls for row in self.rows)
+
+    @property
+    def total_ns(self) -> int:
+        """Of all rows."""
+        return sum(row.statistics.total_ns for row in self.rows)
+
+
+class OpenCall(NamedTuple):
+    """A call that had not returned at the end.
+
+    `elapsed_ns` is None for one that was open when the run began.
+    """
+
+    pid: int
+    tid: int
+    comm: str
+    call: Call
+    elapsed_ns: int | None
+
+
+class Cost(NamedTuple):
+    """What the programs themselves took, while the kernel measured them; zeros if it did not."""
+
+    run_time_ns: int = 0
+    run_cnt: int = 0
+
+
+class Table(NamedTuple):
+    """Everything there is to print.
+
+    Attributes:
+        mode: "total", "thread", "process" or "cgroup".
+        started_ns, duration_ns: since the start of the run, and the length of this interval.
+        interval: its number from 0.
+        groups: unsorted; see `arranged`.
+        open_calls: at the end of the run; of an interval before the last, ().
+        loss: what the numbers do not say (`purebpf.tools.summary.loss`).
+        cost: of the BPF programs.
+    """
+
+    mode: str
+    started_ns: int
+    duration_ns: int
+    interval: int
+    groups: tuple[Group, ...]
+    open_calls: tuple[OpenCall, ...]
+    loss: Loss
+    cost: Cost
+
+
+SORT_KEYS: dict[str, Callable[[Statistics], float]] = {
+    "total": lambda row: row.total_ns,
+    "calls": lambda row: row.calls,
+    "errors": lambda row: row.errors,
+    "min": lambda row: row.min_ns,
+    "avg": lambda row: row.avg_ns,
+    "max": lambda row: row.max_ns,
+    "stddev": lambda row: row.stddev_pct,
+    "p50": lambda row: row.percentile_ns(50) or 0,
+    "p95": lambda row: row.percentile_ns(95) or 0,
+    "p99": lambda row: row.percentile_ns(99) or 0,
+}
+"""What rows can be sorted by, the greatest first."""
+
+
+def sort_groups(
+    groups: Sequence[Group], sort: str = "total", top: int | None = None
+) -> list[Group]:
+    """Groups and their rows, sorted, and only the first `top` of each.
+
+    Groups are sorted by their calls for "calls", else by their total time; equal ones by name.
+    """
+    key = SORT_KEYS[sort]
+    chosen = sorted(
+        groups,
+        key=lambda group: (-(group.calls if sort == "calls" else group.total_ns), group.label),
+    )[:top]
+    return [
+        Group(
+            group.label,
+            tuple(sorted(group.rows, key=lambda row: (-key(row.statistics), row.call.name))[:top]),
+        )
+        for group in chosen
+    ]

@@ -1,0 +1,129 @@
+"""From the maps' contents to groups of rows, with every number exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from purebpf.loader.host.cgroups import paths_by_id
+from purebpf.loader.host.cpus import possible
+from purebpf.loader.maps.map import Map
+from purebpf.tools.summary.calls import Call, call
+from purebpf.tools.summary.statistics import Statistics
+from purebpf.tools.summary.table import Label
+
+__all__ = ["EPOCHS", "SLOTS", "Counted", "clear", "collect", "labels"]
+
+SLOTS = 512
+EPOCHS = 2
+_ABIS = 2
+"""As in bpf_src/summary.bpf.c."""
+_NUMBER = 0xFFFFFFFF
+
+Counted = dict[int, dict[Call, Statistics]]
+"""By group, then by call."""
+
+
+def collect(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) -> Counted:
+    """What the programs counted in an epoch, which they no longer write to.
+
+    Args:
+        maps: those of the object.
+        epoch: 0 or 1.
+        total: mode total, with rows in arrays.
+        buckets: read the histograms too.
+
+    Raises:
+        KernelError: a map could not be read.
+    """
+    counted: Counted = {}
+    if total:
+        _collect_totals(counted, maps, epoch, buckets=buckets)
+    for key, row in maps["rows"].items():
+        if key.epoch == epoch:
+            _add(_row(counted, key), row)
+    if buckets:
+        for key, histogram in maps["histograms"].items():
+            if key.epoch == epoch:
+                _row(counted, key).add_buckets(histogram.buckets)
+    for key, failed in maps["errors"].items():
+        if key.row.epoch == epoch:
+            _row(counted, key.row).add_errnos({key.errno_value: failed})
+    return counted
+
+
+def _collect_totals(
+    counted: Counted, maps: Mapping[str, Map], epoch: int, *, buckets: bool
+) -> None:
+    for slot, abi, nr, per_cpu in _used_slots(maps, epoch):
+        statistics = counted.setdefault(0, {})[call(nr, abi)] = Statistics()
+        for row in per_cpu:
+            _add(statistics, row)
+        if buckets:
+            for histogram in maps["total_histograms"][slot]:
+                statistics.add_buckets(histogram.buckets)
+
+
+def _used_slots(
+    maps: Mapping[str, Map], epoch: int
+) -> Iterator[tuple[int, int, int, tuple[Any, ...]]]:
+    """Slot, ABI, number and the statistics of each CPU, where there are any."""
+    for slot, per_cpu in maps["totals"].items():
+        part, nr = divmod(slot, SLOTS)
+        if part // _ABIS == epoch and any(row.calls for row in per_cpu):
+            yield slot, part % _ABIS, nr, per_cpu
+
+
+def _row(counted: Counted, key: Any) -> Statistics:
+    rows = counted.setdefault(key.group, {})
+    which = call(key.nr, key.abi)
+    if which not in rows:
+        rows[which] = Statistics()
+    return rows[which]
+
+
+def _add(statistics: Statistics, row: Any) -> None:
+    statistics.add(
+        row.calls,
+        row.errors,
+        row.total_ns,
+        min_ns=row.min_ns,
+        max_ns=row.max_ns,
+        squares=row.squares_high << 64 | row.squares_low,
+    )
+
+
+def clear(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) -> None:
+    """Empty an epoch that was collected, so that it can be written to again.
+
+    Raises:
+        KernelError: a map could not be written.
+    """
+    if total:
+        slots = [slot for slot, *_ in _used_slots(maps, epoch)]
+        _zero(maps["totals"], slots)
+        if buckets:
+            _zero(maps["total_histograms"], slots)
+    for name in ("rows", "histograms"):
+        maps[name].delete([key for key in maps[name] if key.epoch == epoch])
+    maps["errors"].delete([key for key in maps["errors"] if key.row.epoch == epoch])
+
+
+def _zero(array: Map, slots: Iterable[int]) -> None:
+    zero = bytes(array.info.value_size) * len(possible())  # sizes are multiples of 8
+    array.update((slot, zero) for slot in slots)
+
+
+def labels(mode: str, maps: Mapping[str, Map]) -> Callable[[int], Label]:
+    """What makes a label of a group's key, as bpf_src/summary.bpf.c has them.
+
+    Raises:
+        KernelError: the names could not be read.
+    """
+    if mode == "cgroup":
+        paths = paths_by_id()
+        return lambda group: Label(group, paths.get(group, ""))
+    if mode == "total":
+        return lambda _: Label()
+    comms = {group: name.comm for group, name in maps["names"].items()}
+    return lambda group: Label(group & _NUMBER, comms.get(group, ""))

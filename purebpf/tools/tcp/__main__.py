@@ -1,0 +1,35 @@
+"""`purebpf tcp`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from purebpf.cli import command, event_command
+from purebpf.cli.event_command import EventView
+from purebpf.tools.tcp.options import build_parser, parse
+from purebpf.tools.tcp.request import Options
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf tcp"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(*parse(argv)))
+
+
+def _run(options: Options, view: EventView) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.tools.tcp.render import Json, Text
+    from purebpf.tools.tcp.session import Tcp
+
+    printer = Json() if view.format == "json" else Text(verbose=view.verbose)
+    make = partial(Tcp, options)
+    return event_command.run(make, options, view, printer, "Tracing TCP connections")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""The command line of `purebpf tcp`."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+
+from purebpf.cli import event_command, parser
+from purebpf.cli.arguments import positive_int
+from purebpf.cli.event_command import EventView
+from purebpf.tools.tcp.request import DEFAULT_EVENTS, EVENTS, Options
+
+__all__ = ["build_parser", "parse"]
+
+_DESCRIPTION = """\
+Show TCP connections as they are made, accepted and closed: by which process,
+how long it took, bytes each way, segments sent again, and why one failed."""
+
+_EPILOG = """\
+examples:
+  purebpf tcp                   the whole machine, until Ctrl-C
+  purebpf tcp --dns             remote addresses by name, where DNS is plain
+  purebpf tcp -p 185 --tree     process 185 and its children
+  purebpf tcp --events close 10   lifetimes and bytes only
+  purebpf tcp --events fail,retransmit
+  purebpf tcp --events state --port 5432
+  purebpf tcp --format json -o tcp.jsonl 60
+  purebpf tcp -- curl -s example.com   a command and its children
+
+Events: connect (made by us), accept, close, fail (a connect that failed),
+retransmit (a segment is sent again), synack (the same for the answer to a SYN),
+state (each change of state), dns (what a name server says).
+
+The loss line at the end, on standard error, says what the lines do not include.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.10 or
+later. docs/tcp.md"""
+
+_LAST_PORT = 65535
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, EventView]:
+    """What to trace, and how to show it; exits with status 2 when the options are wrong."""
+    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
+    if parsed.dns and "dns" not in parsed.events:
+        parsed.events = (*parsed.events, "dns")
+    parsed.dns = "dns" in parsed.events
+    return parser.pick(Options, parsed), parser.pick(EventView, parsed)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf tcp", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "trace")
+    event_command.add_targets(made, cpus="events that happen on these CPUs")
+    group = made.add_argument_group("which events")
+    group.add_argument(
+        *("--events",), metavar="NAME,..", type=_events, default=DEFAULT_EVENTS,
+        help="only these (default: all but state and dns)",
+    )  # fmt: skip
+    group.add_argument(
+        "--dns", action="store_true",
+        help="also answers of name servers; remote addresses by name",
+    )  # fmt: skip
+    group.add_argument(
+        *("--port",), metavar="PORT", type=_port, help="connections with this port on either side"
+    )
+    output = event_command.add_output(made)
+    output.add_argument(
+        *("--connections",), metavar="N", type=positive_int, default=65536,
+        help="maximum number of open connections to follow (default %(default)s)",
+    )  # fmt: skip
+    return made
+
+
+def _events(text: str) -> tuple[str, ...]:
+    events = tuple(dict.fromkeys(text.split(",")))
+    for event in events:
+        if event not in EVENTS:
+            raise ArgumentTypeError(f"unknown event {event!r}; known: {', '.join(EVENTS)}")
+    return events
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _LAST_PORT:
+        raise ArgumentTypeError(f"{text!r} is not a port (expected 1 to {_LAST_PORT})")
+    return int(text)

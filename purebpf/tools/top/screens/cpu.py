@@ -1,0 +1,86 @@
+"""What the CPUs run, from samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Self
+
+from purebpf.cli.sheet import Row, Step
+from purebpf.measure.stop import HasFileno
+from purebpf.results import Profile
+from purebpf.results.model.units import weight_in_unit
+from purebpf.tools.profile import session
+from purebpf.tools.profile.request import Options
+from purebpf.tools.top import rows
+from purebpf.tools.top.render import render
+from purebpf.tools.top.screens.base import Reading, Screen
+
+__all__ = ["Cpu", "make", "read_profile"]
+
+
+class Cpu(Screen):
+    """Samples of functions."""
+
+    columns = rows.COLUMNS
+    deeper = rows.DEEPER
+    heat_unit = "CPUs"
+
+    def __init__(self, options: Options, command_pid: int = 0) -> None:
+        super().__init__()
+        self._profiler = session.Profiler(options, command_pid)
+        self.budget = self._profiler.budget
+        self._frequency = options.frequency
+        self._elapsed_s = self._before_s = 0.0
+
+    def __enter__(self) -> Self:
+        self._profiler.__enter__()
+        return self
+
+    def wait(self, *ends: HasFileno, at_most_s: float) -> bool:
+        """As that of `Profiler`."""
+        return self._profiler.wait(*ends, at_most_s=at_most_s)
+
+    def take(self) -> None:
+        """As that of `Profiler`."""
+        self._profiler.take()
+        now_s = self._profiler.elapsed_s
+        self._elapsed_s, self._before_s = now_s - self._before_s, now_s
+
+    def read(self) -> Reading:
+        """What was sampled until the last `take()`."""
+        cpus = 1 / (self._frequency * self._elapsed_s)
+        return read_profile(self._profiler.last(), cpus, self.heat_unit)
+
+    def stop(self) -> Reading:
+        """End it; what was sampled in all."""
+        return read_profile(self._profiler.stop(), 0.0, self.heat_unit)
+
+    def close(self) -> None:
+        """End it without a result; again is harmless."""
+        self._profiler.close()
+
+
+def read_profile(profile: Profile, share: float, unit: str) -> Reading:
+    """A reading of stacks; a weight of 1 is `share` of a CPU or thread, the `unit`."""
+    return Reading(
+        f"{weight_in_unit(profile.total, profile.unit)}, {profile.total * share:.2f} {unit}",
+        profile.total * share,
+        partial(_rows, profile, share),
+        partial(_text, profile),
+        profile.loss,
+        profile,
+    )
+
+
+def _rows(profile: Profile, share: float, by: str, path: Sequence[Step]) -> list[Row]:
+    return rows.rows(profile, by, path, share)
+
+
+def _text(profile: Profile, heading: str, by: str, sort: str, lines: int) -> Iterable[str]:
+    return render(profile, by=by, lines=lines, heading=heading, sort=sort)
+
+
+def make(options: Options, _by: str, _interval_s: float, command_pid: int) -> Cpu:
+    """The screen."""
+    return Cpu(options, command_pid)

@@ -1,0 +1,61 @@
+"""What the kernel does on its own: interrupts, workers, timers."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from purebpf.measure.requests import narrow
+from purebpf.results import Loss
+from purebpf.tools.kwork import request
+from purebpf.tools.kwork.rows import Result
+from purebpf.tools.kwork.session import Kwork
+from purebpf.tools.profile.request import Options
+from purebpf.tools.top.screens.base import Tallies
+from purebpf.tools.top.tally import Tally, columns
+
+__all__ = ["KernelWork", "make"]
+
+
+class KernelWork(Tallies):
+    """Runs of handlers and work items, of the whole machine."""
+
+    columns = columns("runs")
+    deeper = dict.fromkeys(("kind",), "function")
+    heat_unit = "runs/s"
+
+    def __init__(self, options: Options, command_pid: int = 0) -> None:
+        super().__init__(options.pids, options.duration_s)
+        self._kwork = Kwork(narrow(request.Options, options, duration_s=None), command_pid)
+
+    def start(self, stack: ExitStack) -> None:
+        """Load and attach."""
+        stack.enter_context(self._kwork)
+
+    def tallies(self) -> tuple[list[Tally], Loss]:
+        """What ran since the last call of this."""
+        return _read(self._kwork.interval())
+
+    def end(self) -> tuple[list[Tally], Loss]:
+        """The same for the last time."""
+        return _read(self._kwork.stop())
+
+
+def _read(result: Result) -> tuple[list[Tally], Loss]:
+    tallies = [
+        Tally(
+            row.kind,
+            row.kind,
+            row.id,
+            f"{row.name}  {row.kind}",
+            row.runs,
+            row.total_ns,
+            buckets=row.buckets,
+        )
+        for row in result.rows
+    ]
+    return tallies, result.loss
+
+
+def make(options: Options, _by: str, _interval_s: float, command_pid: int) -> KernelWork:
+    """The screen."""
+    return KernelWork(options, command_pid)

@@ -1,0 +1,32 @@
+"""System calls as they happen: `purebpf trace`, and as a library:
+
+    from purebpf.tools.trace import Options, Traces
+
+    with Traces(Options(duration_s=5, events=("%file",))) as traces:
+        while not traces.wait():
+            for event in traces.drain():     # of purebpf.tools.trace.events
+                print(event)
+
+Names are imported when they are first used (PEP 562), so that --help answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from purebpf.lazy import names
+
+if TYPE_CHECKING:
+    from purebpf.tools.trace.request import Options
+    from purebpf.tools.trace.session import Traces
+
+__all__ = ["Options", "Traces"]
+
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
+    __getattr__ = names(
+        __name__,
+        {
+            "Options": "purebpf.tools.trace.request.Options",
+            "Traces": "purebpf.tools.trace.session.Traces",
+        },
+    )

@@ -1,0 +1,141 @@
+"""Arguments that point to structs with members of their own, as text. Pure.
+
+Each function takes the call, the number of the argument, and what it is.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from purebpf.tools.trace import structs
+from purebpf.tools.trace.constants import flag_names, name_of, signal_name
+from purebpf.tools.trace.kinds import THREAD_AREA_PART, Kind
+from purebpf.tools.trace.special import CREATES, open_flags, pointer
+from purebpf.tools.trace.view import View
+
+__all__ = [
+    "capability_header",
+    "capability_sets",
+    "clone_arguments",
+    "how",
+    "priority",
+    "siginfo",
+    "signal_frame",
+    "status",
+    "thread_area",
+    "wait_status",
+]
+
+
+def how(view: View, index: int, _: Kind) -> str:
+    """Struct open_how of openat2(2)."""
+    data = view.piece(index)
+    if not data or len(data) < 24:  # noqa: PLR2004 - OPEN_HOW_SIZE_VER0
+        return pointer(view.arguments[index])
+    flags, mode, resolve = struct.unpack_from("<QQQ", data)
+    shown = [f"flags={open_flags(flags)}"]
+    if flags & CREATES or mode:
+        shown.append(f"mode={structs.file_mode(mode)}")
+    shown.append(f"resolve={flag_names('resolve', resolve)}")
+    return f"{{{', '.join(shown)}}}"
+
+
+def clone_arguments(view: View, index: int, _: Kind) -> str:
+    """Struct clone_args of clone3(2)."""
+    data = view.piece(index)
+    if not data or len(data) < 64:  # noqa: PLR2004 - CLONE_ARGS_SIZE_VER0
+        return pointer(view.arguments[index])
+    flags, pidfd, child, parent, signal, stack, size, tls = struct.unpack_from("<8Q", data)
+    shown = [f"flags={flag_names('clone', flags)}"]
+    shown += [f"pidfd={pointer(pidfd)}"] if flags & 0x1000 else []
+    shown += [f"child_tid={pointer(child)}"] if flags & 0x01200000 else []
+    shown += [f"parent_tid={pointer(parent)}"] if flags & 0x00100000 else []
+    shown += [f"exit_signal={signal_name(signal) if signal else 0}", f"stack={pointer(stack)}"]
+    shown.append(f"stack_size={size:#x}" if size else "stack_size=0")
+    if flags & 0x00080000:
+        area = view.piece(index, THREAD_AREA_PART)
+        shown.append(f"tls={structs.segment(area) if area else pointer(tls)}")
+    text = f"{{{', '.join(shown)}}}"
+    if flags & 0x00100000 and view.result and not view.failed:
+        text += f" => {{parent_tid=[{view.result}]}}"  # which the kernel writes before it returns
+    return text
+
+
+def siginfo(view: View, index: int, _: Kind) -> str:
+    """A siginfo_t."""
+    data = view.piece(index, end=True)
+    if data is None or view.failed or not int.from_bytes(data[:4], "little"):
+        return pointer(view.arguments[index])
+    return structs.siginfo(data)
+
+
+def signal_frame(view: View, index: int, _: Kind) -> str | None:
+    """What rt_sigreturn(2) restores of the frame of a signal: `{mask=[USR2]}`."""
+    mask, more = view.piece(index), view.piece(index, 1)
+    return f"{{mask={structs.signal_set(mask + (more or b''))}}}" if mask else None
+
+
+def thread_area(view: View, index: int, _: Kind) -> str:
+    """Struct user_desc of set_thread_area(2)."""
+    data = view.piece(index)
+    return pointer(view.arguments[index]) if data is None else structs.segment(data)
+
+
+def status(view: View, index: int, _: Kind) -> str:
+    """What wait4(2) says: `[{WIFEXITED(s) && WEXITSTATUS(s) == 0}]`."""
+    data = view.piece(index, end=True)
+    if data is None or not view.result or view.failed:
+        return pointer(view.arguments[index])
+    return f"[{wait_status(int.from_bytes(data[:4], 'little'))}]"
+
+
+def wait_status(status: int) -> str:
+    """`{WIFEXITED(s) && WEXITSTATUS(s) == 0}`: what wait(2) says of a child."""
+    signal, rest = status & 0x7F, status >> 8 & 0xFF
+    if status == 0xFFFF:  # noqa: PLR2004 - __W_CONTINUED
+        return "{WIFCONTINUED(s)}"
+    if status & 0xFF == 0x7F:  # noqa: PLR2004 - stopped
+        return f"{{WIFSTOPPED(s) && WSTOPSIG(s) == {signal_name(rest)}}}"
+    if signal:
+        dumped = " && WCOREDUMP(s)" if status & 0x80 else ""
+        return f"{{WIFSIGNALED(s) && WTERMSIG(s) == {signal_name(signal)}{dumped}}}"
+    return f"{{WIFEXITED(s) && WEXITSTATUS(s) == {rest}}}"
+
+
+_CAP_VERSIONS = {0x19980330: 1, 0x20071026: 2, 0x20080522: 3}
+
+
+def capability_header(view: View, index: int, _: Kind) -> str:
+    """Struct __user_cap_header_struct: `{version=_LINUX_CAPABILITY_VERSION_3, pid=0}`."""
+    data = view.piece(index)
+    if data is None:
+        return pointer(view.arguments[index])
+    version, pid = struct.unpack_from("<Ii", data)
+    known = _CAP_VERSIONS.get(version)
+    name = f"_LINUX_CAPABILITY_VERSION_{known}" if known else f"{version:#x}"
+    return f"{{version={name}, pid={pid}}}"
+
+
+def capability_sets(view: View, index: int, kind: Kind) -> str:
+    """Struct __user_cap_data_struct, of which versions 2 and 3 have two."""
+    at_end = kind.where == ">"
+    data, header = view.piece(index, end=at_end), view.piece(0)
+    version = _CAP_VERSIONS.get(int.from_bytes((header or b"")[:4], "little"))
+    if data is None or version is None or (at_end and view.failed):
+        return pointer(view.arguments[index])
+    low, high = struct.unpack_from("<3I", data), struct.unpack_from("<3I", data, 12)
+    shown = []
+    for name, first, last in zip(("effective", "permitted", "inheritable"), low, high, strict=True):
+        value = first | (last << 32 if version > 1 else 0)
+        bits = [bit for bit in range(64) if value >> bit & 1]
+        names = [f"1<<{name_of('capability', bit) or bit}" for bit in bits]
+        shown.append(f"{name}={'|'.join(names) or '0'}")
+    return f"{{{', '.join(shown)}}}"
+
+
+def priority(view: View, index: int, kind: Kind) -> str:
+    """Struct sched_param: `[1]`."""
+    data = view.piece(index, end=">" in kind.where)
+    if data is None or (">" in kind.where and view.failed):
+        return pointer(view.arguments[index])
+    return f"[{int.from_bytes(data[:4], 'little', signed=True)}]"

@@ -1,0 +1,35 @@
+"""A request to trace system calls, by a command line or by a program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Options"]
+
+
+class Options(NamedTuple):
+    """Of which tasks, and which calls. Empty tuples and None mean: no restriction.
+
+    `events`: names, patterns and groups of calls, and tracepoints
+    (`sched:*`), as `-e` takes them. `tree`: the children of
+    `pids` as well. `failed`: only calls that failed. `least_ms`: only calls that took as long.
+    `most_events`: end after so many. `string_size`: bytes that are shown of strings and buffers.
+    `paths`: show what descriptors are open on. `call_graph`: with user stacks, walked in one of the
+    ways of `purebpf.observe.instruments.call_graph.CHOICES`.
+    `duration_s` None: until a signal, or until `command` or all of `pids` end.
+    """
+
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    cgroup: str | None = None
+    tree: bool = False
+    events: tuple[str, ...] = ()
+    failed: bool = False
+    least_ms: float = 0.0
+    most_events: int | None = None
+    string_size: int = 32
+    paths: bool = False
+    call_graph: str = ""
+    duration_s: float | None = None
+    command: tuple[str, ...] = ()

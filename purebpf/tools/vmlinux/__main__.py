@@ -1,0 +1,33 @@
+"""`purebpf vmlinux`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from purebpf.cli import command
+from purebpf.tools.vmlinux.options import Options, build_parser, parse
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf vmlinux"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(parse(argv)))
+
+
+def _run(options: Options) -> int:
+    from purebpf.build.headers import make_vmlinux, read_sources
+    from purebpf.cli.output import Output
+    from purebpf.loader.types.btf_file import read_btf_file
+
+    btf = None if options.btf is None else read_btf_file(options.btf)
+    with Output(options.output) as output:
+        output.write([make_vmlinux(*read_sources(options.sources), btf=btf)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

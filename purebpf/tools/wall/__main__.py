@@ -1,0 +1,64 @@
+"""`purebpf wall`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.tools.wall.options import build_parser, parse
+from purebpf.tools.wall.request import title
+
+if TYPE_CHECKING:
+    from purebpf.cli.destination import ResultOptions
+    from purebpf.results import Profile
+    from purebpf.tools.wall.request import Options
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf wall"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(*parse(argv)))
+
+
+def _run(options: Options, view: ResultOptions) -> int:
+    # what --help and a misspelt option need not pay for
+    from purebpf.cli import run as results
+    from purebpf.cli.destination import head
+    from purebpf.tools.wall.session import Wall
+
+    shown = head(title(options), view, details=view.delimited or view.offsets)
+    with results.measure(partial(Wall, options), options.command, shown, view) as run:
+        result = run.result
+        profile = run.add_lines(result.profile)
+        status = run.end()
+        from purebpf.tools.wall.render import render  # not before everything is measured
+
+        run.write(partial(render, profile, result.threads, view))
+        run.say_what_was_written(profile)
+        _explain(profile, verbose=view.verbose)
+    return command.LOSS if view.strict and profile.loss.any else status
+
+
+def _explain(profile: Profile, *, verbose: bool) -> None:
+    """How much there was, what it cost, the loss line, and what to do about each loss."""
+    from purebpf.cli.loss import explain_profile
+    from purebpf.measure.time_loss import cost_line
+
+    unsampled_ns = profile.about["unsampled_ns"]
+    assert isinstance(unsampled_ns, int)
+    command.say(
+        f"event: {profile.about['event']}, {profile.about['samples']} samples; "
+        f"{unsampled_ns / 1e9:.3f} s on a CPU of threads that none fell on"
+    )
+    command.say(cost_line(profile))
+    explain_profile(profile, verbose=verbose)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

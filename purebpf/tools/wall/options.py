@@ -1,0 +1,69 @@
+"""The command line of `purebpf wall`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from purebpf.cli import parser, time_options
+from purebpf.cli.arguments import positive_int
+from purebpf.cli.destination import ResultOptions, destinations
+from purebpf.tools.wall.request import DEFAULT_FREQUENCY, Options
+
+__all__ = ["build_parser", "parse"]
+
+_DESCRIPTION = """\
+Show where threads spend wall-clock time: on a CPU, blocked, or in a run queue.
+Waits are measured at every context switch. Time on a CPU is sampled, and scaled
+to the measured run time, so that a thread's parts add up."""
+
+_EPILOG = """\
+examples:
+  purebpf wall -p 185 5           process 185; --tree: and children
+  purebpf wall -t 2040,2041 5     two threads
+  purebpf wall -f -p 185 5 > out  folded stacks, for flame graphs
+  purebpf wall -o out.html -p 185 5   a flame graph; docs/formats.md
+  purebpf wall --serve -p 185     a live one in a browser
+  purebpf wall -- make test       a command and its children
+
+The loss line at the end, on standard error, says what the numbers do not
+include.
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later, with BTF.
+docs/wall.md"""
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
+    """What to trace, and what becomes of it; exits with status 2 when the options are wrong."""
+    made = build_parser()
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    parsed.python_lines = parsed.lines
+    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf wall", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "trace")
+    time_options.add_whose(
+        made.add_argument_group("targets"), cpus="threads that run on, or leave, these CPUs"
+    )
+    _add_output(made.add_argument_group("output"))
+    return made
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("-F", "--frequency"), metavar="HZ", type=positive_int, default=DEFAULT_FREQUENCY,
+        help="samples a second on each CPU (default %(default)s)",
+    )  # fmt: skip
+    parser.add_stack_kinds(group)
+    group.add_argument(
+        *("-T", "--top"), metavar="N", type=positive_int,
+        help="only the N threads that ran longest in the table of threads",
+    )  # fmt: skip
+    time_options.add_output(group, details="-d and -s")

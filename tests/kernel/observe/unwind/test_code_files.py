@@ -1,0 +1,103 @@
+"""Files of the unwinder are opened once, and asked whether they are the same from then on."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from purebpf.observe.unwind import code_files
+from purebpf.observe.unwind.code_files import CodeFiles
+from purebpf.symbols.proc_maps import Mapping, parse_maps
+from purebpf.syscall import proc
+
+_LIBRARY = next(
+    mapping
+    for mapping in parse_maps(proc.maps(os.getpid()) or "")
+    if mapping.file.path.rpartition("/")[2].startswith(("libc.so", "libm.so", "ld-linux"))
+)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A library that this test may write to."""
+    path = tmp_path / "library.so"
+    path.write_bytes(Path(_LIBRARY.file.path).read_bytes())
+    return path
+
+
+@pytest.fixture
+def mapped(copy: Path) -> Iterator[Mapping]:
+    """Where its code is mapped."""
+    size, offset = _LIBRARY.end - _LIBRARY.start, _LIBRARY.offset
+    with copy.open("rb") as file:
+        code = mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ | mmap.PROT_EXEC, offset=offset)
+        maps = parse_maps(proc.maps(os.getpid()) or "")
+        yield next(mapping for mapping in maps if mapping.file.path == str(copy))
+        code.close()
+
+
+@pytest.fixture
+def opens(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths of what was opened."""
+    paths: list[str] = []
+    whole = code_files.open_place
+
+    def count(mapping: Mapping, pids: tuple[int, ...]) -> tuple[int, bool]:
+        paths.append(mapping.file.path)
+        return whole(mapping, pids)
+
+    monkeypatch.setattr(code_files, "open_place", count)
+    return paths
+
+
+def test_a_file_is_opened_once(mapped: Mapping, opens: list[str]) -> None:
+    with CodeFiles() as files:
+        first = files.mapping(mapped, os.getpid())
+        assert first.file is not None
+        assert files.mapping(mapped, os.getpid()) == first
+        other = mapped._replace(start=mapped.start + (1 << 30), end=mapped.end + (1 << 30))
+        assert files.mapping(other, os.getpid()).file == first.file
+    assert len(opens) == 1
+
+
+def test_a_file_that_was_written_to_is_another_one_at_once(
+    copy: Path, mapped: Mapping, opens: list[str]
+) -> None:
+    with CodeFiles() as files:
+        before = files.mapping(mapped, os.getpid()).file
+        status = copy.stat()
+        os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+        after = files.mapping(mapped, os.getpid()).file
+        assert after not in (None, before)
+    assert len(opens) == 2
+
+
+def test_a_file_of_another_device_is_opened_once_a_second(
+    mapped: Mapping, opens: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On btrfs stat(2) has a device of its own; a link tells that it is the mapped one."""
+    file = mapped.file._replace(minor=mapped.file.minor + 1000)
+    elsewhere = mapped._replace(file=file)
+    with CodeFiles() as files:
+        now = 1000.0
+        monkeypatch.setattr(code_files.time, "monotonic", lambda: now)
+        first = files.mapping(elsewhere, os.getpid()).file
+        assert first is not None
+        now += 0.9
+        assert files.mapping(elsewhere, os.getpid()).file == first
+        assert len(opens) == 1
+        now += 0.2
+        assert files.mapping(elsewhere, os.getpid()).file == first
+        assert len(opens) == 2
+
+
+def test_code_of_the_kernel_is_in_no_file(opens: list[str]) -> None:
+    maps = parse_maps(proc.maps(os.getpid()) or "")
+    special = [mapping for mapping in maps if mapping.file.path == "[vsyscall]"]
+    with CodeFiles() as files:
+        assert not any(files.mapping(mapping, os.getpid()).file for mapping in special)
+    assert not opens

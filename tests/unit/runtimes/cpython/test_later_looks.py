@@ -1,0 +1,36 @@
+"""A process that has just started is looked at soon, then less and less often, then no more."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from purebpf.observe.runtimes.cpython.later_looks import LaterLooks
+
+
+def test_looks_come_soon_then_seldom_and_end() -> None:
+    now = 100.0
+    looks = LaterLooks(lambda: now)
+    assert looks.next_s() == 5.0
+    looks.add(7, 70, 9)
+    taken = []
+    while (wait := looks.next_s()) and now < 110:
+        now += wait
+        for due in looks.due():
+            assert due == (7, 70, 9)
+            taken.append(now - 100)
+            looks.add(*due)
+    assert taken[0] < 0.01
+    assert 10 < len(taken) < 30
+    assert 3 < taken[-1] < 10
+    assert all(after > before for before, after in pairwise(taken))
+
+
+def test_what_was_dropped_is_not_due() -> None:
+    now = 0.0
+    looks = LaterLooks(lambda: now)
+    looks.add(7, 7, 0)
+    looks.add(8, 8, 0)
+    looks.drop(7)
+    looks.drop(9)
+    now = 1.0
+    assert looks.due() == [(8, 8, 0)]

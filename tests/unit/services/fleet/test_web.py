@@ -1,0 +1,280 @@
+"""The pages' parts: addresses, what is cut, columns, who may read."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from starlette.applications import Starlette
+
+from purebpf.services.fleet import cut as cutting
+from purebpf.services.fleet.answers import FramePlace, Function, Functions, Host, Moment, Weighted
+from purebpf.services.fleet.coverage import Coverage
+from purebpf.services.fleet.cut import cut
+from purebpf.services.fleet.selection import Selection, SelectionError
+from purebpf.services.fleet.steps import Steps, steps_of
+from purebpf.services.fleet.stores.directory import Directory
+from purebpf.services.fleet.web import tables
+from purebpf.services.fleet.web.access import Access
+from purebpf.services.fleet.web.app import fleet_app
+from purebpf.services.fleet.web.desk import BusyError, Desk, Hand
+from purebpf.services.fleet.web.fields import Asked, earlier
+from purebpf.services.fleet.web.timeline import timeline
+
+HOUR_US = 3_600_000_000
+MARKUP = "<script>alert(1)</script>\x1b[31m"
+
+
+def place(name: str) -> FramePlace:
+    return FramePlace(name, "lib.so", "user", "", -1)
+
+
+# Addresses
+
+
+def test_an_address_brings_back_the_question() -> None:
+    asked = Asked(since="2h", service="a&b=c", label="unit=x.service", against="build", than="ab")
+    given = dict(parse_qsl(urlsplit(asked.address("/diff")).query))
+    assert Asked.of(given) == asked
+    assert Asked().address("/") == "/"
+    assert asked.query().where == (("service", "a&b=c"), ("unit", "x.service"))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"service": "x" * 201}, "201 characters"),
+        ({"against": "tomorrow"}, "no comparison with 'tomorrow'"),
+        ({"label": "unit"}, "not NAME=VALUE"),
+    ],
+)
+def test_a_wrong_address_is_refused(given: dict[str, str], words: str) -> None:
+    with pytest.raises(SelectionError, match=words):
+        Asked.of(given).query()
+
+
+def test_the_side_before() -> None:
+    chosen = Selection(10 * HOUR_US, 12 * HOUR_US, "cpu", (("version", "new"), ("host", "h")))
+    assert earlier(chosen, Asked())[:2] == (8 * HOUR_US, 10 * HOUR_US)
+    assert earlier(chosen, Asked(against="day"))[:2] == (-14 * HOUR_US, -12 * HOUR_US)
+    other = earlier(chosen, Asked(against="build", than="old"))
+    assert other.where == (("host", "h"), ("version", "old"))
+    assert other[:2] == chosen[:2]
+    with pytest.raises(SelectionError, match="which build"):
+        earlier(chosen, Asked(against="build"))
+
+
+# Columns
+
+
+@pytest.mark.parametrize(
+    ("hours", "length_us", "number"),
+    [(1, HOUR_US // 60, 60), (6, HOUR_US // 20, 120), (24, HOUR_US, 24), (168, 2 * HOUR_US, 84)],
+)  # fmt: skip
+def test_columns_are_minutes_or_hours(hours: int, length_us: int, number: int) -> None:
+    steps = steps_of(Selection(240 * HOUR_US, (240 + hours) * HOUR_US), 120)
+    assert steps == Steps(240 * HOUR_US, length_us, number)
+    assert steps.are_hours == (hours >= 12)
+    assert steps.column(240 * HOUR_US - 1) == 0
+    assert steps.column(9999 * HOUR_US) == number - 1
+
+
+# What is cut
+
+
+def test_few_stacks_stay_as_they_are() -> None:
+    side = [Weighted("s", (place("leaf"), place("main")), 1)]
+    assert cut(side) == [side]
+
+
+def test_what_is_small_on_both_sides_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutting, "_MANY", 2)
+    main = place("main")
+    before = [
+        Weighted("s", (place("large"), main), 100_000),
+        *(Weighted("s", (place(f"small{number}"), main), 1) for number in range(9)),
+        Weighted("s", (place("grew"), main), 1),
+    ]
+    after = [Weighted("s", (place("large"), main), 900), Weighted("s", (place("grew"), main), 100)]
+    first, second = cut(before, after)
+    assert sum(each.value for each in first) == sum(each.value for each in before)
+    rests = [each for each in first if each.frames[0].function == "[less than 0.05 %]"]
+    assert [(each.value, each.frames[1:]) for each in rests] == [(9, (main,))]
+    assert {each.frames[0].function for each in first} >= {"large", "grew"}
+    assert second == after
+
+
+# Names are text
+
+
+def test_names_of_others_are_text() -> None:
+    steps = Steps(0, HOUR_US, 2)
+    made = [
+        timeline([Moment(0, MARKUP, 5), Moment(0, "", 5)], steps, Asked(service=MARKUP)),
+        tables.functions_table(Functions([Function(place(MARKUP), 1, 1)], 1, 1), 1),
+        tables.hosts_table([Host(MARKUP, 1, 0, 1, 0, 0)], 1, Asked(), 5),
+        tables.coverage_line(Coverage(1, 1, 1, lost=((MARKUP, 1),))),
+    ]
+    for page in made:
+        assert "<script" not in page
+        assert "\x1b" not in page
+        assert "script" in page
+
+
+# The desk
+
+
+def test_a_question_that_takes_too_long_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purebpf.services.fleet.web.desk._PATIENCE_S", 0.3)
+    (tmp_path / "landing").mkdir()
+
+    def work(hand: Hand) -> object:
+        question = hand.ask(Selection(0, HOUR_US))
+        return question.ask("select count(*) from range(1000000) a, range(1000000) b where a != b")
+
+    with pytest.raises(BusyError, match="shorter range"):
+        asyncio.run(Desk(Directory(str(tmp_path))).answer(work))
+
+
+def test_a_question_that_begins_when_its_time_is_over_ends_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purebpf.services.fleet.web.desk._PATIENCE_S", 2)
+    (tmp_path / "landing").mkdir()
+    rescues: list[Hand] = []
+
+    def rescue(hand: Hand) -> None:
+        rescues.append(hand)
+        hand.give_up()
+
+    def work(hand: Hand) -> object:
+        question = hand.ask(Selection(0, HOUR_US))
+        while not hand.gave_up:
+            time.sleep(0.01)
+        time.sleep(0.01)
+        timer = threading.Timer(20, rescue, (hand,))
+        timer.start()
+        try:
+            return question.ask(
+                "select count(*) from range(1000000) a, range(1000000) b where a != b"
+            )
+        finally:
+            timer.cancel()
+
+    with pytest.raises(BusyError, match="shorter range"):
+        asyncio.run(Desk(Directory(str(tmp_path))).answer(work))
+    assert not rescues
+
+
+def test_so_many_wait_and_no_more(tmp_path: Path) -> None:
+    may_end = threading.Event()
+
+    async def ask() -> list[object]:
+        desk = Desk(Directory(str(tmp_path)))
+        asked = [asyncio.ensure_future(desk.answer(lambda _: may_end.wait())) for _ in range(18)]
+        await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        may_end.set()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    answers = asyncio.run(ask())
+    assert sum(isinstance(one, BusyError) for one in answers) == 2
+    assert sum(one is True for one in answers) == 16
+
+
+# Who may read
+
+
+def page(app: Starlette, path: str, method: str = "GET", body: bytes = b"", **headers: str):  # type: ignore[no-untyped-def]
+    """Status, headers and body of an answer, without a server."""
+    sent: list[dict[str, object]] = []
+    where = urlsplit(path)
+    scope = {
+        "type": "http", "method": method, "path": where.path, "query_string": where.query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "server": ("127.0.0.1", 80), "scheme": "http", "root_path": "", "http_version": "1.1",
+    }  # fmt: skip
+
+    bodies = [body]
+
+    async def receive() -> dict[str, object]:
+        if not bodies:
+            await asyncio.Event().wait()  # the reader stays
+        return {"type": "http.request", "body": bodies.pop(), "more_body": False}
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
+    start = sent[0]
+    text = b"".join(one.get("body", b"") for one in sent[1:])  # type: ignore[misc]
+    return start["status"], {k.decode(): v.decode() for k, v in start["headers"]}, text.decode()  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Starlette:
+    (tmp_path / "landing").mkdir()
+    access = Access(["secret", "other"], port=1, is_secure=True)
+    return fleet_app(Directory(str(tmp_path)), access)
+
+
+def test_without_a_token_there_is_nothing(app: Starlette) -> None:
+    for path in ("/", "/flamegraph", "/diff", "/regressions", "/nowhere", "/?token=secre"):
+        status, headers, body = page(app, path)
+        assert (status, headers["www-authenticate"]) == (401, "Bearer")
+        assert "samples" not in body
+
+
+def test_a_token_in_the_address_becomes_a_cookie(app: Starlette) -> None:
+    status, headers, _ = page(app, "/flamegraph?since=2h&token=other")
+    assert (status, headers["location"]) == (303, "/flamegraph?since=2h")
+    cookie = headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "Secure" in cookie
+    assert "SameSite=lax" in cookie
+    status, headers, body = page(app, "/", cookie=cookie.partition(";")[0])
+    assert status == 200
+    assert "No samples in this range" in body
+    assert headers["cache-control"] == "private, no-store"
+
+
+def test_a_token_in_a_header_or_the_form(app: Starlette) -> None:
+    assert page(app, "/", authorization="Bearer secret")[0] == 200
+    assert page(app, "/enter", "POST", b"token=secret")[0] == 303
+    assert page(app, "/enter", "POST", b"token=wrong")[0] == 401
+    assert page(app, "/enter", "POST", b"token=" + b"x" * 5000)[0] == 400
+
+
+def test_a_redirect_stays_here(app: Starlette) -> None:
+    _, headers, _ = page(app, "//elsewhere.example/?token=secret")
+    assert headers["location"].startswith("/")
+    assert not headers["location"].startswith("//")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/?since=yesterday", 400),
+        ("/flamegraph?since=2h&until=3h", 400),
+        ("/flamegraph?kind=gpu", 400),
+        ("/diff?against=build", 400),
+        ("/diff", 422),  # both sides are empty
+        ("/nowhere", 404),
+    ],
+)
+def test_a_question_that_cannot_be_asked(app: Starlette, path: str, status: int) -> None:
+    got, _, body = page(app, path, authorization="Bearer secret")
+    assert got == status
+    assert "Traceback" not in body
+
+
+def test_what_fails_later_is_said_on_the_page(app: Starlette) -> None:
+    status, _, body = page(app, "/regressions", authorization="Bearer secret")
+    assert status == 200
+    assert "no samples before" in body
+    assert body.endswith("</html>\n")

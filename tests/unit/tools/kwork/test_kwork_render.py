@@ -1,0 +1,114 @@
+"""What ran, added up and printed."""
+
+from __future__ import annotations
+
+import json
+
+from purebpf.results import Cause, Loss
+from purebpf.results.shape.histogram import BUCKETS, bucket_bounds
+from purebpf.tools.kwork.render import Layout, csv_header, render
+from purebpf.tools.kwork.rows import Result, Row, merge, subtract
+
+LOSS = Loss(causes=(Cause("rows_full", 3, "3 runs were not counted"),))
+
+
+def buckets(*times_ns: int) -> tuple[int, ...]:
+    counts = [0] * BUCKETS
+    for time_ns in times_ns:
+        (bucket,) = [
+            number
+            for number in range(BUCKETS)
+            if bucket_bounds(number)[0] <= time_ns < bucket_bounds(number)[1]
+        ]
+        counts[bucket] += 1
+    return tuple(counts)
+
+
+def row(kind: str, name: str, *times_ns: int, delays: tuple[int, ...] = (), cpu: int = -1) -> Row:
+    return Row(
+        *(kind, 7, name, cpu),
+        *(len(times_ns), sum(times_ns), max(times_ns), 1000),
+        *(len(delays), sum(delays), max(delays, default=0), 2000 if delays else 0),
+        *(buckets(*times_ns), buckets(*delays)),
+    )
+
+
+RCU = row("softirq", "rcu", 1000, 3000, delays=(50, 70))
+DISK = row("irq", "nvme0q1:36", 9000)
+WORK = row("work", "a_function_of_a_very_long_name", 500, delays=(2_000_000,))
+RESULT = Result((RCU, DISK, WORK), 2.0, 4.0, 2, LOSS)
+
+
+def text(layout: Layout, result: Result = RESULT) -> str:
+    return "".join(render(result, "text", layout))
+
+
+def test_report() -> None:
+    assert text(Layout()) == REPORT
+    assert all(len(line) <= 80 for line in REPORT.splitlines())
+
+
+REPORT = """\
+KIND    NAME                       COUNT    TIME     AVG     P50     P99     MAX
+irq     nvme0q1:36                     1 9.00 us 9.00 us 8.60 us 8.60 us 9.00 us
+softirq rcu                            2 4.00 us 2.00 us  960 ns 2.78 us 3.00 us
+work    a_function_of_a_very_...       1  500 ns  500 ns  474 ns  474 ns  500 ns
+"""
+
+
+def test_latency_has_what_waited() -> None:
+    assert text(Layout("latency", "delay")) == LATENCY
+
+
+LATENCY = """\
+KIND    NAME                     DELAYED  WAITED     AVG     P50     P99     MAX
+work    a_function_of_a_very_...       1 2.00 ms 2.00 ms 1.92 ms 1.92 ms 2.00 ms
+softirq rcu                            2  120 ns   60 ns   52 ns   67 ns   70 ns
+"""
+
+
+def test_top_has_shares_of_all_cpus() -> None:
+    busy = RESULT._replace(rows=(row("irq", "eth0:9", 1_000_000_000),))
+    lines = text(Layout("top", is_interval=True), busy).splitlines()
+    assert lines[1:3] == ["4.000 s", "of 2 CPUs: irq 25.00%"]
+    assert lines[4].split()[5] == "25.00%"
+
+
+def test_rows_beyond_the_most_are_counted_and_nothing_is_said_so() -> None:
+    assert text(Layout(most=1)).splitlines()[-1] == "... 2 more: -E 3"
+    assert text(Layout(), RESULT._replace(rows=())) == "nothing ran\n"
+
+
+def test_a_histogram_and_the_stack_follow_their_row() -> None:
+    one = RESULT._replace(rows=(WORK._replace(stack=("queue_work_on", "vfs_\x1bwrite")),))
+    lines = text(Layout(histogram=True), one).splitlines()
+    assert lines[2:4] == ["            queue_work_on", "            vfs_?write"]
+    assert "256 -> 511" in lines[5]
+
+
+def test_rows_of_cpus_are_merged() -> None:
+    zero, one = row("irq", "a:1", 10, 20), row("irq", "a:1", 40, delays=(3,))
+    (both,) = merge([zero, one])
+    assert (both.runs, both.total_ns, both.max_ns) == (3, 70, 40)
+    assert (both.delayed, both.delay_ns, both.max_delay_ns) == (1, 3, 3)
+    assert both.buckets == buckets(10, 20, 40)
+    assert len(merge([zero, one._replace(cpu=1)])) == 2
+
+
+def test_an_interval_is_what_came_since_the_last() -> None:
+    before, now = row("irq", "a:1", 10), row("irq", "a:1", 10, 20, 30)
+    other = row("irq", "b:2", 5)._replace(id=8)
+    left, new = subtract([now, other], [before])
+    assert (left.runs, left.total_ns, left.buckets) == (2, 50, buckets(20, 30))
+    assert new == other
+    assert subtract([now], [now]) == []
+
+
+def test_json_and_csv_have_every_row() -> None:
+    document = json.loads("".join(render(RESULT, "json", Layout(most=1))))
+    assert [found["name"] for found in document["rows"]] == [DISK.name, RCU.name, WORK.name]
+    assert document["rows"][1]["delay_buckets"] == [[48, 56, 1], [64, 80, 1]]
+    assert document["loss"] == {"rows_full": 3}
+    lines = [csv_header().strip(), *"".join(render(RESULT, "csv", Layout())).splitlines()]
+    assert lines[2] == "4.000000,softirq,rcu,,2,4000,3000,960,2780,2,120,70,52,67"
+    assert len({line.count(",") for line in lines}) == 1

@@ -1,0 +1,52 @@
+"""A row of waits says when threads go through a lock one by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.tools.lock.render import UserText
+from purebpf.tools.lock.user_event import UserRow
+
+ROW = UserRow(
+    name="work",
+    pid=0,
+    tid=0,
+    type="mutex",
+    address=0,
+    waits=100,
+    open=0,
+    total_ns=100_000,
+    timeouts=0,
+    woken=100,
+    wake_ns=1000,
+    most_waiting=5,
+    handed_on=98,
+    buckets=(100,),
+    stack=(),
+    waker=(),
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_convoy"),
+    [
+        ({}, True),
+        ({"handed_on": 51}, True),
+        ({"handed_on": 50}, False),
+        ({"most_waiting": 2}, False),
+        ({"waits": 2, "handed_on": 2}, False),
+    ],
+)
+def test_most_waits_with_others_behind_them_are_a_convoy(
+    changed: dict[str, int], is_convoy: bool
+) -> None:
+    assert ROW._replace(**changed).is_convoy == is_convoy
+
+
+def test_a_convoy_is_said_below_its_row() -> None:
+    _, line = UserText(lambda: (ROW,), "caller", others=dict).row_lines(ROW)
+    assert line.strip() == "convoy: 98 % of the waits ended while up to 4 others waited on"
+    assert (
+        len(list(UserText(lambda: (), "caller", others=dict).row_lines(ROW._replace(waits=999))))
+        == 1
+    )

@@ -1,0 +1,104 @@
+"""What threads wait for, by the functions of their stacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+from purebpf.tools.lock.regions import Regions
+from purebpf.tools.lock.request import USER_TYPES
+from purebpf.tools.lock.user_types import describe
+
+LIBC, PROGRAM, PYTHON = "/lib/libc.so.6", "/usr/bin/service", "/usr/bin/python3.11"
+
+
+def frames(*stack: str, modules: dict[str, str] | None = None) -> list[Frame | Unknown]:
+    where = modules or {}
+    return [Frame(name, 0, where.get(name, PROGRAM), Address(16), "user") for name in stack]
+
+
+@pytest.mark.parametrize(
+    ("stack", "kind", "caller"),
+    [
+        (("__GI___lll_lock_wait", "pthread_mutex_lock", "work", "main"), "mutex", "work"),
+        (("__futex_wait", "pthread_cond_wait", "serve", "main"), "condition", "serve"),
+        (("futex_wait", "pthread_rwlock_rdlock", "look_up"), "rwlock", "look_up"),
+        (("do_futex_wait.constprop.0", "__new_sem_wait_slow64", "consume"), "semaphore", "consume"),
+        (("pthread_barrier_wait", "phase"), "barrier", "phase"),
+        (("__pthread_clockjoin_ex", "pthread_join", "main"), "join", "main"),
+        (("std::sys::sync::mutex::futex::Mutex::lock_contended", "app::run"), "mutex", "app::run"),
+        (("std::sync::poison::condvar::Condvar::wait", "app::queue"), "condition", "app::queue"),
+        (("runtime.futex", "runtime.futexsleep", "runtime.notesleep", "runtime.stopm"), "idle", ""),
+        (("runtime.futex", "runtime.futexsleep", "runtime.lock2", "main.f"), "mutex", "main.f"),
+        (("spin_then_sleep", "main"), "futex", "spin_then_sleep"),
+    ],
+)  # fmt: skip
+def test_the_innermost_functions_say_what_it_is(stack, kind, caller):
+    modules = dict.fromkeys(("__futex_wait", "futex_wait"), LIBC)
+    assert describe(frames(*stack, modules=modules)) == (kind, caller)
+    assert kind in USER_TYPES
+
+
+def test_python_waits_for_its_gil():
+    inside = frames("pthread_cond_timedwait", "python3.11!0x4f92c0", modules={
+        "pthread_cond_timedwait": LIBC, "python3.11!0x4f92c0": PYTHON,
+    })  # fmt: skip
+    called = Frame("Handler.get", 0, "/srv/app.py", Address(32), "python")
+    assert describe([*inside, called]) == ("GIL", "Handler.get")
+    named = frames("pthread_cond_timedwait", "take_gil", "PyEval_RestoreThread")
+    assert describe([*named, called]) == ("GIL", "Handler.get")
+
+
+def test_a_lock_of_python_is_not_a_semaphore():
+    stack = frames("sem_clockwait", "PyThread_acquire_lock_timed", "lock_acquire", modules={
+        "sem_clockwait": LIBC, "PyThread_acquire_lock_timed": PYTHON, "lock_acquire": PYTHON,
+    })  # fmt: skip
+    called = Frame("Queue.get", 0, "queue.py", Address(32), "python")
+    assert describe([*stack, called]) == ("python lock", "Queue.get")
+
+
+def test_a_stack_without_names_says_nothing():
+    lost = Unknown(Reason.EXITED, "", Address(1), "user")
+    assert describe([lost]) == ("futex", "")
+    assert describe([]) == ("futex", "")
+
+
+MAPS = "".join(
+    f"{line}\n"
+    for line in (
+        "55d000000000-55d000001000 r--p 00000000 08:01 17 /usr/bin/service",
+        "55d000001000-55d000004000 rw-p 00001000 08:01 17 /usr/bin/service",
+        "55d000004000-55d000006000 rw-p 00000000 00:00 0 ",
+        "55d100000000-55d100021000 rw-p 00000000 00:00 0 [heap]",
+        "7f0000000000-7f0000021000 rw-p 00000000 00:00 0 ",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        (0x55D000002010, "0x55d000002010 in service+0x2010"),
+        (0x55D000005000, "0x55d000005000 in service+0x5000"),
+        (0x55D100000040, "0x55d100000040 in [heap]"),
+        (0x7F0000000040, "0x7f0000000040"),
+        (0x1000, "0x1000"),
+        (0x7FFF00000000, "0x7fff00000000"),
+    ],
+)
+def test_a_lock_is_named_by_what_is_mapped(address, name):
+    assert Regions(lambda _: MAPS).name(1, address) == name
+    assert Regions(lambda _: None).name(1, address) == f"{address:#x}"
+
+
+def test_a_lock_that_is_a_variable_has_its_name():
+    asked = []
+
+    def variable(pid, path, address):
+        asked.append((pid, path, address))
+        return "cache_lock+0x8"
+
+    regions = Regions(lambda _: MAPS, variable)
+    assert regions.name(1, 0x55D000002010) == "cache_lock+0x8 in service"
+    assert regions.name(1, 0x55D100000040) == "0x55d100000040 in [heap]"
+    assert [address for *_, address in asked] == [0x55D000002010]
