@@ -2,7 +2,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 KERNELS ?= 6.1 6.12
 BENCHES ?= profiler start summary offcpu filter record reading writing map_element loading report page symbols unwind stacks mixed python trace latency lock stat fleet
 
-.PHONY: help fast bpf fixtures fixtures-check bpf-check abi formats test test-kernels bench
+.PHONY: help fast bpf fixtures fixtures-check bpf-check abi formats test test-kernels nightly bench
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 18
@@ -36,6 +36,9 @@ test:  ## the tests, on this kernel
 
 test-kernels:  ## the live tests in guests: make test-kernels KERNELS="6.1 6.12", or KERNELS=all
 	sh scripts/test_kernels.sh $(KERNELS)
+
+nightly:  ## what does not fit into .ci/run: every command in all surroundings, all kernels
+	sh scripts/nightly.sh
 
 bench:  ## measure against bpftrace, libbpf, perf, bcc, py-spy, ... side by side; tables into docs/performance.md
 	for bench in $(BENCHES); do echo "== $$bench"; $(PYTHON) bench/$$bench.py || missed=1; done; \

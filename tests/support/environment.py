@@ -19,6 +19,7 @@ __all__ = [
     "COMMANDS",
     "OFFLINE",
     "ROOT",
+    "SHAPES",
     "commands_with",
     "complete",
     "environment",
@@ -51,6 +52,13 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "latency": ("libc.so.6:mkdtemp", "0.3"),
 }
 """Every command that observes, with arguments for a short run that looks at the whole machine."""
+
+SHAPES = ("profile", "summary", "runqlat", "exec")
+"""One command of each path through the code: stacks, a table, histograms, events.
+
+The others take the same path to their output, so that CI tries these four in all surroundings, and
+`make nightly` (PUREBPF_NIGHTLY=1) every command.
+"""
 
 OFFLINE: dict[str, tuple[str, ...]] = {
     "convert": ("tests/data/stacks.folded",),
@@ -86,27 +94,30 @@ _Test = TypeVar("_Test", bound=Callable[..., None])
 
 def installed() -> set[str]:
     """The commands that there are: packages that `python -m` runs."""
-    return {path.parent.name for path in ROOT.glob("purebpf/*/__main__.py")}
+    return {path.parent.name for path in ROOT.glob("purebpf/*/*/__main__.py")}
 
 
 def commands_with(variants: Iterable[_T]) -> list[tuple[str, _T]]:
-    """Every command with every variant; on a slow host each with one after the other in turn.
-
-    What the variants try is shared by the commands, so that no pair is lost when both come often.
-    """
+    """Return each command with each variant; on a slow host each with one variant, in turn."""
     several = list(variants)
+    names = _names()
     if not slow_host():
-        return [(name, each) for name in COMMANDS for each in several]
-    names = list(COMMANDS)
+        return [(name, each) for name in names for each in several]
     return [
         (names[turn % len(names)], several[turn % len(several)])
         for turn in range(max(len(names), len(several)))
     ]
 
 
+def _names() -> list[str]:
+    """Return the commands to try: one of each shape, all of them at night and in guests."""
+    is_complete = os.environ.get("PUREBPF_NIGHTLY") or slow_host()
+    return list(COMMANDS if is_complete else SHAPES)
+
+
 def every_command(test: _Test) -> _Test:
-    """Run a test with every command; on a slow host with every third, another test with others."""
-    names = list(COMMANDS)
+    """Run a test with each command; on a slow host with a third, another test with others."""
+    names = _names()
     if slow_host():
         names = names[zlib.crc32(test.__name__.encode()) % 3 :: 3]
     return pytest.mark.parametrize("name", names)(test)

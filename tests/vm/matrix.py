@@ -62,6 +62,7 @@ class Run(NamedTuple):
     def pytest(self, out: Path) -> list[str]:
         """The interpreter's arguments."""
         options = ["-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=300"]
+        options += ["--durations=50"]
         if self.reruns:
             options += ["--reruns", str(self.reruns), "-rfER"]
         tests = self.tests or list(DEFAULT_TESTS)

@@ -14,7 +14,6 @@ from tests.support.environment import (
     COMMANDS,
     OFFLINE,
     ROOT,
-    every_command,
     installed,
     said,
 )
@@ -60,7 +59,7 @@ def test_what_only_reads_files_needs_no_privilege(name: str) -> None:
     assert result.stdout
 
 
-@every_command
+@pytest.mark.parametrize("name", COMMANDS)
 def test_an_ordinary_user_sees_what_is_missing(name: str) -> None:
     result = run_as(name, "ordinary")
     # which call comes first depends on what the kernel lets anybody do
@@ -72,7 +71,7 @@ def test_an_ordinary_user_sees_what_is_missing(name: str) -> None:
     assert max(map(len, result.stderr.splitlines())) <= 80
 
 
-@every_command
+@pytest.mark.parametrize("name", COMMANDS)
 def test_two_capabilities_are_enough(name: str) -> None:
     """A third one for plain tracepoints: only root may enter tracefs, which numbers them."""
     if name in PLAIN_TRACEPOINTS:
@@ -80,7 +79,7 @@ def test_two_capabilities_are_enough(name: str) -> None:
     assert worked(run_as(name, least_user(name)))
 
 
-@every_command
+@pytest.mark.parametrize("name", COMMANDS)
 def test_one_capability_is_not(name: str) -> None:
     result = run_as(name, "bpf only")
     expected = paragraph(
@@ -90,7 +89,7 @@ def test_one_capability_is_not(name: str) -> None:
     assert (result.returncode, result.stdout) == (1, "")
 
 
-@every_command
+@pytest.mark.parametrize("name", COMMANDS)
 def test_root_without_the_right_to_raise_limits(name: str) -> None:
     """RLIMIT_MEMLOCK is 64 KiB and stays so, which matters before Linux 5.11 only."""
     result = run_as(name, "root without sys_resource")
