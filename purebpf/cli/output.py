@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from purebpf.closable import SoleOwner
 from purebpf.errors import KernelError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Output"]
 
 
-class Output:
+class Output(SoleOwner):
     """The stream of a command's result.
 
     A regular file is written under another name beside it and renamed when the context ends

@@ -9,6 +9,7 @@ import stat
 import time
 from contextlib import suppress
 
+from purebpf.closable import SoleOwner
 from purebpf.files.output_path import OutputPlace, RefusedError, resolve
 
 __all__ = ["NotRegularError", "PartFile", "open_special", "why_refused"]
@@ -25,7 +26,7 @@ class NotRegularError(OSError):
     """There is a device or a pipe, which nothing can replace."""
 
 
-class PartFile:
+class PartFile(SoleOwner):
     """A new file beside the one at `path`, which it replaces when it is committed.
 
     The file behind a link is replaced, not the link. What could not be written to, or cannot be

@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable
 
+from purebpf.closable import SoleOwner
+
 __all__ = ["HeldFiles"]
 
 _MOST = 64
 
 
-class HeldFiles:
+class HeldFiles(SoleOwner):
     """Descriptors by key, inside of `with` blocks only; blocks may be nested."""
 
     def __init__(self) -> None:

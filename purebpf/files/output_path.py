@@ -12,7 +12,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn, SupportsIndex
+
+from purebpf.closable import refuse_copy
 
 __all__ = ["OutputPlace", "RefusedError", "resolve"]
 
@@ -43,6 +45,9 @@ class OutputPlace(NamedTuple):
     path: str
     old: os.stat_result | None
     is_magic: bool = False
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
+        refuse_copy(self, protocol)
 
     @property
     def is_special(self) -> bool:

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
+from purebpf.closable import SoleOwner
 from purebpf.errors import KernelError
 
 __all__ = ["Child", "CommandError"]
@@ -34,7 +35,7 @@ class CommandError(KernelError):
         super().__init__("execvp(3)", number, f"command {command!r}")
 
 
-class Child:
+class Child(SoleOwner):
     """A process that waits between fork(2) and execvp(3) for `start()`.
 
     Events opened for `pid` before that see it from its first instruction. The standard streams are

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Protocol, Self
 
+from purebpf.closable import SoleOwner
+
 __all__ = ["HasFileno", "Stop"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -23,7 +25,7 @@ class HasFileno(Protocol):
         ...
 
 
-class Stop:
+class Stop(SoleOwner):
     """A context in which SIGINT, SIGTERM and SIGHUP make `fileno()` readable.
 
     The first signal asks the command to end and print. From then on SIGINT and SIGTERM do what

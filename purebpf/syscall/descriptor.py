@@ -6,7 +6,7 @@ import fcntl
 import os
 import warnings
 
-from purebpf.closable import Closing
+from purebpf.closable import Closing, refuse_copy
 
 __all__ = ["Descriptor", "Fresh", "directory"]
 
@@ -22,6 +22,8 @@ class Fresh(int):
     """
 
     taken = False
+
+    __reduce_ex__ = refuse_copy
 
     def __del__(self) -> None:
         if self >= 0 and not self.taken:

@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
+from purebpf.closable import SoleOwner
 from purebpf.syscall import backend
 from purebpf.syscall.buffer import Buffer
 from purebpf.syscall.descriptor import Descriptor
@@ -45,7 +46,7 @@ class Errno(int):
     """The number of the kernel's error, where a value was asked for."""
 
 
-class Element:
+class Element(SoleOwner):
     """Room for one key and one value, and the calls that use them.
 
     Attributes:
@@ -134,7 +135,7 @@ class Element:
         return backend.door.bpf(_NEXT, self._next.array, _SIZE)
 
 
-class Elements:
+class Elements(SoleOwner):
     """The idle `Element`s of one map: take one, use it, give it back.
 
     Each thread, and each signal handler that interrupts one, gets an element of its own; no lock

@@ -7,7 +7,7 @@ import mmap
 import weakref
 from typing import Any
 
-from purebpf.closable import Closing
+from purebpf.closable import Closing, SoleOwner
 from purebpf.errors import KernelError
 
 __all__ = ["Memory", "lasting"]
@@ -99,7 +99,7 @@ def _unmap(address: int, size: int) -> None:
     unmap(address, size)
 
 
-class _Fixed:
+class _Fixed(SoleOwner):
     """A mapping at an address, which Python's mmap does not offer."""
 
     def __init__(self, fd: int, size: int, offset: int, protection: int, address: int) -> None:

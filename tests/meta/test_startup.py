@@ -22,12 +22,13 @@ HELP_PACKAGES = {
     "purebpf.cli",
     "purebpf.tools",
     "purebpf._version",
+    "purebpf.closable",
     "purebpf.errors",
     "purebpf.lazy",
     "purebpf.safe_path",
     "purebpf.tuples",
 }
-HELP_MODULES = 12
+HELP_MODULES = 13
 """Of any command, beside its own package: from these packages, and no more than so many."""
 
 SPAN_COMMANDS = ("runqlat", "cpudist")

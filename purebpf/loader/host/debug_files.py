@@ -14,7 +14,9 @@ from __future__ import annotations
 import os
 from binascii import crc32
 from collections.abc import Callable, Container, Iterator, Sequence
+from typing import NoReturn, SupportsIndex
 
+from purebpf.closable import refuse_copy
 from purebpf.errors import FormatError
 from purebpf.files.regular_file import open_regular
 from purebpf.symbols.elf_image import ElfImage
@@ -40,6 +42,9 @@ class DebugFile(NamedTuple):
     path: str
     fd: int
     image: ElfImage
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
+        refuse_copy(self, protocol)
 
 
 def debug_file(

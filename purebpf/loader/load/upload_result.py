@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self, SupportsIndex
 
+from purebpf.closable import refuse_copy
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.tuples import NamedTuple
 
@@ -28,6 +29,9 @@ class Upload(NamedTuple):
     descriptor: Descriptor | None
     functions: bool
     problem: str
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
+        refuse_copy(self, protocol)
 
     def __enter__(self) -> Self:
         return self

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from purebpf.abi.bpf import bpf_map_type
+from purebpf.closable import SoleOwner
 from purebpf.errors import SchemaError
 from purebpf.loader.host import cpus
 from purebpf.loader.maps import map_traits
@@ -31,7 +32,7 @@ _OTHER_ROOM = PER_CPU | FD_VALUES
 """Types with values that take other room than their size."""
 
 
-class Store:
+class Store(SoleOwner):
     """A map's descriptor, its sizes, and the codecs of its keys and values.
 
     Attributes:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import mmap
 
 from purebpf.abi.perf import PERF_EVENT_MMAP_PAGE
+from purebpf.closable import SoleOwner
 from purebpf.errors import KernelError
 from purebpf.syscall.memory import Memory
 from purebpf.wire.perf_ring import unread
@@ -23,7 +24,7 @@ _HEAD = PERF_EVENT_MMAP_PAGE.fields["data_head"][0] // 8
 _TAIL = PERF_EVENT_MMAP_PAGE.fields["data_tail"][0] // 8
 
 
-class PerfRing:
+class PerfRing(SoleOwner):
     """The mapped ring of one event: `pages` data pages, a power of two."""
 
     __slots__ = ("_control", "_data", "_memory")

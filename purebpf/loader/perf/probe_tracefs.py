@@ -16,6 +16,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from purebpf.closable import SoleOwner
 from purebpf.errors import NotSupportedError
 from purebpf.loader.host.fork_guard import Maker
 from purebpf.loader.perf.perf_event import PerfEvent
@@ -32,7 +33,7 @@ _ANYWHERE = -1
 _numbers = itertools.count(1)
 
 
-class TracedProbe:
+class TracedProbe(SoleOwner):
     """A perf event of a tracepoint made for it, which goes when it is closed."""
 
     def __init__(self, event: PerfEvent, table: str, name: str) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from array import array
+from typing import NoReturn, SupportsIndex
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
-from purebpf.closable import Closing
+from purebpf.closable import Closing, refuse_copy
 from purebpf.loader.rings.record_types import RecordMap
 from purebpf.observe.unwind.pieces import Pieces
 from purebpf.syscall import bpf
@@ -157,6 +158,9 @@ class _Shard(NamedTuple):
     memory: Memory
     words: memoryview
     pieces: Pieces
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
+        refuse_copy(self, protocol)
 
     def close(self) -> None:
         """Unmap it."""

@@ -7,12 +7,14 @@ import signal
 from types import FrameType
 from typing import Self
 
+from purebpf.closable import SoleOwner
+
 __all__ = ["Signals"]
 
 _HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 
-class Signals:
+class Signals(SoleOwner):
     """A context in which SIGINT, SIGTERM, SIGHUP and SIGUSR1 are read. For the main thread."""
 
     def __init__(self) -> None:

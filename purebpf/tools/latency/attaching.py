@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf import objects
 from purebpf.btf.types.kinds import Kind
+from purebpf.closable import SoleOwner
 from purebpf.errors import KernelError, NotSupportedError, PurebpfError
 from purebpf.files.regular_file import Identity
 from purebpf.loader.attach import kprobe, kprobe_multi, tracepoint, tracing, uprobe, uprobe_multi
@@ -48,7 +49,7 @@ class _Way(NamedTuple):
     attach: Callable[[_Numbered], None]
 
 
-class Attacher:
+class Attacher(SoleOwner):
     """Attaches to functions or pairs; ends before beginnings, so that every call that begins ends.
 
     Args:

@@ -10,10 +10,11 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 from purebpf import objects
 from purebpf.abi import syscalls
+from purebpf.closable import refuse_copy
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.load.load import load
 from purebpf.loader.load.object import Object
@@ -55,6 +56,9 @@ class Loaded(NamedTuple):
     hook: str
     why_not: str
     abis_known: bool
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
+        refuse_copy(self, protocol)
 
     def close(self) -> None:
         """Detach and unload; again is harmless."""
