@@ -1,6 +1,9 @@
 """Completes clang's BTF with what the kernel requires.
 
-- A DATASEC comes with size 0 and with offset 0 for each global variable: the ELF symbols know.
+- ELF symbols decide where variables are. clang leaves a DATASEC with size 0 and each global
+  variable at offset 0; `bpftool gen object` (libbpf's linker) completes it, but leaves a variable
+  that the first object declares and a later one defines at the offset of the declaration, and a
+  weak one that a strong one replaces at the offset of the weak one.
 - A hidden global variable or function is global in BTF; the kernel would verify the function on
   its own, without what its callers know, and libbpf would expose the variable.
 - The declarations in .ksyms and .kconfig have no storage, and the kernel takes no extern VAR:
@@ -11,6 +14,7 @@ What is done to each is what libbpf does (btf_fixup_datasec, bpf_object__collect
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from purebpf.btf.types.kinds import (
@@ -27,7 +31,7 @@ from purebpf.btf.types.kinds import (
 )
 from purebpf.btf.types.parse import Btf, ids_of
 from purebpf.elf.btf_editor import BtfEditor
-from purebpf.elf.container import STB_LOCAL, ElfObject
+from purebpf.elf.container import STB_LOCAL, STT_OBJECT, ElfObject, Section
 from purebpf.errors import FormatError, LinkError, NotSupportedError
 from purebpf.spec import ExternSpec
 from purebpf.tuples import NamedTuple
@@ -72,6 +76,10 @@ class _Repairer:
         self._btf = btf
         self._elf = elf
         self._symbols = {s.name: s for s in elf.symbols if s.binding != STB_LOCAL}
+        self._local: dict[tuple[int, str], list[int]] = defaultdict(list)
+        for symbol in elf.symbols:
+            if symbol.binding == STB_LOCAL and symbol.type == STT_OBJECT:
+                self._local[symbol.section, symbol.name].append(symbol.value)
 
     def repair_datasec(self, type_id: int) -> None:
         """Repair a DATASEC and the variables it lists."""
@@ -106,20 +114,42 @@ class _Repairer:
         if section is None:
             raise self._error(datasec, "the section does not exist")
         entries = []
+        static = self._static_offsets(section, datasec, variables)
         for entry, variable in zip(datasec.entries, variables, strict=True):
             if variable.linkage is Linkage.GLOBAL:
                 symbol = self._symbols.get(variable.name)
                 if symbol is None or symbol.section != section.number:
                     raise self._error(datasec, f"variable {variable.name} has no symbol")
-                if datasec.size == 0:
-                    entry = entry._replace(offset=symbol.value)
+                entry = entry._replace(offset=symbol.value)
                 if symbol.hidden:
                     self.editor.set_variable_linkage(entry.type_id, Linkage.STATIC)
+            else:
+                entry = entry._replace(offset=static.get(entry, entry.offset))
             if entry.offset + entry.size > section.size:
                 place = f"{entry.size} bytes at {entry.offset} of {section.size}"
                 raise self._error(datasec, f"variable {variable.name} does not fit: {place}")
             entries.append(entry)
         self.editor.set_datasec(type_id, section.size, entries)
+
+    def _static_offsets(
+        self, section: Section, datasec: Datasec, variables: Iterable[Var]
+    ) -> dict[DatasecEntry, int]:
+        """Return the offsets of static variables, by their entries, as local symbols have them.
+
+        Several objects may each have one of a name: the linkers keep their order. A variable that
+        has no symbol of its own, as after stripping, is not among the answers.
+        """
+        entries: dict[str, list[DatasecEntry]] = defaultdict(list)
+        for entry, variable in zip(datasec.entries, variables, strict=True):
+            if variable.linkage is Linkage.STATIC:
+                entries[variable.name].append(entry)
+        offsets: dict[DatasecEntry, int] = {}
+        for name, same_name in entries.items():
+            symbols = sorted(self._local[section.number, name])
+            if len(symbols) == len(same_name):
+                ordered = sorted(same_name, key=lambda entry: entry.offset)
+                offsets |= zip(ordered, symbols, strict=True)
+        return offsets
 
     def _must_be_here(self, variable: Var, section: str) -> None:
         if variable.linkage is Linkage.EXTERN:

@@ -9,7 +9,7 @@ TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs/loader-traps.md"
 ROW = re.compile(r"^\| (\d+) \|.*\| ([^|]+) \|$", re.MULTILINE)
 NAME = re.compile(r"`([^`]+\.py)::(\w+)`")
-COUNT = 79
+COUNT = 80
 
 
 def test_every_trap_has_tests_that_exist():

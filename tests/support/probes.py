@@ -124,6 +124,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "new_iterators": kernel.kernel_functions("bpf_iter_attach_cgroup"),
     "libbpf": machine.shared_library("libbpf.so.1"),
     "lld": machine.program_on_path("ld.lld-19"),
+    "llvm-link": machine.program_on_path("llvm-link-19"),
     "overlay": machine.file_system("overlay"),
     "readelf": machine.program_on_path("readelf"),
     "addr2line": machine.program_on_path("addr2line"),
