@@ -4,6 +4,9 @@ A probe is a `nop` in the code and a note about it in .note.stapsdt: the nop's a
 of .stapsdt.base when the file was linked, the address of a semaphore, and the strings provider,
 name and arguments. When prelink(8) has moved the file's segments since, .stapsdt.base has moved
 with them, so what it differs by is added to the other two.
+
+The linker keeps the note of a function that it removed (`--gc-sections`), with an address where
+there is no code: such a probe is left out, and those of other functions are not affected.
 Source: https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation
 """
 
@@ -14,7 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from purebpf.errors import FormatError
-from purebpf.symbols.elf_image import CHECKED, PF_X, PT_LOAD, ElfImage
+from purebpf.symbols.elf_image import CHECKED, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, ElfImage
 from purebpf.symbols.elf_notes import iter_notes
 from purebpf.symbols.frame import FileOffset, VirtualOffset
 
@@ -78,11 +81,15 @@ def parse_note(description: bytes, order: str, *, is64: bool) -> Note:
     return Note(place, base, semaphore, provider, name, arguments)
 
 
-def usdt_probes(image: ElfImage) -> Iterator[UsdtProbe]:
-    """Every probe of a program or library, in the order of its notes.
+def usdt_probes(image: ElfImage, left_out: dict[str, str] | None = None) -> Iterator[UsdtProbe]:
+    """Yield the probes of a program or library that can be used, in the order of its notes.
+
+    Args:
+        image: the program or library.
+        left_out: gets the reason for each note that leads nowhere, by "provider:name".
 
     Raises:
-        FormatError: a malformed note, or one with addresses outside code and data.
+        FormatError: a malformed note.
     """
     section = image.section(_SECTION)
     if section is None:
@@ -99,19 +106,38 @@ def usdt_probes(image: ElfImage) -> Iterator[UsdtProbe]:
         except ValueError as error:
             raise FormatError(image.source, _SECTION, str(error)) from None
         moved = base.address - note.base if base is not None and note.base else 0
-        where = f"probe {note.provider}:{note.name}"
         place = VirtualOffset(note.place + moved)
-        semaphore = FileOffset(0)
+        offset = _in_file(image, place, code=True) if _is_code(image, place) else None
+        semaphore: FileOffset | None = FileOffset(0)
         if note.semaphore:
-            semaphore = _in_file(image, note.semaphore + moved, f"{where}, semaphore", code=False)
-        offset = _in_file(image, place, where, code=True)
-        yield UsdtProbe(note.provider, note.name, note.arguments, place, offset, semaphore)
+            semaphore = _in_file(image, note.semaphore + moved, code=False)
+        if offset is not None and semaphore is not None:
+            yield UsdtProbe(note.provider, note.name, note.arguments, place, offset, semaphore)
+        elif left_out is not None:
+            left_out[f"{note.provider}:{note.name}"] = (
+                f"its note says {place:#x}, where the file has no code: the linker removed the "
+                "function (--gc-sections)"
+                if offset is None
+                else f"its semaphore at {note.semaphore + moved:#x} is not in the file's data"
+            )
 
 
-def _in_file(image: ElfImage, address: int, where: str, *, code: bool) -> FileOffset:
+def _is_code(image: ElfImage, address: int) -> bool:
+    """Return True if a section of code holds the address, or the file has no sections.
+
+    Segments alone do not tell: the first one, executable in some files, begins with the headers,
+    and the linker gives removed functions addresses near 0.
+    """
+    wanted = SHF_ALLOC | SHF_EXECINSTR
+    return not image.sections or any(
+        section.flags & wanted == wanted and 0 <= address - section.address < section.size
+        for section in image.sections
+    )
+
+
+def _in_file(image: ElfImage, address: int, *, code: bool) -> FileOffset | None:
     for segment in image.segments:
         inside = 0 <= address - segment.address < segment.file_size
         if segment.type == PT_LOAD and inside and bool(segment.flags & PF_X) == code:
             return FileOffset(address - segment.address + segment.offset)
-    what = "executable" if code else "data"
-    raise FormatError(image.source, where, f"{address:#x} is not in any {what} segment")
+    return None

@@ -151,13 +151,16 @@ def find_probe(where: str, what: str) -> UsdtTarget:
             raise NotSupportedError(
                 what, f"{path} is a 32-bit file; purebpf reads the registers of 64-bit files only"
             )
-        every = list(usdt_probes(image))
+        left_out: dict[str, str] = {}
+        every = list(usdt_probes(image, left_out))
         probes = [probe for probe in every if (probe.provider, probe.name) == (provider, name)]
         if not probes:
             known = sorted({f"{probe.provider}:{probe.name}" for probe in every})
             has = f"it has {', '.join(known)}" if known else "it has none"
-            why = f"{path} does not have this probe; {has}"
-            raise AttachError("usdt", errno.ENOENT, what, why=why)
+            lacks = "does not have this probe"
+            if reason := left_out.get(f"{provider}:{name}"):
+                lacks = f"has no code for this probe: {reason}"
+            raise AttachError("usdt", errno.ENOENT, what, why=f"{path} {lacks}; {has}")
         return UsdtTarget(path, identity, probes, image.machine, image.type == ET_DYN, _EVERY)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.usdt import Note, UsdtProbe, parse_note, usdt_probes
 
@@ -83,10 +82,46 @@ def test_notes_that_are_damaged(description: bytes) -> None:
 
 
 @pytest.mark.needs("gcc")
-def test_a_probe_outside_of_the_code_is_refused(file: Path) -> None:
+@pytest.mark.parametrize("address", [0, 4, 64, 1 << 40], ids=hex)
+def test_a_probe_outside_of_the_code_is_left_out(file: Path, address: int) -> None:
+    """lld writes a small number for a function that it removed, GNU ld and gold write 0."""
     data = file.read_bytes()
-    place = struct.pack("<Q", probes(data)[0].address)
-    at = data.index(b"stapsdt\0" + place) + 8
-    damaged = data[:at] + struct.pack("<Q", 1 << 40) + data[at + 8 :]
-    with pytest.raises(FormatError, match=r"probe purebpf:forms: 0x10000000000 is not in any exec"):
-        probes(damaged)
+    every = probes(data)
+    at = data.index(b"stapsdt\0" + struct.pack("<Q", every[0].address)) + 8
+    damaged = bytearray(data)
+    struct.pack_into("<Q", damaged, at, address)
+    reasons: dict[str, str] = {}
+    assert list(usdt_probes(ElfImage.of_bytes(bytes(damaged)), reasons)) == every[1:]
+    assert reasons == {
+        f"{every[0].provider}:{every[0].name}": f"its note says {address:#x}, where the file has "
+        "no code: the linker removed the function (--gc-sections)"
+    }
+
+
+@pytest.mark.needs("gcc")
+def test_a_removed_function_is_not_looked_for_in_the_headers(file: Path) -> None:
+    """Older linkers put the headers into the segment of the code, at address 0 or near it."""
+    data = bytearray(file.read_bytes())
+    every = probes(bytes(data))
+    image = ElfImage.of_bytes(bytes(data))
+    at = data.index(b"stapsdt\0" + struct.pack("<Q", every[0].address)) + 8
+    headers = next(segment for segment in image.segments if segment.type == 1)
+    index = image.segments.index(headers)
+    (table,) = struct.unpack_from("<Q", data, 32)
+    struct.pack_into("<I", data, table + 56 * index + 4, headers.flags | 1)
+    struct.pack_into("<Q", data, at, headers.address + 4)
+    assert probes(bytes(data)) == every[1:]
+
+
+@pytest.mark.needs("gcc")
+def test_a_semaphore_outside_of_the_data_leaves_one_probe_out(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    every = probes(bytes(data))
+    watched = next(probe for probe in every if probe.semaphore)
+    at = data.index(b"stapsdt\0" + struct.pack("<Q", watched.address)) + 8
+    struct.pack_into("<Q", data, at + 16, 1 << 40)
+    reasons: dict[str, str] = {}
+    assert list(usdt_probes(ElfImage.of_bytes(bytes(data)), reasons)) == [
+        probe for probe in every if probe is not watched
+    ]
+    assert "semaphore at 0x10000000000" in reasons[f"{watched.provider}:{watched.name}"]

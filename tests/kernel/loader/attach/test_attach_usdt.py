@@ -252,3 +252,32 @@ def test_the_section_may_say_which_probe(program: Path, tmp_path: Path):
         with running(program) as workload:
             workload.go(2)
         assert obj.globals["seen"].forms == 2
+
+
+_REMOVED = """
+#define NOTE(name) __asm__ volatile("990: nop\\n" \\
+    ".pushsection .note.stapsdt, \\"?\\", \\"note\\"\\n.balign 4\\n" \\
+    ".4byte 992f - 991f, 994f - 993f, 3\\n991: .asciz \\"stapsdt\\"\\n992: .balign 4\\n" \\
+    "993: .8byte 990b, 0, 0\\n.asciz \\"shop\\"\\n.asciz \\"" name "\\"\\n.asciz \\"\\"\\n" \\
+    "994: .balign 4\\n.popsection\\n")
+__attribute__((noinline)) void unused(void) { NOTE("closed"); NOTE("sold"); }
+int main(void) { NOTE("sold"); return 0; }
+"""
+
+
+@pytest.mark.needs("clang", "lld")
+@pytest.mark.parametrize("option", ["-no-pie", "-pie"])
+def test_probes_of_removed_functions_do_not_matter(option: str, tmp_path: Path, way: str):
+    """lld drops the function and keeps its note; `sold` has a place that is left."""
+    path = tmp_path / "shop"
+    flags = ["-O1", "-ffunction-sections", "-Wl,--gc-sections", "-fuse-ld=/usr/bin/ld.lld-19"]
+    flags += [option, "-fPIE" if option == "-pie" else "-fno-pie", "-xc", "-", "-o", str(path)]
+    subprocess.run(["clang-19", *flags], input=_REMOVED, text=True, check=True)
+    with loaded("on_silent") as obj:
+        attach = obj.programs["on_silent"].attach
+        with attach(f"{path}:shop:sold"):
+            for _ in range(PRIME):
+                subprocess.run([path], check=True)
+        assert obj.globals["seen"].silent == PRIME
+        with pytest.raises(purebpf.AttachError, match=r"has no code for this probe.*gc-sections"):
+            attach(f"{path}:shop:closed")
