@@ -7,7 +7,7 @@ is built for many questions; here every symbol counts, and there is one question
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from purebpf.symbols.demangle import MANGLED, demangle
@@ -30,6 +30,7 @@ __all__ = [
     "FUNCTIONS",
     "INDIRECT",
     "Variable",
+    "addresses_of_variables",
     "function_of_version",
     "function_ranges",
     "functions_named",
@@ -120,6 +121,22 @@ def variables(image: ElfImage) -> list[Variable]:
             if size:
                 by_address[address] = Variable(address, size, name)
     return [by_address[address] for address in sorted(by_address)]
+
+
+def addresses_of_variables(image: ElfImage, names: Collection[str]) -> dict[str, int]:
+    """Return the addresses of the variables of these names, as the file has them.
+
+    A name that several static variables share is left out.
+
+    Raises:
+        FormatError: the tables are not what they claim to be.
+    """
+    addresses: dict[str, set[int]] = {}
+    for table in filter(None, map(image.section_of_type, (SHT_SYMTAB, SHT_DYNSYM))):
+        for _, name, address, _, _ in _functions(image, table, _VARIABLES):
+            if name in names:
+                addresses.setdefault(name, set()).add(address)
+    return {name: values.pop() for name, values in addresses.items() if len(values) == 1}
 
 
 def is_spelt(mangled: str, name: str, last: str) -> bool:

@@ -9,11 +9,18 @@ aarch64 struct user_pt_regs) is, as BPF programs read them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["MAX_ARGUMENTS", "Argument", "Where", "parse_arguments"]
+__all__ = [
+    "MAX_ARGUMENTS",
+    "Argument",
+    "UnknownArgument",
+    "Where",
+    "parse_arguments",
+    "with_addresses",
+]
 
 MAX_ARGUMENTS = 12
 """What bpf/usdt.bpf.h has room for."""
@@ -26,6 +33,8 @@ class Where(IntEnum):
     REG = 1
     REG_DEREF = 2
     SIB = 3
+    UNKNOWN = 127
+    """No kind of the header: reading it is an error (EINVAL) in the program, and gives 0."""
 
 
 class Argument(NamedTuple):
@@ -50,11 +59,19 @@ class Argument(NamedTuple):
     scale: int = 1
 
 
+class UnknownArgument(NamedTuple):
+    """An argument in a place that cannot be described: its text, and the reason."""
+
+    text: str
+    problem: str
+
+
 def _x86_registers() -> dict[str, int]:
     offsets: dict[str, int] = {}
     for letter, offset in (("a", 80), ("b", 40), ("c", 88), ("d", 96)):
         names = (f"r{letter}x", f"e{letter}x", f"{letter}x", f"{letter}l")
         offsets |= dict.fromkeys(names, offset)
+        offsets[f"{letter}h"] = offset + 1  # the second byte of the same register
     for stem, offset in (("si", 104), ("di", 112), ("bp", 32), ("sp", 152)):
         offsets |= dict.fromkeys((f"r{stem}", f"e{stem}", stem, f"{stem}l"), offset)
     for number, offset in zip(range(8, 16), (72, 64, 56, 48, 24, 16, 8, 0), strict=True):
@@ -67,6 +84,7 @@ _AARCH64 = {f"{width}{number}": 8 * number for number in range(31) for width in 
 
 _SIZED = re.compile(r"\s*([+-]?\d+)\s*@\s*")
 _NUMBER = r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)"
+_SIGNED = r"[+-](?:0[xX][0-9a-fA-F]+|\d+)"
 _X86_FORMS = re.compile(
     rf"""
       \$(?P<constant>{_NUMBER})
@@ -84,7 +102,11 @@ _AARCH64_FORMS = re.compile(
     """,
     re.VERBOSE,
 )
-_END = re.compile(r"\s+|$")
+_BETWEEN = re.compile(r"\s+(?=[+-]?\d+\w?\s*@)")
+"""Before each argument but the first: a place may have spaces of its own."""
+_RELATIVE = re.compile(
+    rf"(?<=@)\s*(?P<symbol>[A-Za-z_.$][\w.$]*)(?P<addend>{_SIGNED})?(?=\(%rip\))"
+)
 _SIZES = (1, 2, 4, 8)
 
 
@@ -100,41 +122,54 @@ _MACHINES: Mapping[int, _Machine] = {
 """By e_machine of ELF."""
 
 
-def parse_arguments(text: str, machine: int) -> tuple[Argument, ...]:
-    """The arguments of a probe in a file for `machine` (e_machine).
+def parse_arguments(text: str, machine: int) -> tuple[Argument | UnknownArgument, ...]:
+    """Return the arguments of a probe in a file for `machine` (e_machine).
+
+    An argument that is none of the forms above (a vector register, a thread's own variable) is an
+    UnknownArgument: the others can be read all the same.
 
     Raises:
-        ValueError: an argument that is none of the forms above (a symbol's address, a vector
-            register), more than 12, or a machine with unknown registers.
+        ValueError: more than 12 arguments, or a machine with unknown registers.
     """
     if machine not in _MACHINES:
         raise ValueError(f"unknown registers: ELF machine {machine}")
-    arguments: list[Argument] = []
-    at = 0
-    while text[at:].strip():
-        argument, at = _argument(text, at, _MACHINES[machine])
-        arguments.append(argument)
-    if len(arguments) > MAX_ARGUMENTS:
-        raise ValueError(f"{len(arguments)} arguments; bpf/usdt.bpf.h has room for {MAX_ARGUMENTS}")
-    return tuple(arguments)
+    texts = _BETWEEN.split(text.strip()) if text.strip() else []
+    if len(texts) > MAX_ARGUMENTS:
+        raise ValueError(f"{len(texts)} arguments; bpf/usdt.bpf.h has room for {MAX_ARGUMENTS}")
+    return tuple(_argument(part, _MACHINES[machine]) for part in texts)
 
 
-def _argument(text: str, at: int, machine: _Machine) -> tuple[Argument, int]:
-    """The argument at `at`, and where the next one starts."""
-    sized = _SIZED.match(text, at)
-    form = machine.forms.match(text, sized.end()) if sized else None
-    end = _END.match(text, form.end()) if form else None
-    if sized is None or form is None or end is None:
-        raise ValueError(f"cannot parse the location {text[at:].split(maxsplit=1)[0]!r}")
+def _argument(text: str, machine: _Machine) -> Argument | UnknownArgument:
+    sized = _SIZED.match(text)
+    form = machine.forms.fullmatch(text, sized.end()) if sized else None
+    if sized is None or form is None:
+        return UnknownArgument(text, "unknown way to say where a value is")
     size = int(sized[1])
     if abs(size) not in _SIZES:
-        raise ValueError(f"{text[at : end.start()].strip()!r}: a value of {abs(size)} bytes")
+        return UnknownArgument(text, f"a value of {abs(size)} bytes")
     try:
-        place = _place(Argument(abs(size), size < 0, Where.CONST), form.groupdict(), machine)
+        return _place(Argument(abs(size), size < 0, Where.CONST), form.groupdict(), machine)
     except KeyError as error:
-        problem = f"unknown register {error.args[0]!r}"
-        raise ValueError(f"{text[at : end.start()].strip()!r}: {problem}") from None
-    return place, end.end()
+        return UnknownArgument(text, f"unknown register {error.args[0]!r}")
+    except ValueError as error:
+        return UnknownArgument(text, str(error))
+
+
+def with_addresses(text: str, address: int, find: Callable[[str], int | None]) -> str:
+    """Return the arguments of the probe at `address` with numbers in place of variables' names.
+
+    `-4@total+8(%rip)` is a value in a variable of the file: `-4@8192(%rip)` says how far from the
+    probe it is. Both addresses are virtual offsets of one file, so the distance holds wherever the
+    file is loaded. A name that `find` does not have stays.
+    """
+
+    def replace(place: re.Match[str]) -> str:
+        target = find(place["symbol"])
+        if target is None:
+            return place[0]
+        return str(target + int(place["addend"] or "0", 0) - address)
+
+    return _RELATIVE.sub(replace, text)
 
 
 def _place(sized: Argument, fields: Mapping[str, str | None], machine: _Machine) -> Argument:

@@ -25,10 +25,16 @@ from purebpf.loader.perf.probe import Probe
 from purebpf.loader.perf.probe_event import open_probe
 from purebpf.loader.programs.link import Link
 from purebpf.loader.programs.program import Program
-from purebpf.symbols.elf_image import ET_DYN
+from purebpf.symbols.elf_image import ET_DYN, ElfImage
+from purebpf.symbols.elf_names import addresses_of_variables
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.usdt import UsdtProbe, usdt_probes
-from purebpf.symbols.usdt_arguments import parse_arguments
+from purebpf.symbols.usdt_arguments import (
+    Argument,
+    UnknownArgument,
+    parse_arguments,
+    with_addresses,
+)
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
 
@@ -103,8 +109,8 @@ def attach(
             program is closed.
         AttachError: ENOENT, no such file or probe; ESRCH, no such process, or not in it.
         FormatError: the file is not an ELF file, or its notes are damaged.
-        NotSupportedError: an argument that cannot be described; a 32-bit file; a library without
-            `pid` before Linux 5.15; an object without the header.
+        NotSupportedError: an argument that cannot be described, and that the program may read; a
+            32-bit file; a library without `pid` before Linux 5.15; an object without the header.
     """
     where = target_of(program, target, "target required: 'file:provider:name'")
     what = f"program {program.name!r} at probe {where}"
@@ -119,7 +125,7 @@ def attach(
         ExitStack() as cleanup,
     ):
         usdt_target = usdt_target._replace(opened=path)
-        numbers = _describe(program.usdt, usdt_target, check_cookie(cookie), what, cleanup)
+        numbers = _describe(program, usdt_target, check_cookie(cookie), what, cleanup)
         if program.attach_type == bpf_attach_type.BPF_TRACE_UPROBE_MULTI:
             link = _link_all(program, usdt_target, numbers, what)
             return UsdtLink(what, [], link, cleanup.pop_all())
@@ -161,13 +167,30 @@ def find_probe(where: str, what: str) -> UsdtTarget:
             if reason := left_out.get(f"{provider}:{name}"):
                 lacks = f"has no code for this probe: {reason}"
             raise AttachError("usdt", errno.ENOENT, what, why=f"{path} {lacks}; {has}")
+        probes = _with_addresses(image, probes)
         return UsdtTarget(path, identity, probes, image.machine, image.type == ET_DYN, _EVERY)
 
 
+def _with_addresses(image: ElfImage, probes: list[UsdtProbe]) -> list[UsdtProbe]:
+    """The probes with numbers for the variables that their arguments name."""
+    names: set[str] = set()
+    for probe in probes:
+        with_addresses(probe.arguments, probe.address, names.add)
+    if not names:
+        return probes
+    find = addresses_of_variables(image, names).get
+    return [
+        probe._replace(arguments=with_addresses(probe.arguments, probe.address, find))
+        for probe in probes
+    ]
+
+
 def _describe(
-    specs: UsdtSpecs, target: UsdtTarget, cookie: int, what: str, cleanup: ExitStack
+    program: Program, target: UsdtTarget, cookie: int, what: str, cleanup: ExitStack
 ) -> list[int]:
     """The number of each probe's description; places with the same arguments share one."""
+    specs = program.usdt
+    assert isinstance(specs, UsdtSpecs)
     numbers: dict[str, int] = {}
     cleanup.callback(lambda: specs.give_back(numbers.values()))
     for probe in target.probes:
@@ -178,8 +201,24 @@ def _describe(
                 raise NotSupportedError(
                     what, f"cannot read its arguments {probe.arguments!r}: {error}"
                 ) from None
+            _check_arguments(program, specs, arguments, what)
             numbers[probe.arguments] = specs.add(arguments, cookie)
     return [numbers[probe.arguments] for probe in target.probes]
+
+
+def _check_arguments(
+    program: Program, specs: UsdtSpecs, arguments: tuple[Argument | UnknownArgument, ...], what: str
+) -> None:
+    """Refuse an argument that the program may read, and that cannot be described."""
+    reads = program.usdt_arguments
+    for number, argument in enumerate(arguments):
+        problem = specs.problem_of(argument)
+        if not problem or (reads is not None and number not in reads):
+            continue
+        text = f" {argument.text!r}" if isinstance(argument, UnknownArgument) else ""
+        may = "reads" if reads is not None else "may read"
+        reason = f"the program {may} argument {number + 1}{text}: {problem}"
+        raise NotSupportedError(what, reason)
 
 
 def _link_all(program: Program, target: UsdtTarget, numbers: list[int], what: str) -> Descriptor:

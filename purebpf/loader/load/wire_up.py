@@ -30,7 +30,9 @@ def wire_up(prepared: Prepared, maps: Mapping[str, Map], programs: Mapping[str, 
         maps[name].struct_ops = table.value(programs)
     if _USDT in maps:
         from purebpf.loader.attach._common.usdt_specs import UsdtSpecs
+        from purebpf.relocate.usdt_reads import arguments_read
 
         specs = UsdtSpecs.of(maps)
-        for loaded in programs.values():
+        for name, loaded in programs.items():
             loaded.usdt = specs
+            loaded.usdt_arguments = arguments_read(prepared.spec, name)

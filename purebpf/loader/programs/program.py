@@ -83,6 +83,7 @@ class Program(Closing):
         log: the verifier's log, when it was asked for at load.
         definition: what its section's name means, by libbpf's table; None without a known section.
         btf: the types of the object it was loaded from, or None.
+        usdt_arguments: the numbers of the arguments that it reads of a probe, from 0; None: any.
         usdt: where to describe the probes it runs at, when its object has `bpf/usdt.bpf.h`.
     """
 
@@ -107,6 +108,7 @@ class Program(Closing):
         self.definition: SecDef | None = None
         self.btf: Btf | None = None
         self.usdt: object = None
+        self.usdt_arguments: frozenset[int] | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:

@@ -22,7 +22,7 @@ from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, functions_named, is_spelt
 from purebpf.symbols.short_names import identifier, shorten, spellings
-from purebpf.symbols.usdt_arguments import Argument, parse_arguments
+from purebpf.symbols.usdt_arguments import Argument, UnknownArgument, parse_arguments
 
 __all__ = ["Kernel", "Pair", "Probe", "User", "find_functions", "find_pair", "parse_pair"]
 
@@ -82,7 +82,10 @@ class Probe(NamedTuple):
                 raise NotSupportedError(what, str(error)) from None
             if number > len(arguments):
                 raise NotSupportedError(what, f"it has {len(arguments)}: {place.arguments!r}")
-            places.setdefault(arguments[number - 1], []).append(place)
+            argument = arguments[number - 1]
+            if isinstance(argument, UnknownArgument):
+                raise NotSupportedError(what, f"{argument.text!r}: {argument.problem}")
+            places.setdefault(argument, []).append(place)
         return places
 
 

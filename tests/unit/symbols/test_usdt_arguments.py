@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.symbols.usdt_arguments import Argument, Where, parse_arguments
+from purebpf.symbols.usdt_arguments import (
+    Argument,
+    UnknownArgument,
+    Where,
+    parse_arguments,
+    with_addresses,
+)
 
 X86_64, AARCH64 = 62, 183
 
@@ -20,6 +26,7 @@ X86_64, AARCH64 = 62, 183
         ("2@%cx", Argument(2, False, Where.REG, 0, 88)),
         ("1@%bpl", Argument(1, False, Where.REG, 0, 32)),
         ("-1@%r15b", Argument(1, True, Where.REG, 0, 0)),
+        ("1@%ah", Argument(1, False, Where.REG, 0, 81)),
         ("4@%r8d", Argument(4, False, Where.REG, 0, 72)),
         ("8@(%rsp)", Argument(8, False, Where.REG_DEREF, 0, 152)),
         ("-4@-20(%rbp)", Argument(4, True, Where.REG_DEREF, -20, 32)),
@@ -52,7 +59,11 @@ def test_forms_of_aarch64(text: str, argument: Argument) -> None:
 
 def test_several_and_none() -> None:
     several = parse_arguments("-4@%esi -4@-24(%rbp) 8@$1", X86_64)
-    assert [each.where for each in several] == [Where.REG, Where.REG_DEREF, Where.CONST]
+    assert several == (
+        Argument(4, True, Where.REG, 0, 104),
+        Argument(4, True, Where.REG_DEREF, -24, 32),
+        Argument(8, False, Where.CONST, 1),
+    )
     assert parse_arguments("-4@[sp, 8] 8@x1", AARCH64)[1] == Argument(8, False, Where.REG, 0, 8)
     assert parse_arguments("", X86_64) == ()
     assert len(parse_arguments("1@$1 " * 12, X86_64)) == 12
@@ -61,20 +72,40 @@ def test_several_and_none() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("8@table(%rip)", "cannot parse the location"),
-        ("8@%fs:8", "cannot parse the location"),
-        ("%rax", "cannot parse the location"),
+        ("8@table(%rip)", "unknown way to say where a value is"),
+        ("8@%fs:8", "unknown way to say where a value is"),
+        ("-8f@%xmm1", "unknown way to say where a value is"),
         ("8@%xmm0", "unknown register 'xmm0'"),
         ("3@%rax", "a value of 3 bytes"),
         ("0@%rax", "a value of 0 bytes"),
-        ("8@(%rax,%rbx,3)", "a scale of 3"),
+        ("8@(%rax,%rbx,3)", "a scale of 3; processors have 1, 2, 4 and 8"),
         ("8@(%rax,%xyz,1)", "unknown register 'xyz'"),
-        ("1@$1 " * 13, "13 arguments; bpf/usdt.bpf.h has room for 12"),
     ],
 )
-def test_what_cannot_be_described(text: str, problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        parse_arguments(text, X86_64)
+def test_an_argument_of_an_unknown_form_leaves_the_others_readable(text: str, problem: str) -> None:
+    assert parse_arguments(text, X86_64) == (UnknownArgument(text, problem),)
+    first, unknown, last = parse_arguments(f"8@$1 {text}  -4@-20(%rbp)", X86_64)
+    assert unknown == UnknownArgument(text, problem)
+    assert (first, last) == (
+        Argument(8, False, Where.CONST, 1),
+        Argument(4, True, Where.REG_DEREF, -20, 32),
+    )
+
+
+def test_more_arguments_than_the_header_has_room_for() -> None:
+    with pytest.raises(ValueError, match=r"13 arguments; bpf/usdt.bpf.h has room for 12"):
+        parse_arguments("1@$1 " * 13, X86_64)
+
+
+def test_variables_become_distances_from_the_probe() -> None:
+    find = {"total": 0x5000, "count.0": 0x6000}.get
+    text = "-4@total(%rip) 8@count.0+16(%rip) 4@%eax 8@missing-8(%rip) 8@total-0x10(%rip)"
+    assert with_addresses(text, 0x4000, find) == (
+        "-4@4096(%rip) 8@8208(%rip) 4@%eax 8@missing-8(%rip) 8@4080(%rip)"
+    )
+    assert parse_arguments("-4@4096(%rip)", X86_64) == (
+        Argument(4, True, Where.REG_DEREF, 4096, 128),
+    )
 
 
 def test_a_machine_that_is_not_known() -> None:

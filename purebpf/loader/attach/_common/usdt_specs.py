@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from purebpf.btf.codec.codecs import codec
-from purebpf.errors import NotSupportedError, SchemaError
+from purebpf.errors import NotSupportedError
 from purebpf.loader.maps.map import Map
-from purebpf.symbols.usdt_arguments import MAX_ARGUMENTS, Argument, Where
+from purebpf.symbols.usdt_arguments import MAX_ARGUMENTS, Argument, UnknownArgument, Where
 
 __all__ = ["PLACES_MAP", "SPECS_MAP", "UsdtSpecs"]
 
@@ -46,11 +46,19 @@ class UsdtSpecs:
         blank = _blank_argument(maps[SPECS_MAP])
         return None if blank is None else cls(maps[SPECS_MAP], maps[PLACES_MAP], blank)
 
-    def add(self, arguments: tuple[Argument, ...], cookie: int) -> int:
+    def problem_of(self, argument: Argument | UnknownArgument) -> str:
+        """Return the reason why the object cannot read an argument, "" if it can."""
+        if isinstance(argument, UnknownArgument):
+            return argument.problem
+        if argument.where is Where.SIB and "idx_reg_off" not in self._blank:
+            return "the object's bpf/usdt.bpf.h cannot read elements of arrays: use libbpf's of 1.7"
+        return ""
+
+    def add(self, arguments: tuple[Argument | UnknownArgument, ...], cookie: int) -> int:
         """Describe the arguments of a probe: the number to find the description by.
 
         Raises:
-            NotSupportedError: no number is left, or the header is too old for an argument.
+            NotSupportedError: no number is left.
             KernelError: the map cannot be written.
         """
         if not self._free:
@@ -59,18 +67,16 @@ class UsdtSpecs:
                 "another USDT probe",
                 f"map {SPECS_MAP} holds {count}; use spec.resize({SPECS_MAP}=...) before load()",
             )
-        described = [self._blank | _describe(argument) for argument in arguments]
+        described = [self._blank | self._describe(argument) for argument in arguments]
         rest = [self._blank] * (MAX_ARGUMENTS - len(described))
         value = {"args": [*described, *rest], "usdt_cookie": cookie, "arg_cnt": len(arguments)}
-        number = self._free[-1]
-        try:
-            self._specs.put(number, value)
-        except SchemaError as error:
-            problem = f"the object's bpf/usdt.bpf.h cannot read an argument ({error})"
-            raise NotSupportedError(
-                "this USDT probe", f"{problem}; use the header of libbpf 1.7"
-            ) from None
+        self._specs.put(self._free[-1], value)
         return self._free.pop()
+
+    def _describe(self, argument: Argument | UnknownArgument) -> dict[str, Any]:
+        if isinstance(argument, UnknownArgument) or self.problem_of(argument):
+            return {"arg_type": int(Where.UNKNOWN)}
+        return _describe(argument)
 
     def put_place(self, address: int, number: int) -> None:
         """Say which description holds at an address (before Linux 5.15, commit 7adfc6c9b315).

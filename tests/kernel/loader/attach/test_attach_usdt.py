@@ -220,16 +220,35 @@ def test_what_cannot_be_attached_says_why(workload: Workload):
         with pytest.raises(purebpf.AttachError, match="not have this probe; it has none"):
             attach("/bin/true:purebpf:nothing")
         with pytest.raises(
-            purebpf.NotSupportedError, match=r"cannot parse the location '8@table\(%rip\)"
+            purebpf.NotSupportedError, match=r"reads argument 1: .* elements of arrays: use libbpf"
         ):
-            attach(f"{path}:purebpf:symbolic")
-        with pytest.raises(purebpf.NotSupportedError, match="cannot read an argument"):
             attach(f"{path}:purebpf:indexed")
         for cookie in (-1, 1 << 64):
             with pytest.raises(ValueError, match=f"a cookie must .*, not {cookie}"):
                 attach(f"{path}:purebpf:silent", cookie=cookie)
         with pytest.raises(purebpf.AttachError, match="no process has PID 2147483"):
             attach(f"{path}:purebpf:silent", pid=2147483000)
+
+
+def test_an_argument_that_no_program_reads_may_have_any_form(workload: Workload, way: str):
+    with loaded("on_guarded", "on_forms") as obj:
+        target = f"{workload.path}:purebpf:vector"
+        guarded, forms = obj.programs["on_guarded"], obj.programs["on_forms"]
+        assert guarded.usdt_arguments == {0}
+        with guarded.attach(target, pid=workload.pid):
+            workload.go(PRIME)
+        assert obj.globals["seen"].sum == 5 * PRIME
+        with pytest.raises(purebpf.NotSupportedError, match=r"argument 2 '8@%xmm0': unknown reg"):
+            forms.attach(target)
+
+
+def test_variables_of_the_program_are_read(workload: Workload, way: str):
+    with loaded("on_forms") as obj:
+        target = f"{workload.path}:purebpf:symbolic"
+        with obj.programs["on_forms"].attach(target, pid=workload.pid):
+            workload.go()
+        seen = obj.globals["seen"]
+        assert (seen.count, seen.values[:2]) == (2, (10 | 20 << 32, 30))
 
 
 def test_a_link_can_be_pinned(workload: Workload, bpffs: Path):
