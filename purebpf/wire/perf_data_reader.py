@@ -78,7 +78,7 @@ class PerfData:
         self._features: dict[int, Section] = {}
         events = self._describe_file() if self._has_table() else self._describe_pipe()
         self.events = self._name_events(events)
-        self._formats = [RecordFormat.of_attr(event.attr) for event in self.events]
+        self._formats = _formats(self.events)
         self._numbers = {id_: n for n, event in enumerate(self.events) for id_ in event.ids}
         self._sample_id, self._trailer_id = _id_places(self.events)
 
@@ -276,6 +276,19 @@ class PerfData:
 
     def _error(self, where: str, problem: str) -> FormatError:
         return FormatError(self.source, where, problem)
+
+
+def _formats(events: tuple[RecordedEvent, ...]) -> list[RecordFormat]:
+    """How the records of each event are decoded.
+
+    perf(1) lets one event ask for build ids, and writes records of its own, which belong to no
+    event, in the same way. perf-inject(1) adds build ids to files that were recorded without.
+    """
+    formats = [RecordFormat.of_attr(event.attr) for event in events]
+    asked = any(form.build_id for form in formats)
+    for form in formats:
+        form.build_id = asked or None
+    return formats
 
 
 def _id_places(events: tuple[RecordedEvent, ...]) -> tuple[int, int]:

@@ -27,7 +27,7 @@ from purebpf.wire.perf_records import (
     Switch,
     Throttle,
 )
-from purebpf.wire.perf_ring import Buffer, frames
+from purebpf.wire.perf_ring import Buffer, Skip, frames
 from purebpf.wire.perf_samples import SampleLayout
 
 MISC_MMAP_DATA = MISC_COMM_EXEC = MISC_SWITCH_OUT = 1 << 13
@@ -61,6 +61,8 @@ _COMM = struct.Struct("=II")
 _TASK = struct.Struct("=IIIIQ")
 _TWO = struct.Struct("=QQ")
 _ONE = struct.Struct("=Q")
+_USUAL_SIZES = (16, 20)
+"""Bytes of a build id: MD5 or a UUID, and SHA-1 (ld(1), --build-id)."""
 _THREE = struct.Struct("=QQQ")
 
 Place = tuple[int, int, int]
@@ -73,7 +75,11 @@ Body = Callable[["RecordFormat", int, Buffer, int, int], Record]
 class RecordFormat:
     """Decodes the records of one event, or of several with the same attr.
 
-    Args: the fields of struct perf_event_attr of the same names.
+    Args: the fields of struct perf_event_attr of the same names. `build_id` decides what
+        PERF_RECORD_MISC_MMAP_BUILD_ID means: the kernel leaves the bit in a header that all events
+        share (perf_event_mmap_output() in kernel/events/core.c), so that the records of an event
+        that did not ask have it, too, without a build id. None: it counts in records that look as
+        if they had one.
 
     Raises:
         NotSupportedError: for samples that SampleLayout cannot decode.
@@ -87,7 +93,9 @@ class RecordFormat:
         read_format: int = 0,
         sample_regs_user: int = 0,
         sample_regs_intr: int = 0,
+        build_id: bool | None = False,
     ) -> None:
+        self.build_id = build_id
         self._samples = SampleLayout(
             sample_type,
             read_format=read_format,
@@ -114,24 +122,36 @@ class RecordFormat:
         return cls(
             **{name: int(fields.get(name, 0)) for name in names},
             sample_id_all=bool(fields["sample_id_all"]),
+            build_id=bool(fields.get("build_id")),
         )
 
-    def iter_decode(self, data: Buffer, pids: Container[int] | None = None) -> Iterator[Record]:
+    def iter_decode(
+        self, data: Buffer, pids: Container[int] | None = None, skip: Skip | None = None
+    ) -> Iterator[Record]:
         """The records of `data`, which starts and ends at a record.
 
         Args:
             data: the records.
             pids: leave out what other processes did; None: what any did is wanted.
+            skip: is told about each record that breaks its format, and the iteration goes on. None:
+                the first one raises.
 
         Raises:
-            FormatError: at the first record that breaks its format.
+            FormatError: at the first record that breaks its format, without `skip`.
         """
-        for type_, misc, start, end in frames(data):
+        for type_, misc, start, end in frames(data, 0, skip):
             if pids is not None and type_ in _ACTIONS and start + _PID.size <= end:
                 (pid,) = _PID.unpack_from(data, start)
                 if pid not in pids:
                     continue
-            yield self.decode(type_, misc, data, start, end)
+            try:
+                record = self.decode(type_, misc, data, start, end)
+            except FormatError as error:
+                if skip is None:
+                    raise
+                skip(error)
+            else:
+                yield record
 
     def decode(self, type_: int, misc: int, data: Buffer, start: int, end: int) -> Record:
         """The record of type `type_` with body `data[start:end]`."""
@@ -185,7 +205,8 @@ def _mmap2(form: RecordFormat, misc: int, data: Buffer, start: int, end: int) ->
     stop = form.body_end(data, start, end, _MMAP2.size)
     *where, file, prot, flags = _MMAP2.unpack_from(data, start)
     name = _text(data, start + _MMAP2.size, stop)
-    if misc & MISC_MMAP_BUILD_ID:
+    is_named = _looks_named(file) if form.build_id is None else form.build_id
+    if is_named and misc & MISC_MMAP_BUILD_ID:
         size = file[0]
         if size > 20:
             raise FormatError("mmap2 record", f"offset {start}", f"a build id of {size} bytes")
@@ -193,6 +214,15 @@ def _mmap2(form: RecordFormat, misc: int, data: Buffer, start: int, end: int) ->
     else:
         identity = (*_FILE.unpack(file), b"")
     return Mmap2._make((*where, name, *identity, prot, flags, *form.place(data, stop)))
+
+
+def _looks_named(file: bytes) -> bool:
+    """Return True for 24 bytes with a build id of a usual length.
+
+    Without one, the first byte is the low one of a device's major number: no disk has 16 or 20.
+    """
+    size = file[0]
+    return size in _USUAL_SIZES and not any(file[1:4]) and not any(file[4 + size :])
 
 
 def _comm(form: RecordFormat, misc: int, data: Buffer, start: int, end: int) -> Comm:

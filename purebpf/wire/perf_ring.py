@@ -8,7 +8,7 @@ a record means: that is `perf_records`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from purebpf.errors import FormatError
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from purebpf.wire.uniform_records import UniformRecords
 
 Buffer = bytes | bytearray | memoryview
+
+Skip = Callable[[FormatError], object]
+"""Told why a record cannot be read, by a reader that goes on behind it."""
 
 HEADER = struct.Struct("=" + PERF_EVENT_HEADER)
 """struct perf_event_header: type, misc, size (header included)."""
@@ -44,27 +47,36 @@ def unread(ring: memoryview, tail: int, head: int) -> memoryview | bytes:
     return b"".join((ring[start:], ring[: start + length - size]))
 
 
-def frames(data: Buffer, offset: int = 0) -> Iterator[tuple[int, int, int, int]]:
+def frames(
+    data: Buffer, offset: int = 0, skip: Skip | None = None
+) -> Iterator[tuple[int, int, int, int]]:
     """(type, misc, start of the body, end) of each record of `data`, from `offset` on.
 
-    Raises FormatError when a record is shorter than its header, not a multiple of 8 bytes, or
-    runs past the end.
+    A record is wrong when it is shorter than its header, not a multiple of 8 bytes, or runs past
+    the end: the rest of `data` cannot be read then.
+
+    Args:
+        data: begins at a record.
+        offset: where the first record begins.
+        skip: is told about a wrong record, which ends the iteration. None: it raises FormatError.
     """
     unpack = HEADER.unpack_from
     end = len(data)
+    problem = ""
     while offset + 8 <= end:
         kind, misc, size = unpack(data, offset)
         following = offset + size
         if size < 8 or size & 7 or following > end:
-            raise FormatError(
-                "perf ring",
-                f"offset {offset}",
-                f"record type {kind} claims {size} bytes, but {end - offset} are left",
-            )
+            problem = f"record type {kind} claims {size} bytes, but {end - offset} are left"
+            break
         yield kind, misc, offset + 8, following
         offset = following
     if offset != end:
-        raise FormatError("perf ring", f"offset {offset}", f"{end - offset} bytes are not a header")
+        problem = problem or f"{end - offset} bytes are not a header"
+        error = FormatError("perf ring", f"offset {offset}", problem)
+        if skip is None:
+            raise error
+        skip(error)
 
 
 def raw_payload(data: Buffer, start: int, end: int) -> tuple[int, int]:

@@ -12,7 +12,6 @@ from collections.abc import Container
 from functools import cache
 
 from purebpf.abi.perf import perf_event_type as kind
-from purebpf.errors import FormatError
 from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_ring import Buffer
 
@@ -48,6 +47,7 @@ class Happened(NamedTuple):
         tasks: the same, with threads; empty where those do not count.
         executed, ended: processes.
         lost: records that found no room, as the records say.
+        unreadable: a 1 for each ring that could be read only up to some record.
     """
 
     runs: dict[int, list[bytes]]
@@ -56,11 +56,12 @@ class Happened(NamedTuple):
     executed: set[int]
     ended: dict[int, None]
     lost: list[int]
+    unreadable: list[int]
 
     @classmethod
     def nothing(cls) -> Happened:
         """Before anything was seen."""
-        return cls({}, [], [], set(), {}, [])
+        return cls({}, [], [], set(), {}, [], [])
 
     def of(self, pids: Container[int]) -> Happened:
         """What these processes did, and what was lost."""
@@ -71,36 +72,35 @@ class Happened(NamedTuple):
             {pid for pid in self.executed if pid in pids},
             {pid: None for pid in self.ended if pid in pids},
             self.lost,
+            self.unreadable,
         )
 
 
 def sort_out(
     data: Buffer, into: Happened, end: int | None = None, *, threads: bool = False
 ) -> None:
-    """Add the records of a ring, in their order.
+    """Add the records of a ring, in their order, up to one whose size makes no sense.
 
     Args:
         data: begins at a record.
         into: is added to.
         end: of the last record; None: that of the data.
         threads: whether the beginning and end of threads counts that are not a process's first.
-
-    Raises:
-        FormatError: a record breaks its format.
     """
-    runs, forks, tasks, executed, ended, lost = into
+    runs, forks, tasks, executed, ended, lost, unreadable = into
     unpack = _HEAD.unpack_from
     at, begun, owner = 0, 0, -1
     if end is None:
         end = len(data)
     while at < end:
         if at + _LEAST > end:
-            raise FormatError("perf ring", f"offset {at}", f"{end - at} bytes are not a record")
+            unreadable.append(1)
+            break
         type_, misc, size, pid, parent, tid, _ = unpack(data, at)
         following = at + size
         if size < _LEAST or size & 7 or following > end:
-            what = f"record type {type_} claims {size} bytes, but {end - at} are left"
-            raise FormatError("perf ring", f"offset {at}", what)
+            unreadable.append(1)
+            break
         keeps = True
         if type_ == _FORK:
             if threads:

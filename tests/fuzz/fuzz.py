@@ -5,7 +5,8 @@
 
 The targets: `object` (`read_object`), `btf` (`Btf`), `perf_data` (`PerfData` and the stacks in it),
 `filter` (the language of sample filters, and all that a filter becomes), `cfi` (call frame
-information: rows, windows, rules, and stacks unwound with them), `windows` (windows from a cache).
+information: rows, windows, rules, and stacks unwound with them), `windows` (windows from a cache),
+`side_band` (the records of a ring that say what processes do: sorted, decoded, remembered).
 
 Whatever the bytes are, the answer is a value or one of our errors, within ten seconds of CPU and a
 gibibyte. Anything else ends the run with a file that holds the bytes: `object-crash-*`,
@@ -52,9 +53,12 @@ with atheris.instrument_imports(include=["purebpf", "elftools"]):
     from purebpf.filter.fields import CONSTANTS, FIELDS
     from purebpf.filter.lowering import NoNames, SymbolRange, Term, resolve
     from purebpf.filter.sample_layout import Cast, SampleAccess, Word, from_registers
+    from purebpf.observe.processes.change_decoder import SAMPLE_TYPE, ChangeDecoder
+    from purebpf.observe.processes.unread_records import UnreadRecords
     from purebpf.relocate import Linker
     from purebpf.results.build.perf_data_aggregate import count
     from purebpf.spec import ObjectSpec
+    from purebpf.symbols.address_spaces import AddressSpaces
     from purebpf.unwind.address_space import AddressSpace, CodeMapping
     from purebpf.unwind.cfi_file import CfiFile
     from purebpf.unwind.machine import AARCH64, X86_64
@@ -67,6 +71,8 @@ with atheris.instrument_imports(include=["purebpf", "elftools"]):
     from purebpf.wire import perf_records as records
     from purebpf.wire.perf_data import Feature
     from purebpf.wire.perf_data_reader import PerfData
+    from purebpf.wire.perf_format import RecordFormat
+    from purebpf.wire.process_runs import Happened, sort_out
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -283,6 +289,23 @@ def fuzz_windows(data: bytes) -> None:
         assert find_in_block(block, 0) < len(rules) // 8
 
 
+def fuzz_side_band(data: bytes) -> None:
+    """Read a ring of the side band: no bytes are an error; they are read, or counted."""
+    happened, unread = Happened.nothing(), UnreadRecords()
+    sort_out(data, happened, threads=bool(data[:1] < b"\x80"))
+    unread.add(happened)
+    decoder = ChangeDecoder(RecordFormat(SAMPLE_TYPE, sample_id_all=True))
+    spaces = AddressSpaces()
+    for change in decoder.decode(unread.take(happened.runs)):
+        spaces.feed(change)
+    for pid in happened.runs:
+        spaces.find(pid, 0x1010)
+        spaces.earlier(pid, 900)
+        spaces.family(pid)
+    unread.orphans(spaces.exited)
+    spaces.forget_exited(())
+
+
 _SOURCE = Source(cfi_builder.TEXT, cfi_builder.TEXT + 4096, 0x1000, 99)
 _SUM_END = 24
 
@@ -355,6 +378,7 @@ TARGETS = {
     "filter": fuzz_filter,
     "cfi": fuzz_cfi,
     "windows": fuzz_windows,
+    "side_band": fuzz_side_band,
 }
 
 
@@ -366,6 +390,8 @@ def seeds(target: str) -> Iterator[bytes]:
         return _frames()
     if target == "windows":
         return _windows()
+    if target == "side_band":
+        return iter(perf_data_seeds.records(SAMPLE_TYPE))
     return perf_data_seeds.files() if target == "perf_data" else _objects(target)
 
 

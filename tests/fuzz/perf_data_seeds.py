@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.wire import perf_data_features as features
-from purebpf.wire import perf_records as records
+from purebpf.wire import perf_records
 from purebpf.wire.perf_data import Feature, RecordedEvent
 from purebpf.wire.perf_data_writer import PerfDataWriter
 from purebpf.wire.perf_encode import HOST_KERNEL, RecordEncoder
 
-__all__ = ["files"]
+__all__ = ["files", "records"]
 
 
 def files() -> Iterator[bytes]:
@@ -44,22 +44,30 @@ def files() -> Iterator[bytes]:
         yield file.getvalue()
 
 
+def records(sample_type: int) -> Iterator[bytes]:
+    """A ring with one record of every kind, then each record by itself."""
+    encode = RecordEncoder(sample_type).encode
+    each = [encode(record) for record in _RECORDS]
+    yield b"".join(each)
+    yield from each
+
+
 def _attr(sample_type: int) -> bytes:
     size = PERF_EVENT_ATTR.size
     return bytes(PERF_EVENT_ATTR.pack(size=size, sample_type=sample_type, sample_id_all=1, type=1))
 
 
 _RECORDS = (
-    records.Mmap(HOST_KERNEL, 0, 1 << 63, 1 << 20, 0, "[kernel.kallsyms]_text", False),
-    records.Comm(7, 7, "sh", True),
-    records.Mmap2(7, 7, 0x1000, 0x2000, 0, "/bin/sh", 8, 1, 99, b"", 5, 2),
-    records.Mmap2(7, 7, 0x9000, 0x2000, 0, "/lib/x", 0, 0, 0, bytes(20), 5, 2),
-    records.Fork(8, 7, 8, 7, 40),
-    records.Sample(2, ip=0x1234, pid=7, tid=7, time=50, id=11, cpu=0, period=3),
-    records.Sample(
+    perf_records.Mmap(HOST_KERNEL, 0, 1 << 63, 1 << 20, 0, "[kernel.kallsyms]_text", False),
+    perf_records.Comm(7, 7, "sh", True),
+    perf_records.Mmap2(7, 7, 0x1000, 0x2000, 0, "/bin/sh", 8, 1, 99, b"", 5, 2),
+    perf_records.Mmap2(7, 7, 0x9000, 0x2000, 0, "/lib/x", 0, 0, 0, bytes(20), 5, 2),
+    perf_records.Fork(8, 7, 8, 7, 40),
+    perf_records.Sample(2, ip=0x1234, pid=7, tid=7, time=50, id=11, cpu=0, period=3),
+    perf_records.Sample(
         2, ip=0x9234, pid=8, tid=8, time=45, id=21, cpu=1, callchain=(1, 2), raw=b"abcd"
     ),
-    records.Exit(8, 7, 8, 7, 60),
-    records.Lost(11, 3),
-    records.LostSamples(3, by_bpf=True),
+    perf_records.Exit(8, 7, 8, 7, 60),
+    perf_records.Lost(11, 3),
+    perf_records.LostSamples(3, by_bpf=True),
 )

@@ -9,7 +9,7 @@ from purebpf.errors import KernelError
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
-    from purebpf.observe.processes.sideband import Change
+    from purebpf.observe.processes.change_decoder import Change
 
 __all__ = ["ProcessNames"]
 

@@ -3,44 +3,34 @@
 from __future__ import annotations
 
 import mmap
-import struct
 import time
 from collections.abc import Container, Iterable
-from operator import attrgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from purebpf.abi.perf import perf_event_sample_format as bit
-from purebpf.abi.perf import perf_event_type as kind
 from purebpf.closable import Closing
+from purebpf.errors import FormatError
 from purebpf.loader.perf.largest_rings import map_largest_rings
 from purebpf.loader.perf.perf_events import PerfEvents
+from purebpf.observe.processes.change_decoder import (
+    SAMPLE_TYPE,
+    TIME,
+    TIME_AT,
+    Change,
+    ChangeDecoder,
+)
 from purebpf.wire.perf_ring import HEADER, Buffer, frames
 from purebpf.wire.process_runs import Happened, sort_out
 
 if TYPE_CHECKING:
     from purebpf.loader.perf.perf_ring import PerfRing
-    from purebpf.symbols.address_spaces import MappedCode
-    from purebpf.symbols.proc_maps import MappedFile
-    from purebpf.wire.perf_format import RecordFormat
-    from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["Change", "SideBand"]
 
-Change: TypeAlias = "MappedCode | Comm | Fork | Exit"
-"""What happened to a process; `time` is CLOCK_MONOTONIC in ns, as bpf_ktime_get_ns."""
-
-_MMAP2 = int(kind.PERF_RECORD_MMAP2)
-_BY_TIME = attrgetter("time")
-_TIME = struct.Struct("=Q")
-_TIME_AT = 16
-"""Before the end of a record: the CPU follows."""
-_MAP = struct.Struct("=I4xQQQ")
-"""The head of struct perf_record_mmap2; its file and what may be done with it follow."""
-_LAST = (1 << 64) - 1
 _FEWEST_PAGES, _MOST_PAGES, _ALL_PAGES = 16, 64, 2048
 """Of a ring, and of all. A process that starts a program fills 1 KiB; a tool that has just started
 may not get to read for a second."""
-_MOST_FILES = 4096
+_SOON_NS = 1_000_000_000
+"""A record that is dated later than that is not one that was written during a call."""
 
 
 class SideBand(Closing):
@@ -77,8 +67,8 @@ class SideBand(Closing):
         """
         self._pids = pids
         self._threads = threads
-        self._files: dict[bytes, MappedFile | None] = {}
-        self._lost_records = 0
+        self._lost_records = self._unreadable = 0
+        self._decoder: ChangeDecoder | None = None
         self._lost_at_close: int | None = None
         wanted = min(pages or _FEWEST_PAGES, _FEWEST_PAGES) * mmap.PAGESIZE // 2
         self._open(3 * wanted if is_patient else wanted, cpus, pages)
@@ -91,7 +81,7 @@ class SideBand(Closing):
         self._events = PerfEvents.open(
             "dummy",
             cpus=cpus,
-            sample_type=bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_TIME | bit.PERF_SAMPLE_CPU,
+            sample_type=SAMPLE_TYPE,
             sample_id_all=1,
             mmap=1,
             mmap2=1,
@@ -125,15 +115,17 @@ class SideBand(Closing):
 
     @property
     def lost(self) -> int:
-        """Records that found no room in their ring, exactly from Linux 6.0 on.
+        """Records that found no room in their ring, and records that could not be read.
 
-        Before (commit 119a784c8127, "perf/core: Add a new read format to get a number of lost
-        samples"), the kernel says so only when a later record finds room.
+        The first number is exact from Linux 6.0 on. Before (commit 119a784c8127, "perf/core: Add a
+        new read format to get a number of lost samples"), the kernel says so only when a later
+        record finds room.
         """
         if self._lost_at_close is not None:
             return self._lost_at_close
         counted = self._events.lost
-        return self._lost_records if counted is None else counted
+        lost = self._lost_records if counted is None else counted
+        return lost + self._unreadable + (self._decoder.unreadable if self._decoder else 0)
 
     def drain(self) -> list[Change]:
         """What happened since the last time and before this call, in the order of time.
@@ -143,7 +135,6 @@ class SideBand(Closing):
         writing at the time of this call can be older than the last one of the list before it.)
 
         Raises:
-            FormatError: a ring makes no sense.
             ValueError: closed.
         """
         return self.decode(piece for runs in self.sort_out().runs.values() for piece in runs)
@@ -163,51 +154,20 @@ class SideBand(Closing):
                     cut = _cut(data, now)
                     self._held[number] = bytes(data[cut:])
                     sort_out(data, happened, cut, threads=self._threads)
+            except FormatError:  # the positions make no sense
+                self._held[number] = b""
+                happened.unreadable.append(1)
             finally:
                 ring.give_back(head)
         self._lost_records += sum(happened.lost)
+        self._unreadable += sum(happened.unreadable)
         return happened if self._pids is None else happened.of(self._pids)
 
     def decode(self, pieces: Iterable[bytes]) -> list[Change]:
-        """What runs of `sort_out` say, in the order of time.
-
-        Raises:
-            FormatError: a record breaks its format.
-        """
-        records: list[Change] = []
-        form = next(iter(self._events)).format
-        for piece in pieces:
-            self._decode(piece, form, records)
-        records.sort(key=_BY_TIME)
-        return records
-
-    def _decode(self, data: bytes, form: RecordFormat, into: list[Change]) -> None:
-        """Decode records; most say what was mapped, and most of those name the same few files."""
-        from purebpf.symbols.address_spaces import MappedCode, code_of
-        from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap2
-
-        files, size = self._files, _MAP.size
-        for type_, misc, start, end in frames(data):
-            if type_ != _MMAP2:
-                record = form.decode(type_, misc, data, start, end)
-                if isinstance(record, Comm | Fork | Exit):
-                    into.append(record)
-                continue
-            words = data[start + size : form.body_end(data, start, end, size)]
-            file = files.get(words)
-            if file is None:
-                if words in files:  # data
-                    continue
-                if len(files) >= _MOST_FILES:
-                    files.clear()
-                record = form.decode(type_, misc, data, start, end)
-                mapping = code_of(record) if isinstance(record, Mmap2) else None
-                files[words] = file = mapping.file if mapping else None
-                if file is None:
-                    continue
-            pid, address, length, offset = _MAP.unpack_from(data, start)
-            (at_ns,) = _TIME.unpack_from(data, end - _TIME_AT)
-            into.append(MappedCode(pid, address, min(address + length, _LAST), offset, file, at_ns))
+        """What runs of `sort_out` say, in the order of time."""
+        if self._decoder is None:  # most runs begin without anything to decode
+            self._decoder = ChangeDecoder(next(iter(self._events)).format)
+        return self._decoder.decode(pieces)
 
     def close(self) -> None:
         """Unmap and close everything; again is harmless."""
@@ -218,15 +178,17 @@ class SideBand(Closing):
 
 def _cut(data: Buffer, now: int) -> int:
     """Where the records of a ring begin that are later than a time."""
-    if not data or _time_before(data, len(data)) <= now:
+    if not _is_later(data, 0, len(data), now):
         return len(data)
-    return next(
-        (start - HEADER.size for *_, start, end in frames(data) if _time_before(data, end) > now),
-        len(data),
-    )
+    for *_, start, end in frames(data, 0, bool):
+        if _is_later(data, start, end, now):
+            return start - HEADER.size
+    return len(data)
 
 
-def _time_before(data: Buffer, end: int) -> int:
-    """The time of the record that ends there."""
-    (at_ns,) = _TIME.unpack_from(data, end - _TIME_AT)
-    return int(at_ns)
+def _is_later(data: Buffer, start: int, end: int, now: int) -> bool:
+    """Return True if the record that ends there was written after a time."""
+    if end - start < TIME_AT:
+        return False
+    (at_ns,) = TIME.unpack_from(data, end - TIME_AT)
+    return bool(now < at_ns < now + _SOON_NS)

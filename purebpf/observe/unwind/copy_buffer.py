@@ -88,18 +88,19 @@ class CopyBuffer(Closing):
         return self._epoll.fileno()
 
     def drain(self) -> Iterator[CopiedStack]:
-        """What the rings hold now, CPU after CPU.
-
-        Raises:
-            FormatError: a record is not what the program sends.
-        """
+        """What the rings hold now, CPU after CPU; `lost` counts what is no copy."""
         for sample in self.samples():
-            yield self.copied(sample)
+            try:
+                copy = self.copied(sample)
+            except FormatError as error:
+                self._rings.skip(error)
+            else:
+                yield copy
 
     def samples(self) -> Iterator[Sample]:
         """The same as records of perf: `raw` is what the program sent."""
         for data in self._rings.consume():
-            for record in self._format.iter_decode(data):
+            for record in self._format.iter_decode(data, None, self._rings.skip):
                 if isinstance(record, Sample):
                     yield record
                 elif isinstance(record, Lost):

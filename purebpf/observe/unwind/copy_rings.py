@@ -16,6 +16,7 @@ from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.syscall import bpf
 
 if TYPE_CHECKING:
+    from purebpf.errors import FormatError
     from purebpf.loader.rings.record_types import RecordMap
 
 __all__ = ["LARGEST_COPY", "SAMPLE_TYPE", "CopyRings"]
@@ -39,6 +40,7 @@ class CopyRings(Closing):
 
     Attributes:
         lost_records: lost copies, as records in the rings say.
+        unreadable: records that could not be read.
 
     Raises:
         KernelError: the kernel refused an event, a ring, or an element of the map.
@@ -51,7 +53,7 @@ class CopyRings(Closing):
                 f"cannot copy {stack_bytes} bytes of a stack: expected a multiple of 8 up to "
                 f"{LARGEST_COPY}"
             )
-        self.lost_records = 0
+        self.lost_records = self.unreadable = 0
         with ExitStack() as undo:
             self._events = undo.enter_context(
                 PerfEvents.open(
@@ -75,9 +77,13 @@ class CopyRings(Closing):
 
     @property
     def lost(self) -> int:
-        """Copies that found no room: counted by the kernel, exactly from Linux 6.0 on."""
+        """Copies that found no room (exact from Linux 6.0 on) or that could not be read."""
         counted = self._events.lost
-        return self.lost_records if counted is None else counted
+        return (self.lost_records if counted is None else counted) + self.unreadable
+
+    def skip(self, _: FormatError) -> None:
+        """Count a record that could not be read."""
+        self.unreadable += 1
 
     def consume(self) -> Iterator[bytes]:
         """The records that the rings hold now, CPU after CPU."""

@@ -68,6 +68,7 @@ class StackFinisher(Closing):
 
     Attributes:
         lost_records: copies that were lost, as records in the rings say.
+        unreadable: records that could not be read.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class StackFinisher(Closing):
         self._machine = native_machine()
         self._variables = variables
         self._knows_dropped = not tables
-        self.lost_records = 0
+        self.lost_records = self.unreadable = 0
         with ExitStack() as undo:
             self._stacks = undo.enter_context(ProcessStacks(earlier=earlier, catch_up=catch_up))
             self._filler = None
@@ -122,16 +123,20 @@ class StackFinisher(Closing):
         return self._filler is not None and self._filler.work()
 
     def records(self, data: bytes) -> Iterator[MissedStack]:
-        """What came in a ring.
-
-        Raises:
-            FormatError: it is not what the program sends.
-        """
-        for record in self._format.iter_decode(data):
+        """What came in a ring; `unreadable` counts what the program does not send."""
+        for record in self._format.iter_decode(data, None, self._skip):
             if isinstance(record, Sample):
-                yield _missed(record, self._machine)
+                try:
+                    missed = _missed(record, self._machine)
+                except FormatError as error:
+                    self._skip(error)
+                else:
+                    yield missed
             elif isinstance(record, Lost):
                 self.lost_records += record.lost
+
+    def _skip(self, _: FormatError) -> None:
+        self.unreadable += 1
 
     def meet(self, missed: MissedStack) -> Met:
         """Read what the process of a sample has mapped, while it is there."""

@@ -290,6 +290,7 @@ class UserStacks(Closing):
         self._new.extend(decoded)
         self._nbytes += sum([len(missed.copy.stack) for missed in decoded]) - len(data)
         self._rings.lost_records = self._finisher.lost_records
+        self._rings.unreadable = self._finisher.unreadable
 
     def _meet(self, missed: MissedStack) -> None:
         assert self._finisher is not None

@@ -129,6 +129,7 @@ def _attr() -> bytes:
         mmap=1,
         mmap2=1,
         task=1,
+        build_id=1,
         use_clockid=1,
         clockid=_MONOTONIC,
     )

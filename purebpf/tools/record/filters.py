@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from purebpf.abi.perf import perf_event_type as kind
-from purebpf.errors import KernelError
+from purebpf.errors import FormatError, KernelError
 from purebpf.loader.perf.event_parser import EventError, choose_event
 from purebpf.measure import perf_targets
 from purebpf.syscall import perf_event as perf
@@ -37,6 +37,9 @@ class Filters:
     that are sampled for it lose the samples of other processes, too. A tracepoint's filter is
     the kernel's own (Documentation/trace/events.rst, "Event filtering").
 
+    Attributes:
+        unreadable: records in the rings of samples that could not be read.
+
     Raises:
         FilterError: a filter that says nothing, or asks for what the samples do not have.
         EventError: a tracepoint does not take its filter.
@@ -51,6 +54,7 @@ class Filters:
         tree: Tree | None = None,
     ) -> None:
         self._tree = tree
+        self.unreadable = 0
         names: MachineNames | None = None
         self._of: dict[int, SampleFilter] = {}  # by the event's place among `sampled`
         self._sampled = sampled
@@ -89,16 +93,28 @@ class Filters:
     def sieve(self, data: bytes) -> bytes:
         """The records of a ring without the samples that a filter rejects in user space."""
         kept = []
-        for type_, misc, start, end in frames(data):
-            if type_ == kind.PERF_RECORD_SAMPLE:
-                number = int.from_bytes(data[start : start + 8], "little")  # PERF_SAMPLE_IDENTIFIER
-                filter_ = self._in_user_space.get(number)
-                if filter_ is not None:
-                    sample = self._formats[number].decode(type_, misc, data, start, end)
-                    if isinstance(sample, Sample) and not filter_.accepts(sample):
-                        continue
+        for type_, misc, start, end in frames(data, 0, self.skip):
+            if type_ == kind.PERF_RECORD_SAMPLE and not self._accepts(misc, data, start, end):
+                continue
             kept.append(data[start - _HEADER : end])
         return b"".join(kept)
+
+    def _accepts(self, misc: int, data: bytes, start: int, end: int) -> bool:
+        """Return False for a sample that a filter rejects, and for one that cannot be read."""
+        number = int.from_bytes(data[start : start + 8], "little")  # PERF_SAMPLE_IDENTIFIER
+        filter_ = self._in_user_space.get(number)
+        if filter_ is None:
+            return True
+        try:
+            sample = self._formats[number].decode(kind.PERF_RECORD_SAMPLE, misc, data, start, end)
+        except FormatError as error:
+            self.skip(error)
+            return False
+        return not isinstance(sample, Sample) or filter_.accepts(sample)
+
+    def skip(self, _: FormatError) -> None:
+        """Count a record that cannot be read."""
+        self.unreadable += 1
 
     def count_rejected(self) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
         """By event: each term, and the samples that it was the first to reject."""

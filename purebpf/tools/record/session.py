@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.closable import Closing
+from purebpf.errors import FormatError
 from purebpf.files.binary_file import DataFile
 from purebpf.loader.host import cgroups
 from purebpf.loader.perf.expected_samples import samples_due
@@ -35,6 +36,7 @@ from purebpf.wire.perf_data_features import pack_numbers
 from purebpf.wire.perf_data_writer import PerfDataWriter
 from purebpf.wire.perf_encode import RecordEncoder
 from purebpf.wire.perf_records import Fork, LostSamples, Mmap, Mmap2
+from purebpf.wire.perf_ring import frames
 
 if TYPE_CHECKING:
     from purebpf.tools.record.live import LiveFile
@@ -69,6 +71,7 @@ class Recorder(Closing):
         self._types: Counter[int] = Counter()
         self._build_ids = perf_data_headers.BuildIds()
         self._tasks = 1
+        self._unreadable = 0
         self._ends: set[int] = set()
         self._owned = ExitStack()
 
@@ -191,22 +194,44 @@ class Recorder(Closing):
             if self._filters.need_sieve:
                 data = self._filters.sieve(data)
             if data:
-                write(data)
-                self._types += count_types(data)
+                write(self._take_in_samples(data))
         for ring in self._bands.values():
             data = ring.consume()
             if data:
-                write(data)
-                self._take_in(data)
+                write(self._take_in(data))
         self._writer.end_round()
 
-    def _take_in(self, data: bytes) -> None:
-        """Note which build ids the file needs."""
-        for record in self._side_band[0].format.iter_decode(data):
+    def _take_in_samples(self, data: bytes) -> bytes:
+        """Count records by type. Returns the bytes up to a record whose size makes no sense."""
+        try:
+            self._types += count_types(data)
+        except FormatError as error:
+            self._filters.skip(error)
+            data = b"".join([data[start - 8 : end] for *_, start, end in frames(data, 0, bool)])
+            self._types += count_types(data)
+        return data
+
+    def _take_in(self, data: bytes) -> bytes:
+        """Note which build ids the file needs. Returns the records that can be read."""
+        decode = self._side_band[0].format.decode
+        kept, before = [], self._unreadable
+        for type_, misc, start, end in frames(data, 0, self._skip):
+            try:
+                record = decode(type_, misc, data, start, end)
+            except FormatError as error:
+                self._skip(error)
+                continue
+            kept.append((start, end))
             if isinstance(record, Mmap | Mmap2):
                 self._build_ids.add(record)
             elif isinstance(record, Fork):
                 self._tasks += 1
+        if self._unreadable == before:
+            return data
+        return b"".join([data[start - 8 : end] for start, end in kept])
+
+    def _skip(self, _: FormatError) -> None:
+        self._unreadable += 1
 
     def live(self) -> LiveFile:
         """What shows the stacks of the recording while it runs."""
@@ -239,6 +264,7 @@ class Recorder(Closing):
             readings = [event.read() for event in sampled.opened]
             due.append(samples_due(sampled.opened[0].attr, [reading.value for reading in readings]))
             lost += sum(reading.lost or 0 for reading in readings)
+        lost += self._filters.unreadable
         known = [number for number in due if number is not None]
         total = sum(known) if len(known) == len(due) else None
         begun = self._tasks * sum(len(opening.opened) for opening in self._sampled)
@@ -249,7 +275,8 @@ class Recorder(Closing):
             due=total,
             tolerance=begun + (total or 0) // 100,
             lost=lost,
-            side_band_lost=sum(event.read().lost or 0 for event in self._side_band),
+            side_band_lost=sum(event.read().lost or 0 for event in self._side_band)
+            + self._unreadable,
             throttled=self._types[kind.PERF_RECORD_THROTTLE],
             rejected=self._filters.count_rejected(),
             undecided=self._filters.undecided,

@@ -78,7 +78,9 @@ def test_an_encoded_record_is_decoded_to_the_same(record: Record) -> None:
     where = bit.PERF_SAMPLE_TID | bit.PERF_SAMPLE_TIME | bit.PERF_SAMPLE_CPU
     where |= bit.PERF_SAMPLE_IDENTIFIER
     data = RecordEncoder(where).encode(record)
-    assert list(RecordFormat(where, sample_id_all=True).iter_decode(data)) == [record]
+    assert list(RecordFormat(where, sample_id_all=True, build_id=True).iter_decode(data)) == [
+        record
+    ]
 
 
 @given(data=st.data(), chosen=st.sets(st.sampled_from(sorted(PARTS))))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import FormatError
@@ -128,7 +129,7 @@ CASES: list[tuple[int, int, bytes, Record]] = [
 
 @pytest.mark.parametrize(("type_", "misc", "body", "expected"), CASES)
 def test_each_kind_of_record(type_: int, misc: int, body: bytes, expected: Record) -> None:
-    form = RecordFormat(WHERE, sample_id_all=True)
+    form = RecordFormat(WHERE, sample_id_all=True, build_id=True)
     assert list(form.iter_decode(record(type_, body + TRAILER, misc))) == [expected]
 
 
@@ -147,13 +148,13 @@ def test_every_field_of_the_trailer_has_its_place() -> None:
 
 
 def test_records_are_decoded_one_after_the_other() -> None:
-    form = RecordFormat(WHERE, sample_id_all=True)
+    form = RecordFormat(WHERE, sample_id_all=True, build_id=True)
     data = b"".join(record(type_, body + TRAILER, misc) for type_, misc, body, _ in CASES)
     assert list(form.iter_decode(data)) == [expected for *_, expected in CASES]
 
 
 def test_what_other_processes_did_is_passed_over() -> None:
-    form = RecordFormat(WHERE, sample_id_all=True)
+    form = RecordFormat(WHERE, sample_id_all=True, build_id=True)
     data = b"".join(record(type_, body + TRAILER, misc) for type_, misc, body, _ in CASES)
     actions = Comm | Exit | Fork | Mmap | Mmap2
     for pids in ((), (1,), (41,), range(1 << 22)):
@@ -196,7 +197,46 @@ def test_a_record_that_is_cut_short_is_refused(
 )
 def test_hostile_bodies_are_refused(type_: int, misc: int, body: bytes, problem: str) -> None:
     with pytest.raises(FormatError, match=problem):
-        list(RecordFormat().iter_decode(record(type_, body, misc)))
+        list(RecordFormat(build_id=True).iter_decode(record(type_, body, misc)))
+
+
+NAMED = struct.pack("=II", 5, 2) + name(b"/bin/true")
+
+
+@pytest.mark.parametrize("build_id", [False, None])
+def test_the_bit_of_another_event_makes_no_build_id(build_id: bool | None) -> None:
+    """The kernel leaves PERF_RECORD_MISC_MMAP_BUILD_ID in the header that all events share."""
+    form = RecordFormat(build_id=build_id)
+    for major in (8, 254, 259):
+        file = struct.pack("=IIQQ", major, 1, 1234, 99)
+        (found,) = form.iter_decode(record(kind.PERF_RECORD_MMAP2, MAPPING + file + NAMED, 1 << 14))
+        assert isinstance(found, Mmap2)
+        assert (found.maj, found.min, found.ino, found.build_id) == (major, 1, 1234, b"")
+
+
+def test_a_file_may_have_got_its_build_ids_later() -> None:
+    (found,) = RecordFormat(build_id=None).iter_decode(
+        record(kind.PERF_RECORD_MMAP2, MAPPING + BUILD_ID + NAMED, 1 << 14)
+    )
+    assert isinstance(found, Mmap2)
+    assert found.build_id == bytes(range(20))
+
+
+def test_the_attr_says_who_asked_for_build_ids() -> None:
+    for asked in (0, 1):
+        attr = bytes(PERF_EVENT_ATTR.pack(size=PERF_EVENT_ATTR.size, build_id=asked))
+        assert RecordFormat.of_attr(attr).build_id is bool(asked)
+
+
+def test_records_that_cannot_be_read_may_be_skipped() -> None:
+    problems: list[FormatError] = []
+    form = RecordFormat(WHERE, sample_id_all=True)
+    good = record(kind.PERF_RECORD_LOST, struct.pack("=QQ", 5, 17) + TRAILER)
+    short = record(kind.PERF_RECORD_COMM, b"12345678")
+    endless = struct.pack("=IHH", kind.PERF_RECORD_COMM, 0, 4096)
+    found = list(form.iter_decode(good + short + good + endless, None, problems.append))
+    assert found == [Lost(5, 17, **PLACE)] * 2
+    assert [str(error).partition(": ")[0] for error in problems] == ["perf record", "perf ring"]
 
 
 @given(

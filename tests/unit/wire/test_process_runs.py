@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.errors import FormatError
 from purebpf.wire.process_runs import Happened, sort_out
 
 LOST, COMM, EXIT, FORK, MMAP2 = 2, 3, 4, 7, 10
@@ -94,15 +93,16 @@ def test_some_processes_may_be_wanted_alone():
 
 
 @pytest.mark.parametrize("size", [0, 16, 31, 4096])
-def test_a_record_that_breaks_its_format_is_refused(size: int):
-    data = struct.pack("=IHH", MMAP2, 0, size) + bytes(64)
-    with pytest.raises(FormatError):
-        sorted_out(data)
+def test_a_record_whose_size_makes_no_sense_ends_the_ring_and_is_counted(size: int):
+    broken = struct.pack("=IHH", MMAP2, 0, size) + bytes(64)
+    happened = sorted_out(mapped(7), broken, mapped(8))
+    assert happened.runs == {7: [mapped(7)]}
+    assert happened.unreadable == [1]
 
 
-def test_so_is_what_is_too_short_for_one():
-    with pytest.raises(FormatError):
-        sorted_out(mapped(7), bytes(8))
+def test_so_does_a_rest_that_is_too_short_for_a_record():
+    happened = sorted_out(mapped(7), bytes(8))
+    assert (happened.runs, happened.unreadable) == ({7: [mapped(7)]}, [1])
 
 
 @given(
@@ -131,7 +131,6 @@ def test_rows_of_threads_are_passed_over_as_each_would_be(records: list[bytes]) 
     assert happened[1:] == one_by_one[1:]
 
 
-def test_a_row_of_threads_that_is_cut_is_refused() -> None:
+def test_a_row_of_threads_that_is_cut_is_counted() -> None:
     row = b"".join(task(FORK, 7, 7, tid) for tid in range(9, 20))
-    with pytest.raises(FormatError):
-        sorted_out(row[:-8])
+    assert sorted_out(row[:-8]).unreadable == [1]

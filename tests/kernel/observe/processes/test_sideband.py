@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from purebpf.errors import FormatError
-from purebpf.observe.processes.sideband import Change, SideBand
+from purebpf.loader.perf.perf_events import PerfEvents
+from purebpf.observe.processes.change_decoder import Change
+from purebpf.observe.processes.sideband import SideBand
 from purebpf.symbols.address_spaces import AddressSpaces, MappedCode
 from purebpf.syscall import proc
 from purebpf.wire.perf_records import Comm, Exit, Fork
@@ -193,21 +195,41 @@ def test_closing_gives_every_descriptor_back() -> None:
     assert probes.descriptors() == before
 
 
-def test_what_makes_no_sense_is_the_error_that_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ring_that_makes_no_sense_is_counted_and_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise FormatError("perf ring", "offset 0", "no record")
+        raise FormatError("perf ring", "head 9, tail 0", "9 unread bytes in a ring of 8")
 
-    monkeypatch.setattr("purebpf.observe.processes.sideband.sort_out", refuse)
-    before = probes.descriptors()
     with SideBand() as band:
         subprocess.run([TRUE], check=True)
-        ring = band._rings[0]
+        before, ring = band.lost, band._rings[0]
         reached = ring.head
-        with pytest.raises(FormatError, match="no record") as raised:
-            band.drain()  # its frames, which the error holds, had a view of a ring
-        assert raised.tb
+        with monkeypatch.context() as patched:
+            patched.setattr("purebpf.loader.perf.perf_ring.unread", refuse)
+            assert band.drain() == []
+        assert band.lost == before + len(band.fds)
         assert len(ring) <= ring.head - reached, "it is not met again"
-    assert probes.descriptors() == before
+        child = subprocess.Popen([TRUE])
+        child.wait()
+        assert of(child.pid, band.drain()), "what comes later is read"
+
+
+def test_build_ids_that_another_event_asks_for_are_not_believed() -> None:
+    """The kernel goes through the newest event first, and leaves its bit in the header of all."""
+    with (
+        SideBand() as band,
+        PerfEvents.open("dummy", mmap=1, mmap2=1, build_id=1) as events,
+    ):
+        for event in events:
+            event.map_ring()
+        child = subprocess.Popen([TRUE])
+        child.wait()
+        seen = of(child.pid, band.drain())
+    files = [change.file for change in seen if isinstance(change, MappedCode)]
+    assert [file for file in files if file.path == TRUE]
+    assert all(file.inode for file in files if file.path.startswith("/"))
+    assert band.lost == 0
 
 
 def test_address_spaces_take_its_records() -> None:
