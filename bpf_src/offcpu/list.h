@@ -12,6 +12,7 @@
 CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, commit dd6e10fbd9fb)
 
 bool forgets = false; // what is listed is forgotten: the run is over, another one begins
+bool brief = false;   // what is listed has no stack and no registers
 
 struct pt_regs {
 	unsigned long bp; // x86
@@ -57,7 +58,7 @@ static __always_inline void describe(struct listed_task *listed, struct task_str
 	if (pid_namespace_ino)
 		numbers_of(task, &listed->known.key.tgid, &listed->known.key.tid);
 	BPF_CORE_READ_STR_INTO(&listed->known.key.comm, task, comm);
-	if (listed->on_cpu || !room)
+	if (listed->on_cpu || !room || brief)
 		return;
 	if (kernel_stacks) {
 		size = bpf_get_task_stack(task, room->addresses, sizeof(room->addresses), 0);

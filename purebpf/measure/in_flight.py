@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from purebpf.measure.stacks.sleeping import Sleeping, read_python, read_stacks, unwind
 from purebpf.observe.instruments.offcpu_tracer import ADOPTED, UNDECIDED, WANTED, Listed, Switches
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, Place, Span
+from purebpf.syscall.process_memory import reading_others
 
 if TYPE_CHECKING:
     from purebpf.observe.unwind.user_stacks import Trace
 
-__all__ = ["Sleepers", "open_spans"]
+__all__ = ["MOST_THREADS", "Sleepers", "open_spans"]
 
 _UNAVAILABLE = 1  # enum stack_id of bpf_src/include/stacks.h
 _OURS = 1 << 64
 """From here on, the numbers of stacks that were walked by us."""
+
+_AT_ONCE = 256
+"""Threads with stacks that are held at once: 16 MiB."""
+
+MOST_THREADS = 16384
+"""Threads that are shown in flight; each takes 4 kB."""
 
 IsWanted = Callable[[Listed], bool]
 
@@ -37,6 +45,7 @@ class Sleepers:
         traces: the user stacks that were walked here, by number.
         undescribed: threads of which a stack could not be walked.
         are_shown: whether the kernel shows where threads were in user code (Linux 5.15).
+        left_out: threads beyond `MOST_THREADS` in flight, at the start or at the end.
     """
 
     def __init__(
@@ -45,34 +54,58 @@ class Sleepers:
         self.traces: dict[int, Trace] = {}
         self.undescribed = 0
         self.are_shown = True
+        self.left_out = 0
         self._only_listed = only_listed
         self._places: dict[int, Place] = {}
-        asleep = [
+        away = (
             task
             for task in switches.list_tasks()
             if not task.is_seen and task.is_away and is_wanted(task)
-        ]
+        )
+        asleep = [*islice(away, MOST_THREADS)]
+        self.leave_out(sum(1 for _ in away))
         self.are_shown = any(task.registers is not None for task in asleep)
-        threads = {
-            task.place.tid: Sleeping(task.place.pid, task.place.tid, task.registers, task.pthread)
+        threads = [
+            Sleeping(task.place.pid, task.place.tid, task.registers, task.pthread)
             for task in asleep
             if walk and task.registers is not None and not task.is_kernel_thread
-        }
-        walking, python = switches.walking, switches.python
-        stacks = read_stacks(threads.values(), copy=walking is not None)
-        known = {} if python is None else read_python(python, threads.values())
-        # a stack that was read while its thread moved is none
-        still = {task.place.tid for task in switches.list_tasks() if not task.is_seen}
+        ]
+        numbers = self._walk(switches, threads)
         for task in asleep:
-            place, tid = task.place, task.place.tid
+            place = task.place
             if walk and not task.is_kernel_thread:
-                number = _UNAVAILABLE
-                if tid in still and tid in stacks:
-                    number = _OURS + len(self.traces)
-                    self.traces[number] = unwind(walking, threads[tid], stacks[tid], known.get(tid))
-                place = place._replace(user=number)
+                place = place._replace(user=numbers.get(place.tid, _UNAVAILABLE))
             self.undescribed += _UNAVAILABLE in (place.user, place.kernel)
-            self._places[tid] = place
+            self._places[place.tid] = place
+
+    def leave_out(self, count: int) -> None:
+        """Note that so many threads in flight are not looked at."""
+        self.left_out = max(self.left_out, count)
+
+    def _walk(self, switches: Switches, threads: Sequence[Sleeping]) -> dict[int, int]:
+        """Walk the user stacks of threads; gives the numbers of the stacks by thread.
+
+        A process may have 10,000 threads, and a copied stack takes up to 64 KiB: only
+        `_AT_ONCE` are held. A stack that was read while its thread moved is none.
+        """
+        walking, python = switches.walking, switches.python
+        known = {} if python is None else read_python(python, threads)
+        numbers: dict[int, int] = {}
+        by_trace: dict[Trace, int] = {}
+        with reading_others():
+            for first in range(0, len(threads), _AT_ONCE):
+                some = threads[first : first + _AT_ONCE]
+                stacks = read_stacks(some, copy=walking is not None)
+                still = switches.unseen()
+                for thread in some:
+                    stack = stacks.pop(thread.tid, None)
+                    if stack is None or thread.tid not in still:
+                        continue
+                    trace = unwind(walking, thread, stack, known.get(thread.tid))
+                    number = by_trace.setdefault(trace, _OURS + len(by_trace))
+                    numbers[thread.tid] = number
+        self.traces = {number: trace for trace, number in by_trace.items()}
+        return numbers
 
     def describe(self, place: Place) -> Place | None:
         """Where a thread was, with state and stacks if they are known; None: not wanted."""
@@ -121,7 +154,7 @@ def open_spans(
     split: bool,
     on_cpu: bool,
 ) -> Iterator[tuple[Place, Span]]:
-    """What was not over at the end, and what had not been judged.
+    """What was not over at the end, and what had not been judged, of `MOST_THREADS` threads.
 
     Args:
         listed: every task, at the end.
@@ -132,9 +165,14 @@ def open_spans(
         on_cpu: whether the time that threads run is wanted.
     """
     run = _Run(switches.started_ns, switches.ended_ns, split)
-    for task in listed:
-        if task.verdict in (WANTED, ADOPTED) or (task.verdict == UNDECIDED and is_wanted(task)):
-            yield from _of_task(task, sleepers, run, on_cpu=on_cpu)
+    wanted = (
+        task
+        for task in listed
+        if task.verdict in (WANTED, ADOPTED) or (task.verdict == UNDECIDED and is_wanted(task))
+    )
+    for task in islice(wanted, MOST_THREADS):
+        yield from _of_task(task, sleepers, run, on_cpu=on_cpu)
+    sleepers.leave_out(sum(1 for _ in wanted))
 
 
 def _of_task(

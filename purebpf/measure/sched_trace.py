@@ -92,6 +92,7 @@ class Times(NamedTuple):
         started_ns: on CLOCK_MONOTONIC, as
         ended_ns.
         undescribed: threads that were off when the run began, without one of their stacks.
+        left_out: threads in flight that were too many.
         are_shown: whether the kernel shows where such threads were in user code.
         side_band_lost: records of processes and mappings that were lost.
         max_depth: frames at which the kernel cuts a stack.
@@ -106,6 +107,7 @@ class Times(NamedTuple):
     started_ns: int
     ended_ns: int
     undescribed: int
+    left_out: int
     are_shown: bool
     side_band_lost: int
     max_depth: int
@@ -394,6 +396,7 @@ class ThreadTime(Closing):
             switches.started_ns,
             switches.ended_ns,
             sleepers.undescribed,
+            sleepers.left_out,
             sleepers.are_shown,
             self._followed.lost - self._lost_before,
             max_depth(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from purebpf.measure.in_flight import MOST_THREADS
 from purebpf.measure.provenance import origin
 from purebpf.observe.instruments.stack_maps import MAX_DEPTH
 from purebpf.results import Loss, Profile, count_cause
@@ -65,6 +66,13 @@ def losses(times: Times, request: Request) -> Loss:
                     if times.are_shown
                     else "this kernel does not show their stacks (Linux 5.15 does)"
                 )
+            ),
+        ),
+        "threads_left_out": (
+            times.left_out,
+            (
+                f"threads were beyond the first {MOST_THREADS} in flight: the time that was not "
+                "over at the end is missing. Narrow the target with -p or --cgroup"
             ),
         ),
         "sideband_lost": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf import objects
@@ -20,6 +21,7 @@ from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, STATES, Place, Spa
 from purebpf.unwind.sent_registers import NAMES, SentRegisters, read_registers
 
 if TYPE_CHECKING:
+    from purebpf.btf.codec.values import Codec
     from purebpf.loader.perf.perf_events import PerfEvents
     from purebpf.observe.instruments.task_filter import TaskFilter
     from purebpf.observe.runtimes.cpython.python_tables import PythonTables
@@ -227,23 +229,48 @@ class Switches(Closing):
             place = Place(key.comm, key.tgid, key.tid, ON_CPU, key.user_stack, key.kernel_stack)
             yield place, count
 
-    def list_tasks(self) -> list[Listed]:
-        """Every task of the machine.
+    def list_tasks(self) -> Iterator[Listed]:
+        """Every task of the machine, as of this call; a machine may have 100,000.
 
         Raises:
             KernelError, OSError: the iterator could not be read.
         """
+        decoder = self._task_codec
+        data = self._list.read()
+        return (
+            self._list_task(decoder.decode(data, offset))
+            for offset in range(0, len(data), decoder.size)
+        )
+
+    def unseen(self) -> set[int]:
+        """The threads that have not left a CPU or come to one since the beginning.
+
+        Raises: as `list_tasks`.
+        """
+        (place, place_at), (tid, tid_at) = (
+            _member(self._task_codec, path)
+            for path in (("known", "place"), ("known", "key", "tid"))
+        )
+        self._object.globals["brief"] = True
+        try:
+            data = self._list.read()
+        finally:
+            self._object.globals["brief"] = False
+        size = self._task_codec.size
+        return {
+            tid.decode(data, at + tid_at)
+            for at in range(0, len(data), size)
+            if place.decode(data, at + place_at) == _UNSEEN
+        }
+
+    @cached_property
+    def _task_codec(self) -> Codec:
         from purebpf.btf.codec.codecs import codec
 
         btf = self.maps["sums"].btf
         assert btf is not None
         (type_id,) = btf.find("listed_task")
-        decoder = codec(btf, type_id)
-        data = self._list.read()
-        return [
-            self._list_task(decoder.decode(data, offset))
-            for offset in range(0, len(data), decoder.size)
-        ]
+        return codec(btf, type_id)
 
     def finish(self) -> None:
         """Finish the stacks that the programs could not, of all places that were read so far.
@@ -344,6 +371,18 @@ class Switches(Closing):
             return None
         words = [getattr(task.registers, name) for name in NAMES]
         return read_registers(native_machine(), words)
+
+
+def _member(codec: Codec, path: Iterable[str]) -> tuple[Codec, int]:
+    """The codec of a member of a member, and the bytes before it."""
+    from purebpf.btf.codec.structs import StructCodec  # not before everything is attached
+
+    offset = 0
+    for name in path:
+        assert isinstance(codec, StructCodec), codec
+        (place,) = [place for place in codec.places() if place.name == name]
+        codec, offset = place.codec, offset + place.bit_offset // 8
+    return codec, offset
 
 
 def _spec(settings: Mapping[str, Any], *, samples: bool) -> ObjectSpec:

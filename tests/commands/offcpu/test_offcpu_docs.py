@@ -39,7 +39,7 @@ def test_the_python_example_runs(name: str) -> None:
 
 def test_every_word_of_the_loss_line_is_explained() -> None:
     nothing: dict[str, int] = defaultdict(int)
-    times = Times({}, [], {}, {}, {}, nothing, 0, 1, 0, True, 0, 127)
+    times = Times({}, [], {}, {}, {}, nothing, 0, 1, 0, 0, True, 0, 127)
     cells = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| [^|]*\|$", PAGES["offcpu"], re.MULTILINE)
     words = [word.strip("`") for cell in cells for word in cell.split(", ")]
     causes = [cause.name for cause in losses(times, Request()).causes]
@@ -51,7 +51,7 @@ def test_every_word_of_the_loss_line_is_explained() -> None:
 
 @pytest.mark.parametrize(("are_shown", "why"), [(True, "moved before"), (False, "Linux 5.15 does")])
 def test_sleepers_without_stacks_have_one_reason(are_shown: bool, why: str) -> None:
-    times = Times({}, [], {}, {}, {}, defaultdict(int), 0, 1, 3, are_shown, 0, 127)
+    times = Times({}, [], {}, {}, {}, defaultdict(int), 0, 1, 3, 0, are_shown, 0, 127)
     (said,) = [cause.what for cause in losses(times, Request()).causes if cause.lost]
     assert why in said
     assert ("moved" in said) is are_shown
