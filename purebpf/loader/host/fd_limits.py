@@ -6,12 +6,32 @@ Imported before that, since an import needs one.
 from __future__ import annotations
 
 import errno
+import os
 import resource
 
-__all__ = ["NONE_LEFT", "explanation"]
+__all__ = ["NONE_LEFT", "count_left", "explain_too_few", "explanation"]
 
 NONE_LEFT = frozenset({errno.EMFILE, errno.ENFILE})
 """The limit of this process, or that of the machine."""
+
+
+def count_left() -> int:
+    """How many more files this process may open; 0 if it cannot even find out."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        return max(soft - len(os.listdir("/proc/self/fd")), 0)
+    except OSError:
+        return 0
+
+
+def explain_too_few(needed: int) -> str:
+    """Why something that needs so many open files cannot be done, and what would help."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    fix = f"ulimit -n {hard}" if hard >= needed + soft - count_left() else "ulimit -n 1024"
+    return (
+        f"it needs {needed} more open files, and this process may have {soft} in all "
+        f"(RLIMIT_NOFILE, hard limit {hard}). Raise it: {fix}"
+    )
 
 
 def explanation(number: int) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError, NotSupportedError
+from purebpf.loader.host import fd_limits
 from purebpf.observe.unwind.copy_rings import LARGEST_COPY
 from purebpf.observe.unwind.user_stacks import UserStacks
 from purebpf.tuples import NamedTuple
@@ -40,6 +41,8 @@ _LEAF_WORDS_OF_USER_MODE, _LEAF_WORDS_OF_ALL = 1, 2
 _FEW_CPUS = 8
 _COPY_BYTES, _LONG_COPY_BYTES = 16384, 32768
 """Of a stack. A compiler's reach beyond the first; few CPUs have memory for the second."""
+_MORE_FILES = 128
+"""Files of code and memories of processes that are open at once, at least, and what else is."""
 _NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
 """Counters of user_stacks.h: stacks that needed a copy and got none."""
 _TABLES = ("rules", "exes", "procs", "shards", "call_sites")
@@ -106,6 +109,7 @@ def load_walking(
         mode = "tables" if asked == "auto" else asked
         others = spec.only(*(spec.programs.keys() - {fp_program}))
         try:
+            _check_open_files(others, mode)
             return *_load(others, mode, load, owned, earlier, pages=pages), CallGraph(mode)
         except (KernelError, NotSupportedError) as error:
             if asked != "auto":
@@ -117,6 +121,18 @@ def load_walking(
     else:
         spec = without_fetch(_shrunk(spec, *_TABLES, *_PYTHON))
     return _load_frame_pointers(spec, mode, load, owned), None, CallGraph(mode, why)
+
+
+def _check_open_files(spec: ObjectSpec, mode: str) -> None:
+    """Find out beforehand that a run would end for lack of descriptors.
+
+    Raises:
+        NotSupportedError: there is no room for what the object and its tables need.
+    """
+    rings = 2 * (os.cpu_count() or 1)
+    needed = len(spec.maps) + 2 * len(spec.programs) + rings + _MORE_FILES
+    if fd_limits.count_left() < needed:
+        raise NotSupportedError(f"--call-graph {mode}", fd_limits.explain_too_few(needed))
 
 
 def _load(

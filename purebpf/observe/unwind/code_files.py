@@ -7,6 +7,7 @@ its owner truncates kills its reader. A file that changes gives other rules, or 
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Callable, Container, Hashable
 from contextlib import suppress
@@ -30,8 +31,8 @@ __all__ = ["CodeFiles"]
 
 _RECENT_S = 1.0
 _ALL = 0
-_MOST = 512
-"""Files that are open at a time: a few KB each at rest."""
+_MOST, _FEWEST = 512, 16
+"""Files that are open at a time: a few KB each at rest. At most a third of the limit."""
 _MOST_RECENT = 4096
 """Mapped files of which it is remembered which open file they are."""
 
@@ -73,6 +74,8 @@ class CodeFiles(Closing):
 
     def __init__(self, spend: Spend | None = None) -> None:
         self._spend = spend
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = max(min(_MOST, limit // 3), _FEWEST)
         self._files: dict[Hashable, _Open] = {}
         self._recent: dict[tuple[int, MappedFile], _Recent] = {}
         # a file that is opened again numbers its rules as those do that were published of it
@@ -178,7 +181,7 @@ class CodeFiles(Closing):
 
     def _keep(self, key: Hashable, opened: _Open) -> None:
         self._files[key] = opened
-        if len(self._files) > _MOST:
+        if len(self._files) > self._most:
             oldest = next(iter(self._files))
             self._drop(oldest)
 

@@ -11,6 +11,7 @@ from tests.commands.conftest import ROOT
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 
+ENOUGH = (32, 48, 64, 80, 96, 128, 160)
 FEWEST, MOST = 4, 24
 """From what Python hardly starts with to what nearly is enough."""
 
@@ -35,3 +36,21 @@ def test_one_paragraph_at_every_limit() -> None:
             assert f"this process has reached {limit} open files (RLIMIT_NOFILE" in text, text
             said += 1
     assert said > 10
+
+
+@pytest.mark.parametrize("limit", ENOUGH)
+def test_a_small_limit_costs_the_tables_and_not_the_profile(limit: int) -> None:
+    """Whether there is enough is known before the run, not when a file is missing in the middle."""
+    done = limited(limit, "-m", "purebpf", "profile", "-F", "49", "0.1")
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stderr.split())
+    assert "walked by frame pointers" in text
+    assert f"this process may have {limit} in all (RLIMIT_NOFILE" in text
+    assert "ulimit -n" in text
+    assert "EMFILE" not in text
+
+
+def test_tables_that_were_asked_for_say_which_limit_to_raise() -> None:
+    done = limited(64, "-m", "purebpf", "profile", "--call-graph", "tables", "0.1")
+    assert done.returncode == 1
+    assert "Raise it: ulimit -n" in " ".join(done.stderr.split())
