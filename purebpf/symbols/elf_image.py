@@ -105,6 +105,7 @@ class ElfImage:
         order: "<" or ">", as struct spells it.
         type, machine: e_type and e_machine.
         segments: all program headers.
+        debug: its separate debug file, if somebody opened it for the look-ups of functions.
 
     Raises:
         FormatError: the headers contradict each other or the file's size.
@@ -121,6 +122,7 @@ class ElfImage:
         self._read = read
         self._size = size
         self.source = source
+        self.debug: ElfImage | None = None
         ident = self.read(0, 16)
         if len(ident) < 16 or ident[:4] != b"\x7fELF":
             raise self._error("header", "not an ELF file: wrong magic")

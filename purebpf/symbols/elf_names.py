@@ -22,7 +22,9 @@ from purebpf.symbols.elf_image import (
 )
 from purebpf.symbols.elf_versions import MASK, is_default, symbol_versions
 from purebpf.symbols.frame import FileOffset
+from purebpf.symbols.go_table import go_functions
 from purebpf.symbols.longest_name import ends_at
+from purebpf.symbols.mini_debug import mini_debug_info
 from purebpf.symbols.short_names import identifier, spellings
 from purebpf.wire import formats
 
@@ -53,20 +55,19 @@ def functions_named(
 ) -> dict[str, FileOffset]:
     """The functions with the name `wanted` (without the version, `@GLIBC_2.2.5`).
 
-    From .symtab, and from .dynsym what that has not. Of several of one name a global one counts,
-    else a weak one, else the first; of several versions of one, that which programs are linked to.
+    From .symtab, and from .dynsym what that has not. A file without .symtab has the rest of its
+    functions in its debug file (`ElfImage.debug`), in the symbols that Fedora packs into it, or in
+    the table that Go keeps for itself. Of several of one name a global one counts, else a weak
+    one, else the first; of several versions of one, that which programs are linked to.
 
     Raises:
         FormatError: the tables are not what they claim to be.
     """
     offsets: dict[str, FileOffset] = {}
-    for kind in (SHT_SYMTAB, SHT_DYNSYM):
-        table = image.section_of_type(kind)
-        if table is None:
-            continue
+    for source, table in _tables(image):
         ranks: dict[str, int] = {}
-        versions = symbol_versions(image)[0] if kind == SHT_DYNSYM else ()
-        for index, name, address, binding, _ in _functions(image, table, kinds):
+        versions = symbol_versions(source)[0] if table.type == SHT_DYNSYM else ()
+        for index, name, address, binding, _ in _functions(source, table, kinds):
             is_current = index >= len(versions) or is_default(versions[index])
             rank = 2 * _RANKS.get(binding, 0) + is_current
             if rank <= ranks.get(name, -1) or (name in offsets and name not in ranks):
@@ -75,7 +76,29 @@ def functions_named(
                 offset = _file_offset(image.segments, address)
                 if offset is not None:
                     offsets[name], ranks[name] = offset, rank
+    if kinds >= FUNCTIONS and image.section_of_type(SHT_SYMTAB) is None:
+        for address, _, raw in go_functions(image):
+            name = raw.decode("utf-8", "backslashreplace")
+            if name not in offsets and wanted(name):
+                offset = _file_offset(image.segments, address)
+                if offset is not None:
+                    offsets[name] = offset
     return offsets
+
+
+def _tables(image: ElfImage) -> Iterator[tuple[ElfImage, Section]]:
+    """Yield the symbol tables that name functions of a file, and the files that they are in."""
+    own = image.section_of_type(SHT_SYMTAB)
+    if own is not None:
+        yield image, own
+    dynamic = image.section_of_type(SHT_DYNSYM)
+    if dynamic is not None:
+        yield image, dynamic
+    if own is None:
+        for source in (image.debug, mini_debug_info(image)):
+            table = source.section_of_type(SHT_SYMTAB) if source is not None else None
+            if source is not None and table is not None:
+                yield source, table
 
 
 def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
@@ -88,11 +111,10 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
     Raises:
         FormatError: the tables are not what they claim to be.
     """
-    tables = filter(None, map(image.section_of_type, (SHT_SYMTAB, SHT_DYNSYM)))
     ranges = set()
     last = identifier(name)
-    for table in tables:
-        for _, own_name, address, _, size in _functions(image, table):
+    for source, table in _tables(image):
+        for _, own_name, address, _, size in _functions(source, table):
             if not size or not (own_name == name or is_spelt(own_name, name, last)):
                 continue
             offset = _file_offset(image.segments, address)
@@ -132,8 +154,8 @@ def addresses_of_variables(image: ElfImage, names: Collection[str]) -> dict[str,
         FormatError: the tables are not what they claim to be.
     """
     addresses: dict[str, set[int]] = {}
-    for table in filter(None, map(image.section_of_type, (SHT_SYMTAB, SHT_DYNSYM))):
-        for _, name, address, _, _ in _functions(image, table, _VARIABLES):
+    for source, table in _tables(image):
+        for _, name, address, _, _ in _functions(source, table, _VARIABLES):
             if name in names:
                 addresses.setdefault(name, set()).add(address)
     return {name: values.pop() for name, values in addresses.items() if len(values) == 1}

@@ -15,7 +15,6 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import compress, islice
 
-from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import (
     ET_REL,
     SHF_ALLOC,
@@ -28,6 +27,7 @@ from purebpf.symbols.elf_image import (
 )
 from purebpf.symbols.go_table import go_functions
 from purebpf.symbols.longest_name import ends_at
+from purebpf.symbols.mini_debug import mini_debug_info
 from purebpf.symbols.plt import plt_symbols
 from purebpf.symbols.sorted_addresses import ENTRY_MASK, StartKeys
 from purebpf.symbols.symbol_table import Columns, SymbolTable
@@ -49,9 +49,7 @@ _NO_LABEL = b".$"
 _BATCH = 1 << 15
 """Symbols that are read at a time: 768 KiB of them."""
 
-_MAX_DEBUG_DATA = 1 << 26  # bytes, unpacked
 _MAX_NAMES = 1 << 26  # bytes of names that are put together here
-_MAX_UNPACKER = 1 << 27  # bytes of memory that unpacking may take: xz -9 takes 65 MiB
 _TOP = (1 << 64) - 1
 
 
@@ -77,26 +75,12 @@ def read_symbols(image: ElfImage, debug: ElfImage | None = None) -> SymbolTable:
                 collected.add(source, source.section_of_type(SHT_SYMTAB))
         if not len(collected):
             collected.add(image, image.section_of_type(SHT_DYNSYM))
-            mini = _debug_data(image)
+            mini = mini_debug_info(image)
             if mini is not None:
                 collected.add(mini, mini.section_of_type(SHT_SYMTAB))
             collected.add_named(go_functions(image))
         collected.add_named(plt_symbols(image))
     return collected.table()
-
-
-def _debug_data(image: ElfImage) -> ElfImage | None:
-    packed = image.contents(image.section(".gnu_debugdata"))
-    if not packed:
-        return None
-    import lzma
-
-    where = f"{image.source} .gnu_debugdata"
-    try:
-        data = lzma.LZMADecompressor(memlimit=_MAX_UNPACKER).decompress(packed, _MAX_DEBUG_DATA)
-    except lzma.LZMAError as error:
-        raise FormatError(image.source, ".gnu_debugdata", str(error)) from None
-    return ElfImage.of_bytes(data, where)
 
 
 class _Strings:

@@ -11,17 +11,18 @@ import errno
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import NamedTuple
 
-from purebpf.errors import AttachError
+from purebpf.errors import AttachError, FormatError
 from purebpf.files.regular_file import Identity, identify, opened_regular
-from purebpf.loader.host.debug_files import image_of
-from purebpf.symbols.budget import Budget
+from purebpf.loader.host.debug_files import debug_file, image_of
+from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.demangle import MANGLED, demangle
-from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.elf_image import SHT_SYMTAB, ElfImage
+from purebpf.symbols.elf_imports import imported_function, needed_libraries
 from purebpf.symbols.elf_names import (
     FUNCTIONS,
     INDIRECT,
@@ -47,6 +48,7 @@ _PLACE = re.compile(
 """A colon alone ends the file's name; two belong to a C++ or Rust function."""
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _CACHE = "/etc/ld.so.cache"
+_OF_PROCESS = re.compile(r"/proc/(?P<pid>\d+)/(?:root(?P<path>/.*)|exe)")
 _LIBRARY = re.compile(r"\.so(\.|$)")
 _MOST_COMPARED = 10_000
 """Names that may have been meant: some tenths of a second."""
@@ -105,10 +107,11 @@ def find_places(where: str, what: str) -> ProbePlaces:
         every = _function_offsets(image, place.function, FUNCTIONS)
         indirect = _function_offsets(image, place.function, INDIRECT)
         close = () if every else _similar(image, place.function)
+        imported = "" if every else _explain_import(image, place.function)
     # The function that a name means may be code, though an older version is an indirect one.
     offsets = {name: offset for name, offset in every.items() if indirect.get(name) != offset}
     if not offsets:
-        why = _why_not(path, place.function, close, is_there=bool(every))
+        why = imported or _why_not(path, place.function, close, is_there=bool(every))
         raise AttachError("uprobe", errno.ENOENT, what, why=why)
     every_offset = sorted({offset + place.offset for offset in offsets.values()})
     return ProbePlaces(path, identity, every_offset)
@@ -164,14 +167,47 @@ def _standard_folders() -> Iterator[str]:
 def open_image(path: str) -> Iterator[tuple[ElfImage, Identity]]:
     """The ELF file at `path`, inside the `with` block; and which file that is, to find it again.
 
+    A stripped file has its debug file in `debug`, if there is one where gdb and the symbolizer
+    look: by build id, or by .gnu_debuglink.
+
     Raises:
         FormatError: no ELF file, or a damaged one.
         OSError: it cannot be read.
         OverBudgetError: reading it takes more than a file may cost (`purebpf.symbols.budget`).
     """
     budget = Budget()
-    with opened_regular(path) as fd, budget.on_behalf(file=path):
-        yield image_of(fd, path, budget.spend), identify(fd)
+    with opened_regular(path) as fd, budget.on_behalf(file=path), ExitStack() as held:
+        image = image_of(fd, path, budget.spend)
+        if not _has_symbols(image):
+            owner = os.fstat(fd).st_uid
+            debug = debug_file(
+                image, *_as_seen(path), _has_symbols, owner=owner, spend=budget.spend
+            )
+            if debug is not None:
+                held.callback(os.close, debug.fd)
+                image.debug = debug.image
+        yield image, identify(fd)
+
+
+def _has_symbols(image: ElfImage) -> bool:
+    return image.section_of_type(SHT_SYMTAB) is not None
+
+
+def _as_seen(path: str) -> tuple[str, tuple[int, ...]]:
+    """The path of a file as its processes see it, and a process in whose root directory it is.
+
+    Debug files are beside the file itself, not beside a link to it.
+    """
+    match = _OF_PROCESS.fullmatch(path)
+    if match is None:
+        return os.path.realpath(path), ()
+    inside = match["path"]
+    if inside is None:
+        try:
+            inside = os.readlink(path)
+        except OSError:
+            inside = path
+    return inside, (int(match["pid"]),)
 
 
 def _function_offsets(
@@ -223,6 +259,31 @@ def _similar(image: ElfImage, name: str) -> Sequence[str]:
 
     near = functions_named(image, lambda symbol: abs(len(symbol) - len(name)) <= 2, FUNCTIONS)
     return get_close_matches(name, islice(near, _MOST_COMPARED))
+
+
+def _explain_import(image: ElfImage, pattern: str) -> str:
+    """Where a function that the file only calls can be probed; "" if it imports no such one."""
+    name = pattern.partition("@")[0].removesuffix("@plt")
+    imported = imported_function(image, name)
+    if imported is None:
+        return ""
+    libraries = [imported.library] if imported.library else list(needed_libraries(image))
+    library = next((path for path in libraries if _defines(path, name)), imported.library)
+    if not library:
+        listed = ", ".join(libraries) or "none"
+        return f"{image.source} imports {name!r}, and has no code of it; its libraries: {listed}"
+    advice = f"probe it there, '{library}:{name}', with pid= for one process"
+    return f"{image.source} imports {name!r} from {library}: {advice}"
+
+
+def _defines(library: str, name: str) -> bool:
+    """Return True if the library is found, and has a function of that name."""
+    try:
+        with opened_regular(find_file(library, library)) as fd:
+            image = image_of(fd, library, Budget().spend)
+            return bool(functions_named(image, name.__eq__))
+    except (OSError, FormatError, AttachError, OverBudgetError):
+        return False
 
 
 def _why_not(path: str, pattern: str, close: Sequence[str], *, is_there: bool) -> str:
