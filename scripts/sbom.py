@@ -108,7 +108,7 @@ def _license(name: str) -> str:
 
 
 def _objects() -> Iterator[dict[str, Any]]:
-    for path in sorted((ROOT / "purebpf/objects").glob("*.bpf.o")):
+    for path in sorted((ROOT / "purebpf/objects").glob("*.spec")):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         yield {
             "type": "file",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from purebpf.abi import syscall_tables
+from purebpf.abi.tables import read_table
 
 __all__ = ["ABIS", "X32_BIT", "MachineAbis", "machine", "name", "number", "table"]
 
@@ -57,8 +57,7 @@ def table(abi: str) -> dict[int, str]:
     """The names of an ABI's calls by number; empty for an ABI without a table."""
     if abi not in ABIS:
         return {}
-    text: str = getattr(syscall_tables, abi.upper())
-    rows = (line.split(" ") for line in text.splitlines())
+    rows = (line.split(" ") for line in read_table(f"syscalls_{abi}").splitlines())
     return {int(nr): called for nr, called in rows}
 
 

@@ -1,13 +1,15 @@
 """The BPF objects that purebpf ships, built by `make bpf` from `bpf_src/`; `LOCK` says of what.
 
-Beside each `NAME.bpf.o` is `NAME.spec`, packed from it: what `purebpf.read_object` makes of the
-object, for commands that start from it (docs/design/0002-start.md). `purebpf inspect` shows both.
+`NAME.spec` is packed from each `NAME.bpf.o`: the spec that `purebpf.read_object` returns for the
+object. Commands start from it (docs/design/0002-start.md), and only specs are in the wheel; the
+objects are in the repository, for `make bpf-check`. `purebpf inspect` shows both.
 """
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
+
+from purebpf.package_data import read_data
 
 if TYPE_CHECKING:
     from purebpf.spec import ObjectSpec
@@ -17,10 +19,6 @@ __all__ = ["read", "spec"]
 
 _specs: dict[str, ObjectSpec] = {}
 """Those that were unpacked in this process: they are never changed."""
-
-
-class _Reader(Protocol):
-    def get_data(self, path: str) -> bytes: ...
 
 
 def spec(name: str) -> ObjectSpec:
@@ -40,13 +38,9 @@ def spec(name: str) -> ObjectSpec:
 
 
 def read(name: str) -> bytes:
-    """The bytes of a shipped file: `read("profile.bpf.o")`.
-
-    Asks the module's own loader, as importlib.resources does, so that it works inside a zip too;
-    importlib.resources itself would add 15 ms to the start of every command.
+    """Return the bytes of a shipped file: `read("profile.spec")`.
 
     Raises:
-        FileNotFoundError: for a name that is not shipped.
+        FileNotFoundError: there is no such file. Wheels carry the specs only.
     """
-    loader = cast("_Reader", globals()["__loader__"])
-    return loader.get_data(os.path.join(os.path.dirname(__file__), name))
+    return read_data(globals(), name)

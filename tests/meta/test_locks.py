@@ -93,7 +93,7 @@ def test_the_bill_of_materials_has_every_package_and_object() -> None:
     }
     assert objects == {
         f"purebpf/objects/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in (ROOT / "purebpf/objects").glob("*.bpf.o")
+        for path in (ROOT / "purebpf/objects").glob("*.spec")
     }
 
 

@@ -95,7 +95,7 @@ class SharedCounter:
             for number in self._numbers
         ]
         said = repr((asked, cpus.online(), cpus.possible())).encode()
-        return hashlib.sha256(objects.read("shared_counts.bpf.o") + said).digest()
+        return hashlib.sha256(objects.read("shared_counts.spec") + said).digest()
 
     def _open(self, stack: ExitStack) -> Iterator[OpenedEvent]:
         places = [EventPlace(-1, cpu) for cpu in cpus.online()]

@@ -4,7 +4,7 @@ A line for each call: its name, and a kind for each argument (kinds.py). The nam
 are those of the kernel's own declaration. Calls without a line are shown by their
 declared types.
 
-A kind is `KIND`, or `KIND:TABLE` (a table of purebpf.abi.syscall_constants, or a struct). Behind
+A kind is `KIND`, or `KIND:TABLE` (a table of purebpf.abi.tables, or a struct). Behind
 that is where its memory is read: `<` when the call begins, `>` when it ends, `<>` both. Then its
 length: `2` is argument 2, `*2` the number that argument 2 points to, `r` the result. `-` is an
 argument that is not shown.

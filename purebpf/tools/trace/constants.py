@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from purebpf.abi import bpf, perf, syscall_constants
+from purebpf.abi import bpf, perf
+from purebpf.abi.tables import read_constants
 
 __all__ = ["enum_name", "flag_names", "name_of", "numbers", "signal_name"]
 
@@ -23,12 +24,10 @@ _FIRST_RT = 32
 
 @cache
 def numbers(table: str) -> tuple[tuple[int, str], ...]:
-    """Values and names of a table of `purebpf.abi.syscall_constants`, or of an enum."""
+    """Return the values and names of a table of `purebpf.abi.tables`, or of an enum."""
     if table in _ENUMS:
         return tuple((int(member), member.name) for member in getattr(_ENUMS[table], table))
-    text: str = getattr(syscall_constants, table.upper())
-    rows = (line.split() for line in text.splitlines())
-    return tuple((int(value), name) for name, value in rows)
+    return tuple((value, name) for name, value in read_constants(table).items())
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from purebpf.abi.syscall_signatures import SIGNATURES
+from purebpf.abi.tables import read_table
 from purebpf.tools.trace import capture
 from purebpf.tools.trace.calls import CALLS
 from purebpf.tools.trace.capture import Capture, Copy
@@ -89,7 +89,7 @@ class Signature(NamedTuple):
 
 @cache
 def _declarations() -> Mapping[str, str]:
-    return dict(line.partition(" ")[::2] for line in SIGNATURES.splitlines())
+    return dict(line.partition(" ")[::2] for line in read_table("signatures").splitlines())
 
 
 @cache
