@@ -54,9 +54,12 @@ def add_lines(
     *,
     lines: bool,
     fetch: Debuginfod | None = None,
+    by_build_id: bool = False,
     budget: Budget | None = None,
 ) -> Profile:
     """The profile with lines if they are wanted, as far as they can be known.
+
+    `by_build_id`: only for files with a build id, as others here need not be the ones that ran.
 
     Says what is missing, and what went wrong with the servers. Ctrl-C ends it, as it stops the
     `budget` of the names, with which it may have ended before.
@@ -67,13 +70,15 @@ def add_lines(
 
         budget = Budget() if budget is None else budget
         with interruptible(budget):
-            profile = _add_lines(profile, fetch, budget)
+            profile = _add_lines(profile, fetch, budget, by_build_id=by_build_id)
     for problem in fetch.problems if fetch else ():
         command.note(f"debuginfod: {problem}")
     return profile
 
 
-def _add_lines(profile: Profile, fetch: Debuginfod | None, budget: Budget) -> Profile:
+def _add_lines(
+    profile: Profile, fetch: Debuginfod | None, budget: Budget, *, by_build_id: bool
+) -> Profile:
     from purebpf.cli.progress import doing
     from purebpf.observe.symbols.source_lines import SourceLines, find_tool
     from purebpf.results.shape.lines import wanted, with_lines
@@ -87,6 +92,7 @@ def _add_lines(profile: Profile, fetch: Debuginfod | None, budget: Budget) -> Pr
         answers = {
             module: source.of(*module, asked.places, tuple(asked.pids))
             for module, asked in wanted(profile).items()
+            if module.build_id or not by_build_id
         }
         with_source = with_lines(profile, answers)
     _tell(source.without, "without line information:")

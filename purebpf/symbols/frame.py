@@ -66,6 +66,15 @@ class Reason(StrEnum):
     )
     KERNEL_UNREADABLE = "/proc/kallsyms cannot be read"
     OTHER_KERNEL = "recorded on another kernel than the one that runs now"
+    UNPROVEN_KERNEL = (
+        "perhaps recorded on another kernel: the file lacks the kernel's build id (perf record "
+        "without -B, in a pipe with --buildid-mmap)"
+    )
+    UNPLACED_KERNEL = "the file does not say where its kernel was loaded (KASLR)"
+    NOT_RECORDED = (
+        "code that was loaded into the kernel, and the file does not say which build of it"
+    )
+    OTHER_MACHINE = "perhaps recorded on another machine, and without the build id of its file"
     NO_KERNEL_FUNCTION = "the address is not in a function of /proc/kallsyms"
 
 

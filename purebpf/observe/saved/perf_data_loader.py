@@ -7,15 +7,15 @@ import os
 import shlex
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
 from purebpf.errors import FormatError, KernelError, PurebpfError
 from purebpf.files.held_files import HeldFiles
 from purebpf.loader.host.debug_files import Fetch
-from purebpf.loader.host.kernel_build_id import kernel_build_id
 from purebpf.observe.saved.recorded_copies import RecordedCopies
+from purebpf.observe.saved.recorded_kernel import Origin, RecordedKernel, origin_of
 from purebpf.observe.symbols.interruptible import interruptible
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results import Labels, Loss, Profile, count_cause
@@ -28,14 +28,11 @@ from purebpf.results.model.stack_end import end_of, root_frame
 from purebpf.results.shape.hints import hints
 from purebpf.results.shape.naming_loss import with_naming
 from purebpf.symbols.budget import Budget
-from purebpf.symbols.frame import Address, Frame, Unknown, without_stray_tail
-from purebpf.symbols.frame import Reason as Unnamed
-from purebpf.symbols.kallsyms import addresses
+from purebpf.symbols.frame import Frame, Unknown, without_stray_tail
 from purebpf.symbols.runtimes import Runtime
-from purebpf.syscall import proc
 from purebpf.unwind.reason import Reason
 from purebpf.wire.callchain import Stacks
-from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
+from purebpf.wire.perf_data import Feature, RecordedEvent
 from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_strings
 from purebpf.wire.perf_data_reader import PerfData, ReadAt
 
@@ -48,8 +45,6 @@ __all__ = [
     "of_bytes",
     "read",
 ]
-
-Answers = Sequence[Frame | Unknown]
 
 _UNITS = {"offcpu-time": "ns", "wall-time": "ns", "calls": "calls", "bytes": "bytes"}
 """What the periods of events count that programs wrote (purebpf.results.formats.perf_data)."""
@@ -166,13 +161,14 @@ def _read(file: PerfData, wanted: LoadOptions) -> Read:
     build_ids = build_ids_of(file)
     periods = [_is_weight(event, wanted) for event in file.events]
     methods = _chain_methods(file)
-    with RecordedCopies(file, build_ids) as copies:
+    origin = origin_of(file, build_ids)
+    with RecordedCopies(file, origin) as copies:
         methods |= copies.methods
         counted = count(file, build_ids, periods=periods, slots=wanted.timed, unwind=methods)
     number = _number(file, counted, wanted.event)
     if number in copies.methods:  # no limit of the kernel cut these
         counted.deep[number].clear()
-    names = FileNames(counted, build_ids.get(KERNEL, b""), wanted)
+    names = FileNames(counted, origin, wanted)
     read_file = name_counted(file, counted, number, names, periods=periods[number])
     if number in copies.methods:
         _add_ends(read_file.profile, copies, number)
@@ -277,6 +273,8 @@ def name_counted(
     profile.loss = _with_truncated(profile.loss, truncated, limit)
     profile.loss = with_naming(profile.loss, names.budget)
     profile.hints = hints(profile, names.runtime)
+    if names.hint and any(row.kernel for row in profile.rows()):
+        profile.hints = [names.hint, *profile.hints]
     return Read(profile, others)
 
 
@@ -338,33 +336,32 @@ def _loss(counted: Counted, number: int) -> Loss:
 class FileNames:
     """Names of the addresses of a file.
 
-    The kernel's are those of the kernel that runs, if it is the one of the file: the same build,
-    and perhaps at another place, since every boot chooses one (KASLR).
+    Args:
+        counted: the records of the file.
+        origin: the machine that it is of; None: this one, which records it at this moment.
+        wanted: how names are looked up.
     """
 
-    def __init__(self, counted: Counted, build_id: bytes, wanted: LoadOptions) -> None:
+    def __init__(self, counted: Counted, origin: Origin | None, wanted: LoadOptions) -> None:
+        self._origin = origin
         self._symbolizer = Symbolizer(
-            counted.spaces, read_processes=False, fetch=wanted.fetch, budget=wanted.budget
+            counted.spaces,
+            read_processes=False,
+            fetch=wanted.fetch,
+            budget=wanted.budget,
         )
-        self._mapping = counted.kernel
-        self._why_not = ""
-        self._moved = 0
-        if build_id and build_id != kernel_build_id():
-            self._why_not = f"build id {build_id.hex()}"
-        elif counted.kernel is not None:
-            self._moved = self._distance(counted.kernel.filename.removeprefix(KERNEL))
+        self._symbolizer.recorded = origin.recorded() if origin else None
+        self._kernel = (
+            self._symbolizer.kernel_stack
+            if origin is None
+            else (RecordedKernel(self._symbolizer, origin, counted.kernel, counted.loaded).stack)
+        )
         self._known: dict[tuple[int, ...], tuple[Frame | Unknown, ...]] = {}
 
-    def _distance(self, symbol: str) -> int:
-        """By how much the kernel's addresses are greater than those of the file."""
-        if self._mapping is None or not symbol:
-            return 0
-        try:
-            places = addresses(proc.kallsyms(), [symbol])[symbol]
-        except KernelError:
-            return 0
-        here = min(places, default=0)
-        return here - self._mapping.pgoff if here else 0
+    @property
+    def hint(self) -> str:
+        """A sentence about names that this machine cannot give, or ""."""
+        return self._origin.hint if self._origin else ""
 
     @property
     def budget(self) -> Budget:
@@ -389,16 +386,3 @@ class FileNames:
         if known is None:
             known = self._known[call_chain] = tuple(self._kernel(call_chain))
         return known
-
-    def _kernel(self, call_chain: tuple[int, ...]) -> Answers:
-        if self._why_not:
-            return [
-                Unknown(Unnamed.OTHER_KERNEL, "kernel", Address(at), "kernel", self._why_not)
-                for at in call_chain
-            ]
-        if not self._moved:
-            return self._symbolizer.kernel_stack(call_chain)
-        moved = self._symbolizer.kernel_stack([at + self._moved for at in call_chain])
-        return [
-            frame._replace(address=Address(at)) for frame, at in zip(moved, call_chain, strict=True)
-        ]

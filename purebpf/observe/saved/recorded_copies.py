@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_event_sample_format
 from purebpf.closable import Closing
-from purebpf.observe.symbols.vdso import VDSO, vdso_build_id
+from purebpf.observe.saved.recorded_kernel import Origin
 from purebpf.results.build.perf_data_aggregate import Unwind
 from purebpf.symbols.budget import PROCESS, RUN, Allowance, Budget
 from purebpf.unwind.reason import Reason
 from purebpf.wire.callchain import Stacks, stacks
-from purebpf.wire.perf_data import Feature
-from purebpf.wire.perf_data_features import string
 from purebpf.wire.perf_data_reader import PerfData
 
 if TYPE_CHECKING:
@@ -37,14 +34,14 @@ class RecordedCopies(Closing):
 
     Args:
         file: what to read.
-        build_ids: of the files that are named in it.
+        origin: the machine that it is of.
 
     Attributes:
         methods: for each event that has copies, by its index.
         ends: by event, how many stacks ended for each reason.
     """
 
-    def __init__(self, file: PerfData, build_ids: Mapping[str, bytes]) -> None:
+    def __init__(self, file: PerfData, origin: Origin) -> None:
         self.methods: dict[int, Unwind] = {}
         self.ends: dict[int, Counter[int]] = {}
         self._stacks: RecordedStacks | None = None
@@ -53,7 +50,7 @@ class RecordedCopies(Closing):
                 mask = int(PERF_EVENT_ATTR.unpack(event.attr)["sample_regs_user"])
                 self.methods[number] = self._method(number, mask)
         if self.methods:
-            self._stacks = _open(file, build_ids)
+            self._stacks = _open(origin)
 
     @property
     def missing(self) -> list[str]:
@@ -84,21 +81,11 @@ class RecordedCopies(Closing):
             self._stacks.close()
 
 
-def _open(file: PerfData, build_ids: Mapping[str, bytes]) -> RecordedStacks | None:
+def _open(origin: Origin) -> RecordedStacks | None:
     """What unwinds the samples; None for those of a machine that we do not unwind."""
     from purebpf.observe.unwind.recorded_stacks import MACHINES, RecordedStacks
 
-    here = os.uname()
-    machine = MACHINES.get(_text(file, Feature.ARCH) or here.machine)
+    machine = MACHINES.get(origin.arch or os.uname().machine)
     if machine is None:
         return None
-    vdso = build_ids.get(VDSO, b"").hex()
-    kernel = _text(file, Feature.HOSTNAME), _text(file, Feature.OSRELEASE)
-    if not vdso and kernel == (here.nodename, here.release):
-        vdso = vdso_build_id()
-    return RecordedStacks(machine, vdso=vdso, budget=Budget(_ALLOWANCES))
-
-
-def _text(file: PerfData, feature: Feature) -> str:
-    packed = file.feature(feature)
-    return "" if packed is None else string(packed)
+    return RecordedStacks(machine, recorded=origin.recorded(), budget=Budget(_ALLOWANCES))

@@ -191,6 +191,8 @@ class ElfFiles:
     ) -> ElfFunctions | Problem:
         identity = Identity.of(os.fstat(fd))
         functions = self._tables.get(identity)
+        if functions is not None and file.build_id and functions.build_id != file.build_id:
+            return Problem(Reason.REPLACED)
         if functions is None:
             with self._budget.on_behalf(file=FileAccount(identity, file.path)):
                 image = image_of(fd, file.path, self._budget.spend)

@@ -25,7 +25,7 @@ from purebpf.observe.symbols.file_frames import FileFrames
 from purebpf.observe.symbols.function_starts import FunctionStarts
 from purebpf.observe.symbols.jit_symbols import GeneratedCode
 from purebpf.observe.symbols.kernel_symbols import KernelSymbols
-from purebpf.observe.symbols.vdso import VDSO, vdso_functions
+from purebpf.observe.symbols.vdso import VDSO, is_vdso, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
@@ -33,6 +33,7 @@ from purebpf.symbols.intervals import RangeMap
 from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.python_words import PythonNames, count_native
+from purebpf.symbols.recorded import Recorded
 from purebpf.symbols.runtimes import Runtime, runtime_of
 from purebpf.syscall import proc
 
@@ -67,6 +68,7 @@ class Symbolizer:
         budget: pays for what is read; what it has not enough for is `Unknown`, and counted there.
 
     Attributes:
+        recorded: where the addresses were recorded; None: in this run.
         python: names and merges the Python frames of user stacks; None: they have none.
         with_addresses: False: frames of files and of the kernel itself tell functions apart, not
             places in them. All processes have one `Frame` for a function: its address is 0, and its
@@ -88,6 +90,7 @@ class Symbolizer:
         self._read_processes = read_processes
         self.spaces = AddressSpaces() if spaces is None else spaces
         self._held = HeldFiles()
+        self.recorded: Recorded | None = None
         self._files = ElfFiles(fetch, self.budget, self._held)
         self._starts = FunctionStarts(self.budget, self._held)
         self._frames = FileFrames(self._starts, self.spaces)
@@ -107,6 +110,11 @@ class Symbolizer:
     def batch(self) -> HeldFiles:
         """A `with` block for many stacks: files that are asked again and again stay open in it."""
         return self._held
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether files count that only their path and inode identify."""
+        return self.recorded is None or self.recorded.is_here
 
     @property
     def with_addresses(self) -> bool:
@@ -160,7 +168,7 @@ class Symbolizer:
         """The language runtime of a process that was asked about, None if none is known."""
         runtime = runtime_of(mapping.file.path for mapping in self.spaces.files(pid))
         with suppress(OverBudgetError), self._payer(pid):
-            if runtime is not None and self._jit.read(self.spaces.family(pid)):
+            if runtime is not None and self._is_here and self._jit.read(self.spaces.family(pid)):
                 runtime = runtime._replace(is_named=True)
         return runtime
 
@@ -308,6 +316,8 @@ class Symbolizer:
             functions = self._vdso_of(mapping)
         elif file.is_special:
             return _unknown(Reason.NO_FUNCTION, address, file.path)
+        elif not (self._is_here or file.build_id):
+            functions = Problem(Reason.OTHER_MACHINE)
         else:
             known = self._files.known(mapping, pid)
             functions = known or self._files.functions(mapping, self.spaces.family(pid))
@@ -372,6 +382,8 @@ class Symbolizer:
         return Reason.UNMAPPED
 
     def _name_generated(self, pid: int, address: int, back: int, path: str) -> Answer:
+        if not self._is_here:
+            return _unknown(Reason.OTHER_MACHINE, address, path)
         symbol = self._jit.find(self.spaces.family(pid), address - back)
         if isinstance(symbol, Reason):
             return _unknown(symbol, address, path)
@@ -380,6 +392,9 @@ class Symbolizer:
 
     def _vdso_of(self, mapping: Mapping) -> ElfFunctions | Problem:
         size = mapping.end - mapping.start
+        if self.recorded is not None and not is_vdso(self.recorded.vdso):
+            reason = Reason.OTHER_KERNEL if self.recorded.vdso else Reason.UNPROVEN_KERNEL
+            return Problem(reason, self.recorded.vdso)
         if size not in self._vdso:
             self._vdso[size] = vdso_functions(mapping)
         return self._vdso[size]

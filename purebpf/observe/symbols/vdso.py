@@ -11,7 +11,7 @@ from purebpf.symbols.frame import Reason
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 
-__all__ = ["VDSO", "vdso_build_id", "vdso_functions", "vdso_image"]
+__all__ = ["VDSO", "is_vdso", "vdso_build_id", "vdso_functions", "vdso_image"]
 
 VDSO = "[vdso]"
 
@@ -54,6 +54,11 @@ def vdso_build_id() -> str:
         return "" if own is None else _image(own).build_id
     except (FormatError, OSError):
         return ""
+
+
+def is_vdso(build_id: str) -> bool:
+    """Return True if this is the build id of our vDSO, in hex."""
+    return bool(build_id) and build_id == vdso_build_id()
 
 
 def _own() -> Mapping | None:

@@ -15,6 +15,7 @@ from purebpf.observe.unwind.code_files import CodeFiles
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, Budget, OverBudgetError
 from purebpf.symbols.proc_maps import MappedFile, Mapping
+from purebpf.symbols.recorded import Recorded
 from purebpf.unwind.address_space import CodeMapping
 from purebpf.unwind.compat32 import follow_frame_pointers
 from purebpf.unwind.machine import AARCH64, X86_64, Machine
@@ -36,18 +37,21 @@ class RecordedStacks(Closing):
 
     Args:
         machine: what they were recorded on.
-        vdso: the build id (hex) of its vDSO; "" if that is not known.
+        recorded: where they were recorded.
         budget: pays for what is read, on account of the process and the run.
 
     Attributes:
         missing: files without which a trace may have been guessed or cut.
     """
 
-    def __init__(self, machine: Machine, *, vdso: str = "", budget: Budget | None = None) -> None:
+    def __init__(
+        self, machine: Machine, *, recorded: Recorded, budget: Budget | None = None
+    ) -> None:
         self._machine = machine
         self._budget = Budget() if budget is None else budget
         self._files = CodeFiles(self._budget.spend)
-        self._has_vdso = vdso == vdso_build_id()
+        self._is_here = recorded.is_here
+        self._has_vdso = bool(recorded.vdso) and recorded.vdso == vdso_build_id()
         self._mappings: dict[Mapping, CodeMapping] = {}
         self._unwinders: dict[int, tuple[int, Unwinder]] = {}
         self.missing: set[MappedFile] = set()
@@ -95,7 +99,7 @@ class RecordedStacks(Closing):
         known = self._mappings.get(mapping)
         if known and (known.file is None or self._files.find(known.file)):
             return known
-        if mapping.file.path == VDSO and not self._has_vdso:
+        if not self._may_read(mapping.file):
             code = CodeMapping(mapping.start, mapping.end, 0, None)
         else:
             code = self._files.mapping(mapping, pid)
@@ -105,6 +109,12 @@ class RecordedStacks(Closing):
             self._mappings.clear()
         self._mappings[mapping] = code
         return code
+
+    def _may_read(self, file: MappedFile) -> bool:
+        """Return True if a file here can be proved to be the one that was mapped."""
+        if file.path == VDSO:
+            return self._has_vdso
+        return self._is_here or bool(file.build_id)
 
     def close(self) -> None:
         """Close the files; again is harmless."""

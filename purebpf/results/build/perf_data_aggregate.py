@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from purebpf.abi.perf import perf_event_type
 from purebpf.errors import FormatError
+from purebpf.results.build.loaded_code import LoadedCode
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.wire.callchain import Stacks, stacks
@@ -40,6 +41,7 @@ DEEP = 127
 """Frames of a call chain: PERF_MAX_STACK_DEPTH, the default of kernel.perf_event_max_stack."""
 _KEEP_EXITED = 1 << 20
 _CGROUP_ID = 8
+_PROT_EXEC = 4
 
 
 _REAPED = (1 << 32) - 1
@@ -70,6 +72,7 @@ class Counted:
         last_ns: the last one; 0: the file does not say.
         spaces: what was mapped where.
         kernel: the mapping of the kernel itself, None when the file has none.
+        loaded: its modules and BPF programs.
         cgroups: labels of cgroups by id.
         lost: samples that found no room.
         rejected: samples that a filter rejected.
@@ -82,7 +85,8 @@ class Counted:
         self.slots: list[dict[tuple[Owner, Stacks], Counter[int]]] = [{} for _ in range(events)]
         self.first_ns = self.last_ns = 0
         self.spaces = AddressSpaces(keep_exited=_KEEP_EXITED)
-        self.kernel: Mmap | None = None
+        self.kernel: Mmap | Mmap2 | None = None
+        self.loaded = LoadedCode()
         self.cgroups: dict[int, str] = {}
         self.rejected = 0
         self._announced = 0
@@ -195,17 +199,30 @@ class Counting:
         counted.slots[event].setdefault(key, Counter())[slot] += weight
 
 
+def _with_build_id(mapping: Mmap | Mmap2, build_id: bytes) -> Mmap2:
+    """A mapping with the build id of its file, which has another inode on another machine.
+
+    The record's own build id counts more than the one that the file has for all of a path.
+    """
+    if isinstance(mapping, Mmap2):
+        build_id = mapping.build_id or build_id
+        return mapping._replace(maj=0, min=0, ino=0, build_id=build_id)
+    prot = 0 if mapping.is_data else _PROT_EXEC
+    pid, tid, addr, length, pgoff, filename, _, *place = mapping
+    where = pid, tid, addr, length, pgoff, filename
+    return Mmap2._make((*where, 0, 0, 0, build_id, prot, 0, *place))
+
+
 def _other(counted: Counted, record: object, build_ids: Mapping[str, bytes]) -> None:
     if isinstance(record, Mmap | Mmap2):
         if record.pid == HOST_KERNEL:
-            if isinstance(record, Mmap) and record.filename.startswith(KERNEL):
+            if record.filename.startswith(KERNEL):
                 counted.kernel = record
+            else:
+                counted.loaded.add_mapping(record)
             return
         build_id = build_ids.get(record.filename)
-        if isinstance(record, Mmap2) and build_id:
-            # The same file on another machine has another inode.
-            record = record._replace(maj=0, min=0, ino=0, build_id=build_id)
-        counted.spaces.feed(record)
+        counted.spaces.feed(_with_build_id(record, build_id) if build_id else record)
     elif isinstance(record, Exit):
         counted.spaces.feed(record)
     elif isinstance(record, Other):
@@ -213,6 +230,8 @@ def _other(counted: Counted, record: object, build_ids: Mapping[str, bytes]) -> 
             number = int.from_bytes(record.body[:_CGROUP_ID], "little")
             path = record.body[_CGROUP_ID:].partition(b"\0")[0].decode(errors="surrogateescape")
             counted.cgroups[number] = cgroup_name(f"0::{path}").label
+        elif record.type == perf_event_type.PERF_RECORD_KSYMBOL:
+            counted.loaded.add_symbol(record)
     elif isinstance(record, Lost):
         counted._announced += record.lost  # noqa: SLF001
     elif isinstance(record, LostSamples):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import io
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from purebpf._version import __version__
@@ -23,6 +23,7 @@ from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
 from purebpf.abi.perf import perf_callchain_context as context
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import FormatError, NotSupportedError
+from purebpf.results.build.loaded_code import BPF, CodeRange, pack_ksymbol
 from purebpf.results.model.profile import Profile, Row, Stack
 from purebpf.results.model.stack_end import CUT, StackEnd, cut_mapping
 from purebpf.symbols.frame import Frame, Unknown
@@ -36,7 +37,7 @@ from purebpf.wire.perf_data_features import (
 )
 from purebpf.wire.perf_data_writer import PerfDataWriter
 from purebpf.wire.perf_encode import HOST_KERNEL, MISC_KERNEL, MISC_USER, RecordEncoder
-from purebpf.wire.perf_records import Comm, Mmap, Mmap2, Record, Sample
+from purebpf.wire.perf_records import Comm, Mmap, Mmap2, Other, Record, Sample
 
 __all__ = ["document"]
 
@@ -57,6 +58,7 @@ _ROUND = 10_000  # samples between two marks by which a reader may forget what c
 _KERNEL_CONTEXT, _USER_CONTEXT = context.PERF_CONTEXT_KERNEL, context.PERF_CONTEXT_USER
 
 _LAST = (1 << 64) - 1
+_LONGEST_PROGRAM, _LONGEST_SYMBOL = 1 << 20, 512
 _ANCHORS = (
     *("entry_SYSCALL_64_after_hwframe", "do_syscall_64", "ret_from_fork_asm", "ret_from_fork"),
     *("el0t_64_sync", "invoke_syscall", "schedule", "do_idle", "kthread"),
@@ -225,7 +227,7 @@ def _sample(row: Row, pid: int, tid: int, time_ns: int, weight: int) -> Sample:
     )
 
 
-def _kernel_mappings(rows: list[Row]) -> Iterator[Mmap]:
+def _kernel_mappings(rows: list[Row]) -> Iterator[Mmap | Other]:
     """What the kernel and each module span of the addresses that there are.
 
     The kernel's names a function and where it began (perf: "ref_reloc_sym").
@@ -246,6 +248,18 @@ def _kernel_mappings(rows: list[Row]) -> Iterator[Mmap]:
             yield Mmap(HOST_KERNEL, 0, start, length, starts[known[0]], name, False)
         elif module and not module.startswith("["):
             yield Mmap(HOST_KERNEL, 0, start, length, 0, f"[{_clean(module)}]", False)
+    yield from _programs(entry for entry in entries.values() if entry.module == BPF)
+
+
+def _programs(entries: Iterable[Frame | Unknown]) -> Iterator[Other]:
+    """The BPF programs as KSYMBOL records: their addresses mean nothing at another boot."""
+    sizes: dict[tuple[int, str], int] = {}
+    for entry in entries:
+        if isinstance(entry, Frame) and 0 <= entry.offset < min(entry.address, _LONGEST_PROGRAM):
+            key = entry.address - entry.offset, _clean(entry.name)[:_LONGEST_SYMBOL]
+            sizes[key] = max(sizes.get(key, 0), entry.offset + 1)
+    for (start, name), size in sorted(sizes.items()):
+        yield pack_ksymbol(CodeRange(start, start + size, name, BPF))
 
 
 def _pages(low: int, high: int) -> tuple[int, int]:

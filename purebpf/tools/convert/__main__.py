@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -27,7 +28,9 @@ def _run(path: str, view: ResultOptions) -> int:
     fetch = debuginfod(wanted=view.debuginfod)
     with doing(f"reading {path}"):
         profile = profile_loader.read(path, timed=says_when(view.to), fetch=fetch)
-    profile = add_lines(profile, lines=view.lines, fetch=fetch)
+    here = os.uname().nodename
+    is_here = here in (profile.about.get("host"), profile.about.get("hostname"))
+    profile = add_lines(profile, lines=view.lines, fetch=fetch, by_build_id=not is_here)
     write(profile, view)
     return 0
 

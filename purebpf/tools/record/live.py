@@ -93,5 +93,5 @@ class LiveFile:
         counted: Counted = copy.copy(self._counting.counted)
         counted.samples = Counter({_FIRST: part.samples})
         counted.found, counted.deep = [part.found], [part.deep]
-        names = self._names = self._names or FileNames(counted, b"", self._wanted)
+        names = self._names = self._names or FileNames(counted, None, self._wanted)
         return name_counted(self._file, counted, _FIRST, names, periods=False).profile

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from purebpf.observe.saved.perf_data_loader import build_ids_of
 from purebpf.observe.saved.recorded_copies import RecordedCopies
+from purebpf.observe.saved.recorded_kernel import origin_of
 from purebpf.results.build.perf_data_aggregate import count
 from purebpf.wire.perf_data_reader import PerfData
 
@@ -51,7 +52,7 @@ def our_stacks(file: Path) -> Counter[Stack]:
         size = os.fstat(fd).st_size
         data = PerfData(lambda at, length: os.pread(fd, length, at), size, str(file))
         build_ids = build_ids_of(data)
-        with RecordedCopies(data, build_ids) as copies:
+        with RecordedCopies(data, origin_of(data, build_ids)) as copies:
             counted = count(data, build_ids, periods=[False], slots=False, unwind=copies.methods)
     finally:
         os.close(fd)
