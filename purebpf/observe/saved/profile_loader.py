@@ -6,9 +6,11 @@ Which it is, its content says: our JSON, speedscope's, perf.data, pprof, a windo
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
+import re
 import sys
 import time
 import zlib
@@ -44,6 +46,8 @@ _MOST_PARTS = 1 << 24
 """Lists, objects and lines in it: each takes 60 bytes of memory and more, and 2 in the file."""
 _MOST_FRAMES = 1 << 27
 """Frames of folded stacks: each takes 8 bytes of memory and more, and 2 in the file."""
+_BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+"""Bytes that no text has."""
 _CHECKED = 256
 """Lines between two looks at the clock."""
 
@@ -118,6 +122,7 @@ def read(
 
 
 def _of_text(data: bytes, name: str, bounds: Bounds | None) -> Profile:
+    data = _without_mark(data, name)
     cut = _last_line(data, name, bounds.size) if bounds else len(data)
     text = _decode(data[:cut] if cut < len(data) else data, name)
     if not text.strip():
@@ -145,8 +150,25 @@ def _decode(data: bytes, name: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
+        # the kernel and perf take any bytes for the name of a thread or a file
+        if data.lstrip()[:1] != b"{" and not _BINARY.search(data):
+            return data.decode(errors="surrogateescape")
         problem = f"not text: saved profiles are {_FORMATS}"
         raise FormatError(name, f"byte {error.start}", problem) from None
+
+
+def _without_mark(data: bytes, name: str) -> bytes:
+    """A text in UTF-8, without a byte order mark: PowerShell redirects into UTF-16 with one."""
+    if data.startswith(codecs.BOM_UTF8):
+        return data[len(codecs.BOM_UTF8) :]
+    if not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data
+    if len(data) > _UNPACKED_LIMIT:
+        raise _too_large(name, _UNPACKED_LIMIT)
+    try:
+        return data.decode("utf-16").encode()
+    except UnicodeError:
+        raise FormatError(name, "byte 2", f"not text: saved profiles are {_FORMATS}") from None
 
 
 def _last_line(data: bytes, name: str, size: int) -> int:

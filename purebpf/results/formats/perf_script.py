@@ -4,52 +4,64 @@
                 1262 leaf+0x12 (/srv/app)
                27249 __libc_start_call_main+0x79 (/usr/lib/libc.so.6)
 
-Which fields there are depends on its option -F; comm and pid or tid must be.
+Which fields there are depends on its option -F. Without call chains a sample is one line.
 """
 
 from __future__ import annotations
 
-import re
+import io
 from collections.abc import Iterable
 
 from purebpf.errors import FormatError
+from purebpf.results.formats.perf_script_lines import (
+    Header,
+    add_source_line,
+    is_source_code,
+    read_bare_header,
+    read_frame,
+    read_header,
+    read_leaf,
+    read_lost,
+    read_record,
+)
+from purebpf.results.model.loss import Loss, count_cause
 from purebpf.results.model.profile import Labels, Profile, Stack
 from purebpf.results.model.spelling import count_text
-from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["looks_like", "parse"]
 
-_HEADER = re.compile(
-    r"^(?P<comm>\S.{0,63}?) +(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})(?= )"
-    r"(?: +\[(?P<cpu>\d{1,10})\])?(?P<rest>.*)$",
-    re.ASCII,
-)
-_EVENT = re.compile(r"(?:^|\s)(?:\d+ +)?(?P<event>[^\s\d:][^\s]*?):(?=\s|$)(?P<leaf>.*)$")
-_TIME = re.compile(r"^ +\d+\.\d+: ?")
-_FRAME = re.compile(r"^\s*(?P<address>[0-9a-f]{1,16}) +(?P<name>.*?)(?: +\((?P<module>[^()]*)\))?$")
-_OFFSET = re.compile(r"^(?P<name>.+)\+0x(?P<offset>[0-9a-f]{1,16})$")
-_KERNEL_HALF = 1 << 63
-_INLINED = "inlined"
-_UNKNOWN = "[unknown]"
-_LINES = 64
-"""How many lines of a text are looked at to tell what it is."""
+_HEAD = 1 << 20
+"""How many characters of a text are looked at to tell what it is: `--header` writes hundreds of
+lines of comments."""
 
 
 def looks_like(text: str) -> bool:
-    """Whether a text is that of perf script, and not folded stacks."""
-    lines = text[: _LINES << 8].split("\n")[:_LINES]
-    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    if first[:1].isspace() or not _HEADER.match(first):
+    """Return True for a text of perf script, and not of folded stacks."""
+    head = io.StringIO(text[:_HEAD], newline="\n")
+    lines = (line.rstrip("\r\n") for line in head if line.strip() and not line.startswith("#"))
+    first, following = next(lines, ""), next(lines, "")
+    if not first:
         return False
-    followed = lines[lines.index(first) + 1 :]
-    has_frames = bool(followed) and followed[0][:1].isspace() and _FRAME.match(followed[0])
-    return bool(has_frames or _EVENT.search(first))
+    if read_record(first) is not None and ";" not in first:
+        return True
+    has_frames = following[:1].isspace() and read_frame(following) is not None
+    if first[0] == "\t":
+        return read_frame(first) is not None
+    header = read_header(first)
+    if header is not None:
+        return bool(header.event or has_frames or read_leaf(header.leaf))
+    bare = read_bare_header(first)
+    if bare is None:
+        return False
+    return bool(bare.leaf) or (following[:1] == "\t" and has_frames)
 
 
 def parse(lines: Iterable[str], source: str = "perf script") -> Profile:
     """The samples of the first event in the text; each counts 1.
 
-    Others are named in `about["other_events"]`.
+    Others are named in `about["other_events"]`. Records that are no samples are left out, and those
+    of lost samples are counted as such.
 
     Raises:
         FormatError: a line is neither a header nor a frame; `source` is what to call the text.
@@ -57,16 +69,7 @@ def parse(lines: Iterable[str], source: str = "perf script") -> Profile:
     profile = Profile(f"perf script of {source}")
     reader = _Reader(profile, source)
     for number, line in enumerate(lines, 1):
-        line = line.rstrip("\r\n")
-        if not line.strip():
-            reader.end()
-        elif line.startswith("#"):
-            continue
-        elif line[0].isspace():
-            reader.frame(line, number)
-        else:
-            reader.end()
-            reader.header(line, number)
+        reader.line(line.rstrip("\r\n"), number)
     reader.end()
     if reader.event:
         profile.about["event"] = reader.event
@@ -75,6 +78,10 @@ def parse(lines: Iterable[str], source: str = "perf script") -> Profile:
             f"{name}: {count_text(count, 'samples')}" for name, count in reader.others.items()
         ]
         profile.about["other_events"] = others
+    if reader.lost:
+        what = "samples were lost while the file was recorded: the ring buffers were full"
+        cause = count_cause("ring_lost", reader.lost, what)
+        profile.loss = Loss(None, profile.total, 0, (cause,))
     return profile
 
 
@@ -84,88 +91,105 @@ class _Reader:
     Attributes:
         event: the first one, "" if the text has none.
         others: samples of other events.
+        lost: samples that records of the text count as lost.
     """
 
     def __init__(self, profile: Profile, source: str) -> None:
         self.event: str | None = None
         self.others: dict[str, int] = {}
+        self.lost = 0
         self._profile = profile
         self._source = source
         self._labels: Labels | None = None
-        self._user: list[Frame | Unknown] = []
-        self._kernel: list[Frame | Unknown] = []
+        self._is_open = False  # a header was read, also of another event
+        self._has_header = False
+        self._has_record = False  # and the lines behind it are the record's
+        self._bare: tuple[str, int] | None = None  # a header that must have frames
+        self._stack: list[Frame | Unknown] = []
         self._known: dict[str, Frame | Unknown] = {}
         self._stacks: dict[Stack, Stack] = {}
 
-    def header(self, line: str, number: int) -> None:
-        """The line that begins a sample."""
-        header = _HEADER.match(line)
-        if header is None:
-            raise FormatError(self._source, f"line {number}", f"{line[:40]!r} is not a sample")
-        tid = max(0, int(header["tid"]))
-        pid = max(0, int(header["pid"])) if header["pid"] else tid
-        cpu = int(header["cpu"]) if header["cpu"] else -1
-        if max(pid, tid, cpu) >= 1 << 31:
-            raise FormatError(self._source, f"line {number}", f"a number of {pid}, {tid}, {cpu}")
-        rest = _TIME.sub(" ", header["rest"])
-        event = _EVENT.search(rest)
-        name = event["event"] if event else ""
-        self.event = name if self.event is None else self.event
-        if name != self.event:
-            self.others[name] = self.others.get(name, 0) + 1
+    def line(self, line: str, number: int) -> None:
+        """Take in a line. Raises FormatError for one that perf script does not print."""
+        if not line.strip():
+            self.end()
+        elif line.startswith("#"):
             return
-        self._labels = Labels(header["comm"].strip(), pid, tid if header["pid"] else 0, cpu)
-        leaf = event["leaf"].strip() if event else ""
-        if leaf:  # perf script without call chains has it all in one line
-            self.frame(leaf, number, must=False)
+        elif line[0] != "\t" and (type_ := read_record(line)) is not None:
+            self.end()
+            self._has_record = True
+            self.lost += read_lost(line) if type_ == "PERF_RECORD_LOST" else 0
+        elif line[0] != "\t" and (header := read_header(line)) is not None:
+            self._begin(header, number)
+        elif not is_source_code(line):
+            self._undated(line, number)
 
-    def frame(self, line: str, number: int, *, must: bool = True) -> None:
-        """A frame of it."""
-        if self._labels is None:  # of another event
+    def _undated(self, line: str, number: int) -> None:
+        """Take in a line that is no header for sure."""
+        bare = None if line[0] == "\t" else read_bare_header(line)
+        if bare is not None and bare.leaf and (bare.comm or bare.tid >= 0):
+            self._begin(bare, number)
+        elif not (self._continue(line) or (self._has_record and line[0].isspace())):
+            if bare is None or (line[0].isspace() and not bare.leaf):
+                problem = f"{line[:40]!r} is neither a sample nor a frame"
+                raise FormatError(self._source, f"line {number}", problem)
+            self._begin(bare, number)
+            self._bare = None if bare.leaf else (line, number)
+
+    def _begin(self, header: Header, number: int) -> None:
+        self.end()
+        self._is_open = self._has_header = True
+        self._has_record = False
+        if max(header.pid, header.tid, header.cpu) >= 1 << 31:
+            numbers = f"{header.pid}, {header.tid}, {header.cpu}"
+            raise FormatError(self._source, f"line {number}", f"a number of {numbers}")
+        self.event = header.event if self.event is None else self.event
+        if header.event != self.event:
+            self.others[header.event] = self.others.get(header.event, 0) + 1
             return
+        has_both = header.pid >= 0 and header.tid >= 0
+        pid = header.pid if header.pid >= 0 else max(header.tid, 0)
+        self._labels = Labels(header.comm, pid, header.tid if has_both else 0, header.cpu)
+        leaf = read_leaf(header.leaf) if header.leaf.strip() else None
+        if leaf is not None:
+            self._stack.append(leaf)
+
+    def _continue(self, line: str) -> bool:
+        """Take in a frame, or the source line of the last one; False for any other line."""
         text = line.strip()
-        entry = self._known.get(text)
-        if entry is None:
-            made = _entry(text)
-            if made is None:
-                if must:
-                    problem = f"{line[:40]!r} is not a frame"
-                    raise FormatError(self._source, f"line {number}", problem)
-                return
-            entry = self._known[text] = made
-        (self._kernel if entry.kind == "kernel" else self._user).append(entry)
+        entry = self._known.get(text) or read_frame(text) if line[0].isspace() else None
+        if entry is not None:
+            is_alone = not self._has_header and line[0] != "\t"
+            if is_alone or not self._is_open:  # perf script -F ip,sym: samples have no header
+                self._begin(Header("", -1, -1, -1, "", ""), 0)
+                self._has_header = False
+            self._bare = None
+            self._known[text] = entry
+            if self._labels is not None:
+                self._stack.append(entry)
+            return True
+        if not self._is_open or line[0] == "\t":
+            return False
+        if self._labels is None or not self._stack:
+            return self._labels is None and line[0].isspace()
+        placed = add_source_line(line, self._stack[-1])
+        if placed is not None:
+            self._stack[-1] = placed
+        return placed is not None
 
     def end(self) -> None:
-        """Count it."""
+        """Count the sample. Raises FormatError for a header that is none."""
+        if self._bare is not None:
+            line, number = self._bare
+            raise FormatError(self._source, f"line {number}", f"{line[:40]!r} is not a sample")
         if self._labels is not None:
-            user, kernel = self._same(tuple(self._user)), self._same(tuple(self._kernel))
-            self._profile.add(user, kernel, 1, self._labels)
-            self._labels = None
-            self._user.clear()
-            self._kernel.clear()
+            user = tuple(entry for entry in self._stack if entry.kind != "kernel")
+            kernel = tuple(entry for entry in self._stack if entry.kind == "kernel")
+            self._profile.add(self._same(user), self._same(kernel), 1, self._labels)
+        self._labels = None
+        self._is_open = False
+        self._stack.clear()
 
     def _same(self, stack: Stack) -> Stack:
         """One object for equal stacks."""
         return self._stacks.setdefault(stack, stack)
-
-
-def _entry(text: str) -> Frame | Unknown | None:
-    frame_match = _FRAME.match(text)
-    if frame_match is None:
-        return None
-    address = Address(int(frame_match["address"], 16))
-    name, module = frame_match["name"], frame_match["module"] or ""
-    is_kernel = address >= _KERNEL_HALF or module.startswith(
-        ("[kernel", "[guest.kernel", "vmlinux")
-    )
-    kind = "kernel" if is_kernel else "user"
-    if module.startswith("[kernel"):
-        module = "kernel"
-    if not name or name == _UNKNOWN:
-        return Unknown(Reason.NOT_FOUND, "" if module == _UNKNOWN else module, address, kind)
-    if module == _INLINED:
-        return Frame(name, 0, "", address, kind if is_kernel else _INLINED)
-    offset = 0
-    if place := _OFFSET.match(name):
-        name, offset = place["name"], int(place["offset"], 16)
-    return Frame(name, offset, "" if module == _UNKNOWN else module, address, kind)

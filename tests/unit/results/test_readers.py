@@ -229,7 +229,7 @@ def test_samples_of_perf_script() -> None:
     ("text", "expected"),
     [
         ("split  5512  9.1:  1 cpu-clock:   5581 spend+0x1 (/x/split)\n", "split;spend 1\n"),
-        ("a 1 \n\t 55 f (/x)\n\n", "a;f 1\n"),
+        ("a     1 \n\t 55 f (/x)\n\n", "a;f 1\n"),
         ("a 1/2 cycles: \n\t 55 f+0x1 (/x)\n", "a;f 1\n"),
         (
             ":17 17 1.5: cycles:P: \n\tffffffffffffffff [unknown] ([unknown])\n",

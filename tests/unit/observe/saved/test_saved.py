@@ -37,6 +37,22 @@ def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
     assert profile_loader.read(str(path)).total == profiles.example().total
 
 
+def test_names_need_not_be_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "saved"
+    path.write_bytes(b"caf\xe9;leaf 2\n")
+    (row,) = profile_loader.read(str(path)).rows()
+    assert row.labels.comm == "caf\udce9"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("data", [FOLDED, TEXT])
+def test_texts_with_a_byte_order_mark_are_read(data: bytes, encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "saved"
+    text = data.decode()
+    path.write_bytes((text if encoding != "utf-16-be" else f"\ufeff{text}").encode(encoding))
+    assert profile_loader.read(str(path)).total == profiles.example().total
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
