@@ -23,6 +23,7 @@ from purebpf.results import Profile, count_cause
 from purebpf.results.formats import (
     folded,
     json,
+    legacy_pprof,
     otlp_profile,
     perf_script,
     pprof_reader,
@@ -110,6 +111,8 @@ def read(
         )
         return perf_data_loader.of_bytes(data, name, options).profile
     _check_size(data, name, is_packed=is_packed)
+    if problem := legacy_pprof.why_not(data):
+        raise FormatError(name, "byte 0", problem)
     is_pprof = pprof_reader.looks_like(data)
     is_binary = is_pprof or otlp_profile.looks_like(data)
     if bounds and (is_binary or data.lstrip()[:1] == b"{"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -19,6 +20,8 @@ _MARKS = (
     ("_[i]", "inlined", ""),
     *((f"_[{letter}]", "user", "[jit]") for letter in "j01"),
 )
+_SECOND_COUNT = re.compile(r"\S\s+\d+(?:\.\d*)?$", re.ASCII)
+"""A count at the end of a path. Names may end like that, but not those of all lines."""
 _DIGITS = 18
 """A count fits in 64 bits, as the other formats have it."""
 
@@ -110,16 +113,20 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
     (modules, addresses, pids) is not in the lines. Counts with decimals are rounded.
 
     Raises:
-        FormatError: a line has no count; `source` is what to call the lines.
+        FormatError: a line has no count, or all have two; `source` is what to call the lines.
     """
     profile = Profile(f"Folded stacks of {source}")
     known: dict[str, Frame | Unknown] = {}
+    counted = with_two = 0
     for number, line in enumerate(text, 1):
         line = line.rstrip("\r\n")
         path, _, count = line.rpartition(" ")
         whole, _, decimals = count.partition(".")
+        counted += 1
+        with_two += _SECOND_COUNT.search(path) is not None
         if not path or not (whole.isascii() and whole.isdigit() and _is_decimals(decimals)):
             if not line or line.startswith("#"):
+                counted -= 1
                 continue  # a comment; with a count it is a stack, as processes may be called `#x`
             raise FormatError(source, f"line {number}", f"{line[-40:]!r} does not end with a count")
         if len(whole) > _DIGITS:
@@ -140,6 +147,12 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
         weight = int(whole) + (decimals[:1] >= "5")
         if weight or not decimals:
             profile.add(user, kernel, weight, Labels(comm))
+    if counted and with_two == counted:
+        problem = (
+            "each line ends with two counts, as difffolded.pl and inferno-diff-folded write them. "
+            "Convert the two files that they compared, or compare those: purebpf diff BEFORE AFTER"
+        )
+        raise FormatError(source, "line 1", problem)
     return profile
 
 

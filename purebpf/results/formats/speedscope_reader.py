@@ -57,7 +57,8 @@ def parse(text: str, source: str = "speedscope") -> Profile:
     try:
         return _profile(tree, source)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        problem = f"not a speedscope file: {type(error).__name__}: {error}"
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        problem = f"not a speedscope file: {kind}{error}"
         raise FormatError(source, "profile", problem) from None
 
 
@@ -73,7 +74,7 @@ def _profile(tree: Mapping[str, Any], source: str) -> Profile:
             continue
         scale = _UNITS[part["unit"]][0]
         name = str(part.get("name", ""))[:64]
-        for path, weight in _stacks(part):
+        for path, weight in _stacks(part, len(table)):
             left -= len(path)
             if left < 0:
                 raise ValueError(f"more than {_MOST_FRAMES} frames")
@@ -86,28 +87,58 @@ def _profile(tree: Mapping[str, Any], source: str) -> Profile:
             if is_ours and path:  # it heads each stack with its process
                 comm, path = _name(table[path[0]]), path[1:]
             numbers = array("I", reversed(path))
-            if numbers and max(numbers) >= len(table):
-                raise IndexError(f"frame {max(numbers)} of {len(table)}")
             profile.add(Numbered(table, numbers), (), round(value), Labels(comm))
     return profile
 
 
-def _stacks(part: Mapping[str, Any]) -> Iterator[tuple[Sequence[int], float]]:
+def _stacks(part: Mapping[str, Any], frames: int) -> Iterator[tuple[Sequence[int], float]]:
     """Frames, root first, and weight of each sample, or of the time between two events."""
     if part["type"] == "sampled":
-        yield from zip(part["samples"], part["weights"], strict=True)
-        return
+        for path, weight in zip(part["samples"], part["weights"], strict=True):
+            for frame in path:
+                _check_frame(frame, frames)
+            yield path, weight
+    elif part["type"] == "evented":
+        yield from _evented(part, frames)
+    else:
+        raise ValueError(f"a profile of the type {part['type']!r}")
+
+
+def _evented(part: Mapping[str, Any], frames: int) -> Iterator[tuple[Sequence[int], float]]:
+    """The stacks between events, as speedscope reads them: in order, and all closed at the end."""
     stack: list[int] = []
-    before = part["startValue"]
-    for event in part["events"]:
-        at = event["at"]
+    before = _number(part["startValue"])
+    for number, event in enumerate(part["events"]):
+        at, frame, type_ = _number(event["at"]), event["frame"], event["type"]
+        where = f"event {number} of profile {str(part.get('name', ''))[:64]!r}"
+        if at < before:
+            raise ValueError(f"{where} is at {at}, and the one before it at {before}")
         if stack and at > before:
             yield tuple(stack), at - before
         before = at
-        if event["type"] == "O":
-            stack.append(event["frame"])
-        elif stack.pop() != event["frame"]:
-            raise ValueError(f"frame {event['frame']} is closed before it was opened")
+        _check_frame(frame, frames)
+        if type_ == "O":
+            stack.append(frame)
+        elif type_ != "C":
+            raise ValueError(f"{where} has the type {type_!r}")
+        elif not stack:
+            raise ValueError(f"{where} closes frame {frame}, and no frame is open")
+        elif stack.pop() != frame:
+            raise ValueError(f"{where} closes frame {frame}, and another was opened last")
+    if stack:
+        name = str(part.get("name", ""))[:64]
+        raise ValueError(f"profile {name!r} ends with {len(stack)} open frames: it is cut short")
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"a time of {value!r}")
+    return value
+
+
+def _check_frame(frame: Any, frames: int) -> None:
+    if not isinstance(frame, int) or not 0 <= frame < frames:
+        raise IndexError(f"frame {frame!r} of {frames}")
 
 
 def _frame(frame: Mapping[str, Any]) -> Frame | Unknown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json as reader
+import struct
 from collections import Counter
 
 import pytest
@@ -14,6 +15,7 @@ from purebpf.errors import FormatError
 from purebpf.results import Labels, Profile
 from purebpf.results.formats import (
     folded,
+    legacy_pprof,
     perf_script,
     pprof,
     pprof_reader,
@@ -191,6 +193,32 @@ def test_a_damaged_speedscope_file_is_refused(more: dict[str, object]) -> None:
         speedscope_reader.parse(_evented(**more))
 
 
+def _events(*rows: tuple[str, int, object]) -> str:
+    events = [{"type": type_, "frame": frame, "at": at} for type_, frame, at in rows]
+    part = {"type": "evented", "name": "t", "unit": "none", "startValue": 1, "endValue": 9}
+    return _evented(profiles=[part | {"events": events}])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (_events(("O", 0, 2), ("O", 1, 7), ("C", 1, 5), ("C", 0, 9)), "event 2 .* at 5, .* at 7"),
+        (_events(("O", 0, 0), ("C", 0, 9)), "event 0 .* at 0, and the one before it at 1"),
+        (_events(("O", 0, 2), ("O", 1, 3), ("C", 1, 5)), "'t' ends with 1 open frames"),
+        (_events(("O", 0, 2), ("O", 1, 3), ("C", 0, 5), ("C", 1, 6)), "event 2 .* closes frame 0"),
+        (_events(("C", 0, 2)), "event 0 .* no frame is open"),
+        (_events(("O", 0, 2), ("X", 0, 3)), "event 1 .* has the type 'X'"),
+        (_events(("O", -1, 2), ("C", -1, 3)), "frame -1 of 2"),
+        (_events(("O", 0, 2), ("C", 0, "3")), "a time of '3'"),
+        (_events(("O", 0, 2), ("C", 0, float("nan"))), "a time of nan"),
+        (_evented(profiles=[{"type": "heap", "unit": "none"}]), "type 'heap'"),
+    ],
+)
+def test_events_that_speedscope_refuses_are_refused(text: str, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem):
+        speedscope_reader.parse(text)
+
+
 # perf script
 
 SCRIPT = """\
@@ -261,6 +289,36 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 # Collapsed stacks of others
+
+
+def test_two_counts_are_no_part_of_a_name() -> None:
+    two = ["app;main;leaf 12 20", "app;main;other 30 31.5", "# comment"]
+    with pytest.raises(FormatError, match=r"two counts.*purebpf diff BEFORE AFTER"):
+        folded.parse(two)
+    found = folded.parse([*two, "app;main 5"])  # then it is a name: the writer gives each line two
+    assert found.total == 20 + 32 + 5
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"heap profile:      1:   100 [     1:   100] @ heapprofile\n  1: 100 [1: 100] @ 0x1\n",
+        b"goroutine profile: total 7\n7 @ 0x1 0x2\n",
+        b"--- contentionz 1 ---\ncycles/second = 3201000000\nsampling period = 100\n",
+        b"--- symbol\nbinary=/srv/app\n0x1 f\n---\n--- profile\n",
+        struct.pack("<5Q", 0, 3, 0, 10000, 0),
+        struct.pack(">5I", 0, 3, 0, 10000, 0),
+    ],
+)
+def test_a_profile_of_gperftools_is_recognized(data: bytes) -> None:
+    assert "go tool pprof -proto" in legacy_pprof.why_not(data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"heap;profile 5\n", b"--- 5\n", bytes(40), b"a 0\n", b"profile: total 7\n"]
+)
+def test_others_are_not_taken_for_one(data: bytes) -> None:
+    assert not legacy_pprof.why_not(data)
 
 
 def test_marks_and_counts_of_other_profilers() -> None:
