@@ -9,8 +9,8 @@ Pure: what the machine knows (its types, its users, its functions) comes in as a
 `purebpf.observe.filters.sample_filter` brings both together. docs/filter.md describes the language.
 """
 
-from purebpf.filter.check import Need, check, needs
+from purebpf.filter.check import Need, check, check_event, needs
 from purebpf.filter.parser import parse
 from purebpf.filter.syntax import Filter, FilterError
 
-__all__ = ["Filter", "FilterError", "Need", "check", "needs", "parse"]
+__all__ = ["Filter", "FilterError", "Need", "check", "check_event", "needs", "parse"]

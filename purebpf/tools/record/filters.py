@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import FormatError, KernelError
 from purebpf.loader.perf.event_parser import EventError, choose_event
@@ -71,7 +72,10 @@ class Filters:
             names = names or _names(pids)
             members = None if own_tree is None else own_tree.members
             filters = sampled_event.option.filters
-            made = _make(filters, bits, sampled_event.name, names, members)
+            attr = PERF_EVENT_ATTR.unpack(sampled_event.opened[0].attr)
+            kind_of_event = int(attr["type"]), int(attr["config"])
+            name = sampled_event.name
+            made = _make(filters, bits, kind_of_event, names, event=name, members=members)
             self._of[number] = stack.enter_context(made)
             if not made.in_kernel:
                 _keep_tree(own_tree, sampled_event)
@@ -173,7 +177,7 @@ def explain_filters(options: Options) -> Iterator[str]:
         else:
             bits = sample_type(options, choice)
             names = _names(processes_to_search(options))
-            with _make(option.filters, bits, option.name, names) as made:
+            with _make(option.filters, bits, choice.event[1:3], names, event=option.name) as made:
                 yield f"{option.name}:\n{made.explain()}\n"
 
 
@@ -187,12 +191,20 @@ def _names(pids: Sequence[int]) -> MachineNames:
 
 
 def _make(
-    texts: Sequence[str], bits: int, event: str, names: MachineNames, members: Map | None = None
+    texts: Sequence[str],
+    bits: int,
+    kind_and_config: tuple[int, int],
+    names: MachineNames,
+    *,
+    event: str,
+    members: Map | None = None,
 ) -> SampleFilter:
-    from purebpf.filter import parse
+    from purebpf.filter import check_event, parse
     from purebpf.observe.filters.sample_filter import SampleFilter
 
-    return SampleFilter(parse(*texts), bits, event=event, names=names, members=members)
+    parsed = parse(*texts)
+    check_event(parsed, *kind_and_config, event=event)
+    return SampleFilter(parsed, bits, event=event, names=names, members=members)
 
 
 def _keep_tree(tree: Tree | None, sampled: Sampled) -> None:

@@ -258,7 +258,14 @@ def test_it_ends_with_its_target(workloads: Workloads, record: Record) -> None:
         (["--filter", "ip < 18446744073709551616", "1"], 2, "does not fit in 64 bits"),
         (["-e", "r1ffffffffffffffff", "1"], 2, "unknown event 'r1ffffffffffffffff'"),
         (["--filter", "cpu = 1", "1"], 2, "unknown operator '='; write '=='"),
-        (["--filter", "period > 1 || txn == 1", "1"], 2, "(PERF_SAMPLE_TRANSACTION): add"),
+        (["--filter", "period > 1 || code_pgsz == 1", "1"], 2, "(PERF_SAMPLE_CODE_PAGE_SIZE): add"),
+        *(
+            (["-e", "cpu-clock", option, "--filter", term, "1"], 2, "never have a value for")
+            for option, term in (
+                *(("-W", "weight > 1"), ("-d", "mem_op == load"), ("-d", "addr > 0")),
+                *(("--transaction", "txn == 0"), ("--phys-data", "pid > 0 || phys_addr == 0")),
+            )
+        ),
     ],
 )
 def test_mistakes_leave_no_file(

@@ -3,7 +3,8 @@
 import pytest
 
 from purebpf.abi.perf import perf_event_sample_format as bit
-from purebpf.filter import FilterError, check, needs, parse
+from purebpf.abi.perf import perf_sw_ids, perf_type_id
+from purebpf.filter import FilterError, check, check_event, needs, parse
 from purebpf.filter.fields import FIELDS, Kind
 from purebpf.filter.lowering import NoNames, resolve
 
@@ -67,3 +68,28 @@ def test_a_range_of_names_may_turn_out_to_be_empty():
 
     with pytest.raises(FilterError, match="9 is above 1"):
         resolve(parse("uid in high..low"), DEFAULT, Users())
+
+
+_SOFTWARE = perf_type_id.PERF_TYPE_SOFTWARE
+_ALWAYS = {"ip", "tid", "pid", "time", "id", "cpu", "period", "cgroup", "code_pgsz", "uid", "gid",
+           "comm", "symbol"}  # fmt: skip
+_ADDRESSES = {"addr", "phys_addr", "data_pgsz"}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_that_a_software_event_leaves_empty_is_refused(field):
+    parsed = parse(f"cpu == 1 || !({field} {'& 1' if field not in _ALWAYS else '== 1'})")
+    for config in perf_sw_ids:
+        if field in _ALWAYS or (field in _ADDRESSES and "FAULTS" in config.name):
+            check_event(parsed, _SOFTWARE, config)
+            continue
+        with pytest.raises(FilterError, match=f"cpu-x never have a value for {field}"):
+            check_event(parsed, _SOFTWARE, config, "cpu-x")
+
+
+def test_hardware_may_have_any_field_and_breakpoints_have_addresses():
+    for field in FIELDS:
+        check_event(parse(f"{field} == 1"), perf_type_id.PERF_TYPE_HARDWARE, 0)
+    check_event(parse("addr == 1"), perf_type_id.PERF_TYPE_BREAKPOINT, 0)
+    with pytest.raises(FilterError, match="weight"):
+        check_event(parse("weight == 1"), perf_type_id.PERF_TYPE_BREAKPOINT, 0)
