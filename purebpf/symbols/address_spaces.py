@@ -54,7 +54,7 @@ class MappedCode(NamedTuple):
 
     @property
     def mapping(self) -> Mapping:
-        """What it mapped."""
+        """The file or memory that was mapped."""
         start, end = Address(self.start), Address(self.end)
         return Mapping(start, end, FileOffset(self.offset), self.file)
 
@@ -68,8 +68,8 @@ class AddressSpaces:
 
     Attributes:
         forgotten: how many processes were.
-        unread: processes with records that were not taken in yet; `read` takes in those of one, and
-            is called before an answer about it.
+        unread: processes whose records have not been decoded yet. `read` decodes the records of one
+            process; it is called before any answer about that process.
     """
 
     def __init__(self, *, keep_exited: int = _KEEP_EXITED) -> None:
@@ -104,8 +104,8 @@ class AddressSpaces:
             pid: the process (thread group).
             maps_text: all of the file.
             comm: its name, from /proc/PID/comm.
-            time: when it was read, on the clock of the records, in ns: what a record says that
-                is older is known already. 0: unknown, every record counts.
+            time: when it was read, in ns on the clock of the records. Records that are older add
+                nothing. 0: unknown, so every record counts.
         """
         self._known(pid)
         process = self._process(pid)
@@ -132,13 +132,13 @@ class AddressSpaces:
             handler(record)
 
     def find(self, pid: int, address: int, comm: str | None = None) -> Mapping | None:
-        """What is or was mapped at an address of a process.
+        """Return the mapping at an address of a process, also if it is gone since.
 
         Args:
             pid: the process (thread group).
             address: in its address space.
-            comm: the name of the thread that used the address; the generations that had it are
-                asked first. Then all, the newest first.
+            comm: the name of the thread that used the address; generations with this name are
+                searched first, then all of them, the newest first.
         """
         process = self._known(pid)
         if process is None:
@@ -156,9 +156,9 @@ class AddressSpaces:
         return generation.span(address) if generation else None
 
     def earlier(self, pid: int, time: int) -> Earlier | None:
-        """What a process had mapped at a time; None if that is not known.
+        """Return the mappings of a process at a time; None if they are unknown.
 
-        What its program of that time mapped later is there, too, and hides what it covers.
+        Mappings that the same program made later are included, and hide the ranges that they cover.
 
         Args:
             pid: the process (thread group).
@@ -189,20 +189,20 @@ class AddressSpaces:
         return [self._mapping(row) for row in rows.values()]
 
     def knows(self, pid: int) -> bool:
-        """Whether any mapping of the process was seen."""
+        """Return True if any mapping of the process was seen."""
         process = self._known(pid)
         return process is not None and any(
             generation.mappings for generation in process.generations
         )
 
     def has_exited(self, pid: int) -> bool:
-        """Whether an EXIT record said so."""
+        """Return True if an EXIT record was seen."""
         self._known(pid)
         return pid in self._exited
 
     @property
     def exited(self) -> KeysView[int]:
-        """Those that have exited, by the records that were taken in."""
+        """Processes that have exited, by the records decoded so far."""
         return self._exited.keys()
 
     def forget_exited(self, keep: Container[int]) -> list[int]:
@@ -211,11 +211,9 @@ class AddressSpaces:
         So a run that goes on for days does not grow with each process that came and went unseen.
 
         Args:
-            keep: processes that may be asked about. The nearest four that forked one that stays
-                are kept, too.
+            keep: processes that may be asked about. Their four nearest parents are kept as well.
 
-        Returns:
-            What was forgotten; `forgotten` does not count it.
+        Returns: The forgotten processes; `forgotten` does not count them.
         """
         leaving = {
             pid
@@ -238,7 +236,7 @@ class AddressSpaces:
 
     @property
     def processes(self) -> KeysView[int]:
-        """Every process that is known, those that exited too."""
+        """Return every known process, including those that exited."""
         return self._processes.keys()
 
     def _ancestors(self, pids: Iterable[int]) -> set[int]:
@@ -283,7 +281,7 @@ class AddressSpaces:
         return process.version if process else 0
 
     def _known(self, pid: int) -> _Process | None:
-        """A process that is asked about, by all that happened to it."""
+        """Return a process, after decoding all of its records."""
         if pid in self.unread:
             self.read(pid)
         return self._processes.get(pid)
@@ -392,7 +390,7 @@ def _mapping(record: Mmap | Mmap2, file: MappedFile) -> Mapping:
 
 
 class _Row(NamedTuple):
-    """A mapping with its file's number: what a generation's array holds, one after the other."""
+    """A mapping with its file's number, as the array of a generation stores it."""
 
     start: int
     end: int
@@ -405,7 +403,7 @@ _LAST = (1 << 64) - 1
 
 
 class _Process:
-    """A process id and what ran under it; `since` is the time of the last snapshot."""
+    """A process id and the programs that ran under it; `since` is the time of the last snapshot."""
 
     __slots__ = ("_versions", "generations", "parent", "since", "version")
 
@@ -428,7 +426,9 @@ class _Process:
         self.change()
 
     def by_likelihood(self, comm: str | None) -> Iterator[_Generation]:
-        """Those with a name first, the newest first; nearly always the first one is the answer."""
+        """Return generations with a name first, the newest first; the first one is nearly always
+        right.
+        """
         for generation in reversed(self.generations):
             if comm is None or comm in generation.names:
                 yield generation
@@ -491,7 +491,7 @@ class _Generation:
         return map(self._row, range(len(self.mappings) // _FIELDS - 1, -1, -1))
 
     def visible(self) -> Iterator[_Row]:
-        """What is mapped, by address, each part by the newest mapping of it."""
+        """Return the mappings by address, each part by its newest mapping."""
         segments, order = self._build()[1:]
         for start, end, owner in zip(*segments, strict=True):
             row = self._row(order[owner])

@@ -1,9 +1,9 @@
-"""What naming may cost: bytes read and seconds, for each file, process, user and run.
+"""Limits of naming: bytes read and seconds, for each file, process, user and run.
 
-The user of a process decides what its files, perf maps and jitdumps hold, and so
-what it costs to name its addresses. No limit on a single format helps against a hundred files, or
-against a format's next surprise. So all work is done on account: `Budget.on_behalf` opens the
-accounts, `Budget.spend` is called wherever bytes are read and in every long loop.
+The user of a process decides the contents of its files, perf maps and jitdumps, and so the cost of
+naming its addresses. No limit on a single format helps against a hundred files, or against a
+format's next surprise. So all work is charged to accounts: `Budget.on_behalf` opens the accounts,
+and `Budget.spend` is called wherever bytes are read and in every long loop.
 
 An account is full again after ten minutes: a live page runs for weeks.
 """
@@ -30,7 +30,7 @@ _LITTLE = 0.01
 
 
 class Allowance(NamedTuple):
-    """What an account holds: bytes that may be read, and seconds of work."""
+    """The capacity of an account: bytes that may be read, and seconds of work."""
 
     nbytes: int
     seconds: float
@@ -49,7 +49,7 @@ class OverBudgetError(PurebpfError):
 
     Attributes:
         kind: of the account that is empty, or "" when `Budget.stop` was called.
-        detail: which account, and what it held.
+        detail: which account, and its limits.
     """
 
     def __init__(self, kind: str, detail: str) -> None:
@@ -75,7 +75,7 @@ class _Account:
         self.is_empty = self.nbytes > nbytes or self.seconds + seconds > most
 
     def is_used(self) -> bool:
-        """Whether more than next to nothing was taken out."""
+        """Return True if more than a trifle was spent."""
         nbytes, most = self.allowance
         return self.nbytes > _LITTLE * nbytes or self.seconds > _LITTLE * most
 
@@ -132,7 +132,7 @@ class Budget:
     def on_behalf(self, **accounts: Hashable) -> Work:
         """A context for work that these accounts pay for: `on_behalf(process=4711, user=1000)`.
 
-        Contexts nest: what is spent inside is paid for by the outer accounts too.
+        Contexts nest: work inside is also charged to the outer accounts.
 
         Raises:
             OverBudgetError: one of them is empty; nothing was done then.
@@ -158,7 +158,7 @@ class Budget:
                     raise self._over(account)
 
     def forgive(self, seconds: float) -> None:
-        """A debuginfod server used that time, which has a limit of its own."""
+        """A debuginfod server used that time, which has its own limit."""
         self._open = [(begun + seconds, accounts) for begun, accounts in self._open]
 
     def enter(self, work: Work) -> None:
@@ -205,7 +205,9 @@ class Budget:
         return account
 
     def _drop_old_accounts(self) -> None:
-        """Of processes that ended, mostly: a build has tens of thousands in a period."""
+        """Drop old accounts, mostly of processes that ended: a build has tens of thousands in a
+        period.
+        """
         self._accounts = {
             key: account
             for at, (key, account) in enumerate(self._accounts.items())
@@ -215,7 +217,7 @@ class Budget:
     def rest(self) -> None:
         """Forget processes that used next to nothing: most are gone between two windows of a run.
 
-        What others used stays until accounts are full again.
+        The spending of other accounts stays until they are full again.
         """
         self._accounts = {
             key: account

@@ -1,10 +1,10 @@
 """/proc/PID/cgroup: which container or unit a process belongs to, by its usual name.
 
 The text has a line for each hierarchy, `id:controllers:path`; version 2 is the line `0::path`
-(cgroups(7)). Container runtimes and systemd put what they start into cgroups that bear its id or
-its name, each in a way of its own; purebpf asks no daemon. How they do it is in their sources:
-opencontainers/runc (libcontainer/cgroups), containers/podman, cri-o, kubelet (pkg/kubelet/cm),
-lxc, and systemd(1), systemd.unit(5).
+(cgroups(7)). Container runtimes and systemd start programs in cgroups that bear an id or a name,
+each in a different way; purebpf asks no daemon. The rules are in their sources: opencontainers/runc
+(libcontainer/cgroups), containers/podman, cri-o, kubelet (pkg/kubelet/cm), lxc, and systemd(1),
+systemd.unit(5).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")  # systemd.unit(5), "String Escaping"
 
 
 class CgroupName(NamedTuple):
-    """What a cgroup is called.
+    """The name of a cgroup.
 
     `kind` is the container's runtime ("docker", "containerd", "cri-o", "podman", "lxc",
-    "kubernetes" and "ecs" where only the orchestrator is known, "machine" of systemd-machined,
-    "container" of an unknown one), "unit" or "slice" of systemd, or "path". `name` is the id's
+    "kubernetes" and "ecs" if only the orchestrator is known, "machine" of systemd-machined,
+    "container" for an unknown runtime), "unit" or "slice" of systemd, or "path". `name` is the id's
     first 12 digits, the unit's name, or the path; "" in the root. `pod` begins a pod's id, or "".
     """
 
@@ -83,7 +83,7 @@ def cgroup_name(text: str) -> CgroupName:
 
 
 class CgroupIds(NamedTuple):
-    """What a cgroup belongs to, whole: "" where it does not belong to such a thing.
+    """The whole ids of a cgroup's container, pod and unit; "" where there is none.
 
     `container` has all digits of the id, `pod` is the uid as Kubernetes writes it, `unit` is
     systemd's, which is "" for a container.

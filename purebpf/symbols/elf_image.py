@@ -1,10 +1,10 @@
 """The parts of an ELF file that naming its functions needs: sections, segments, build id.
 
-Its own walk over the headers, by struct: pyelftools costs 40 ms to import, which a profiler that
-names two libraries would spend mostly on that. Reads little and only what is asked for, through
-a function, so that the file need not be mapped: a mapped file that shrinks kills its reader.
+This is a separate walk over the headers, by struct: pyelftools costs 40 ms to import, which a
+profiler that names two libraries would spend mostly on that. It reads little, through a function,
+so that the file need not be mapped: a mapped file that shrinks kills its reader.
 
-Whatever the bytes, the only exception is `FormatError` (plus what the given `read` raises).
+Whatever the bytes, the only exception is `FormatError` (plus any exception of the given `read`).
 Layout: elf(5), and the generic ABI for section counts that do not fit (e_shnum 0).
 """
 
@@ -97,8 +97,8 @@ class ElfImage:
     Args:
         read: bytes of the file.
         size: of the file.
-        source: what errors call it.
-        check: called now and then in long loops over what was read; it may raise.
+        source: the name of the file in errors.
+        check: called now and then in long loops; it may raise.
 
     Attributes:
         is64: ELFCLASS64.
@@ -162,7 +162,7 @@ class ElfImage:
         return self._read(offset, size) if size else b""
 
     def _accept(self, offset: int, size: int) -> int:
-        """How much of that is in the file."""
+        """Return how much of a section is in the file."""
         size = max(0, min(size, self._size - offset))
         if size > _MAX_READ:
             raise self._error(f"offset {offset:#x}", f"{size} bytes are more than plausible")
@@ -183,7 +183,7 @@ class ElfImage:
         return self.read(section.offset, section.size)
 
     def size_of(self, section: Section | None) -> int:
-        """How many bytes `contents` gives.
+        """Return the number of bytes that `contents` gives.
 
         Raises:
             FormatError: for an amount no real file needs.
@@ -267,7 +267,7 @@ class ElfImage:
 
 
 def virtual_offset(segments: list[Segment], offset: FileOffset) -> VirtualOffset | None:
-    """Where the segments put a byte of the file; None when they do not load it.
+    """Return the address of a byte of the file in the segments; None if they do not load it.
 
     A page can belong to two segments, so an executable one is preferred.
     """

@@ -61,7 +61,7 @@ def functions_named(
     one, else the first; of several versions of one, that which programs are linked to.
 
     Raises:
-        FormatError: the tables are not what they claim to be.
+        FormatError: the tables are malformed.
     """
     offsets: dict[str, FileOffset] = {}
     for source, table in _tables(image):
@@ -102,14 +102,14 @@ def _tables(image: ElfImage) -> Iterator[tuple[ElfImage, Section]]:
 
 
 def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
-    """Where the functions of that name start in the file, and how many bytes each has.
+    """Return the file offset and the size in bytes of each function with a name.
 
-    A C++ or Rust function has its mangled name, its readable one, and that without parameters
-    (`purebpf.symbols.short_names.spellings`). There are several functions when static or overloaded
-    ones share a name; those without a size are left out.
+    A C++ or Rust function has its mangled name, its readable name, and the readable name without
+    parameters (`purebpf.symbols.short_names.spellings`). Several functions are returned when static
+    or overloaded functions share a name; functions without a size are left out.
 
     Raises:
-        FormatError: the tables are not what they claim to be.
+        FormatError: the tables are malformed.
     """
     ranges = set()
     last = identifier(name)
@@ -135,7 +135,7 @@ def variables(image: ElfImage) -> list[Variable]:
     """The variables that have a size, by address; of several at one, the last of .symtab.
 
     Raises:
-        FormatError: the tables are not what they claim to be.
+        FormatError: the tables are malformed.
     """
     by_address: dict[int, Variable] = {}
     for table in filter(None, map(image.section_of_type, (SHT_DYNSYM, SHT_SYMTAB))):
@@ -162,7 +162,7 @@ def addresses_of_variables(image: ElfImage, names: Collection[str]) -> dict[str,
 
 
 def is_spelt(mangled: str, name: str, last: str) -> bool:
-    """Whether a user means a function of C++ or Rust by `name`, of which `last` is the identifier.
+    """Return True if `name` can mean a C++ or Rust function, whose identifier is `last`.
 
     `last` is `short_names.identifier(name)`: it spares most symbols the demangling.
     """
@@ -176,10 +176,10 @@ def function_of_version(
 ) -> FileOffset | None:
     """The function of that name and version: `"memcpy", "GLIBC_2.2.5"`.
 
-    With a version like `"@GLIBC_2.14"` only if that is what programs are linked to.
+    A version such as `"@GLIBC_2.14"` must be the one that programs are linked to.
 
     Raises:
-        FormatError: the tables are not what they claim to be.
+        FormatError: the tables are malformed.
     """
     table = image.section_of_type(SHT_DYNSYM)
     numbers, names = symbol_versions(image)

@@ -3,8 +3,8 @@
 Which symbols count: STT_FUNC and STT_GNU_IFUNC that are defined, and STT_NOTYPE labels in
 executable sections (hand-written assembly), except hidden ones and mapping symbols ("$x").
 
-A browser has a million of them, so a symbol table is read in slices and taken apart in whole
-columns, by what array, bytes and itertools do in C; no code runs for each symbol.
+A browser has a million symbols, so a table is read in slices and decoded in whole columns, with the
+C code of array, bytes and itertools; no Python code runs for each symbol.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ _TOP = (1 << 64) - 1
 def read_symbols(image: ElfImage, debug: ElfImage | None = None) -> SymbolTable:
     """The functions of a file.
 
-    From .symtab, the file's own or else its debug file's; without one, from .dynsym and the
-    .gnu_debugdata that Fedora adds ("MiniDebugInfo": an xz-compressed ELF file with the rest of
-    the symbols), and what Go keeps for itself. The stubs of the procedure linkage table are added
-    as `func@plt`.
+    Symbols come from .symtab of the file or else of its debug file; without one, from .dynsym and
+    the .gnu_debugdata that Fedora adds ("MiniDebugInfo": an xz-compressed ELF file with the
+    remaining symbols), and from Go's tables. The stubs of the procedure linkage table are added as
+    `func@plt`.
 
     Args:
         image: the file that is mapped.
         debug: its separate debug file, if there is one.
 
     Raises:
-        FormatError: the tables are not what they claim to be.
+        FormatError: the tables are malformed.
     """
     collected = _Collector()
     if image.type != ET_REL:
@@ -148,7 +148,7 @@ class _Collector:
         self._strings = _Strings()
 
     def __len__(self) -> int:
-        """How many functions there are."""
+        """Return the number of functions."""
         return len(self._keys)
 
     def add(self, image: ElfImage, symbols: Section | None) -> None:

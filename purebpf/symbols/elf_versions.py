@@ -31,7 +31,7 @@ def symbol_versions(image: ElfImage) -> tuple[Sequence[int], dict[int, str]]:
 
 
 def is_default(number: int) -> bool:
-    """Whether a symbol with this version number is the one that programs are linked to."""
+    """Return True if programs are linked to the symbol with this version number."""
     return not number & _HIDDEN
 
 

@@ -1,4 +1,4 @@
-"""What an address turns into: a `Frame` with a name, or an `Unknown` with the reason.
+"""The answers for an address: a `Frame` with a name, or an `Unknown` with the reason.
 
 Three kinds of integer that are easily confused have three types:
 
@@ -81,14 +81,14 @@ class Reason(StrEnum):
 class Frame(NamedTuple):
     """A named address.
 
-    `name` is demangled; `offset` is `address` minus the function's start, in bytes. `module` is
-    the file's path as its process sees it, "kernel", the name of a kernel module, or "[bpf]",
-    "[vdso]", "[jit]". `kind` is "kernel" or "user", or "python" for a Python function, of which
-    `module` is the source file, or "inlined" for a function with code that the
-    compiler put into that of its caller, the next frame; its `offset` is 0. `build_id` (hex) and
-    `file_offset` find the place again in another copy of the file; they are "" and -1 where there
-    is no file. `file` and `line` say where it is in the source, "" and 0 without --lines.
-    A function without a symbol is named by `unnamed_function`.
+    `name` is demangled; `offset` is `address` minus the function's start, in bytes. `module` is the
+    file's path as its process sees it, "kernel", the name of a kernel module, or "[bpf]", "[vdso]",
+    "[jit]". `kind` is "kernel" or "user", "python" for a Python function (`module` is its source
+    file), or "inlined" for a function that the compiler put into the code of its caller, the next
+    frame (its `offset` is 0). `build_id` (hex) and `file_offset` find the place again in another
+    copy of the file; they are "" and -1 where there is no file. `file` and `line` are the place in
+    the source, "" and 0 without --lines. A function without a symbol is named by
+    `unnamed_function`.
     """
 
     name: str
@@ -105,9 +105,9 @@ class Frame(NamedTuple):
 class Unknown(NamedTuple):
     """An address without a name, and why.
 
-    `module` is what is mapped there, or "". `detail` completes the reason: the name of an errno,
-    or what is wrong with the file. `build_id` and `file_offset` as in `Frame`: with them another
-    machine may still know the name.
+    `module` is the file that is mapped there, or "". `detail` completes the reason: the name of an
+    errno, or the fault of the file. `build_id` and `file_offset` as in `Frame`: another machine may
+    know the name by them.
     """
 
     reason: Reason
@@ -120,7 +120,7 @@ class Unknown(NamedTuple):
 
 
 def unnamed_function(module: str, start: VirtualOffset) -> str:
-    """What a function without a symbol is called: `liblzma.so.5.4.1!0x1c340`.
+    """Return a name for a function without a symbol: `liblzma.so.5.4.1!0x1c340`.
 
     The number is where the file says that the function starts, as `objdump -d` prints it: the same
     in every process and on every machine that has this build of the file.
@@ -129,7 +129,7 @@ def unnamed_function(module: str, start: VirtualOffset) -> str:
 
 
 def is_unnamed_function(entry: Frame | Unknown) -> bool:
-    """Whether it is a function that only its start tells from others."""
+    """Return True for a function that has no name but its start."""
     if isinstance(entry, Unknown) or "!0x" not in entry.name:
         return False
     return entry.name.startswith(f"{entry.module.rpartition('/')[2]}!0x")
@@ -138,8 +138,9 @@ def is_unnamed_function(entry: Frame | Unknown) -> bool:
 def without_stray_tail(stack: Sequence[Frame | Unknown]) -> tuple[Frame | Unknown, ...]:
     """The stack, leaf first, up to and including its first address that is not code.
 
-    The kernel follows frame pointers; in code that keeps something else in that register it reads
-    whatever is there, up to 127 times. One such entry says so; what comes after it is chance.
+    The kernel follows frame pointers; in code that uses this register for something else it reads
+    arbitrary memory, up to 127 times. One such entry marks the fault; the entries behind it are
+    random.
     """
     for depth, entry in enumerate(stack, 1):
         if isinstance(entry, Unknown) and entry.reason is Reason.GARBAGE:
@@ -151,7 +152,9 @@ _TRACEPOINT = ("__traceiter_", "bpf_trace_run", "__bpf_trace_", "trace_contentio
 
 
 def is_of_tracepoint(entry: Frame | Unknown) -> bool:
-    """Whether a kernel frame is between a tracepoint and the BPF program that took the stack."""
+    """Return True if a kernel frame is between a tracepoint and the BPF program that took the
+    stack.
+    """
     return isinstance(entry, Frame) and (
         entry.module == "[bpf]" or entry.name.startswith(_TRACEPOINT)
     )

@@ -1,4 +1,4 @@
-"""How far Go's functions have moved the stack pointer: the "SP table" of .gopclntab.
+"""The distance by which Go's functions have moved the stack pointer: the "SP table" of .gopclntab.
 
 A Go program has no call frame information when it is stripped, but frame pointers, which a leaf
 does not always have set up. Functions that change stacks say so in place of a depth: the frame
@@ -66,7 +66,8 @@ class GoStack:
         self._changing: dict[int, int] | None = None
 
     def depth(self, address: int) -> int | None:
-        """Bytes between the stack pointer and what it was at the function's start; None: unknown.
+        """Return the bytes between the stack pointer and its value at the function's start; None:
+        unknown.
 
         Args:
             address: of an instruction, as a virtual offset of the file.
@@ -84,7 +85,9 @@ class GoStack:
         return known_depth
 
     def depths(self, start: int, end: int) -> Iterator[tuple[int, int | None]]:
-        """Where in `start` up to `end` the depth changes, and to what; the first is at `start`."""
+        """Yield each place from `start` to `end` at which the depth changes, and the new depth;
+        `start` comes first.
+        """
         text = self._table.text
         at = max(0, bisect_right(self._starts, start - text) - 1) if start >= text else 0
         yield start, self.depth(start)
@@ -96,7 +99,9 @@ class GoStack:
                     yield offset + text, depth
 
     def _steps(self, at: int) -> Iterator[tuple[int, int | None]]:
-        """Where in a function the depth changes, from the start of the text, and to what."""
+        """Yield each place of a function at which the depth changes, from the start of the text,
+        and the depth.
+        """
         if at < 0:
             return
         start = self._starts[at]
@@ -121,7 +126,9 @@ class GoStack:
             yield start + offset, depth if is_depth else None
 
     def _changing_stacks(self) -> dict[int, int]:
-        """The functions that change stacks, by number, and what they have in place of a depth."""
+        """Return the functions that change stacks, by number, and their marks in place of a
+        depth.
+        """
         if self._changing is None:
             self._changing = {}
             try:
@@ -134,9 +141,9 @@ class GoStack:
         return self._changing
 
     def _numbers_of(self, data: bytes, name: bytes) -> Iterator[int]:
-        """The functions of a name, found by its offset in what is known of them.
+        """Return the numbers of the functions with a name, given the offset of their descriptions.
 
-        There may be one of each ABI: the other one calls that which changes stacks.
+        Each ABI may have one: the wrapper calls the function that changes stacks.
         """
         table = self._table
         for at in _places(data, b"\0" + name + b"\0", table.names_at):
@@ -162,7 +169,7 @@ def go_stack(image: ElfImage) -> GoStack | None:
 
 
 def _places(data: bytes, wanted: bytes, begin: int) -> Iterator[int]:
-    """Where bytes are from `begin` on; not more often than sound tables have them."""
+    """Yield the positions of some bytes from `begin` on, at most as many as sound tables have."""
     at = begin - 1
     for _ in range(_MOST_PLACES):
         at = data.find(wanted, at + 1)
@@ -172,7 +179,7 @@ def _places(data: bytes, wanted: bytes, begin: int) -> Iterator[int]:
 
 
 def _values(data: bytes, quantum: int) -> Iterator[tuple[int, int]]:
-    """Where from the start of the function a value begins, and the value; at the end -1."""
+    """Yield the offset in the function at which a value begins, and the value; -1 at the end."""
     value, reached, at = -1, 0, 0
     while True:
         change, at = _uleb(data, at)

@@ -106,7 +106,7 @@ def _name(data: bytes, at: int) -> bytes:
 
 
 def _text_start(image: ElfImage, table: Section, told: int) -> int | None:
-    """Where Go's own code starts, which the C code of the program may precede."""
+    """Return the start of Go's own code; the program's C code may precede it."""
     width = 8 if image.is64 else 4
     start = told or _addend(image, table.address + 8 + _TEXT_START * width)
     module = image.section(".go.module")
@@ -123,7 +123,9 @@ def _text_start(image: ElfImage, table: Section, told: int) -> int | None:
 
 
 def _addend(image: ElfImage, address: int) -> int:
-    """What the dynamic linker writes there, relative to where it loads the file; 0: nothing."""
+    """Return the value that the dynamic linker writes there, relative to the load address; 0:
+    none.
+    """
     row = struct.Struct(image.order + ("QQq" if image.is64 else "IIi"))
     left = _MOST_RELOCATIONS
     for section in image.sections:

@@ -1,7 +1,8 @@
 """Address ranges that one bisect searches.
 
 ELF functions nest, jitted code is written over older code, mappings replace mappings: all three
-become disjoint ranges, where the higher rank wins. A `RangeMap` has the few that were asked for.
+become disjoint ranges, where the higher rank wins. A `RangeMap` holds only the ranges that were
+looked up.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["RangeMap", "Segments", "flatten"]
 class Segments(NamedTuple):
     """Disjoint ranges in ascending order: `starts[i] <= address < ends[i]` belongs to `owners[i]`.
 
-    20 bytes a range, whatever their number. An owner is an index into what was flattened.
+    A range takes 20 bytes, in any number. An owner is an index into the flattened list.
     """
 
     starts: array[int]
@@ -115,7 +116,7 @@ class RangeMap(Generic[_Value]):
         self._values: list[_Value] = []
 
     def __len__(self) -> int:
-        """How many ranges there are."""
+        """Return the number of ranges."""
         return len(self._starts)
 
     def find(self, address: int) -> _Value | None:

@@ -1,11 +1,11 @@
-"""jitdump files, jit-PID.dump: what a just-in-time compiler generated, as perf inject reads it.
+"""jitdump files, jit-PID.dump: the code that a just-in-time compiler generated, as perf inject
+reads it.
 
 A header and records that are only ever appended (tools/perf/Documentation/
-jitdump-specification.txt), in the byte order of the machine that wrote them. Written by node
---perf-prof, CPython -X perf_jit, perf's own agent for the JVM, and others. What is needed of it is
-which function an address belongs to; the code itself and its unwinding tables are skipped, and the
-line tables too: V8 moves their addresses to where perf inject puts the code, and node 20 fills in
-freed memory for the names of files.
+jitdump-specification.txt), in the byte order of the machine that wrote them. node --perf-prof,
+CPython -X perf_jit, perf's agent for the JVM and others write them. purebpf reads the function of
+each address; it skips the code, its unwinding tables and the line tables: V8 moves their addresses
+to where perf inject puts the code, and node 20 fills in freed memory for the names of files.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class JitDump:
     records are read, and names of 64 MiB.
 
     Attributes:
-        problem: what is wrong with the file, from which on nothing was read; "" if all is well.
+        problem: the fault of the file at which reading stopped; "" if there is none.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class JitDump:
         self._index: _Index | None = None
 
     def __len__(self) -> int:
-        """How many ranges of code have a name."""
+        """Return the number of named ranges."""
         return len(self._starts)
 
     @property
@@ -77,7 +77,7 @@ class JitDump:
         One that is still being written waits for the next time.
 
         Args:
-            read: reads the file. It may raise: what was taken in until then counts.
+            read: reads the file. It may raise: the records read until then count.
             size: how long it is now.
         """
         if self.problem:
@@ -205,5 +205,7 @@ class _Window:
 
 
 def is_jitdump_name(path: str) -> bool:
-    """Whether a mapped file's name is that of a jitdump. Its number is what the writer sees."""
+    """Return True if a mapped file's name is a jitdump's. Its number is the PID that the writer
+    sees.
+    """
     return _NAME.fullmatch(path.rpartition("/")[2]) is not None

@@ -1,14 +1,14 @@
 """/proc/kallsyms: kernel addresses to names, without parsing the file.
 
-One line a symbol: `ffffffff81000000 T _stext`, and behind a tab `[module]` for a module's symbol
-or `[bpf]` for a BPF program. The kernel's own symbols come first, in address order (it bisects the
+One line a symbol: `ffffffff81000000 T _stext`, and behind a tab `[module]` for a module's symbol or
+`[bpf]` for a BPF program. The kernel's own symbols come first, in address order (it bisects the
 same table, get_symbol_pos in kernel/kallsyms.c), so they are searched as text: 17 comparisons a
-look-up instead of 100 ms and 40 MB of objects for 120,000 lines. Only what follows (modules,
+look-up instead of 100 ms and 40 MB of objects for 120,000 lines. Only the later part (modules,
 ftrace, kprobes, BPF) is unsorted and has to be indexed, when an address is not the kernel's.
 
-Which of several names an address gets: as for ELF symbols, see `elf_symbols`; upper case letters
-are global, `W` is weak. The file does not have sizes: a function ends at the next symbol, and what
-follows the last one is not part of it for more than 1 MiB.
+An address with several names gets one by the rules for ELF symbols, see `elf_symbols`; upper case
+letters are global, `W` is weak. The file does not have sizes: a function ends at the next symbol,
+and the last one has at most 1 MiB.
 """
 
 from __future__ import annotations

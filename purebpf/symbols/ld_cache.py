@@ -20,7 +20,7 @@ _FLAGS = {"x86_64": 0x303, "aarch64": 0xA03}
 def cached_libraries(cache: bytes, name: str, machine: str) -> Iterator[str]:
     """The paths that the cache has for a library, best first; none if it is not ldconfig's.
 
-    `machine` is that of uname(2); of one not known here, every entry is taken.
+    `machine` is the name from uname(2); for an unknown machine, every entry is returned.
     """
     start = max(cache.find(_MAGIC), 0)  # an older cache may come first
     cache = cache[start:]

@@ -1,4 +1,4 @@
-"""How long the name of a function may be: another user's file may hold one of any length."""
+"""The limit on the length of a function's name: another user's file may hold one of any length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CUT = "…"
 
 
 def ends_at(text: bytes | bytearray, start: int, stop: bytes = b"\0") -> int:
-    """Where a name that starts there ends; no more than one byte above the limit is looked at.
+    """Return the end of a name; at most one byte above the limit is read.
 
     Args:
         text: a table of names.

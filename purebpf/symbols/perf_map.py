@@ -1,4 +1,4 @@
-"""Perf maps, /tmp/perf-PID.map: where a just-in-time compiler says what it generated.
+"""Perf maps, /tmp/perf-PID.map: the functions that a just-in-time compiler generated.
 
 One line a function, `START SIZE name`, both numbers in hex (tools/perf/Documentation/
 jit-interface.txt). Written by OpenJDK (perfmap), node --perf-basic-prof, CPython -X perf, .NET and
@@ -29,11 +29,11 @@ Check = Callable[[], object]
 class PerfMap:
     """The functions of a perf map's text; the latest line that covers an address names it.
 
-    Lines of another form are skipped, and so is a last line that is still being written. So that
-    no file takes all memory, a million lines are read, and no more.
+    Lines of another form are skipped, and so is a last line that is still being written. At most a
+    million lines are read, so that no file takes all memory.
 
-    What was appended is kept beside what was there, and joined with it when it is half as long:
-    a line is sorted a few times in all, however often the file grows.
+    Appended lines are kept apart and joined with the others when they are half as many: each line
+    is sorted a few times in all, however often the file grows.
 
     Args:
         text: the file's.
@@ -51,7 +51,7 @@ class PerfMap:
         self.grow(text, check)
 
     def __len__(self) -> int:
-        """How many lines name a function."""
+        """Return the number of lines that name a function."""
         return sum(map(len, self._parts))
 
     @property
@@ -60,7 +60,7 @@ class PerfMap:
         return sum(part.nbytes for part in self._parts)
 
     def grow(self, text: bytes, check: Check | None = None) -> None:
-        """Take in what follows the first `size` bytes; nothing, when `check` raises."""
+        """Read the part behind the first `size` bytes; nothing is read when `check` raises."""
         text = text[: text.rfind(b"\n") + 1]
         parts = list(self._parts)
         part = _Part(text, _MOST_LINES - len(self), check)

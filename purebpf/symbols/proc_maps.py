@@ -1,4 +1,4 @@
-"""/proc/PID/maps: what is mapped where (proc_pid_maps(5)). Only executable mappings are kept:
+"""/proc/PID/maps, the mappings of a process (proc_pid_maps(5)). Only executable mappings are kept:
 code runs nowhere else, and they are a fifth of the lines.
 """
 
@@ -23,7 +23,7 @@ _ANONYMOUS = ("/dev/zero", "/anon_hugepage", "/memfd:", "/SYSV", "[anon")
 
 
 class MappedFile(NamedTuple):
-    """What a mapping shows: a file, or "" for anonymous memory, or "[vdso]" and its like.
+    """The content of a mapping: a file, or "" for anonymous memory, or "[vdso]" and its like.
 
     `path` is as the process sees it, in its own mount namespace. `inode` is 0 when it is not
     known; `build_id` (hex) is "" unless the kernel reported that instead.

@@ -2,8 +2,8 @@
 
 bpf_src/include/python_frames.h: 11 bits of tag, 1 that the evaluation loop begins there, 28 for the
 number of the code object, 24 for the offset of the instruction. They come behind the native frames.
-Behind those of the thread may come tasks of asyncio (bpf_src/include/python_tasks.h): marks, each
-with words for the coroutines of one task, the outermost first.
+Tasks of asyncio (bpf_src/include/python_tasks.h) may come behind the words of the thread: marks,
+each with words for the coroutines of one task, the outermost first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PYTHON_FRAMES = 96
 
 
 class Mark(IntEnum):
-    """What awaits the task before: enum mark of python_tasks.h."""
+    """The kind of object that awaits the task before: enum mark of python_tasks.h."""
 
     TASK = 1
     SEVERAL = 2
@@ -47,7 +47,7 @@ class Mark(IntEnum):
 
 
 class AwaitingTask(NamedTuple):
-    """What awaits the task before.
+    """The object that awaits the task before.
 
     Attributes:
         mark: a task, or why there is none here.
@@ -59,7 +59,9 @@ class AwaitingTask(NamedTuple):
 
 
 class PythonNames(Protocol):
-    """Who knows Python frames: `purebpf.observe.runtimes.cpython.python_tables.PythonTables`."""
+    """The interface of tables of Python frames:
+    `purebpf.observe.runtimes.cpython.python_tables.PythonTables`.
+    """
 
     def merge(
         self, tgid: int, addresses: Sequence[int], native: Sequence[Frame | Unknown]
@@ -69,12 +71,12 @@ class PythonNames(Protocol):
 
 
 def is_cut(word: int) -> bool:
-    """Whether a word is in place of frames that could not be read."""
+    """Return True if a word replaces frames that could not be read."""
     return word >> CODE_SHIFT & _CODE_MASK == _NO_FRAME
 
 
 def count_native(addresses: Sequence[int]) -> int:
-    """How many of a stack's addresses are native; the others are words for Python frames."""
+    """Return how many of a stack's addresses are native; the others are words for Python frames."""
     count = len(addresses)
     while count and addresses[count - 1] >> _TAG_SHIFT == _TAG:
         count -= 1
@@ -87,8 +89,8 @@ def split_tasks(words: Sequence[int]) -> tuple[Sequence[int], int, list[Awaiting
     Args:
         words: all that are behind the native frames.
 
-    Returns:
-        the thread's own words; how many of them are of its task; what awaits that, nearest first.
+    Returns: the thread's own words; how many of them belong to its task; the awaiting tasks,
+        nearest first.
     """
     marks = [at for at, word in enumerate(words) if word >> CODE_SHIFT & _CODE_MASK == _MARK_CODE]
     if not marks:

@@ -22,10 +22,10 @@ _ENGINES = {
 
 
 class Runtime(NamedTuple):
-    """What runs a program.
+    """The language runtime of a program.
 
-    `name` is "python", "node", "java", "chromium", "php" or "ruby"; `version` is what its paths
-    say, "3.12" or "17", or "". `is_named`: it wrote down names of what it generated.
+    `name` is "python", "node", "java", "chromium", "php" or "ruby"; `version` comes from its paths,
+    "3.12" or "17", or "". `is_named`: the runtime wrote down the names of its generated code.
     """
 
     name: str
@@ -34,9 +34,9 @@ class Runtime(NamedTuple):
 
 
 def runtime_of(paths: Iterable[str]) -> Runtime | None:
-    """The runtime of a process that has these files mapped; None: none that is known here.
+    """Return the runtime of a process by its mapped files; None: no known runtime.
 
-    Where there are several, a JVM, Chromium or node is what has the others loaded.
+    Among several, a JVM, Chromium or node is the one that loaded the others.
     """
     runtimes: dict[str, Runtime] = {}
     minor = ""
@@ -64,12 +64,16 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
 
 
 def script_engine(path: str) -> str:
-    """What a file runs functions of and does not say which, "php" or "ruby"; else ""."""
+    """Return the language of an engine that runs functions without naming them, "php" or "ruby";
+    else "".
+    """
     base = path.rpartition("/")[2]
     return next((name for name, pattern in _ENGINES.items() if pattern.fullmatch(base)), "")
 
 
 def is_interpreter(path: str) -> bool:
-    """Whether a file is CPython: its frames run Python functions, and do not say which."""
+    """Return True if a file is CPython, which runs Python functions in frames that do not name
+    them.
+    """
     base = path.rpartition("/")[2]
     return bool(_INTERPRETER.fullmatch(base) or _UNVERSIONED.fullmatch(base))

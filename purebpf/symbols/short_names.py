@@ -1,7 +1,7 @@
 """C++ and Rust names as people say them: `sort_rows(vector<string>&, ulong)`. Pure.
 
-Text only: what the compiler added (allocators, ABI tags, inline namespaces, return types of
-templates) goes, and so do `std::` and the namespaces in front of Rust's types.
+It handles text only: it removes additions of the compiler (allocators, ABI tags, inline namespaces,
+return types of templates), `std::`, and the namespaces in front of Rust's types.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def merge_clones(name: str) -> str:
 
 
 def spellings(name: str) -> Iterator[str]:
-    """What a user may type for a demangled name: whole, short, without parameters or arguments."""
+    """Yield the names that a user may type for a demangled name: whole, short, without
+    parameters or arguments.
+    """
     for whole in (name, shorten(name)):
         path, _, _ = _parts(whole)
         path = _without_result(path)
@@ -84,7 +86,9 @@ def identifier(spelling: str) -> str:
 
 
 def _parts(name: str) -> tuple[str, str | None, str]:
-    """What is before the list of parameters, the list, and what is behind; None: there is none."""
+    """Return the text before the list of parameters, the list, and the text behind it; None: no
+    list.
+    """
     qualifiers = _QUALIFIERS.search(name)
     end = qualifiers.start() if qualifiers else len(name)
     if not name[:end].endswith(")") or name[:end].endswith("(anonymous namespace)"):
@@ -96,7 +100,7 @@ def _parts(name: str) -> tuple[str, str | None, str]:
 
 
 def _opening(text: str, opening: str, closing: str) -> int:
-    """Where the bracket opens that the last character closes."""
+    """Return the position of the bracket that the last character closes."""
     depth = 0
     for at in range(len(text) - 1, -1, -1):
         if text[at] == closing:

@@ -1,11 +1,11 @@
-"""Where symbols start, sorted: one number a symbol, its address above its entry's number.
+"""The starts of symbols, sorted: one number a symbol, its address above its entry's number.
 
     key = address << ENTRY_BITS | entry
 
 To sort a million tuples, or by a key function, takes a second. So the bytes of the keys are put
-together in whole columns, read as doubles, and sorted as such: positive doubles are in the order of
-their bits, and of all 64-bit values they are what Python sorts fastest. Addresses below 128 GiB
-fit, as those of programs and libraries do; others make it a list of larger numbers, and slower.
+together in whole columns, read as doubles, and sorted as doubles: positive doubles sort as their
+bits do, and Python sorts doubles fastest among all 64-bit values. Addresses below 128 GiB fit,
+which programs and libraries have; others make it a list of larger numbers, and slower.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _BYTES_OF_4 = _LOW_FIRST[:4] if sys.byteorder == "little" else _LOW_FIRST[3::-1]
 
 
 class StartKeys:
-    """Keys of symbols, in any order until they are asked for."""
+    """Keys of symbols, which are sorted when they are taken."""
 
     def __init__(self) -> None:
         self._near: list[float] = []
         self._far: list[int] = []
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of keys."""
         return len(self._near) + len(self._far)
 
     def add(self, entry: int, starts: array[int], chosen: bytes | bytearray) -> None:
@@ -61,7 +61,9 @@ class StartKeys:
         self._near.extend(compress(_doubles(entry, starts), chosen))
 
     def take_all(self) -> Sequence[int]:
-        """All keys, ascending; nothing is left here. An array, unless there are far ones."""
+        """Return all keys, ascending, and empty this object. The result is an array, unless
+        there are far addresses.
+        """
         near, self._near = self._near, []
         far, self._far = self._far, []
         near.sort()

@@ -1,4 +1,4 @@
-"""Parses what llvm-symbolizer and addr2line answer (GNU style).
+"""Parses the output of llvm-symbolizer and addr2line (GNU style).
 
 An address, then a function and its `file:line` for each function inlined there, the innermost
 first, and at last for the function that has the code. `??` means unknown. Printed by
@@ -31,8 +31,8 @@ def parse_lines(text: str, addresses: Iterable[int]) -> dict[int, tuple[SourceLi
     """The answers by address, innermost function first; without those that say nothing.
 
     Args:
-        text: what was printed, which may be cut short anywhere.
-        addresses: what was asked, in that order.
+        text: the output, which may be cut short anywhere.
+        addresses: the requested addresses, in that order.
     """
     rows = text.split("\n")[:-1]
     lines_by_address: dict[int, tuple[SourceLine, ...]] = {}

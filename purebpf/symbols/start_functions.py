@@ -16,10 +16,10 @@ _LIBRARY = re.compile(r"(libc|libpthread|ld-musl)[-.]")
 
 
 def count_starts(stack: Sequence[object]) -> int:
-    """How many frames at the root of a stack, innermost first, are such functions.
+    """Return how many frames at the root of a stack, innermost first, are start functions.
 
-    Some of them have no name where debug packages are missing: those of the C library that are not
-    among its dynamic symbols, and the program's own `_start`.
+    Some of them have no name where debug packages are missing: functions of the C library that are
+    not among its dynamic symbols, and the program's own `_start`.
     """
     count = 0
     for frame in reversed(stack):

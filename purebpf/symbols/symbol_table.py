@@ -48,7 +48,7 @@ class Strings(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes of memory they take."""
+        """Return the bytes of memory in use."""
         ...
 
     def get(self, offset: int) -> bytes:
@@ -60,11 +60,11 @@ class Column(Protocol):
     """Numbers by row."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of rows."""
         ...
 
     def __getitem__(self, at: int, /) -> int:
-        """That of a row."""
+        """Return a row's value."""
         ...
 
 
@@ -73,10 +73,10 @@ class Columns(NamedTuple):
 
     Attributes:
         keys: of each row its address and entry (`purebpf.symbols.sorted_addresses`), ascending.
-        sizes: of each entry, in bytes; 0 where none is known.
+        sizes: the size of each entry in bytes; 0 where it is unknown.
         names: of each entry, an offset into the strings.
         ranks: of each entry, 2 for a name that is not weak, and 1 more for a global one.
-        regions: (start, end) of the loaded sections, ascending: what bounds a symbol without size.
+        regions: (start, end) of the loaded sections, ascending: they bound symbols without a size.
     """
 
     keys: Column
@@ -87,7 +87,7 @@ class Columns(NamedTuple):
 
 
 class Pages(Protocol):
-    """What was read of a table in a file."""
+    """The parts of a table in a file that were read."""
 
     @property
     def nbytes(self) -> int:
@@ -95,7 +95,7 @@ class Pages(Protocol):
         ...
 
     def forget(self) -> None:
-        """Drop them: they are read again when they are asked for."""
+        """Drop the pages: they are read again when needed."""
         ...
 
 
@@ -106,11 +106,12 @@ class SymbolTable:
         columns: the symbols.
         strings: their names.
         in_memory: bytes of memory that the columns take.
-        highs: the largest end of each `BLOCK` of rows; without them they are found when needed.
+        highs: the largest end of each `BLOCK` of rows; without them they are computed when needed.
         pages: of a table that is read by slices; None: it is in memory.
 
     Attributes:
-        places: what its user found out about bytes of the file, to last as long as the table.
+        places: facts about bytes of the file that the user of the table stores for as long as the
+            table lives.
         functions: of each path of the file the same about ranges of virtual offsets.
     """
 
@@ -140,7 +141,7 @@ class SymbolTable:
         self._answers: dict[int, tuple[str, int] | None] = {}
 
     def __len__(self) -> int:
-        """How many symbols there are."""
+        """Return the number of symbols."""
         return len(self.columns.keys)
 
     @property
@@ -152,7 +153,9 @@ class SymbolTable:
         return self.in_memory + self.strings.nbytes + pages + answers
 
     def rest(self) -> None:
-        """Drop what was remembered of the file, but for `places` that are not many, and ends."""
+        """Drop the parts of the file that were remembered, except for ends and a small number of
+        `places`.
+        """
         for known in (self._answers, self._groups):
             known.clear()
         if len(self.places) > _KEEP_PLACES_AT_REST:
@@ -225,7 +228,7 @@ class SymbolTable:
     def span(self, offset: int, row: int | None) -> tuple[int, int]:
         """Offsets around one that have its answer, `row`, too; not all of them.
 
-        Until the next function begins, what covers a later offset covers this one, too.
+        Return the range in which the answer is the same: until the next function begins.
         """
         behind = self._first_at(offset + 1, len(self))
         end = self._start(behind) if behind < len(self) else _TOP
@@ -253,7 +256,7 @@ class SymbolTable:
         return self._group(first, last)[0] if offset < self._limit(start) else None
 
     def _limit(self, start: int) -> int:
-        """Where the section of an address ends."""
+        """Return the end of an address's section."""
         regions = self.columns.regions
         at = bisect_right(regions, start, key=lambda region: region[0]) - 1
         return regions[at][1] if at >= 0 else start
@@ -292,7 +295,7 @@ class SymbolTable:
         return known
 
     def _best(self, first: int, last: int, offset: int) -> int | None:
-        """Of the symbols that start together, the best that covers an address."""
+        """Return the best symbol that covers an address, among those that start together."""
         return next((row for row in self._group(first, last) if self._end(row) > offset), None)
 
     def _group(self, first: int, last: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""A symbol table as a file that is read by slices: what a cache of them keeps.
+"""A symbol table as a file that is read by slices, as a cache stores it.
 
     header    magic (with the byte order), rows, entries, bytes of strings, regions, CRC-32 of these
     columns   keys (u64) of the rows; sizes (u64), names (u32) and ranks (u8) of the entries; each
@@ -38,7 +38,7 @@ ReadAt = Callable[[int, int], bytes]
 
 
 def fits(table: SymbolTable) -> bool:
-    """Whether there is a file of that table: one with addresses above 128 GiB has none."""
+    """Return True if the table can be stored: one with addresses above 128 GiB cannot."""
     return isinstance(table.columns.keys, array)
 
 
@@ -64,16 +64,17 @@ def pieces(table: SymbolTable) -> Iterator[bytes]:
 
 
 def open_table(read: ReadAt, size: int, source: str) -> SymbolTable:
-    """The table in a file; little of it is read now, and more when it is asked.
+    """Open the table in a file; it reads little now, and more when needed.
 
     Args:
         read: (offset, size) -> those bytes of the file.
         size: the file's, in bytes.
-        source: what to call it.
+        source: its name in errors.
 
     Raises:
-        FormatError: it is not such a file, of another version or machine, or truncated. `find` of
-            the table raises it too, and what `read` raises, if the file is changed later.
+        FormatError: it is another kind of file, of another version or machine, or truncated. `find`
+            of the table raises it as well, and any exception of `read`, if the file is changed
+            later.
     """
     raw = read(0, _HEADER.size)
     if len(raw) < _HEADER.size:
@@ -108,7 +109,7 @@ def _header(rows: int, entries: int, strings: int, regions: int) -> bytes:
 
 
 class _Pages:
-    """Reads of a file that must be complete, and what is kept of them, by kind."""
+    """Complete reads of a file, and the pages kept from them, by kind."""
 
     def __init__(self, read: ReadAt, source: str) -> None:
         self._read = read
@@ -121,23 +122,23 @@ class _Pages:
         return _PAGE * sum(map(len, self._kept))
 
     def forget(self) -> None:
-        """Drop the pages: they are read again when they are asked for."""
+        """Drop the pages: they are read again when needed."""
         for known in self._kept:
             known.clear()
 
     def keep(self, known: dict[int, Any]) -> None:
-        """Count what a reader keeps in there."""
+        """Count the memory of a reader's pages."""
         self._kept.append(known)
 
     def exactly(self, offset: int, size: int) -> bytes:
-        """Those bytes; raises FormatError when there are fewer."""
+        """Return exactly these bytes; raise FormatError when there are fewer."""
         block = self._read(offset, size) if size else b""
         if len(block) != size:
             raise self.error(f"offset {offset:#x}", "truncated")
         return block
 
     def error(self, where: str, problem: str) -> FormatError:
-        """What to raise."""
+        """Return the error to raise."""
         return FormatError(self._source, where, problem)
 
 

@@ -2,8 +2,8 @@
 
 A probe is a `nop` in the code and a note about it in .note.stapsdt: the nop's address, the address
 of .stapsdt.base when the file was linked, the address of a semaphore, and the strings provider,
-name and arguments. When prelink(8) has moved the file's segments since, .stapsdt.base has moved
-with them, so what it differs by is added to the other two.
+name and arguments. If prelink(8) has moved the file's segments since, .stapsdt.base has moved with
+them, so its displacement is added to the other two.
 
 The linker keeps the note of a function that it removed (`--gc-sections`), with an address where
 there is no code: such a probe is left out, and those of other functions are not affected.

@@ -1,9 +1,9 @@
-"""Where the arguments of a USDT probe are: the notes' text, as structured data.
+"""The places of a USDT probe's arguments: the notes' text, as structured data.
 
 `-4@%esi` is a signed 4-byte value in a register, `8@$-1` a constant, `2@-20(%rbp)` memory at a
-register plus an offset, `4@8(%rdx,%rcx,4)` an array element. What the text looks like is up to
-the machine's assembler. Registers are given as bytes into what the kernel's struct pt_regs (on
-aarch64 struct user_pt_regs) is, as BPF programs read them.
+register plus an offset, `4@8(%rdx,%rcx,4)` an array element. The syntax is the assembler's, so it
+depends on the machine. Registers are given as byte offsets into the kernel's struct pt_regs (on
+aarch64 struct user_pt_regs), as BPF programs read them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_ARGUMENTS = 12
 
 
 class Where(IntEnum):
-    """What kind of place: enum __bpf_usdt_arg_type of bpf/usdt.bpf.h."""
+    """The kind of place: enum __bpf_usdt_arg_type of bpf/usdt.bpf.h."""
 
     CONST = 0
     REG = 1
@@ -43,11 +43,11 @@ class Argument(NamedTuple):
     Attributes:
         size: 1, 2, 4 or 8 bytes.
         signed: whether to extend its sign.
-        where: what kind of place it is.
+        where: the kind of place.
         value: the constant, or the offset from the address that is in the register.
         register: offset of the register in struct pt_regs.
         index_register: offset of the index register (SIB).
-        scale: what that is multiplied with: 1, 2, 4 or 8 (SIB).
+        scale: the factor of the index: 1, 2, 4 or 8 (SIB).
     """
 
     size: int

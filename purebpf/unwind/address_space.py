@@ -1,4 +1,4 @@
-"""What is mapped where in a process, as far as unwinding needs it. Pure."""
+"""The mappings of a process, as far as unwinding needs them. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CodeMapping(NamedTuple):
     """Executable addresses `start` up to `end`.
 
     Attributes:
-        bias: what to subtract from an address to get the file's own.
+        bias: subtract it from an address to get the file's own address.
         file: a key for the file; None for memory that is none: generated code.
     """
 
@@ -40,7 +40,7 @@ class AddressSpace:
         return mapping if address < mapping.end else None
 
     def overlaid(self, newer: Iterable[CodeMapping]) -> AddressSpace:
-        """The same with mappings that were made since, each over those before it."""
+        """Return this address space with newer mappings laid over the older ones."""
         mappings = list(self.mappings)
         for new in newer:
             mappings = [part for old in mappings for part in _beside(old, new)]
@@ -49,7 +49,7 @@ class AddressSpace:
 
 
 def _beside(old: CodeMapping, new: CodeMapping) -> Iterable[CodeMapping]:
-    """What a newer mapping leaves of an older one."""
+    """Yield the parts of an older mapping beside a newer one."""
     if old.end <= new.start or new.end <= old.start:
         return (old,)
     parts = old._replace(end=new.start), old._replace(start=new.end)

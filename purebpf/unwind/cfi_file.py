@@ -3,9 +3,9 @@
 Files with few rows are read whole. Of large ones only the FDEs of the windows asked for are read,
 found by .eh_frame_hdr; a large file without it costs one pass, to make an index.
 
-Whatever the bytes, nothing here raises (but what the given `read` raises): what cannot be read has
-no rule, or the rule `UNSUPPORTED`. All work on one file is bounded by a budget in proportion to
-its size; long work comes as an iterator that yields every few milliseconds.
+Whatever the bytes, nothing here raises (but the given `read` may): unreadable entries have no rule,
+or the rule `UNSUPPORTED`. A budget in proportion to the file's size bounds all work on it; long
+work comes as an iterator that yields every few milliseconds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WORD = (1 << 64) - 1
 
 
 class Function(NamedTuple):
-    """Where a function, or a part of it, starts and ends: addresses in the file."""
+    """The start and the end of a function, or of a part of it: addresses in the file."""
 
     start: int
     end: int
@@ -64,7 +64,7 @@ class WholeWindows(NamedTuple):
 
 
 class StackDepths(Protocol):
-    """How many bytes functions without rules have taken from the stack; a `GoStack` is one.
+    """The interface for the stack depth of functions without rules; `GoStack` is one.
 
     Below 0: `DEPTH_ELSEWHERE` and `DEPTH_OUTERMOST` of `purebpf.unwind.rule`.
     """
@@ -73,7 +73,9 @@ class StackDepths(Protocol):
         """At an address; None: not known."""
 
     def depths(self, start: int, end: int, /) -> Iterator[tuple[int, int | None]]:
-        """Where that changes from `start` up to `end`, and to what; the first is at `start`."""
+        """Yield each place from `start` to `end` at which the depth changes, and the new depth;
+        `start` comes first.
+        """
 
 
 class CfiFile:
@@ -81,8 +83,8 @@ class CfiFile:
 
     Args:
         image: the file's headers; an `ElfImage` is one.
-        depths: what a file without rules may know instead, see `CfiFile.stack_depth`.
-        cache_key: what a cache may keep its windows under; "": it may not.
+        depths: stack depths for a file without rules, see `CfiFile.stack_depth`.
+        cache_key: the key under which a cache may keep its windows; "": no cache.
         table: the rules of the same file, read before, which keep their ids.
 
     Attributes:
@@ -117,7 +119,9 @@ class CfiFile:
         self._first_code: Fde | None = None
 
     def rest(self) -> None:
-        """Drop what can be read again; rules keep their ids. Not while `build` is under way."""
+        """Drop data that can be read again; rules keep their ids. Not while `build` is under
+        way.
+        """
         self._frames = self._index = self._rows = None
         self._prepared = False
         self.table.forget()
@@ -129,13 +133,13 @@ class CfiFile:
 
     @property
     def uses_eh_frame(self) -> bool:
-        """Whether the rules are those of .eh_frame; or else of .debug_frame."""
+        """Return True if the rules are from .eh_frame, False if from .debug_frame."""
         self._prepare()
         return self._frames is not None and not self._frames.section.is_debug
 
     @property
     def is_small(self) -> bool:
-        """Whether it is best read whole."""
+        """Return True if it is best read whole."""
         self._prepare()
         if self._depths is not None:  # those of all functions are many, and not in `whole`
             return False
@@ -143,7 +147,7 @@ class CfiFile:
 
     @property
     def is_huge(self) -> bool:
-        """Whether it is better never to be read whole."""
+        """Return True if it is better never read whole."""
         self._prepare()
         if self._depths is not None:
             return True
@@ -151,13 +155,13 @@ class CfiFile:
 
     @property
     def has_rules(self) -> bool:
-        """Whether there are entries at all. Go and some builds of Rust have none."""
+        """Return True if there are any entries. Go and some builds of Rust have none."""
         self._prepare()
         return self._index is not None and bool(len(self._index.starts))
 
     @property
     def source(self) -> Source:
-        """What its windows are made of."""
+        """The source of its windows."""
         self._prepare()
         section = self._frames.section if self._frames else None
         return Source(*self.text, section.address if section else 0, section.size if section else 0)
@@ -196,9 +200,9 @@ class CfiFile:
     def _find_first_code(self, machine: Machine) -> Fde | None:
         """An entry for the code that the kernel starts, where the file has none for it.
 
-        It is the outermost of every stack. That of ld.so is assembly without rules, and so are the
-        first microseconds of most programs' lives. It ends where the next function begins, if that
-        is near: else other code without rules may follow.
+        It is the outermost function of every stack. In ld.so it is assembly without rules, as are
+        the first microseconds of most programs' lives. It ends where the next function begins, if
+        that is near: otherwise other code without rules may follow.
         """
         start, index = self._image.entry, self._index
         if self._depths is not None or index is None or not start:
@@ -240,10 +244,10 @@ class CfiFile:
         return None
 
     def function(self, address: int) -> Function | None:
-        """Where the code around an address starts and ends, by its entry, without symbols.
+        """Return the range of the code around an address, by its entry, without symbols.
 
-        The cold part that a compiler split off is a function of its own here; all stubs of a PLT
-        are one.
+        A cold part that a compiler split off counts as a separate function; all stubs of a PLT
+        count as one.
         """
         fde = self.fde(address)
         return Function(fde.start, fde.end) if fde else None
@@ -301,7 +305,7 @@ class CfiFile:
 
     @property
     def window_count(self) -> int:
-        """How many windows the text has; 0 if they are too many for a real file."""
+        """Return the number of windows of the text; 0 if they are too many for a real file."""
         count = (self.text.end + WINDOW - 1 >> WINDOW_BITS) - self.first_window
         return count if count <= _MOST_WINDOWS else 0
 

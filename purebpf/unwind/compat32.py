@@ -1,7 +1,7 @@
 """Stacks of 32-bit tasks of x86, as far as their frame pointers lead.
 
-Their code has rules, too, but for registers that a sample of a 64-bit kernel has under other names;
-and hardly any of it is left. So no such trace is whole, wherever it ends.
+Their code has rules, but for registers that a sample of a 64-bit kernel has under other names, and
+such programs are rare. So no such trace is whole, wherever it ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where an ELF file has its call frame information.
+"""The sections of an ELF file that hold call frame information.
 
 Takes the headers as `purebpf.symbols.elf_image.ElfImage` has them, by their shape: this room and
 that one do not know each other.
@@ -109,7 +109,8 @@ def text_of(image: ElfFile) -> Text:
 
 
 def load_bias(segments: Sequence[_Segment], start: int, offset: int) -> int | None:
-    """What to subtract from an address in an executable mapping to get the file's own address.
+    """Return the bias: subtract it from an address in an executable mapping to get the file's own
+    address.
 
     Args:
         segments: the program headers.

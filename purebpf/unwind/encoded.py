@@ -38,7 +38,7 @@ class EncodingError(Exception):
 
 
 class Bases(NamedTuple):
-    """What encoded pointers are relative to: addresses, None where the file does not say.
+    """The bases of encoded pointers: addresses, None where the file does not give one.
 
     `peek` gives the word at an address, None where the file has none.
     """
@@ -103,8 +103,8 @@ def pointer(
         data: the bytes.
         at: where in them it starts.
         encoding: DW_EH_PE_*.
-        address: that of the pointer itself.
-        bases: what it may be relative to.
+        address: the address of the pointer itself.
+        bases: the bases that it may be relative to.
 
     Raises:
         EncodingError: it passes the end, or refers to something that the file does not have.

@@ -49,10 +49,10 @@ class EntryError(Exception):
 
 
 class Cie:
-    """What many FDEs share. Compared and hashed by identity.
+    """The part that many FDEs share. Compared and hashed by identity.
 
     Attributes:
-        code_factor, data_factor: what advances and offsets are multiplied by.
+        code_factor, data_factor: the factors of advances and offsets.
         ra: the register, or column, of the return address.
         encoding: how FDEs spell addresses.
         has_sizes: FDEs have augmentation data.
@@ -99,7 +99,7 @@ class FrameSection:
         address: where it is loaded.
         is_debug: .debug_frame.
         is_terminated: the size is not known exactly: a length of 0 ends the section.
-        bases: what encoded pointers may be relative to.
+        bases: the bases of encoded pointers.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class FrameSection:
 
 
 class _Entry(NamedTuple):
-    """An entry's frame: where its id is, where what follows starts, and where it ends."""
+    """An entry's frame: the place of its id, the start of its content, and its end."""
 
     id: int
     cie_id: int

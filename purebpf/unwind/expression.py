@@ -44,7 +44,7 @@ class ExpressionError(Exception):
 
 
 class RegisterForm(NamedTuple):
-    """An expression that is a register plus an offset, and what follows."""
+    """An expression that is a register plus an offset, and its remainder."""
 
     register: int
     offset: int
@@ -63,7 +63,7 @@ def register_form(code: bytes) -> RegisterForm | None:
 
 
 def plt_threshold(code: bytes) -> int | None:
-    """Where in a stub of the PLT the push is done, if this is the expression for a PLT."""
+    """Return the place of the push in a stub of the PLT, if this is the expression for a PLT."""
     if len(code) != len(_PLT) or code[:6] != _PLT[:6] or code[7:] != _PLT[7:]:
         return None
     return code[6] - 0x30 if 0x30 <= code[6] <= 0x4F else None
@@ -75,13 +75,13 @@ def evaluate(
     read: Callable[[int, int], int],
     start: int | None = None,
 ) -> int:
-    """What an expression computes, as an unsigned 64-bit number.
+    """Return the result of an expression, as an unsigned 64-bit number.
 
     Args:
         code: the operations.
         register: the value of a register by its number; None if it is lost.
         read: (address, bytes) -> the unsigned number there; its exceptions pass through.
-        start: what is on the stack at the start: the CFA, for a register's rule.
+        start: the initial stack: the CFA, for a register's rule.
 
     Raises:
         ExpressionError: it has no value.

@@ -1,4 +1,4 @@
-"""Which FDE has the rules of an address: `.eh_frame_hdr`, or an index that is made.
+"""The index from an address to its FDE: `.eh_frame_hdr`, or an index that is built here.
 
 Layout of .eh_frame_hdr: Linux Standard Base, Core Generic, "Exception Frames"; its table is
 sorted by the linker.
@@ -43,12 +43,14 @@ class FdeIndex(NamedTuple):
         return range(first, bisect_left(self.starts, end - self.base, first))
 
     def offset(self, at: int) -> int:
-        """Where the FDE of an index is."""
+        """Return the offset of the FDE at an index."""
         return self.offsets[at] + self.offset_base
 
 
 def frame_address(header: bytes, address: int) -> int | None:
-    """Where .eh_frame is loaded, by a .eh_frame_hdr at `address`; None if it does not say."""
+    """Return the address of .eh_frame from a .eh_frame_hdr at `address`; None if it is not
+    given.
+    """
     if len(header) < 4 or header[0] != 1 or header[1] == OMIT:
         return None
     try:

@@ -19,12 +19,14 @@ def forked_identity(parent: int, time_ns: int) -> int:
 
 
 def is_child_of(identity: int, forked: int) -> bool:
-    """Whether a process with an identity is the child, which has executed nothing yet."""
+    """Return True if a process with an identity is the child, before it executed another
+    program.
+    """
     return not (identity ^ forked) % _EXECUTED and not _is_before(forked, identity)
 
 
 def is_older(one: int, other: int) -> bool:
-    """Whether a program began before another one with the same process number."""
+    """Return True if a program began before another one with the same process number."""
     if one >> _EXECUTED_BITS != other >> _EXECUTED_BITS:
         return _is_before(one, other)
     return 0 < (other - one) % _EXECUTED < _EXECUTED // 2

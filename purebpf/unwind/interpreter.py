@@ -88,8 +88,8 @@ def _run(  # noqa: PLR0917 - on the hot path
 ) -> tuple[_State, bool]:
     """Interpret until the address is past `start + stop`; add a row for every advance.
 
-    One long function: it runs once for each of a million instructions, and a call costs as much
-    as what most of them do.
+    This is one long function: it runs once for each of a million instructions, and a call costs as
+    much as most of them.
     """
     _, _, cie, code, _ = fde
     ra, is_signal = cie.ra, cie.is_signal
@@ -245,7 +245,7 @@ def _register_rule(  # noqa: PLR0917 - on the hot path
 def _restore(
     registers: dict[int, RegisterRule], first: dict[int, RegisterRule], number: int
 ) -> None:
-    """Set the rule of a register back to that of the CIE."""
+    """Set the rule of a register back to the CIE's."""
     if number in first:
         registers[number] = first[number]
     else:

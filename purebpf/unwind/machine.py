@@ -1,4 +1,4 @@
-"""What differs between the machines that we unwind: registers, and the frames of signals.
+"""The differences between the machines that we unwind: registers, and the frames of signals.
 
 DWARF register numbers: System V ABI, AMD64 supplement, figure 3.36; "DWARF for the Arm 64-bit
 Architecture", section 4.1. Frames of signals: struct rt_sigframe of Linux, in
@@ -30,7 +30,7 @@ class Machine(NamedTuple):
         name: as `uname -m` spells it.
         elf: e_machine of its files.
         sp, fp, ra: stack pointer, frame pointer, and the column of the return address.
-        argument: what has the first argument of a system call.
+        argument: the register of a system call's first argument.
         registers: how many registers unwinding follows, from 0 on; `ra` is among them.
         kept: those that a function gives back as it got them.
         address_bits: how large address spaces can be; a return address may have a signature above
@@ -104,7 +104,9 @@ CALL_BYTES = 8
 
 
 def ends_in_call(code: bytes, machine: Machine) -> bool:
-    """Whether the last bytes of some code may be a call: all calls, and some other code."""
+    """Return True if the last bytes of some code may be a call: it accepts all calls, and some
+    other code.
+    """
     if machine is AARCH64:  # bl; blr, and blraa and its like
         word = int.from_bytes(code[-4:], "little")
         return word >> 26 == 0x25 or word & 0xFEFFF000 == 0xD63F0000
@@ -129,7 +131,7 @@ _BTI_C, _AUTIA1716 = 0xD503245F, 0xD503219F
 
 
 def is_stub(code: bytes, machine: Machine) -> bool:
-    """Whether an instruction is one of a stub in a PLT of arm64, which has no rules.
+    """Return True if an instruction belongs to a stub in a PLT of arm64, which has no rules.
 
     Stubs change neither the stack nor the return address (AAELF64, "Procedure Linkage Table").
 

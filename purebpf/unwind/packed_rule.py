@@ -28,7 +28,7 @@ _LAYOUT = struct.Struct("<hBBi")
 
 
 class Kind(IntEnum):
-    """What the CFA is computed from."""
+    """The base of the CFA's computation."""
 
     INVALID = 0
     END = 1
@@ -43,7 +43,7 @@ class Kind(IntEnum):
 
 
 class Flag(IntFlag):
-    """Where the frame pointer and the return address are."""
+    """The places of the frame pointer and the return address."""
 
     FP_SAVED = 1
     """The frame pointer is at CFA + saved."""
@@ -63,7 +63,7 @@ def pack_rule(rule: Rule, machine: Machine, *, is_none: bool = False) -> bytes:
     """The 8 bytes of a rule; of the kind USER where BPF cannot follow it.
 
     Args:
-        rule: what the table has.
+        rule: the rule from the table.
         machine: the machine of its registers.
         is_none: the code has no rule at all.
     """
@@ -106,7 +106,7 @@ def _cfa(rule: Rule, machine: Machine) -> tuple[Kind, int] | None:
 
 
 def _pack_saved(rule: Rule, machine: Machine) -> tuple[int, int] | None:
-    """Where the frame pointer and the return address are, if BPF can fetch both."""
+    """Return the places of the frame pointer and the return address, if BPF can fetch both."""
     fp, ra = rule.fp, rule.ra
     if machine.leaf_in_register:
         if ra is None or _is(ra, How.SAME):

@@ -48,7 +48,7 @@ def sampled_registers(
     """Registers of a sample.
 
     Args:
-        machine: what it was taken on.
+        machine: the machine of the sample.
         mask: attr.sample_regs_user.
         values: one for each bit of the mask; none for a task of the kernel.
 
@@ -72,9 +72,9 @@ def sampled_registers(
 
 
 def is_compat(machine: Machine, mask: int, values: Sequence[int]) -> bool:
-    """Whether 32-bit code ran on x86-64, as far as the mask has the code segment.
+    """Return True if 32-bit code ran on x86-64, as far as the mask has the code segment.
 
-    The arguments are those of `sampled_registers`.
+    The arguments are the same as for `sampled_registers`.
     """
     if machine is not X86_64 or not mask >> _X86_CS & 1 or len(values) != mask.bit_count():
         return False

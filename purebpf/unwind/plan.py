@@ -1,4 +1,4 @@
-"""What an unwinder does at an address, worked out once for each."""
+"""The steps of an unwinder at an address, computed once for each."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Known", "Plan", "Special", "plan_of"]
 
 
 class Plan(NamedTuple):
-    """A row, sorted by what is to be done.
+    """A row, sorted by kind of step.
 
     Attributes:
         ends: there is no caller.
         base, cfa: as in the row; `base` is negative where `cfa` has to be evaluated.
         ra: offset from the CFA of the saved return address; None where it is elsewhere.
         saved: (register, offset from the CFA).
-        others: (register, rule) that are neither saved nor kept.
+        others: (register, rule) pairs that are neither saved nor unchanged.
         row: the row itself.
     """
 
@@ -54,7 +54,9 @@ Known = Plan | Special
 
 
 def plan_of(row: Row, machine: Machine) -> Plan:
-    """What to do by a row. Follows the registers that a call keeps, and all of a signal's frame."""
+    """Return the steps for a row, for the registers that a call preserves and all registers of a
+    signal's frame.
+    """
     ra = row.registers.get(row.ra)
     followed = range(machine.registers) if row.is_signal else (*machine.kept, machine.sp)
     saved, others = [], []

@@ -1,4 +1,4 @@
-"""How a stack trace ended. Every trace carries one, so that a cut one never looks whole."""
+"""The end of a stack trace. Every trace carries one, so that a cut trace never looks whole."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class Reason(IntEnum):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the trace reaches its outermost frame."""
+        """Return True if the trace reaches its outermost frame."""
         return self <= Reason.FP_GUESS

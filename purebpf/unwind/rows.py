@@ -58,7 +58,7 @@ class RuleTable:
     """The rules of one file, each once. Equal instructions are interpreted once.
 
     The rows of distinct instructions, "programs", are numbered, and kept in flat arrays: as
-    objects of their own they would keep the garbage collector busy for a third of the time.
+    separate objects they would keep the garbage collector busy for a third of the time.
 
     Attributes:
         rules: by id; the one of `NO_RULE` is `UNSUPPORTED`, too.
@@ -83,7 +83,9 @@ class RuleTable:
             self._keepers -= 1
 
     def forget(self) -> None:
-        """Drop what only helps to make more rows, and the numbers of programs; the rules stay."""
+        """Drop data that only helps to make more rows, and the numbers of programs; the rules
+        stay.
+        """
         if self._keepers:
             return
         self._known: dict[Cie, dict[bytes, int]] = {}
@@ -93,7 +95,7 @@ class RuleTable:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to `forget`."""
+        """Return True when it is time to `forget`."""
         return len(self._offsets) > _MOST_KEPT
 
     def known(self, cie: Cie) -> dict[bytes, int]:
@@ -107,14 +109,14 @@ class RuleTable:
         """The number of an FDE's rows.
 
         Raises:
-            OverBudgetError: its instructions take more steps than are left.
+            OverBudgetError: its instructions take more steps than remain.
         """
         known = self.known(fde.cie)
         number = known.get(fde.code)
         return self.add_program(fde, known, budget) if number is None else number
 
     def add_program(self, fde: Fde, known: dict[bytes, int], budget: Budget) -> int:
-        """The same for one that is not there yet; `known` are those of its CIE.
+        """Add a program that is not there yet; `known` has the programs of its CIE.
 
         Raises:
             OverBudgetError: as `program`.
@@ -129,7 +131,7 @@ class RuleTable:
         return self._keep(offsets, ids, known, fde.code if movable else None)
 
     def depth(self, depth: int | None) -> int:
-        """The rule of code that has none but the depth of its stack, if that is known."""
+        """Return the rule of code that has only the depth of its stack, if the depth is known."""
         if depth is None:
             return NO_RULE
         rule = (CFA_DEPTH, depth, None, None, False)
@@ -163,12 +165,12 @@ class RuleTable:
         return kept_offsets, kept_ids
 
     def unreadable(self) -> int:
-        """A program for what could not be interpreted."""
+        """Return a program for entries that could not be interpreted."""
         return self._keep([0], [1], {}, None)
 
     @property
     def programs(self) -> tuple[array[int], array[int], array[int]]:
-        """Where the rows of each program begin in the following, and at the end how many there are.
+        """The index of each program's first row in the following rows, and their number at the end.
 
         Then the offsets from the start of an FDE, and the rules from there on.
         """
@@ -213,9 +215,9 @@ class Entries:
     def laying_out(self, table: RuleTable) -> Generator[None, None, Rows]:
         """One table of rows, in slices.
 
-        Where FDEs overlap, the later start wins; of equal starts the one added last. Between FDEs
-        there is no rule, nor after the last. That goes for padding, too: makecontext(3) starts a
-        stack with a function's start as return address, and what is looked up is the byte before.
+        Where FDEs overlap, the later start wins; among equal starts the one added last. There is no
+        rule between FDEs, nor after the last. This holds for padding as well: makecontext(3) starts
+        a stack with a function's start as return address, and the look-up uses the byte before it.
         """
         starts, ends, programs = self._starts, self._ends, self._programs
         order = sorted(range(len(starts)), key=starts.__getitem__)

@@ -1,7 +1,7 @@
 """Rules: how to find a frame's caller.
 
 A rule of a register is an `int`, which means "saved at that offset from the CFA", by far the most
-frequent; `None`, which means that nothing was said of it; or a pair of `How` and an argument.
+frequent; `None`, which means that there is no rule; or a pair of `How` and an argument.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ no caller.
 
 
 class How(IntEnum):
-    """What a register's rule says, when it does not say where the register was saved."""
+    """The kinds of a register's rule other than a saved place."""
 
     UNDEFINED = 0
     SAME = 1
@@ -56,10 +56,11 @@ RegisterRule = int | tuple[How, int] | tuple[How, bytes] | None
 
 
 class Rule(NamedTuple):
-    """What BPF and tables need of a row: interned, so equal rules are one.
+    """The parts of a row that BPF and tables need: interned, so equal rules are one.
 
     Attributes:
-        cfa_register: what the CFA is relative to, or `CFA_EXPRESSION` or `CFA_UNSUPPORTED`.
+        cfa_register: the register that the CFA is relative to, or `CFA_EXPRESSION` or
+            `CFA_UNSUPPORTED`.
         cfa: the offset from it in bytes, or the expression.
         fp, ra: the rules of the frame pointer and of the return address.
         is_signal: a frame that the kernel built for a signal handler.
@@ -73,7 +74,7 @@ class Rule(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A rule with all registers, by number: what a complete unwinder needs."""
+    """A rule with all registers, by number, for a complete unwinder."""
 
     cfa_register: int
     cfa: int | bytes

@@ -1,8 +1,8 @@
 """User registers as programs send them: bpf_src/include/user_registers.h.
 
 The 21 words of struct pt_regs of x86-64. On arm64 they are x0, x1, x8, x9, x12, x15, x19 to x30, sp
-and pc under the same names: what a call keeps, and what rules of leaves name (x0, x1 and x15 in 373
-files of Debian 12).
+and pc under the same names: the registers that a call preserves, and the ones in rules of leaves
+(x0, x1 and x15 in 373 files of Debian 12).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _USER_CS = 0x33
 
 
 class SentRegisters(NamedTuple):
-    """Where a task is in user space.
+    """The registers of a task in user space.
 
     Attributes:
         pc: the address that runs next.

@@ -1,4 +1,4 @@
-"""What an unwinder does at the addresses of files, for all processes that have them mapped."""
+"""The steps of an unwinder at the addresses of files, for all processes that have them mapped."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _Contents = tuple[int, int | bytes, tuple[tuple[int, RegisterRule], ...], int, b
 
 
 class SharedRules:
-    """Plans by file, the file's own address, and whether it is exact, or that of a caller.
+    """Plans by file, the file's own address, and whether the address is exact, or a caller's.
 
-    Addresses have few different plans: each is kept once. A compiler's 16,000 have 700, which take
-    a tenth of the memory of as many as there are addresses.
+    Addresses have few different plans: each is stored once. A compiler's 16,000 addresses have 700,
+    which take a tenth of the memory of a plan for each address.
     """
 
     def __init__(self) -> None:
@@ -26,15 +26,15 @@ class SharedRules:
         self._plans: dict[_Contents, Plan] = {}
 
     def __len__(self) -> int:
-        """How many addresses it has."""
+        """Return the number of addresses."""
         return len(self._known)
 
     def find(self, file: Hashable, address: int, *, exact: bool) -> Known | None:
-        """What was kept."""
+        """Return the stored plan."""
         return self._known.get((file, address << 1 | exact))
 
     def keep(self, file: Hashable, address: int, known: Known, *, exact: bool) -> Known:
-        """Keep it; an equal one that was kept before, if there is one."""
+        """Store it; return an equal one that was stored before, if there is one."""
         if len(self._known) >= _MOST:
             self.clear()
         if isinstance(known, Plan):

@@ -14,7 +14,7 @@ class OutsideError(Exception):
 
 
 class StackCopy:
-    """`data` is what stood at `address`, the stack pointer, and above."""
+    """`data` is the memory from `address`, the stack pointer, upwards."""
 
     __slots__ = ("address", "data")
 

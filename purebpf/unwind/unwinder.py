@@ -2,11 +2,11 @@
 
 Rules that real code needs beyond the DWARF standard:
 
-- The caller is looked up at its return address - 1, as a call may be a function's last
-  instruction; the leaf, and what a signal interrupted, at the address itself.
+- The caller is looked up at its return address - 1, as a call may be a function's last instruction;
+  the leaf, and a frame that a signal interrupted, at the address itself.
 - A register saved below the stack pointer has been popped: GCC describes epilogues so.
-- A frame is above the one it called, but for those of signals, which may have a stack of their
-  own. A rule that says otherwise is not followed.
+- A frame is above the one it called, except frames of signals, which may have a separate stack. A
+  rule that contradicts this is not followed.
 - A trace ends at a return address that is undefined or 0, or that no call can have left. Code
   without a rule never ends it.
 - Where code has no rule, the frame pointer is followed if it looks like one, and that is counted.
@@ -41,8 +41,8 @@ class Unwound(NamedTuple):
 
     Attributes:
         frames: the address of the leaf, then return addresses, as the kernel's own traces have
-            them: what called is at the address - 1. An address that a signal interrupted has 1
-            added, so that this holds for it, too; so has a function's start that nothing called.
+            them: the caller is at the address - 1. An address that a signal interrupted has 1
+            added, so that this holds for it, and so has a function's start that nothing called.
         reason: how it ended.
         guessed: how many steps followed the frame pointer for lack of a rule.
     """
@@ -66,7 +66,9 @@ class CodeFile(Protocol):
         """The rules at an address; None where there are none that can be followed."""
 
     def function(self, address: int) -> tuple[int, int] | None:
-        """Where the code that has the rules of an address starts and ends; None: it has none."""
+        """Return the start and the end of the code with the rules of an address; None: it has
+        none.
+        """
 
     def code(self, address: int, size: int) -> bytes:
         """The instructions at an address."""
@@ -95,7 +97,7 @@ class Unwinder:
     Args:
         machine: its registers.
         space: its mappings.
-        files: where the rules of a mapped file are found.
+        files: finds the rules of a mapped file.
         max_frames: how long a trace can be.
         shared: rules by file and address, for all processes that have the same files.
 
@@ -153,11 +155,11 @@ class Unwinder:
         return known
 
     def rest(self) -> None:
-        """Forget the rules of this process; those of its files are shared."""
+        """Forget the rules of this process; the rules of its files are shared."""
         self._known.clear()
 
     def has_code(self, address: int) -> bool:
-        """Whether an address is in an executable mapping."""
+        """Return True if an address is in an executable mapping."""
         return self._space.find(address) is not None
 
     def strip(self, address: int) -> int:
@@ -215,7 +217,7 @@ class Unwinder:
         return Special.ENTRY if is_entry else Special.NO_RULE
 
     def _is_entry(self, file: CodeFile, address: int) -> bool:
-        """Whether a return address was stored, not left by a call: a function begins at it.
+        """Return True if a return address was stored, not left by a call: a function begins at it.
 
         makecontext(3) starts a stack so: with the address of glibc's __start_context, which has
         rules, but none that hold on a stack that nothing was called on.
@@ -228,7 +230,7 @@ class Unwinder:
         )
 
     def _may_follow_call(self, file: CodeFile, address: int) -> bool:
-        """Whether a call may have left this return address: the rules hold for no other.
+        """Return True if a call may have left this return address: the rules hold for no other.
 
         True where the file does not have the code.
         """
@@ -236,8 +238,8 @@ class Unwinder:
         return not before or ends_in_call(before, self._machine)
 
     def _is_sigreturn(self, file: CodeFile, address: int, distances: tuple[int, ...]) -> bool:
-        """Whether code is the call of rt_sigreturn(2), which has no rules, or wrong ones, in musl
-        and in the vdso of arm64 before Linux 5.8 (commit 87676cfca141).
+        """Return True if code is the call of rt_sigreturn(2), which has no rules, or wrong ones, in
+        musl and in the vdso of arm64 before Linux 5.8 (commit 87676cfca141).
         """
         code = self._machine.sigreturn
         return any(
@@ -420,7 +422,7 @@ class _Walk:
         return self._leave(fp + 16, self._stack.word(fp), caller)
 
     def _by_depth(self, sp: int, depth: int, fp: int | None) -> int:
-        """Leave a leaf of which only the depth of the stack is known: Go's functions."""
+        """Leave a leaf of which only the stack depth is available: Go's functions."""
         machine = self._machine
         if machine.leaf_in_register:
             caller = self._registers[machine.ra] if not depth else self._stack.word(sp)

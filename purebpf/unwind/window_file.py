@@ -1,4 +1,4 @@
-"""The windows of a file as a file: what a cache of them keeps.
+"""The windows of a file, stored as a file for a cache.
 
 header   magic (with the byte order), CRC-32 of the rest; what it was made of: text, section;
          the first window; windows, rules, words of blocks
@@ -29,7 +29,7 @@ _BYTES = 256
 
 
 class Source(NamedTuple):
-    """What windows were made of, besides the build id: another file differs in it.
+    """The source of windows, besides the build id: another file differs in it.
 
     Attributes:
         text_start, text_end: the addresses that the code lies between.
@@ -71,8 +71,8 @@ def read_windows(data: bytes, source: Source, name: str) -> PackedWindows:
 
     Args:
         data: all of it.
-        source: what it must have been made of.
-        name: what to call it.
+        source: the source that it must have been made of.
+        name: its name in errors.
 
     Raises:
         FormatError: it is not such a file, of another version, machine or source, or damaged.
@@ -108,10 +108,10 @@ def _check(places: array[int], blocks: array[int], rule_count: int, name: str) -
 
 
 def _reach(blocks: array[int], limit: int) -> bool:
-    """Whether a word is as large as that.
+    """Return True if a word is as large as a limit.
 
-    To make a number of each of a million words takes longer than all else that reads a file. So
-    only those are compared of which the upper half is as large as that of the limit: some hundred.
+    Making a number of each of a million words takes longer than all other work on a file. So only
+    words whose upper half reaches the limit's are compared: a few hundred.
     """
     high = limit >> 16
     if sys.byteorder == "little" and 0 < high < _BYTES:

@@ -1,1 +1,1 @@
-"""Framing of what the kernel streams, without I/O."""
+"""Framing of the kernel's streams, without I/O."""

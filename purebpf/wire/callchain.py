@@ -32,7 +32,7 @@ class Stacks(NamedTuple):
 def stacks(sample: Sample) -> Stacks:
     """The stacks of a sample; without a call chain, its address alone.
 
-    What a hypervisor's guest did is left out: its addresses mean nothing here.
+    Entries of a hypervisor's guest are left out: its addresses mean nothing here.
     """
     chain: Sequence[int] = sample.callchain
     if not chain:

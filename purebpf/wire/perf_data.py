@@ -1,4 +1,4 @@
-"""perf.data: what its writer and its reader both know of the file format.
+"""perf.data: the parts of the file format that its writer and its reader share.
 
 A header with two tables and a bitmap, the attributes of the events, their ids, the records as the
 kernel gave them, and behind those the features: facts about the machine and the run. Everything
@@ -127,7 +127,7 @@ class RecordedEvent(NamedTuple):
 def shortest_attr(attrs: list[bytes]) -> int:
     """The least size in which the file can hold every attr, in bytes.
 
-    perf(1) refuses a file with attributes longer than its own, so trailing zeros are left out.
+    perf(1) refuses a file with attributes longer than its own, so trailing zeros are dropped.
     """
     used = max((len(attr.rstrip(b"\0")) for attr in attrs), default=0)
     return next((size for size in _SIZES if used <= size), -(-used // 8) * 8)

@@ -1,7 +1,7 @@
 """The features of perf.data as values: strings, the command line, CPUs, build ids, events.
 
-Each `pack_` has its `unpack_`; those of strings are `packed_string` and `string`. A string is its
-size with the NUL and the padding, and then all that (NAME_ALIGN in tools/perf/util/header.h).
+Each `pack_` has its `unpack_`; for strings these are `packed_string` and `string`. A string is its
+size with the NUL and the padding, and then the bytes (NAME_ALIGN in tools/perf/util/header.h).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def pack_strings(texts: Sequence[str]) -> bytes:
 
 
 def unpack_strings(data: Buffer) -> tuple[str, ...]:
-    """CMDLINE. Raises FormatError for what passes the end."""
+    """Read CMDLINE. Raises FormatError for anything beyond the end."""
     count, offset = _number(data, 0)
     texts = []
     for _ in range(count):
@@ -112,7 +112,7 @@ def pack_events(events: Sequence[RecordedEvent], attr_size: int) -> bytes:
 
 
 def unpack_events(data: Buffer) -> tuple[RecordedEvent, ...]:
-    """EVENT_DESC. Raises FormatError for what passes the end."""
+    """Read EVENT_DESC. Raises FormatError for anything beyond the end."""
     packed, offset = _bytes(data, 0, _EVENTS.size)
     count, attr_size = _EVENTS.unpack(packed)
     events = []
@@ -140,7 +140,7 @@ def pack_build_ids(build_ids: Iterable[BuildId]) -> bytes:
 def unpack_build_ids(data: Buffer) -> tuple[BuildId, ...]:
     """BUILD_ID. A record without a size (perf before Linux 5.9) has 20 bytes.
 
-    Raises FormatError for what passes the end.
+    Raises FormatError for anything beyond the end.
     """
     build_ids, start = [], 0
     while start < len(data):

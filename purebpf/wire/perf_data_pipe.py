@@ -1,4 +1,5 @@
-"""What perf writes to a pipe (`perf record -o -`): what is in a file's header comes as records.
+"""The stream that perf writes to a pipe (`perf record -o -`): the parts of a file's header come as
+records.
 
 tools/perf/Documentation/perf.data-file-format.txt of the Linux source, "pipe-mode data": a header
 of 16 bytes, then records of the tool that describe the events and the machine, among the kernel's.
@@ -27,13 +28,13 @@ _SHORTEST_ATTR = 64
 
 
 class Described(NamedTuple):
-    """What the records say that describe a stream.
+    """The records that describe a stream.
 
     Attributes:
         events: named where the stream has names.
         features: as they are in the sections of a file.
         data: where the records are.
-        skipped: what lies between records, raw, by the offset behind the record that announces it.
+        skipped: the raw bytes between records, by the offset behind the record that announces them.
     """
 
     events: list[RecordedEvent]
@@ -66,7 +67,7 @@ class _Stream:
         self._skipped: dict[int, int] = {}
 
     def described(self) -> Described:
-        """What `go_through` found."""
+        """The result of `go_through`."""
         events = [
             event._replace(
                 name=next((self._names[id_] for id_ in event.ids if id_ in self._names), "")

@@ -46,7 +46,7 @@ class Placed(NamedTuple):
 
 
 class Order:
-    """What a reader of a growing file holds back: records, and the times of two rounds."""
+    """The records that a reader of a growing file holds back, and the times of two rounds."""
 
     def __init__(self) -> None:
         self.held: list[tuple[int, Placed]] = []
@@ -62,7 +62,7 @@ class PerfData:
         source: its name, for errors.
 
     Attributes:
-        events: what was recorded, with names where the file has them.
+        events: the recorded events, with names where the file has them.
         data: where the records are.
 
     Raises:
@@ -96,16 +96,16 @@ class PerfData:
     def records(self, order: Order | None = None) -> Iterator[Placed]:
         """The kernel's records in the order of time; those without a time as they come.
 
-        Within what was read from the rings in two rounds the order is made, as perf does; a file
-        without rounds is held in memory as a whole.
+        Records from the rings of two rounds are sorted, as perf does; a file without rounds is held
+        in memory as a whole.
 
         Args:
-            order: of a file that grows: keeps what older records may still come before, for the
-                next call. Set `data` to what was added before that.
+            order: for a file that grows: keeps records that older ones may still precede, for the
+                next call. Set `data` to the part that was added since.
 
         Raises:
             FormatError: a record breaks its format; the offset is the file's.
-            NotSupportedError: records that are compressed, or those of a hardware trace.
+            NotSupportedError: the records are compressed, or a hardware trace's.
         """
         own = order or Order()
         held, limit, newest = own.held, own.limit, own.newest
@@ -204,7 +204,7 @@ class PerfData:
         return described.events
 
     def _has_table(self) -> bool:
-        """Whether it has the header of a file, and not of a pipe."""
+        """Return True if it has the header of a file, False for a pipe's."""
         raw = self._read(0, perf_data_pipe.HEADER_SIZE)
         if raw[:8] == MAGIC[::-1]:
             raise self._error("header", "written on a machine with the other byte order")
@@ -230,7 +230,9 @@ class PerfData:
         return (attrs, entry), data, tuple(rest[6:])
 
     def _sections(self, bitmap: int) -> dict[int, Section]:
-        """Where the features are: a table behind the data, in the order of their numbers."""
+        """Yield the places of the features: a table behind the data, in the order of their
+        numbers.
+        """
         numbers = [number for number in range(256) if bitmap >> number & 1]
         at = self.data.offset + self.data.size
         raw = self._exactly(Section(at, SECTION.size * len(numbers)), "features")
@@ -292,7 +294,9 @@ def _formats(events: tuple[RecordedEvent, ...]) -> list[RecordFormat]:
 
 
 def _id_places(events: tuple[RecordedEvent, ...]) -> tuple[int, int]:
-    """Where an id is: bytes from the start of a sample's body, and from the end of the others."""
+    """Return the places of an id: bytes from the start of a sample's body, and from the end of
+    other records.
+    """
     sample_type = events[0].sample_type
     if sample_type & bit.PERF_SAMPLE_IDENTIFIER:
         return 0, 8

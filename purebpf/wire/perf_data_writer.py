@@ -1,9 +1,10 @@
-"""Writing perf.data as the records come: nothing is kept, and the file can be read all the time.
+"""Writing perf.data as the records come: the writer stores nothing, and the file can be read all
+the time.
 
-A writer is made with the events and what is known of the machine, gets the bytes of the rings
+A writer is made with the events and the facts about the machine, gets the bytes of the rings
 (`write`) and the ends of the rounds in which all of them were read (`end_round`), and at last the
-other features (`finish`). A process that is killed leaves a file with everything up to the last
-end of a round.
+other features (`finish`). A process that is killed leaves a file with everything up to the last end
+of a round.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ class BinaryFile(Protocol):
 class PerfDataWriter:
     """A file that grows.
 
-    Records must be whole when `finish` is called, and those between two `end_round` calls must
-    not be older than what was there two calls before: perf sorts no further. That holds when every
-    ring is emptied once a round. All events must agree on where their samples keep their id
+    Records must be whole when `finish` is called, and records between two `end_round` calls must
+    not be older than those two calls before: perf sorts no further. This holds when every ring is
+    emptied once a round. All events must agree on the place of the id in their samples
     (PERF_SAMPLE_IDENTIFIER does it), unless there is only one.
 
     Args:
         file: at its start, and empty.
-        events: what was recorded; the first one's layout is also that of records without an id.
-        features: those that are known now. EVENT_DESC is added.
+        events: the recorded events; the first one's layout also applies to records without an id.
+        features: the features known now. EVENT_DESC is added.
 
     Attributes:
         data_size: bytes of records so far.

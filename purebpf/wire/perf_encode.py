@@ -1,7 +1,7 @@
 """Perf records from values to bytes: the inverse of `perf_format`, for records of our own making.
 
-A tool that writes perf.data tells in records what the kernel did not: which processes were there
-before it looked (MMAP2, COMM, FORK), and what it measured by other means (SAMPLE).
+A tool that writes perf.data adds records for facts that the kernel did not record: the processes
+that existed before (MMAP2, COMM, FORK), and measurements by other means (SAMPLE).
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class RecordEncoder:
 
         Args:
             record: any but THROTTLE and SWITCH records, which only the kernel has reasons for.
-            misc: the header's flags; by default those that the record itself implies: a mapping
-                of `HOST_KERNEL` is the kernel's. Those of a sample are its own.
+            misc: the header's flags; by default the flags that the record implies: a mapping of
+                `HOST_KERNEL` is the kernel's. A sample has its own.
 
         Raises:
             NotSupportedError: a record of another kind.
@@ -140,7 +140,7 @@ class RecordEncoder:
 
 
 def _stack(data: bytes) -> bytes:
-    """The room that was asked for, the bytes, and how many of them there are."""
+    """Return the reserved room, the bytes, and their number."""
     padded = data + bytes(-len(data) % 8)
     if not padded:
         return struct.pack("=Q", 0)

@@ -113,7 +113,7 @@ class RecordFormat:
 
     @classmethod
     def of_attr(cls, attr: bytes) -> RecordFormat:
-        """How the records of an event with this struct perf_event_attr are decoded.
+        """Return the decoder of records of an event with this struct perf_event_attr.
 
         Raises NotSupportedError for a sample_type with parts that purebpf cannot decode.
         """
@@ -132,7 +132,7 @@ class RecordFormat:
 
         Args:
             data: the records.
-            pids: leave out what other processes did; None: what any did is wanted.
+            pids: skip records of other processes; None: keep all.
             skip: is told about each record that breaks its format, and the iteration goes on. None:
                 the first one raises.
 
@@ -164,7 +164,9 @@ class RecordFormat:
         return body(self, misc, data, start, end)
 
     def body_end(self, data: Buffer, start: int, end: int, fixed: int) -> int:
-        """Where the trailer starts; FormatError when fewer than `fixed` bytes precede it."""
+        """Return the start of the trailer; raise FormatError when fewer than `fixed` bytes
+        precede it.
+        """
         stop = end - self.trailer_size
         if stop - start < fixed:
             raise FormatError(

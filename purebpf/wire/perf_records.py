@@ -1,9 +1,9 @@
 """Perf records as values: MMAP2, COMM, FORK, EXIT, SAMPLE, LOST...
 
-Layouts are those of perf_event_open(2) and enum perf_event_type in include/uapi/linux/perf_event.h,
-in this machine's byte order. Times are in ns of the event's clock (0 when the event does not
-record the time); `cpu` is -1 and `id` 0 when they are not recorded. Names are decoded like file
-names: UTF-8, with surrogates for what is not.
+Layouts are in perf_event_open(2) and enum perf_event_type in include/uapi/linux/perf_event.h, in
+this machine's byte order. Times are in ns of the event's clock (0 when the event does not record
+the time); `cpu` is -1 and `id` 0 when they are not recorded. Names are decoded like file
+names: UTF-8, with surrogates for other bytes.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Mmap(NamedTuple):
 class Mmap2(NamedTuple):
     """A new mapping with the file behind it.
 
-    The kernel names the file by device and inode, or, when `attr.build_id` is set and the file
-    has one, by `build_id` (up to 20 bytes; `maj`, `min` and `ino` are then 0). `prot` and `flags`
-    are those of mmap(2).
+    The kernel names the file by device and inode, or, when `attr.build_id` is set and the file has
+    one, by `build_id` (up to 20 bytes; `maj`, `min` and `ino` are then 0). `prot` and `flags` are
+    mmap(2)'s.
     """
 
     pid: int

@@ -1,8 +1,8 @@
 """Framing of a perf event ring: which bytes are unread, and where each record starts and ends.
 
 The ring is `size` bytes, a power of two. `head` and `tail` are free-running byte counts; records
-are multiples of 8 bytes and may wrap (perf_event_open(2), "MMAP layout"). Nothing here knows what
-a record means: that is `perf_records`.
+are multiples of 8 bytes and may wrap (perf_event_open(2), "MMAP layout"). `perf_records` knows the
+meaning of a record.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PERF_RECORD_SAMPLE: the event's `sample_type` decides its layout, compiled once.
 
-The order is that of perf_output_sample in kernel/events/core.c: a fixed prefix, then parts of
-variable length, each present when its bit is set.
+The order is perf_output_sample's in kernel/events/core.c: a fixed prefix, then parts of variable
+length, each present when its bit is set.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What processes did, put together by process and not decoded: most are never asked about.
+"""The records of processes, grouped by process and not decoded: most are never needed.
 
 A short process leaves seven records: it was forked, executes a program, maps four files, and ends.
-To decode them costs ten times what it costs to sort them by process.
+Decoding them costs ten times as much as sorting them by process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COUNT_AT = 16
 
 
 class Happened(NamedTuple):
-    """What `sort_out` saw.
+    """The result of `sort_out`.
 
     Attributes:
         runs: by process, its records, a piece for those that followed each other.
@@ -64,7 +64,7 @@ class Happened(NamedTuple):
         return cls({}, [], [], set(), {}, [], [])
 
     def of(self, pids: Container[int]) -> Happened:
-        """What these processes did, and what was lost."""
+        """Return the records of these processes, and the lost ones."""
         return Happened(
             {pid: pieces for pid, pieces in self.runs.items() if pid in pids},
             [pair for pair in self.forks if pair[0] in pids],
@@ -84,7 +84,7 @@ def sort_out(
     Args:
         data: begins at a record.
         into: is added to.
-        end: of the last record; None: that of the data.
+        end: the end of the last record; None: the end of the data.
         threads: whether the beginning and end of threads counts that are not a process's first.
     """
     runs, forks, tasks, executed, ended, lost, unreadable = into
@@ -131,7 +131,7 @@ def sort_out(
 
 
 def _behind_threads(data: Buffer, at: int, end: int, size: int) -> int:
-    """Where a row of records of that size ends, of threads that are not a process's first.
+    """Return the end of a row of records of that size, of threads that are not a process's first.
 
     A server with a thread for each request leaves thousands a second. A pattern passes over one
     in 0.07 us, the loop of `sort_out` in 0.5.
@@ -146,7 +146,9 @@ def _behind_threads(data: Buffer, at: int, end: int, size: int) -> int:
 
 @cache
 def _of_threads(size: int) -> re.Pattern[bytes]:
-    """Such records, as many as `re` remembers in little memory: to grow it takes half the time."""
+    """Match such records, as many as `re` remembers in little memory: growing takes half the
+    time.
+    """
     of_size = re.escape(struct.pack("=H", size))
     begun = rb"%b..%b(.{4})\1.{%d}" % (re.escape(struct.pack("=I", _FORK)), of_size, size - 16)
     ended = rb"%b..%b(.{4}).{4}(?!\2).{%d}" % (

@@ -4,10 +4,10 @@ The ring is `size` bytes, a power of two; positions are free-running byte counts
 8-byte header, its first word the length with two flag bits on top, and its data, padded to
 8 bytes. The kernel maps the data pages twice in a row, so that a record never looks wrapped.
 
-The order of events is the producer's: the header is written BUSY before the producer position
-moves past it, and loses BUSY when the program submits or discards. A record that is not BUSY is
-therefore whole, and so is everything before the first BUSY one. This holds for a reader with a
-loads are not reordered, as on x86.
+The order of events is the producer's: the header is written BUSY before the producer position moves
+past it, and loses BUSY when the program submits or discards. A record that is not BUSY is therefore
+whole, and so is everything before the first BUSY one. This holds for a reader whose loads are not
+reordered, as on x86.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def stride(length: int) -> int:
 def alike(words: memoryview, consumer: int, producer: int, limit: int) -> tuple[int, int]:
     """(length, how many) of the finished records of one length that come next.
 
-    How many is 0 where there are few of them, compared with what is there: look at each, by
-    `committed`, which takes ten times as long. Arguments and errors are those of `committed`.
+    The number is 0 if few records match: look at each with `committed`, which takes ten times as
+    long. Arguments and errors are the same as for `committed`.
     """
     _check(words, consumer, producer)
     start = (consumer & (words.nbytes // 2 - 1)) >> 2
@@ -64,9 +64,8 @@ def find_committed(
         producer: position behind the newest one.
         limit: stop after this many records.
 
-    Returns:
-        (offset, length) of each record's data in bytes, the offset relative to that of the
-        `consumer` position; discarded records are skipped. Then the new consumer position.
+    Returns: (offset, length) of each record's data in bytes, the offset relative to the `consumer`
+        position; discarded records are skipped. Then the new consumer position.
 
     Raises:
         FormatError: when the positions or a length cannot belong to this ring.

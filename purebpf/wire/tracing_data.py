@@ -1,6 +1,6 @@
 """The feature TRACING_DATA: the formats of the tracepoints of a file, without which no reader can
-tell the fields of their samples. The layout is that of trace.dat (trace-cmd.dat.v6(5)), up to
-the name of the tool that wrote it.
+find the fields of their samples. The layout is trace.dat's (trace-cmd.dat.v6(5)), up to the name of
+the tool that wrote it.
 """
 
 from __future__ import annotations

@@ -24,5 +24,5 @@ class UniformRecords(NamedTuple):
         return map(itemgetter(0), layout.iter_unpack(self.data))
 
     def last(self, count: int) -> UniformRecords:
-        """The same without what comes before the last `count` records."""
+        """Return the positions without the records before the last `count`."""
         return self._replace(data=self.data[len(self.data) - count * self.step :])
