@@ -1,7 +1,7 @@
-"""BPF instructions as text, in the notation of the verifier and of llvm-objdump.
+"""BPF instructions as text, in the notation of the verifier (kernel/bpf/disasm.c).
 
-    12: (79) r1 = *(u64 *)(r7 + 48)
-    13: (15) if r1 == 0x11 goto +3
+    12: (79) r1 = *(u64 *)(r7 +48)
+    13: (15) if r1 == 0x11 goto pc+3
 
 All instructions of RFC 9669, and those that Linux has had since: may_goto, jumps through tables,
 loads that acquire, stores that release, casts of an arena's pointers. Another opcode is shown by
@@ -72,7 +72,7 @@ def _wide(low: Instruction, high: Instruction) -> str:
     if low.src == PSEUDO_MAP_VALUE:
         return f"r{low.dst} = map_value(fd {low.imm}) + {high.imm}"
     value = (high.imm & 0xFFFFFFFF) << 32 | low.imm & 0xFFFFFFFF
-    return f"r{low.dst} = {value:#x} ll"
+    return f"r{low.dst} = {value:#x}"
 
 
 def _spell(instruction: Instruction, functions: Mapping[int, str]) -> str:
@@ -106,13 +106,13 @@ def _spell_memory(instruction: Instruction) -> str:
     opcode, dst, src, offset, imm = instruction
     bits, mode = _SIZES[opcode & 0x18], _memory(instruction)
     if opcode & 7 == _LD:
-        return f"r0 = *(u{bits} *)skb[{f'r{src} + ' if mode == _PACKET_AT else ''}{imm:#x}]"
+        return f"r0 = *(u{bits} *)skb[{f'r{src} + ' if mode == _PACKET_AT else ''}{imm}]"
     if opcode & 7 == _LDX:
         sign = "s" if mode == _MEM_SIGNED else "u"
-        return f"r{dst} = *({sign}{bits} *)(r{src} {_spell_offset(offset)})"
-    place = f"(r{dst} {_spell_offset(offset)})"
+        return f"r{dst} = *({sign}{bits} *)(r{src} {offset:+})"
+    place = f"(r{dst} {offset:+})"
     if opcode & 7 == _ST:
-        return f"*(u{bits} *){place} = {imm:#x}"
+        return f"*(u{bits} *){place} = {imm}"
     if mode == _MEM:
         return f"*(u{bits} *){place} = r{src}"
     return _spell_atomic(instruction, bits, place)
@@ -120,19 +120,19 @@ def _spell_memory(instruction: Instruction) -> str:
 
 def _spell_atomic(instruction: Instruction, bits: int, place: str) -> str:
     _, dst, src, offset, imm = instruction
-    half = "w" if bits == 32 else "r"  # noqa: PLR2004 - bits of a half register
+    atomic = "atomic64" if bits == 64 else "atomic"  # noqa: PLR2004 - bits of a register
     if imm == _ACQUIRE:
-        return f"r{dst} = load_acquire((u{bits} *)(r{src} {_spell_offset(offset)}))"
+        return f"r{dst} = load_acquire((u{bits} *)(r{src} {offset:+}))"
     if imm == _RELEASE:
         return f"store_release((u{bits} *){place}, r{src})"
     if imm == _EXCHANGE:
-        return f"{half}{src} = xchg_{bits}{place[:-1]}, {half}{src})"
+        return f"r{src} = {atomic}_xchg((u{bits} *){place}, r{src})"
     if imm == _COMPARE_EXCHANGE:
-        return f"{half}0 = cmpxchg_{bits}{place[:-1]}, {half}0, {half}{src})"
+        return f"r0 = {atomic}_cmpxchg((u{bits} *){place}, r0, r{src})"
     operator, name = _ATOMIC.get(imm & ~_FETCH, ("", ""))
     if imm & _FETCH and name:
-        return f"{half}{src} = atomic_fetch_{name}((u{bits} *){place}, {half}{src})"
-    return f"lock *(u{bits} *){place} {operator} {half}{src}" if operator else ""
+        return f"r{src} = {atomic}_fetch_{name}((u{bits} *){place}, r{src})"
+    return f"lock *(u{bits} *){place} {operator} r{src}" if operator else ""
 
 
 def _spell_alu(instruction: Instruction) -> str:
@@ -140,14 +140,14 @@ def _spell_alu(instruction: Instruction) -> str:
     code, wide = opcode & _CODE, opcode & 7 == _ALU64
     half = "r" if wide else "w"
     target = f"{half}{dst}"
-    operand = f"{half}{src}" if opcode & _REGISTER else f"{imm:#x}"
+    operand = f"{half}{src}" if opcode & _REGISTER else f"{imm}"
     if code == _NEGATE:
         return f"{target} = -{target}"
     if code == _SWAP:
         order = "bswap" if wide else "be" if opcode & _REGISTER else "le"
         return f"r{dst} = {order}{imm} r{dst}"
     if code == _MOVE and opcode & _REGISTER and offset == 1:
-        return f"r{dst} = addr_space_cast(r{src}, {imm >> 16:#x}, {imm & 0xFFFF:#x})"
+        return f"r{dst} = addr_space_cast(r{src}, {imm >> 16}, {imm & 0xFFFF})"
     if code == _MOVE and opcode & _REGISTER and offset:
         return f"{target} = (s{offset}){operand}"
     operator = _SIGNED.get(code) if offset == 1 else _ALU.get(code)
@@ -161,27 +161,23 @@ def _spell_jump(instruction: Instruction, functions: Mapping[int, str]) -> str:
     simple = {
         EXIT: "exit",
         0x8D: f"callx r{dst}",
-        0x05: f"goto {offset:+}",
-        0x06: f"gotol {imm:+}",
+        0x05: f"goto pc{offset:+}",
+        0x06: f"gotol pc{imm:+}",
         0x0D: f"gotox r{dst}",
-        0xE5: f"may_goto {offset:+}",
+        0xE5: f"may_goto pc{offset:+}",
     }
     if opcode in simple:
         return simple[opcode]
     half = "r" if opcode & 7 == _JMP else "w"
-    operand = f"{half}{src}" if opcode & _REGISTER else f"{imm:#x}"
+    operand = f"{half}{src}" if opcode & _REGISTER else f"{imm & 0xFFFFFFFF:#x}"
     operator = _COMPARE.get(opcode & _CODE)
-    return f"if {half}{dst} {operator} {operand} goto {offset:+}" if operator else ""
+    return f"if {half}{dst} {operator} {operand} goto pc{offset:+}" if operator else ""
 
 
 def _called(src: int, imm: int, functions: Mapping[int, str]) -> str:
     if src == PSEUDO_CALL:
-        return f"{imm:#x}"
+        return f"pc{imm:+}"
     if src == PSEUDO_KFUNC_CALL:
-        return functions.get(imm, f"kernel function {imm}")
+        return f"{functions.get(imm, 'kernel-function')}#{imm}"
     name = getattr(member(bpf_func_id, imm), "name", "helper").removeprefix("BPF_FUNC_")
     return f"bpf_{name}#{imm}"
-
-
-def _spell_offset(offset: int) -> str:
-    return f"{'-' if offset < 0 else '+'} {abs(offset)}"

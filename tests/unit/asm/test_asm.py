@@ -102,10 +102,10 @@ def test_arguments_go_where_a_helper_looks_for_them() -> None:
     code.copy(asm.R1, asm.R6)
     spec = asm.build("one", [code], maps=[CALLS])
     assert [text for _, text in disassemble(unpack(spec.functions["one"].code))] == [
-        "(18) r1 = 0x0 ll",
+        "(18) r1 = 0x0",
         "(bf) r2 = r10",
-        "(07) r2 += -0x8",
-        "(18) r4 = 0x10000000000 ll",
+        "(07) r2 += -8",
+        "(18) r4 = 0x10000000000",
         "(85) call bpf_map_update_elem#2",
         "(bf) r1 = r6",
     ]

@@ -162,16 +162,16 @@ def test_the_listing_shows_each_term_above_its_code():
     terms = terms_of("pid == 7 || pid > 0x100000000, mem_op & load")
     assert compiled(terms).listing().split("\n")[:11] == [
         "; the sample, and what helpers know",
-        "   0: (85) call bpf_cast_to_kern_ctx",
-        "   1: (79) r6 = *(u64 *)(r0 + 8)",
+        "   0: (85) call bpf_cast_to_kern_ctx#99",
+        "   1: (79) r6 = *(u64 *)(r0 +8)",
         "; 1: pid == 7 || pid > 0x100000000",
-        "   2: (61) r1 = *(u32 *)(r6 + 16)",
-        "   3: (15) if r1 == 0x7 goto +3",
-        "   4: (18) r2 = 0x100000000 ll",
-        "   6: (bd) if r1 <= r2 goto +6",
+        "   2: (61) r1 = *(u32 *)(r6 +16)",
+        "   3: (15) if r1 == 0x7 goto pc+3",
+        "   4: (18) r2 = 0x100000000",
+        "   6: (bd) if r1 <= r2 goto pc+6",
         "; 2: mem_op & load",
-        "   7: (79) r3 = *(u64 *)(r6 + 72)",
-        "   8: (57) r3 &= 0x1f",
+        "   7: (79) r3 = *(u64 *)(r6 +72)",
+        "   8: (57) r3 &= 31",
     ]
 
 
