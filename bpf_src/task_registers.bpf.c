@@ -56,6 +56,8 @@ int list_threads(struct bpf_iter__task *ctx)
 	if (tgid != wanted_tgid)
 		return 0;
 	thread.state = state_bits(task);
+	if (thread.state & TASK_IS_DEAD)
+		return 0; // the first thread stays until all others have ended
 	thread.on_cpu = task->on_cpu != 0;
 	thread.switches = switches_of(task);
 	thread.pthread = thread_pointer(task);

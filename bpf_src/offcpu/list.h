@@ -87,6 +87,8 @@ int list_tasks(struct bpf_iter__task *ctx)
 	listed.on_cpu = task->on_cpu != 0;
 	listed.is_kernel_thread = (task->flags & PF_KTHREAD) != 0;
 	listed.state = state_from(state_bits(task));
+	if (listed.state == STATE_DEAD && !forgets)
+		return 0; // its first thread stays until all others have ended
 	state = state_of(task, false);
 	if (state)
 		listed.known = *state;

@@ -47,6 +47,7 @@ __all__ = [
     "threads",
     "uid_map",
     "version_signature",
+    "with_memory",
 ]
 
 KALLSYMS = "/proc/kallsyms"
@@ -94,11 +95,42 @@ def pids() -> list[int]:
 
 
 def threads(pid: int) -> list[int]:
-    """The threads of a process; none when it has ended."""
+    """The threads of a process; none when it has ended.
+
+    A first thread that has called pthread_exit() is left out if others go on.
+    """
+    tids = _tasks(pid)
+    if len(tids) > 1 and with_memory(pid) != pid:
+        tids.remove(pid)
+    return tids
+
+
+def _tasks(pid: int) -> list[int]:
     try:
         return [int(name) for name in os.listdir(f"{PROC}/{pid}/task")]
     except OSError:
         return []
+
+
+def with_memory(pid: int) -> int:
+    """The number whose folder in /proc shows the memory, program and root of a process.
+
+    Usually its own. When the first thread has called pthread_exit() while others go on, the folder
+    of the process is that of a zombie, which has none of them; that of another thread's number has.
+    """
+    if not _has_no_program(pid):
+        return pid
+    others = (tid for tid in _tasks(pid) if tid != pid)
+    return next((tid for tid in others if not _has_no_program(tid)), pid)
+
+
+def _has_no_program(pid: int) -> bool:
+    """Return True for a zombie and a thread of the kernel."""
+    try:
+        os.readlink(f"{PROC}/{pid}/exe")
+    except OSError as error:
+        return error.errno == errno.ENOENT
+    return False
 
 
 def children(pid: int) -> list[int]:
@@ -142,8 +174,16 @@ def maps(pid: int | str) -> str | None:
     Raises:
         KernelError: EACCES, the process is another user's.
     """
-    path = f"{PROC}/{pid}/maps"
-    user = None if isinstance(pid, str) else other_user(pid)
+    if isinstance(pid, str):
+        return _read(f"{PROC}/{pid}/maps")
+    text = _maps_of(pid)
+    if text == "" and (other := with_memory(pid)) != pid:
+        return _maps_of(other)
+    return text
+
+
+def _maps_of(pid: int) -> str | None:
+    path, user = f"{PROC}/{pid}/maps", other_user(pid)
     if user is None:
         return _read(path)
     from purebpf.syscall.patience import call_in_time  # threading: for other users' processes
@@ -201,7 +241,7 @@ def open_memory(pid: int | str) -> int | None:
     Raises:
         KernelError: EACCES, the process is another user's.
     """
-    path = f"{PROC}/{pid}/mem"
+    path = f"{PROC}/{with_memory(pid) if isinstance(pid, int) else pid}/mem"
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -423,6 +463,8 @@ def version_signature() -> str | None:
 def command_line(pid: int) -> str | None:
     """The arguments of a process, with blanks between them; "" for a kernel thread."""
     text = _read(f"{PROC}/{pid}/cmdline")
+    if text == "" and (other := with_memory(pid)) != pid:
+        text = _read(f"{PROC}/{other}/cmdline")
     return None if text is None else text.replace("\0", " ").strip()
 
 

@@ -110,7 +110,7 @@ def read_arguments(pid: int) -> str | None:
     if user is None:
         return proc.command_line(pid)
     try:
-        fd = os.open(f"{proc.PROC}/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(f"{proc.PROC}/{proc.with_memory(pid)}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     _reader().enter()

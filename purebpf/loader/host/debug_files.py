@@ -20,6 +20,7 @@ from purebpf.closable import refuse_copy
 from purebpf.errors import FormatError
 from purebpf.files.regular_file import open_regular
 from purebpf.symbols.elf_image import ElfImage
+from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 
 __all__ = ["DebugFile", "Fetch", "Spend", "debug_file", "image_of"]
@@ -73,7 +74,7 @@ def debug_file(
     """
     owners = {owner, 0, os.geteuid()}
     for place in _places(image, path):
-        for root in (*(f"/proc/{pid}/root" for pid in pids), ""):
+        for root in (*(f"/proc/{proc.with_memory(pid)}/root" for pid in pids), ""):
             debug = _open_debug_file(root + place, image, has, owners, spend)
             if debug is not None:
                 return debug

@@ -55,7 +55,7 @@ def open_probe(probe: Probe) -> PerfEvent | TracedProbe:
     config = int(probe.returns) << int(returns) | probe.semaphore << _SEMAPHORE_SHIFT
     return PerfEvent.open(
         Event(f"{probe.pmu} {os.fsdecode(probe.name)}+{probe.offset:#x}", int(kind), config),
-        pid=probe.pid,
+        pid=proc.with_memory(probe.pid) if probe.pid > 0 else probe.pid,  # a task that lives
         cpu=0 if probe.pid == EVERY_PROCESS else _ANY_CPU,
         config1=name.address,
         config2=probe.offset,

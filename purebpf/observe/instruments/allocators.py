@@ -158,6 +158,7 @@ def executable_allocator(path: str) -> list[Allocator]:
 
 def _candidates(pid: int) -> Iterable[str]:
     """Files of a process that may have one, as this process reads them."""
+    pid = proc.with_memory(pid)
     paths = {f"/proc/{pid}/exe": None}
     for mapping in parse_maps(proc.maps(pid) or ""):
         file = mapping.file

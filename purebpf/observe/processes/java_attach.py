@@ -115,7 +115,7 @@ def _attach(pid: int, process: int, status: dict[str, str]) -> str:
 
 
 def _become(pid: int, status: dict[str, str]) -> None:
-    root = os.open(f"/proc/{pid}/root", os.O_RDONLY | os.O_DIRECTORY)
+    root = os.open(f"/proc/{proc.with_memory(pid)}/root", os.O_RDONLY | os.O_DIRECTORY)
     user, group = (int(status[name].split()[1]) for name in ("Uid", "Gid"))
     os.fchdir(root)
     if os.geteuid() == 0:

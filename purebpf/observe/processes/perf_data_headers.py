@@ -144,7 +144,7 @@ def _of_file(name: str, inode: int, pid: int) -> bytes:
     file = mapped_file(name)
     if file.is_anonymous or file.is_special or file.deleted:
         return b""
-    for path in (f"{proc.PROC}/{pid}/root{file.path}", file.path):
+    for path in (f"{proc.PROC}/{proc.with_memory(pid)}/root{file.path}", file.path):
         try:
             fd = open_regular(path)
         except OSError:

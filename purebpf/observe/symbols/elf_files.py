@@ -28,6 +28,7 @@ from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import FileOffset, Reason
 from purebpf.symbols.proc_maps import MappedFile, Mapping
 from purebpf.symbols.symbol_table import SymbolTable
+from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 
 __all__ = [
@@ -379,7 +380,7 @@ def mapped_status(mapping: Mapping, pid: int) -> os.stat_result | None:
 
 
 def _map_file(mapping: Mapping, pid: int) -> str:
-    return f"/proc/{pid}/map_files/{mapping.start:x}-{mapping.end:x}"
+    return f"/proc/{proc.with_memory(pid)}/map_files/{mapping.start:x}-{mapping.end:x}"
 
 
 def _is_for_all(path: str, place: _Trust, file: MappedFile) -> bool:
@@ -395,9 +396,9 @@ def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Tru
     path = mapping.file.path
     yield _map_file(mapping, pids[0]), _Trust.EXACT
     if not mapping.file.deleted and path.startswith("/"):  # not "[vsyscall]" in a directory of ours
-        yield f"/proc/{pids[0]}/root{path}", _Trust.ROOT
+        yield f"/proc/{proc.with_memory(pids[0])}/root{path}", _Trust.ROOT
         for ancestor in pids[1:]:
-            yield f"/proc/{ancestor}/root{path}", _Trust.SHARED
+            yield f"/proc/{proc.with_memory(ancestor)}/root{path}", _Trust.SHARED
         yield path, _Trust.SHARED
 
 

@@ -181,5 +181,5 @@ def _places(pid: int, *, lives: bool) -> Iterator[str]:
             nspid = (proc.status(pid) or {}).get("NSpid", "")
         except KernelError:
             nspid = ""
-        yield f"/proc/{pid}/root{_TMP}/{perf_map_name(pid, nspid)}"
+        yield f"/proc/{proc.with_memory(pid)}/root{_TMP}/{perf_map_name(pid, nspid)}"
     yield f"{_TMP}/{perf_map_name(pid)}"

@@ -174,6 +174,7 @@ def _places(path: str, pids: Sequence[int]) -> Iterator[str]:
 
     Here first: in a namespace of their own, users may put a file of any build id in its place.
     """
+    pids = [proc.with_memory(pid) for pid in pids]
     yield from (path, *(f"/proc/{pid}/root{path}" for pid in pids))
     for pid in pids:
         with suppress(KernelError):

@@ -27,7 +27,7 @@ class Executables:
 
     def describe(self, pid: int, comm: str, cgroup: str) -> Process:
         """A process with what /proc says of it now."""
-        link = f"{proc.PROC}/{pid}/exe"
+        link = f"{proc.PROC}/{proc.with_memory(pid)}/exe"
         try:
             path = os.readlink(link)
             status = os.stat(link)

@@ -336,7 +336,9 @@ class InterpreterTable(Closing):
 
 def _runs_python(pid: int) -> bool:
     try:
-        return "python" in os.readlink(f"{proc.PROC}/{pid}/exe").rpartition("/")[2]
+        return (
+            "python" in os.readlink(f"{proc.PROC}/{proc.with_memory(pid)}/exe").rpartition("/")[2]
+        )
     except OSError:
         return False
 
