@@ -7,8 +7,8 @@ look-up instead of 100 ms and 40 MB of objects for 120,000 lines. Only the later
 ftrace, kprobes, BPF) is unsorted and has to be indexed, when an address is not the kernel's.
 
 An address with several names gets one by the rules for ELF symbols, see `elf_symbols`; upper case
-letters are global, `W` is weak. The file does not have sizes: a function ends at the next symbol,
-and the last one has at most 1 MiB.
+letters are global, `W` is weak, and system calls go by the name for the machine's own ABI. The file
+does not have sizes: a function ends at the next symbol, and the last one has at most 1 MiB.
 """
 
 from __future__ import annotations
@@ -23,6 +23,13 @@ from purebpf.tuples import NamedTuple
 __all__ = ["Kallsyms", "KernelSymbol", "addresses", "function_ranges"]
 
 _TEXT = b"tTwW"
+_COMPAT = tuple(
+    prefix + name
+    for prefix in (b"", b"__pfx_")
+    for name in (b"__ia32_", b"__s390_", b"__arm64_compat_", b"__riscv_compat_")
+)
+"""Names of system calls of the 32-bit ABI. A call without arguments is one function for both ABIs
+(SYSCALL_DEFINE0 in arch/x86/include/asm/syscall_wrapper.h): it goes by the native name."""
 _ADDRESS = re.compile(rb"^[0-9a-f]+", re.MULTILINE)
 _LONGEST = 1 << 20
 _TOP = (1 << 64) - 1
@@ -127,14 +134,15 @@ class Kallsyms:
     def _best(self, lines: Sequence[int]) -> KernelSymbol | None:
         """The function that lines of one address name; None when all of them are data."""
         best: KernelSymbol | None = None
-        best_rank: tuple[bool, bool, int, int] | None = None
+        best_rank: tuple[bool, bool, bool, int, int] | None = None
         for line in lines:
             address, kind, rest = self._text[line : self._line_end(line)].split(b" ", 2)
             if kind not in _TEXT:
                 continue
             name, _, module = rest.partition(b"\t")
             underscores = len(name) - len(name.lstrip(b"_"))
-            rank = (kind not in b"wW", kind.isupper(), -underscores, len(name))
+            is_native = not name.startswith(_COMPAT)
+            rank = (kind not in b"wW", kind.isupper(), is_native, -underscores, len(name))
             if best_rank is None or rank > best_rank:
                 best_rank = rank
                 best = KernelSymbol(int(address, 16), name.decode(), module.strip(b"[]").decode())

@@ -34,6 +34,22 @@ def _names(text: bytes, *addresses: int) -> list[str | None]:
     return [found.name if (found := table.find(address)) else None for address in addresses]
 
 
+def test_a_call_of_both_abis_has_the_native_name():
+    lines = [
+        b"ffffffff81000100 %c %s\n" % (kind, name)
+        for kind, name in (
+            (b"t", b"__do_sys_getppid"),
+            (b"T", b"__ia32_sys_getppid"),
+            (b"T", b"__x64_sys_getppid"),
+        )
+    ]
+    random.Random(7).shuffle(lines)
+    behind = b"ffffffff81000200 T __ia32_compat_sys_alone\nffffffff81000300 T last\n"
+    for order in (lines, lines[::-1]):
+        names = _names(b"".join(order) + behind, 0xFFFFFFFF81000104, 0xFFFFFFFF81000204)
+        assert names == ["__x64_sys_getppid", "__ia32_compat_sys_alone"]
+
+
 def test_a_function_reaches_up_to_the_next_symbol_of_any_type():
     addresses = (0xFFFFFFFF81000100, 0xFFFFFFFF810001FF, 0xFFFFFFFF81000200, 0xFFFFFFFF81000300)
     assert _names(_CORE, *addresses) == ["ksys", "ksys", None, "last_text"]
