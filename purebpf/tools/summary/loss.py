@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from purebpf.results import Loss, count_cause
+from purebpf.tools.summary.request import Options
 
 __all__ = ["EXPLANATIONS", "losses"]
 
@@ -15,7 +16,7 @@ EXPLANATIONS = frozenset(
 
 
 def losses(
-    counted: Mapping[str, int], *, in_flight: int, still_open: int, misses: int, map_entries: int
+    counted: Mapping[str, int], *, in_flight: int, still_open: int, misses: int, options: Options
 ) -> Loss:
     """Every cause, zero or not.
 
@@ -24,14 +25,15 @@ def losses(
         in_flight: calls entered during the run that had not returned at its end.
         still_open: calls that were open at the start and at the end.
         misses: how often the kernel did not run a program that was running on the CPU already.
-        map_entries: what --map-entries was.
+        options: what was asked for.
     """
     counts = {
         "in_flight": in_flight,
         "open_at_start": counted["open_at_start"] + still_open,
         "recursion_misses": misses,
     }
-    more = f"at {map_entries} entries. Raise --map-entries"
+    more = f"at {options.row_entries} entries. Raise --map-entries"
+    histograms = f"the map of them was full, at {options.histogram_entries} entries"
     what = {
         "open_at_start": "calls were in flight when the run began",
         "in_flight": "calls were in flight when it ended; list them with --inflight",
@@ -42,8 +44,14 @@ def losses(
         "unreturned": "returns were not traced: a recursion miss, or a tracer skipped them",
         "states_full": "calls were dropped: the map of calls in flight was full",
         "rows_full": f"calls were dropped: the map of rows was full, {more}",
-        "errors_full": "failed calls are counted without their error",
-        "histograms_full": "calls are counted without their duration: no histogram, no percentiles",
+        "errors_full": (
+            "failed calls are counted without their error: the map of errors was full, at "
+            f"{options.error_entries} entries. Raise --map-entries"
+        ),
+        "histograms_full": (
+            f"calls are not in histograms and percentiles: {histograms}. Set --map-entries to the "
+            "number of rows (1.6 kB each)"
+        ),
         "names_full": "groups have no name",
         "follow_full": "new tasks could not be followed",
         "recursion_misses": "recursion misses: the kernel does not run a program inside itself",

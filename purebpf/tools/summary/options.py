@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, seconds, user_id
-from purebpf.tools.summary.request import MAP_ENTRIES, MODES, Options
+from purebpf.tools.summary.request import HISTOGRAMS, MAP_ENTRIES, MODES, Options
 
 __all__ = ["SORTS", "View", "build_parser", "parse"]
 
@@ -134,8 +134,9 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     parser.add_output(group)
     group.add_argument(
-        *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,
-        help="maximum number of rows in the modes other than total (default %(default)s)",
+        *("--map-entries",), metavar="N", type=positive_int,
+        help="maximum number of rows, and of histograms, in the modes other than total (default: "
+             f"{MAP_ENTRIES} rows, {HISTOGRAMS} histograms)",
     )  # fmt: skip
     group.add_argument(
         *("--hook",), choices=("tp_btf", "raw_tp", "tracepoint"),

@@ -41,7 +41,7 @@ def _json(table: Table, view: View) -> str:
         "groups": [
             {
                 "group": _json_label(table.mode, group.label),
-                "rows": [_json_row(row) for row in group.rows],
+                "rows": [_json_row(row) for row in group.rows[: view.top]],
             }
             for group in sort_groups(table.groups, view.sort, view.top)
         ],
@@ -95,7 +95,7 @@ def _csv(table: Table, view: View) -> Iterator[str]:
     from purebpf.results.model.csv_line import csv_line
 
     for group in sort_groups(table.groups, view.sort, view.top):
-        for row in group.rows:
+        for row in group.rows[: view.top]:
             yield csv_line(_csv_row(table, group, row))
 
 

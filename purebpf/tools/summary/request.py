@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["MAP_ENTRIES", "MODES", "Options"]
+__all__ = ["HISTOGRAMS", "MAP_ENTRIES", "MODES", "Options"]
 
 MODES = ("total", "thread", "process", "cgroup")
 MAP_ENTRIES = 131072
 """Rows that the modes other than total have room for: 17 MB."""
+HISTOGRAMS = 8192
+_ERRORS = 16384
+"""Histograms (1.6 kB each) and pairs of row and error that there is room for by default."""
 
 
 class Options(NamedTuple):
@@ -16,8 +19,9 @@ class Options(NamedTuple):
 
     `histogram` counts durations by size, for percentiles; `errno_summary` counts failed calls by
     their error; `cost` has the kernel measure the programs for a moment, for `Table.cost`.
-    `duration_s` None: until a signal, or until `command` ends. `hook` None: the best one that the
-    kernel has ("tp_btf", "raw_tp", "tracepoint").
+    `map_entries` is the number of rows in the modes other than total, None: `MAP_ENTRIES`, fewer of
+    them with a histogram. `duration_s` None: until a signal, or until `command` ends. `hook` None:
+    the best one that the kernel has ("tp_btf", "raw_tp", "tracepoint").
     """
 
     mode: str = "total"
@@ -36,8 +40,23 @@ class Options(NamedTuple):
     interval_s: float | None = None
     duration_s: float | None = None
     command: tuple[str, ...] = ()
-    map_entries: int = MAP_ENTRIES
+    map_entries: int | None = None
     hook: str | None = None
+
+    @property
+    def row_entries(self) -> int:
+        """Rows that there is room for in the modes other than total."""
+        return self.map_entries or MAP_ENTRIES
+
+    @property
+    def histogram_entries(self) -> int:
+        """Histograms that there is room for: one for each row of a number that was asked for."""
+        return self.map_entries or HISTOGRAMS
+
+    @property
+    def error_entries(self) -> int:
+        """Pairs of a row and an error that there is room for."""
+        return max(self.map_entries or 0, _ERRORS)
 
     @property
     def has_filters(self) -> bool:

@@ -131,12 +131,12 @@ class Summary(Closing):
             "total_histograms": (
                 epochs * 2 * tables.SLOTS if self._total and options.histogram else 1
             ),
-            "rows": options.map_entries if grouped else 4096,
+            "rows": options.row_entries if grouped else 4096,
             "histograms": (
-                1 if not options.histogram else min(options.map_entries, 8192) if grouped else 64
+                1 if not options.histogram else options.histogram_entries if grouped else 64
             ),
-            "errors": 16384 if options.errno_summary else 1,
-            "names": max(options.map_entries // 4, 1) if named else 1,
+            "errors": options.error_entries if options.errno_summary else 1,
+            "names": max(options.row_entries // 4, 1) if named else 1,
         }
 
     def wait(self, *ends: HasFileno) -> bool:
@@ -220,7 +220,7 @@ class Summary(Closing):
                 misses=sum(
                     program.info.recursion_misses for program in self._object.programs.values()
                 ),
-                map_entries=options.map_entries,
+                options=options,
             ),
             cost=self._cost(),
         )

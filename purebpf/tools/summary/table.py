@@ -108,9 +108,10 @@ SORT_KEYS: dict[str, Callable[[Statistics], float]] = {
 def sort_groups(
     groups: Sequence[Group], sort: str = "total", top: int | None = None
 ) -> list[Group]:
-    """Groups and their rows, sorted, and only the first `top` of each.
+    """Groups, only the first `top` of them, with all of their rows; both sorted.
 
     Groups are sorted by their calls for "calls", else by their total time; equal ones by name.
+    Titles and shares of a group need all rows: cut them where they are written.
     """
     key = SORT_KEYS[sort]
     chosen = sorted(
@@ -120,7 +121,7 @@ def sort_groups(
     return [
         Group(
             group.label,
-            tuple(sorted(group.rows, key=lambda row: (-key(row.statistics), row.call.name))[:top]),
+            tuple(sorted(group.rows, key=lambda row: (-key(row.statistics), row.call.name))),
         )
         for group in chosen
     ]

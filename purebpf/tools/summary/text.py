@@ -43,7 +43,7 @@ def pieces(table: Table, view: View) -> Iterator[str]:
         room = _WIDTH - 1 - len(numbers)
         yield f"\n {title if as_perf else cut(title, room)}{numbers}\n\n"
         yield _perfs_head(view) if as_perf else _head(view)
-        for row in group.rows:
+        for row in group.rows[: view.top]:
             yield _perfs_row(row, view) if as_perf else _row(row, view)
             yield from _below(row.statistics, view)
     yield "\n"

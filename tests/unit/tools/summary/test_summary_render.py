@@ -16,6 +16,7 @@ from purebpf.tools.summary.calls import Call
 from purebpf.tools.summary.loss import losses
 from purebpf.tools.summary.options import View
 from purebpf.tools.summary.render import csv_header, render
+from purebpf.tools.summary.request import Options
 from purebpf.tools.summary.statistics import Statistics
 from purebpf.tools.summary.table import Cost, Group, Label, OpenCall, Row, Table, sort_groups
 
@@ -45,7 +46,7 @@ def row(call: Call, *durations: int, errors: dict[int, int] | None = None) -> Ro
 
 def table(mode: str, *groups: Group, open_calls: tuple[OpenCall, ...] = ()) -> Table:
     causes = dict.fromkeys(LOSSES, 0)
-    loss = losses(causes, in_flight=0, still_open=0, misses=0, map_entries=131072)
+    loss = losses(causes, in_flight=0, still_open=0, misses=0, options=Options())
     return Table(mode, 0, 1_000_000_007, 0, groups, open_calls, loss, Cost(1200, 4))
 
 
@@ -284,7 +285,27 @@ def test_top_cuts_groups_and_rows() -> None:
     groups = [Group(Label(number, ""), SOME[:number]) for number in (1, 2, 3)]
     found = sort_groups(groups, "calls", 2)
     assert [group.label.number for group in found] == [3, 2]
-    assert [each.call for each in found[0].rows] == [READ, OPENAT]
+    assert [group.calls for group in found] == [5, 4]
+    made = table("thread", *groups)
+    lines = text(made, View(top=2)).splitlines()
+    titles = [line.strip() for line in lines if "events" in line]
+    assert titles == ["Summary of events:", "? (3), 5 events, 41.7%", "? (2), 4 events, 33.3%"]
+    assert sum("syscall:9999" in line for line in lines) == 0
+    document = json.loads(text(made, View(format="json", top=2)))
+    assert [len(group["rows"]) for group in document["groups"]] == [2, 2]
+    written = csv_header() + text(made, View(format="csv", top=1))
+    assert [each["syscall"] for each in csv.DictReader(io.StringIO(written))] == ["openat(i386)"]
+
+
+def test_room_for_histograms_and_errors_grows_with_the_rows() -> None:
+    assert Options().row_entries == 131072
+    asked = Options(map_entries=50_000)
+    assert (asked.row_entries, asked.histogram_entries, asked.error_entries) == (50_000,) * 3
+    counted = dict.fromkeys(LOSSES, 0) | {"histograms_full": 3, "errors_full": 2}
+    loss = losses(counted, in_flight=0, still_open=0, misses=0, options=asked)
+    texts = {cause.name: cause.what for cause in loss.causes}
+    assert "at 50000 entries. Set --map-entries" in texts["histograms_full"]
+    assert "Raise --map-entries" in texts["errors_full"]
 
 
 def test_groups_of_one_label_have_a_weight_each() -> None:
@@ -302,7 +323,9 @@ def test_equal_rows_are_sorted_by_name() -> None:
 
 def explained(**counted: int) -> Loss:
     zero = dict.fromkeys(LOSSES, 0)
-    return losses(zero | counted, in_flight=3, still_open=2, misses=0, map_entries=64)
+    return losses(
+        zero | counted, in_flight=3, still_open=2, misses=0, options=Options(map_entries=64)
+    )
 
 
 def test_the_loss_line_says_zero_too() -> None:
