@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from purebpf.loader.rings.ring_buffer import RingBuffer
     from purebpf.loader.types.kernel_btf import kernel_btf
     from purebpf.observe.filters.sample_filter import SampleFilter
+    from purebpf.observe.saved.profile_loader import read_profile
     from purebpf.observe.symbols.symbolizer import Symbolizer
     from purebpf.results.formats.registry import write as write_profile
     from purebpf.results.model.spelling import spell_location as format_frame
@@ -106,6 +107,7 @@ __all__ = [
     "perf_event_sample_format",
     "poll",
     "read_object",
+    "read_profile",
     "report",
     "run_time_statistics",
     "summed",
@@ -158,6 +160,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "perf_event_sample_format": "purebpf.abi.perf.perf_event_sample_format",
             "poll": "purebpf.loader.rings.poll_readers.poll",
             "read_object": "purebpf.elf.read_object",
+            "read_profile": "purebpf.observe.saved.profile_loader.read_profile",
             "report": "purebpf.report.",
             "run_time_statistics": "purebpf.loader.programs.statistics.run_time",
             "summed": "purebpf.btf.codec.sums.summed",

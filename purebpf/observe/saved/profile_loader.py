@@ -15,6 +15,7 @@ import sys
 import time
 import zlib
 from collections.abc import Iterator
+from os import PathLike, fspath
 from typing import NamedTuple, TextIO
 
 from purebpf.errors import FormatError, KernelError
@@ -31,7 +32,7 @@ from purebpf.results.formats import (
 )
 from purebpf.wire.perf_data import MAGIC
 
-__all__ = ["Bounds", "read"]
+__all__ = ["Bounds", "read", "read_profile"]
 
 _GZIP = b"\x1f\x8b"
 _FORMATS = (
@@ -68,6 +69,25 @@ class Bounds(NamedTuple):
     frames: int
     lists: int
     seconds: float
+
+
+def read_profile(path: str | PathLike[str], *, timed: bool = False) -> Profile:
+    """Read a saved profile, of purebpf or of another tool: every format that `convert` reads.
+
+    Those are JSON, perf.data, pprof, speedscope, OTLP profiles, the text of perf script and folded
+    stacks, each perhaps gzipped. The content tells which it is. Code in perf.data is named by the
+    files and the kernel of this machine, as far as they provably are the recorded ones.
+
+    Args:
+        path: the file; "-": standard input.
+        timed: keep when each sample was taken, where perf.data says it.
+
+    Raises:
+        KernelError: the file cannot be opened or read.
+        FormatError: the file is none of these, or cut short.
+        NotSupportedError: perf.data has records that purebpf does not read.
+    """
+    return read(fspath(path), timed=timed)
 
 
 def read(

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import purebpf
 from purebpf.errors import FormatError, KernelError
 from purebpf.observe.saved import profile_loader
 from purebpf.results import Profile
-from purebpf.results.formats import folded, json, pprof
+from purebpf.results.formats import folded, json, pprof, registry
 from tests.fuzz import perf_data_seeds
 from tests.support.builders import profiles
 
@@ -35,6 +36,19 @@ def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "saved"
     path.write_bytes(data)
     assert profile_loader.read(str(path)).total == profiles.example().total
+
+
+def test_the_public_function_reads_what_convert_reads(tmp_path: Path) -> None:
+    example = profiles.example()
+    for name in registry.FORMATS.keys() - {"text", "html", "chrome", "firefox", "csv"}:
+        path = tmp_path / f"saved.{name}"
+        pieces = registry.write(example, name)
+        path.write_bytes(b"".join(p.encode() if isinstance(p, str) else p for p in pieces))
+        (total,) = {purebpf.read_profile(place).total for place in (path, str(path))}
+        period = 10_101_010 if name == "pprof" else 1  # it weighs in ns too, at 99 Hz
+        assert total == period * example.total, name
+    with pytest.raises(purebpf.KernelError):
+        purebpf.read_profile(tmp_path / "nothing")
 
 
 def test_names_need_not_be_utf8(tmp_path: Path) -> None:
