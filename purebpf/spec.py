@@ -11,7 +11,7 @@ function's relocations and lines count from its first instruction. Type ids are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -24,9 +24,11 @@ from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf
+    from purebpf.btf.types.resize import ArrayAtEnd
 
 _PROG_ARRAY = 3
 _STRUCT_OPS = 26
+_FIXED_SECTIONS = frozenset({".kconfig", ".ksyms"})
 
 
 class RelocationKind(Enum):
@@ -93,6 +95,10 @@ class FunctionSpec(NamedTuple):
     core_relocations: tuple[CoreRelocation, ...] = ()
     line_info: tuple[LineInfo, ...] = ()
     jump_tables: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the jump tables as a dict: the default is a view, which pickle refuses."""
+        return type(self), (*self[:-1], dict(self.jump_tables))
 
     def __repr__(self) -> str:
         place = f"{self.section}+{self.section_offset:#x}"
@@ -361,8 +367,11 @@ class ObjectSpec(NamedTuple):
         if is_map:
             if isinstance(fields.get("type"), str):
                 fields["type"] = _map_type_number(fields["type"])
-            spec = self.maps[name]._replace(**fields)
-            return self._replace(maps={**self.maps, name: spec})
+            changed = self
+            if self.maps[name].section and "value_size" in fields:
+                changed = self._resize_section(name, _elements_for(fields.pop("value_size")))
+            spec = changed.maps[name]._replace(**fields)
+            return changed._replace(maps={**changed.maps, name: spec})
         problem = f"{self.source}: unknown map or program"
         program = _lookup(self.programs, name, problem)._replace(**fields)
         if program.ifindex and program.type != bpf_prog_type.BPF_PROG_TYPE_XDP:
@@ -373,18 +382,49 @@ class ObjectSpec(NamedTuple):
     def resize(self, /, **max_entries: int) -> Self:
         """Change how many entries maps hold: `spec.resize(counts=100_000)`.
 
+        For a data section, `spec.resize(**{".data.per_cpu": 16})` is the number of elements of the
+        array that is its last variable, as libbpf's bpf_map__set_value_size() does in bytes.
+        Elements that are added are 0.
+
         Raises:
             KeyError: there is no such map; lists those with a similar name.
-            SchemaError: a number that is not a 32-bit count, or the map of a data section, which
-                has one entry by nature.
+            SchemaError: a number that is not a 32-bit count; a data section that does not end
+                with an array.
         """
         changed = {}
+        resized = self
         for name, count in max_entries.items():
             spec = _lookup(self.maps, name, f"{self.source}: unknown map")
-            if spec.section or not 0 <= count < 1 << 32:
+            if spec.section:
+                resized = resized._resize_section(name, _exactly(count))
+                continue
+            if not 0 <= count < 1 << 32:
                 raise SchemaError(f"{self.source}: map {name} cannot have {count} entries")
             changed[name] = spec._replace(max_entries=count)
-        return self._replace(maps={**self.maps, **changed})
+        return resized._replace(maps={**resized.maps, **changed})
+
+    def _resize_section(self, name: str, choose: Callable[[ArrayAtEnd], int]) -> Self:
+        """Change the array at the end of a data section; `choose` gives its number of elements."""
+        from purebpf.btf.types.resize import find_array_at_end, with_array_at_end
+
+        section = self.maps[name]
+        if self.btf is None or not section.value_type_id or name in _FIXED_SECTIONS:
+            reason = "is the kernel's to fill" if self.btf is not None else "has no BTF"
+            raise SchemaError(f"{self.source}: map {name} cannot be resized: the section {reason}")
+        try:
+            last = find_array_at_end(self.btf, section.value_type_id)
+            count = choose(last)
+            btf, type_id = with_array_at_end(self.btf, section.value_type_id, count)
+        except SchemaError as error:
+            raise SchemaError(f"{self.source}: map {name} cannot be resized: {error}") from None
+        size = last.offset + count * last.element_size
+        contents = section.contents[:size].ljust(size, b"\0")
+        section = section._replace(value_size=size, contents=contents)
+        variables = dict(self.variables)
+        if (variable := variables.get(last.name)) is not None and variable.map == name:
+            size = count * last.element_size
+            variables[last.name] = variable._replace(size=size, type_id=type_id)
+        return self._replace(btf=btf, maps={**self.maps, name: section}, variables=variables)
 
     def leave_out(self, *maps: str) -> Self:
         """Do not create these maps: for kernels that may not support their type.
@@ -453,6 +493,10 @@ class ObjectSpec(NamedTuple):
         )
         return self._replace(maps={**self.maps, name: changed})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the externs as a dict: the default is a view, which pickle refuses."""
+        return type(self), tuple(self._replace(externs=dict(self.externs)))
+
     def __repr__(self) -> str:
         return (
             f"<ObjectSpec {self.name}: {len(self.programs)} programs, {len(self.maps)} maps, "
@@ -483,6 +527,23 @@ def _lookup(entries: Mapping[str, _Spec], name: str, problem: str) -> _Spec:
     if name in entries:
         return entries[name]
     raise unknown_name(entries, name, problem)
+
+
+def _exactly(count: int) -> Callable[[ArrayAtEnd], int]:
+    return lambda _: count
+
+
+def _elements_for(size: int) -> Callable[[ArrayAtEnd], int]:
+    """Choose the elements with which a data section has `size` bytes."""
+
+    def choose(last: ArrayAtEnd) -> int:
+        count, rest = divmod(size - last.offset, last.element_size)
+        if rest:
+            each = f"{last.name} begins at {last.offset} and has elements of {last.element_size}"
+            raise SchemaError(f"{size} bytes are not whole elements: {each} bytes")
+        return count
+
+    return choose
 
 
 def _map_type_number(name: str) -> int:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar, cast, runtime_checkable
 
 from purebpf.abi.sections import SectionMeaning, find_section
 from purebpf.btf.types.kinds import Kind
@@ -92,6 +92,7 @@ def read_object(source: Source) -> ObjectSpec:
         LinkError: it refers to something that it neither defines nor declares.
         NotSupportedError: a configuration value of a type that it cannot have.
         OSError: the file cannot be opened.
+        TypeError: the source is none of these, or a file that is open as text.
     """
     data, path = _read(source)
     elf = ElfObject(data, path or "bytes")
@@ -155,6 +156,9 @@ def _read(source: Source) -> tuple[bytes, str]:
             return _contents(file), path
     if isinstance(source, Resource):
         return source.read_bytes(), source.name
+    if not callable(getattr(source, "read", None)):
+        kind = type(source).__name__
+        raise TypeError(f"expected a path, bytes, a binary file or a file of a package, got {kind}")
     name = getattr(source, "name", "")
     return _contents(source), name if isinstance(name, str) else ""
 
@@ -167,7 +171,12 @@ def _contents(file: BinaryIO) -> bytes:
 def _bytes(file: BinaryIO, size: int) -> bytes:
     """So many bytes, or those up to the end: a pipe or raw file gives what it has at the moment."""
     data = bytearray()
-    while len(data) < size and (more := file.read(min(size - len(data), _AT_ONCE))):
+    while len(data) < size:
+        more = cast("bytes | str", file.read(min(size - len(data), _AT_ONCE)))
+        if isinstance(more, str):
+            raise TypeError("the file is open as text; open an object file with mode 'rb'")
+        if not more:
+            break
         data += more
     return bytes(data)
 

@@ -144,8 +144,8 @@ def test_resize_takes_counts(maps: ObjectSpec, count: int) -> None:
         maps.resize(typed=count)
 
 
-def test_a_data_section_has_one_entry(spec: ObjectSpec) -> None:
-    with pytest.raises(SchemaError, match=r"map \.data cannot have 2 entries"):
+def test_a_data_section_that_does_not_end_with_an_array_keeps_its_size(spec: ObjectSpec) -> None:
+    with pytest.raises(SchemaError, match=r"map \.data cannot be resized: its last variable"):
         spec.resize(**{".data": 2})
 
 

@@ -5,6 +5,7 @@
     enums                a member of an IntEnum,     other arrays           tuple
                          or int when unnamed         structs                record, fields by name
     floats               float                       unions                 record of every member
+    Rust's unit          ()                          C++ base classes       bytes, as `base`
 
 Typedefs and qualifiers are seen through; anonymous members are part of what contains them. A
 flexible array at the end of a struct takes the rest of the buffer. When encoding, a struct may
@@ -136,6 +137,10 @@ class _Builder:
         return isinstance(target, kinds.TypeTag) and target.name in _KPTRS
 
     def _integer(self, c_type: str, integer: kinds.Int) -> Codec:
+        if not integer.size:
+            from purebpf.btf.codec.arrays import Array
+
+            return Array(c_type, Codec(c_type, 0, "0s", self.order), 0, self.order)
         if integer.size not in INTEGER_CODES:
             return WideInteger(c_type, integer.size, self.order, signed=integer.signed)
         if integer.is_bool:

@@ -121,9 +121,32 @@ class _Pieces:
             ]
             yield Overlay(base // 8, record.size, views)
         else:
-            for member in self._members_of(record):
-                yield from self._piece(type_id, member, base)
+            members = list(self._members_of(record))
+            for number, member in enumerate(members):
+                if not member.type_id and not member.name:
+                    yield from self._base_class(record, members, number, base)
+                else:
+                    yield from self._piece(type_id, member, base)
         self._builder.depth -= 1
+
+    def _base_class(
+        self, record: _Record, members: list[kinds.Member], number: int, base: int
+    ) -> Iterator[Part]:
+        """The bytes of a C++ base class: clang says where it begins, but no type and no name.
+
+        It ends where the next member begins. An empty class has no bytes, and is no field.
+        """
+        begin = members[number].bit_offset
+        later = [member.bit_offset for member in members if member.bit_offset > begin]
+        size = (min([*later, 8 * record.size]) - begin) // 8
+        if begin % 8 or size <= 0 or any(m.bit_offset == begin for m in members[number + 1 :]):
+            return
+        taken = {member.name for member in members}
+        names = (f"base{count or ''}" for count in range(len(members) + 1))
+        earlier = sum(not m.type_id and not m.name for m in members[:number])
+        free = [name for name in names if name not in taken]
+        codec = Octets(f"unsigned char[{size}]", size, self._order)
+        yield Field(free[earlier], (base + begin) // 8, codec)
 
     def _members_of(self, record: kinds.Struct | kinds.Datasec) -> Iterable[kinds.Member]:
         if isinstance(record, kinds.Struct):

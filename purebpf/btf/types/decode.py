@@ -129,7 +129,8 @@ def decode(record: Record) -> Type:
 def _int(record: Record) -> types.Int:
     word = record.words[3]
     encoding, offset, bits = word >> 24 & 15, word >> 16 & 255, word & 255
-    if not 0 < record.size <= _MAX_INT_BYTES or offset + bits > 8 * record.size:
+    # Rust's `()` is an int of 0 bytes, which the kernel refuses
+    if record.size > _MAX_INT_BYTES or offset + bits > 8 * record.size:
         raise ValueError(f"an int of {record.size} bytes cannot use {bits} bits at bit {offset}")
     return types.Int(
         record.name,

@@ -116,6 +116,14 @@ class Btf:
     def __len__(self) -> int:
         return self._first + len(self._offsets)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the data, and read it again; the memo and what was decoded stay behind."""
+        return _read_again, (self.data, self.base, self.source, self._offsets, self._pointer_size)
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Btf:
+        """Return the types themselves: they do not change."""
+        return self
+
     def __repr__(self) -> str:
         return f"<Btf {self.source}: {len(self)} types>"
 
@@ -354,6 +362,16 @@ class Btf:
 
 _KINDS = {int(kind): kind for kind in Kind}
 """Quicker than Kind(number)."""
+
+
+def _read_again(
+    data: bytes, base: Btf | None, source: str, offsets: array[int], pointer_size: int
+) -> Btf:
+    btf = Btf.__new__(Btf)
+    btf._open(data, base, source)
+    btf._offsets = offsets
+    btf._pointer_size = pointer_size
+    return btf
 
 
 def starts(btf: Btf) -> Sequence[int]:

@@ -85,6 +85,7 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
 
     Raises:
         FormatError: without `target` and options: the section's target is malformed.
+        TypeError: `replace` is not a program.
         As `Program.attach`.
     """
     way = program.definition.attach if program.definition is not None else ""
@@ -95,6 +96,7 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
     )
     if name is None:
         raise NotSupportedError(f"attaching program {program.name!r}", _why_not(program))
+    _check_replaced(options.get("replace"))
     module = import_module(f"purebpf.loader.attach.{name}")
     try:
         with ExitStack() as stack:
@@ -108,6 +110,18 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
         source = f"program {program.name!r}"
         raise FormatError(source, f'SEC("{program.section}")', str(error)) from None
     return link
+
+
+def _check_replaced(old: Any) -> None:
+    """Refuse anything but a program to take the place of.
+
+    Raises:
+        TypeError: it is another thing; says what a link would take.
+    """
+    if old is None or isinstance(old, Program):
+        return
+    advice = "; the program of a link is changed with link.update(program)"
+    raise TypeError(f"replace= is the Program that is attached now, not {old!r}{advice}")
 
 
 def _enter_namespace(netns: Any, stack: ExitStack) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
@@ -121,7 +122,7 @@ def find_file(name: str, what: str) -> str:
     """The path of a file that may be named without one; `what` is for the error.
 
     Raises:
-        AttachError: ENOENT, it is nowhere.
+        AttachError: ENOENT, it is nowhere; EINVAL, it is a directory, a FIFO or the like.
     """
     if "/" in name:
         folders = [""]
@@ -134,8 +135,23 @@ def find_file(name: str, what: str) -> str:
         path = os.path.join(folder, name)
         if os.path.isfile(path):
             return path  # as it is: /proc/PID/root and /proc/PID/exe lead where no other path does
+    if folders == [""] and os.path.exists(name):
+        why = f"{name} is {_kind_of(name)}, not a program or library"
+        raise AttachError("open", errno.EINVAL, what, why=why)
     searched = f" in {', '.join(folders)}" if folders != [""] else ""
     raise AttachError("open", errno.ENOENT, what, why=f"file {name} does not exist{searched}")
+
+
+def _kind_of(path: str) -> str:
+    mode = os.stat(path).st_mode
+    kinds = {
+        stat.S_IFDIR: "a directory",
+        stat.S_IFIFO: "a FIFO",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "not a regular file")
 
 
 def _look_up_library(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -86,3 +87,11 @@ def test_a_misspelt_function_names_similar_ones() -> None:
     match = r"libc\.so\.6 does not have a function 'maloc'; similar: .*\bmalloc\b"
     with pytest.raises(AttachError, match=match):
         find_places("libc.so.6:maloc", "the test")
+
+
+def test_what_is_no_file_is_said_to_be_that(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path, kind in ((fifo, "a FIFO"), (tmp_path, "a directory"), ("/dev/null", "a device")):
+        with pytest.raises(AttachError, match=f"{path} is {kind}, not a program or library"):
+            find_places(f"{path}:main", "it")
