@@ -82,7 +82,7 @@ def explain_refusal(
     number = error.errno or 0
     if number in UNRELATED:
         return KernelError(error.call, number, f"program {program.name!r}")
-    line, instruction, source = verifier.explain(log)
+    line, instruction, source, suggestion = verifier.explain(log)
     poisoned = ""
 
     def source_of(index: int) -> str:
@@ -99,9 +99,11 @@ def explain_refusal(
         why, fix = "", ""
         if not poisoned:
             from purebpf.loader.load.verifier_advice import Refusal, advise
+            from purebpf.loader.load.verifier_report import split_report
 
             terms = (program.section, spec.license, source_of, program.name)
-            fix = advise(Refusal(line, source, log, *terms))
+            fix = advise(Refusal(line, source, split_report(log)[0], *terms))
+            fix = fix or suggestion[:1].lower() + suggestion[1:].rstrip(".")
     if btf_problem:
         without = f"it was loaded without part of its BTF: {btf_problem}"
         why = f"{why}. {without}" if why else without

@@ -2,8 +2,9 @@
 
 The log is written for people and changes with every kernel, so nothing here matches a reason, but
 that a helper has no name, which is added: what is recognised is the noise around it (instructions,
-register states, statistics), and the last line that is none of these is the one that decided. Seen
-on 4.19 to 6.18. What helps against the commonest reasons is in `verifier_advice`.
+register states, statistics), and the last line that is none of these is the one that decided. Linux
+7.3 puts a report behind that line (`verifier_report`), whose parts are told apart. Seen on 4.19 to
+7.3. What helps against the commonest reasons is in `verifier_advice`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import struct
 
 from purebpf.btf.types.parse import Btf
+from purebpf.loader.load.verifier_report import split_report
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Explanation", "explain", "source_line"]
@@ -50,15 +52,18 @@ class Explanation(NamedTuple):
         instruction: the index of the last instruction it looked at, or None.
         source: the C line of that instruction as the log quotes it, `file:line: text` (before
             Linux 6.10 only the text), or "".
+        suggestion: the kernel's own (Linux 7.3), or "".
     """
 
     line: str = ""
     instruction: int | None = None
     source: str = ""
+    suggestion: str = ""
 
 
 def explain(log: str) -> Explanation:
     """Find the deciding line of a verifier log, which may be cut at either end."""
+    log, report = split_report(log)
     lines = _AFTER_JUMP.sub(r"\g<jump>\n", log).splitlines()
     decided = _deciding(lines)
     instruction: int | None = None
@@ -71,8 +76,10 @@ def explain(log: str) -> Explanation:
             break
     if instruction is None and decided >= 0 and (match := _PLACE.search(lines[decided])):
         instruction = int(match[1])  # it had only been quoted when it was refused
-    line = lines[decided].strip() if decided >= 0 else ""
-    return Explanation(_name_helper(line), instruction, source)
+    line = lines[decided].strip() if decided >= 0 else report.reason or report.title
+    if report.instruction is not None:
+        instruction, source = report.instruction, report.source or source
+    return Explanation(_name_helper(line), instruction, source, report.suggestion)
 
 
 def _name_helper(line: str) -> str:
