@@ -1,1 +1,3 @@
-"""What the kernel defines: enums, layouts, instructions, section names; generated if it can be."""
+"""Definitions of the kernel: enums, layouts, instructions, section names; generated where
+possible.
+"""

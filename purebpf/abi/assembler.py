@@ -9,8 +9,8 @@
     code.exit()
     instructions = code.finish()
 
-Constants of 64 bits that an instruction cannot carry are loaded into R2, which the caller leaves
-free. The encoding is that of RFC 9669 and Documentation/bpf/standardization/instruction-set.rst.
+Constants of 64 bits that do not fit into an instruction are loaded into R2, which the caller leaves
+free. The encoding is in RFC 9669 and Documentation/bpf/standardization/instruction-set.rst.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Assembler:
     """Instructions in the making.
 
     Attributes:
-        comments: what the instruction at an index is for, for a listing.
+        comments: the purpose of the instruction at an index, for a listing.
     """
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class Assembler:
         self._labels[label] = len(self._code)
 
     def comment(self, text: str) -> None:
-        """Say what the next instruction begins."""
+        """Comment the next instruction."""
         self.comments[len(self._code)] = text
 
     def move(self, register: int, value: int) -> None:
@@ -285,7 +285,7 @@ def _as_signed(value: int) -> int:
 
 
 def _fits(value: int) -> bool:
-    """Whether sign extension of 32 bits gives it."""
+    """Return True if sign extension of 32 bits gives the value."""
     return -(1 << 31) <= _as_signed(value) < 1 << 31
 
 

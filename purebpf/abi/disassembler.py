@@ -3,9 +3,9 @@
     12: (79) r1 = *(u64 *)(r7 +48)
     13: (15) if r1 == 0x11 goto pc+3
 
-All instructions of RFC 9669, and those that Linux has had since: may_goto, jumps through tables,
-loads that acquire, stores that release, casts of an arena's pointers. Another opcode is shown by
-its number.
+All instructions of RFC 9669, and the ones that Linux has added since: may_goto, jumps through
+tables, loads that acquire, stores that release, casts of an arena's pointers. Another opcode is
+shown by its number.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _REGISTER = 0x08
 def disassemble(
     instructions: Sequence[Instruction], functions: Mapping[int, str] | None = None
 ) -> Iterator[tuple[int, str]]:
-    """Each instruction's index and text; the second slot of a wide one is left out.
+    """Return each instruction's index and text; the second slot of a wide one is skipped.
 
     `functions` names kernel functions by the id they are called with.
     """

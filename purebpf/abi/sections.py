@@ -1,4 +1,4 @@
-"""What a section name says about a program: the SEC() table of libbpf 1.8 and its matching rules.
+"""The meaning of section names: the SEC() table of libbpf 1.8 and its matching rules.
 
 `find_section("tracepoint/sched/sched_switch")` gives the definition of `tracepoint`, the target
 `sched/sched_switch`, and whether the program is loaded without being asked for. The numbers are
@@ -48,10 +48,10 @@ class SecDef(NamedTuple):
 
 
 class SectionMeaning(NamedTuple):
-    """What a section name was found to mean.
+    """The meaning of a section name.
 
-    `target` is what follows the prefix of a section that takes one, else "". `autoload` is False
-    for `SEC("?...")`.
+    `target` is the text behind the prefix of a section that has a target, else "". `autoload` is
+    False for `SEC("?...")`.
     """
 
     definition: SecDef

@@ -1,7 +1,7 @@
 """System calls by number and by name, for every ABI that a machine runs.
 
-A 64-bit kernel runs calls of a 32-bit ABI too, with other numbers: 4 is `stat` on
-x86-64 and `write` on i386. x32 calls are those of x86-64 with bit 30 set in the number.
+A 64-bit kernel also runs calls of a 32-bit ABI, with other numbers: 4 is `stat` on x86-64 and
+`write` on i386. x32 calls are calls of x86-64 with bit 30 set in the number.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MachineAbis(NamedTuple):
 
     @property
     def abis(self) -> tuple[str, ...]:
-        """Those it has."""
+        """The ABIs that the machine has."""
         return tuple(filter(None, (self.native, self.compat, self.x32)))
 
 

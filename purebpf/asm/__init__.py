@@ -17,10 +17,9 @@
     with purebpf.load(asm.build("counter", [code], maps=[calls])) as counter:
         counter.attach()
 
-`build` gives an `ObjectSpec`, as `purebpf.read_object` does of a file: what is made here is loaded,
-attached, inspected and refused like what clang made. The verifier's messages show the lines of
-Python that made the instructions. `disassemble` shows the code of any object below its lines of C.
-docs/asm.md
+`build` returns an `ObjectSpec`, as `purebpf.read_object` does for a file: it is loaded, attached,
+inspected and refused like clang's objects. The verifier's messages show the lines of Python that
+made the instructions. `disassemble` shows the code of any object below its lines of C. docs/asm.md
 
 Names are imported when they are first used (PEP 562).
 """

@@ -1,4 +1,4 @@
-"""The code of an object as text, below the lines of C, or of Python, that it was made from."""
+"""The code of an object as text, below its source lines of C or Python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMN_BITS = 10
 def disassemble(spec: ObjectSpec, name: str) -> str:
     """The instructions of a program or function as compiled, one a line, below their C lines.
 
-    The notation is the verifier's. What an instruction refers to is behind it: a map, a variable's
+    The notation is the verifier's. Behind each instruction is its target: a map, a variable's
     place, a function, a symbol of the kernel, or the CO-RE relocation that `load` applies to it.
 
     Raises:

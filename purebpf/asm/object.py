@@ -130,7 +130,7 @@ class _Types:
         self._add("", Kind.FUNC_PROTO, _INT)
 
     def string(self, text: str) -> int:
-        """Where a string is."""
+        """Return the place of a string."""
         if text not in self._places:
             self._places[text] = len(self._strings)
             # a path may have any bytes

@@ -1,4 +1,4 @@
-"""`Program` and `Function`: instructions with names for what they refer to, and lines of Python."""
+"""`Program` and `Function`: instructions with names for their targets, and lines of Python."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class _Line(NamedTuple):
 
 
 class Function(Assembler):
-    """A function in the making: what `Assembler` writes, with references by name.
+    """A function under construction: an `Assembler` with references by name.
 
     Attributes:
         name: as the kernel shows it: letters, digits and `_`.
-        relocations: what instructions refer to.
+        relocations: the targets of instructions.
         lines: which line of Python wrote the instructions from an index on.
     """
 
@@ -141,7 +141,7 @@ class Program(Function):
 
     Args:
         name: as the kernel shows it.
-        section: what it is for, as SEC() has it in C: "raw_tp/sys_enter", "?xdp".
+        section: its kind of program, as in SEC() of C: "raw_tp/sys_enter", "?xdp".
     """
 
     def __init__(self, name: str, section: str) -> None:

@@ -1,6 +1,6 @@
 """Editing BTF in place: the few words a loader has to correct, and types added at the end.
 
-Ids never change: what .BTF.ext and CO-RE relocations say about them stays true.
+Ids never change, so .BTF.ext and CO-RE relocations stay valid.
 Source: Documentation/bpf/btf.rst, "BTF Type and String Encoding".
 """
 

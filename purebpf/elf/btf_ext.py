@@ -1,4 +1,4 @@
-"""The .BTF.ext section: what each instruction is called, where it came from, what it depends on.
+"""The .BTF.ext section: function names, source lines and CO-RE relocations of instructions.
 
 Three tables (functions, lines, CO-RE relocations), each of them by code section; offsets are
 bytes from the start of that section. Records may be longer than known here: the table says how

@@ -1,15 +1,15 @@
-"""Completes clang's BTF with what the kernel requires.
+"""Completes clang's BTF with the information that the kernel requires.
 
 - ELF symbols decide where variables are. clang leaves a DATASEC with size 0 and each global
   variable at offset 0; `bpftool gen object` (libbpf's linker) completes it, but leaves a variable
   that the first object declares and a later one defines at the offset of the declaration, and a
   weak one that a strong one replaces at the offset of the weak one.
-- A hidden global variable or function is global in BTF; the kernel would verify the function on
-  its own, without what its callers know, and libbpf would expose the variable.
+- A hidden global variable or function is global in BTF; the kernel would verify the function alone,
+  without the facts that its callers know, and libbpf would expose the variable.
 - The declarations in .ksyms and .kconfig have no storage, and the kernel takes no extern VAR:
   they become variables, `int`s four bytes apart for .ksyms, laid out by alignment for .kconfig.
 
-What is done to each is what libbpf does (btf_fixup_datasec, bpf_object__collect_externs).
+Each is changed as libbpf changes it (btf_fixup_datasec, bpf_object__collect_externs).
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ class _Repairer:
     ) -> dict[DatasecEntry, int]:
         """Return the offsets of static variables, by their entries, as local symbols have them.
 
-        Several objects may each have one of a name: the linkers keep their order. A variable that
-        has no symbol of its own, as after stripping, is not among the answers.
+        Several objects may each have one of a name: the linkers keep their order. A variable
+        without a symbol, as after stripping, is not among the answers.
         """
         entries: dict[str, list[DatasecEntry]] = defaultdict(list)
         for entry, variable in zip(datasec.entries, variables, strict=True):
@@ -174,7 +174,7 @@ class _Repairer:
             )
 
     def _rewrite_ksyms(self, type_id: int, datasec: Datasec) -> None:
-        """Turn each kernel symbol into an `int`, and each kernel function into one of its own."""
+        """Turn each kernel symbol into an `int`, and give each kernel function a type to itself."""
         editor, btf = self.editor, self._btf
         integer = _int32(btf) or editor.add_int(editor.add_string("int"))
         name = dummy = 0

@@ -4,8 +4,8 @@ Every number that comes from the file is compared with the file before anything 
 allocated: sections lie inside the file and do not share bytes, so that whatever is copied from
 them is not larger than the file itself.
 Source: the System V ABI, gabi 4.2, "Object Files". Headers are read by struct, since pyelftools
-takes 20 ms to import; it names what is refused or damaged, and a test compares every header:
-docs/design/0010-elf-and-layouts.md.
+takes 20 ms to import; pyelftools names the fields of refused or damaged files, and a test compares
+every header: docs/design/0010-elf-and-layouts.md.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Section(NamedTuple):
 
     @property
     def executable(self) -> bool:
-        """Whether it holds code."""
+        """Return True if it holds code."""
         return self.type == "SHT_PROGBITS" and bool(self.flags & SHF_EXECINSTR) and self.size > 0
 
 
@@ -102,17 +102,19 @@ class Symbol(NamedTuple):
 
     @property
     def weak(self) -> bool:
-        """Whether the object can do without it, or prefers another of that name."""
+        """Return True if the symbol is weak: the object can do without it, or prefers another of
+        that name.
+        """
         return self.binding == STB_WEAK
 
     @property
     def hidden(self) -> bool:
-        """Whether other objects cannot see it, though it is global or weak."""
+        """Return True if other objects cannot see it, though it is global or weak."""
         return self.visibility in _HIDDEN
 
 
 def may_be_object(header: bytes) -> bool:
-    """Whether the rest of a file that begins with these HEADER_SIZE bytes is worth reading.
+    """Return True if a file that begins with these HEADER_SIZE bytes may be an object.
 
     Where it is not, `ElfObject` of the header alone says why.
     """

@@ -1,4 +1,4 @@
-"""Which functions an object has, and where: from the symbols of its executable sections.
+"""The functions of an object and their places: from the symbols of its executable sections.
 
 A static function may share its name with others; its key then says where it is.
 """
@@ -88,7 +88,9 @@ def find_functions(elf: ElfObject) -> Functions:
 
 
 def _function_symbols(symbols: list[Symbol]) -> list[Symbol]:
-    """The functions among a section's symbols. Old LLVM gave them no type, nor its labels."""
+    """Return the functions among a section's symbols. Old LLVM gave neither functions nor labels
+    a type.
+    """
     typed = [symbol for symbol in symbols if symbol.type == STT_FUNC]
     return typed or [s for s in symbols if s.type == _STT_NOTYPE and s.binding != STB_LOCAL]
 

@@ -1,4 +1,4 @@
-"""iproute2's `struct bpf_elf_map`: what it adds to the five fields of a legacy map.
+"""iproute2's `struct bpf_elf_map`: its additions to the five fields of a legacy map.
 
 A map may have an `id`, by which a map of maps names its template (`inner_id`), and of which a
 program in section `ID/SLOT` is a tail call; `inner_idx` is a map's slot in that map of maps.

@@ -1,9 +1,10 @@
 """Maps of before libbpf 1.0: records of numbers in a section `maps`, one a map, without BTF.
 
-`struct bpf_map_def` has five fields; iproute2's `struct bpf_elf_map` and others go on behind them.
-All maps of a section have the same size, which nothing says: it is the section's, shared out among
-its symbols. Records of iproute2's size are understood (`purebpf.elf.iproute2`); what else follows
-the five fields is kept, and `load` refuses it (cilium/ebpf's rule) unless it is zero.
+`struct bpf_map_def` has five fields; iproute2's `struct bpf_elf_map` and others have more behind
+them. All maps of a section have the same size, which is not written down: the section's size
+divided by its number of symbols. Records of iproute2's size are understood
+(`purebpf.elf.iproute2`); other fields behind the five are kept, and `load` refuses them
+(cilium/ebpf's rule) unless they are zero.
 
 The types of keys and values may be in BTF all the same: `BPF_ANNOTATE_KV_PAIR(name, key, value)`
 defined a `struct ____btf_map_name` with members of these types.
@@ -49,7 +50,9 @@ class LegacyMaps(NamedTuple):
     def with_tail_calls(
         self, programs: dict[str, ProgramSpec]
     ) -> tuple[Mapping[str, MapSpec], dict[str, ProgramSpec]]:
-        """The maps and all programs, those of sections `ID/SLOT` in iproute2's PROG_ARRAYs."""
+        """Return the maps and all programs; the programs of sections `ID/SLOT` are in iproute2's
+        PROG_ARRAYs.
+        """
         return with_tail_calls(self.maps, self.ids, programs) if self.ids else (self.maps, programs)
 
 

@@ -1,9 +1,9 @@
 """Maps declared in C: the variables of `.maps`; their struct types are the definitions.
 
-`__uint(max_entries, 64)` is a pointer to an array of 64: the number is in the type.
-`__type(key, int)` is a pointer to the type, `__array(values, ...)` an array of pointers to what
-the map's values are, and an initialiser of `values` leaves relocations in `.maps`.
-What is accepted is what libbpf accepts (parse_btf_map_def).
+`__uint(max_entries, 64)` is a pointer to an array of 64: the number is in the type. `__type(key,
+int)` is a pointer to the type, `__array(values, ...)` an array of pointers to the type of the map's
+values, and an initialiser of `values` leaves relocations in `.maps`. libbpf's parse_btf_map_def
+decides which declarations are accepted.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class _Definition:
         self._set(f"{member.name}_type_id", pointer.type_id)
 
     def _set_values(self, member: Member) -> None:
-        """What `typeof(V) *values[]` says: V is the definition of inner maps, or a function."""
+        """Read `typeof(V) *values[]`: V is the definition of inner maps, or a function."""
         kind = self._found.get("type")
         if self._inner or (kind not in _OF_MAPS and kind != PROG_ARRAY):
             raise self._error("`values` belongs to a map of maps or to a PROG_ARRAY")
@@ -214,7 +214,7 @@ def with_contents(
 
     Raises:
         FormatError: a relocation outside of any map's `values`.
-        LinkError: the slot is given something else than a map or program.
+        LinkError: the slot is given something other than a map or program.
     """
     specs = {placed.spec.name: placed.spec for placed in maps}
     names = {placed.offset: placed.spec.name for placed in maps}

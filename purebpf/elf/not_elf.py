@@ -1,4 +1,6 @@
-"""What a file is that should have been an object: the stages before it, and what wraps it."""
+"""Names the kind of a file that should have been an object: an earlier stage, or a container of
+one.
+"""
 
 from __future__ import annotations
 
@@ -33,5 +35,5 @@ def describe(data: bytes, source: str) -> str:
 
 
 def _is_text(data: bytes) -> bool:
-    """Whether a person wrote it; the last character may be cut."""
+    """Return True if the content is text; the last character may be cut."""
     return b"\0" not in data and bool(data.decode("utf-8", "ignore").strip())

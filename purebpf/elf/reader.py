@@ -1,6 +1,6 @@
 """`read_object`: an object file as an ObjectSpec. The rooms' other files each know one part of it.
 
-Nothing of the host is asked: the same bytes give the same spec on every machine.
+The result does not depend on the host: the same bytes give the same spec on every machine.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _Placed = TypeVar("_Placed", CoreRelocation, LineInfo)
 
 
 def read_object(source: Source) -> ObjectSpec:
-    """What an object file of clang (`-target bpf -c`) or `bpftool gen object` says.
+    """Read an object file of clang (`-target bpf -c`) or `bpftool gen object`.
 
     Args:
         source: a path, the bytes, a binary file, or a file of a package
@@ -89,7 +89,7 @@ def read_object(source: Source) -> ObjectSpec:
 
     Raises:
         FormatError: the file is not a BPF object, or is damaged; says where.
-        LinkError: it refers to something that it neither defines nor declares.
+        LinkError: it refers to a symbol that it neither defines nor declares.
         NotSupportedError: a configuration value of a type that it cannot have.
         OSError: the file cannot be opened.
         TypeError: the source is none of these, or a file that is open as text.
@@ -169,7 +169,9 @@ def _contents(file: BinaryIO) -> bytes:
 
 
 def _bytes(file: BinaryIO, size: int) -> bytes:
-    """So many bytes, or those up to the end: a pipe or raw file gives what it has at the moment."""
+    """Return so many bytes, or all until the end: a pipe or raw file returns the bytes it has at
+    the moment.
+    """
     data = bytearray()
     while len(data) < size:
         more = cast("bytes | str", file.read(min(size - len(data), _AT_ONCE)))
@@ -289,9 +291,9 @@ def _own(table: Mapping[str, list[_Placed]], function: Function) -> tuple[_Place
 def _programs(functions: Functions, specs: Mapping[str, FunctionSpec]) -> dict[str, ProgramSpec]:
     """The entry points: functions of sections other than .text.
 
-    A function that others call is a subprogram if it is static, or in a section that the table
-    does not name exactly. A static one that nothing calls is there because SEC() says `used`:
-    libbpf refuses the object, cilium/ebpf loads it, and so does this.
+    A function that others call is a subprogram if it is static, or in a section that the table does
+    not name exactly. A static function without callers is there because SEC() says `used`: libbpf
+    refuses the object, cilium/ebpf loads it, and so does purebpf.
     """
     called = {
         relocation.target
@@ -314,7 +316,9 @@ def _programs(functions: Functions, specs: Mapping[str, FunctionSpec]) -> dict[s
 
 
 def _is_exact(name: str, definition: SectionMeaning | None) -> bool:
-    """Whether libbpf, which takes no tail where no target belongs, would know the section."""
+    """Return True if libbpf, which accepts a tail only where a target belongs, would know the
+    section.
+    """
     if definition is None:
         return False
     return definition.definition.extras or name.removeprefix("?") == definition.definition.prefix

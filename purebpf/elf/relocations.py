@@ -1,4 +1,5 @@
-"""What the instructions of a function refer to: relocation sections, and calls that need none.
+"""The symbols that a function's instructions refer to: relocation sections, and calls that need
+none.
 
 clang writes SHT_REL: the addend is in the instruction. For a call it is the
 distance in instructions less one, counted from the symbol; for an address, bytes. A call inside
@@ -49,7 +50,7 @@ class RawRelocation(NamedTuple):
 
 
 class Referents(NamedTuple):
-    """What relocations can lead to.
+    """The objects that relocations can lead to.
 
     `maps` is by section index and offset; `data` names the maps of data sections by section
     index; `kconfig` has the place of each configuration value in their map; `jump_tables` is the
@@ -67,8 +68,8 @@ class Referents(NamedTuple):
 def read_relocations(elf: ElfObject) -> dict[int, list[RawRelocation]]:
     """Every relocation, by the index of the section it applies to, sorted by offset.
 
-    Those of DWARF are left out: purebpf does not read it, and their offsets are of uncompressed
-    bytes. So are those of BTF, which is read by its own offsets.
+    Relocations of DWARF are skipped: purebpf does not read it, and their offsets count uncompressed
+    bytes. Relocations of BTF are skipped as well, which is read by its own offsets.
 
     Raises:
         FormatError: a table that is malformed, or names a section or symbol that is not there.
@@ -105,7 +106,7 @@ def _read_table(elf: ElfObject, table: Section) -> Iterator[RawRelocation]:
 
 
 class Resolver:
-    """Finds what each instruction of an object refers to."""
+    """Finds the target of each instruction of an object."""
 
     def __init__(
         self, elf: ElfObject, raw: Mapping[int, list[RawRelocation]], referents: Referents
@@ -200,7 +201,9 @@ class Resolver:
         return self._resolve_address(function, raw)
 
     def _resolve_extern(self, function: Function, raw: RawRelocation) -> Relocation:
-        """What the object does not define: a kernel symbol, or a configuration value's place."""
+        """Resolve a symbol that the object does not define: a kernel symbol, or a configuration
+        value's place.
+        """
         name, offset = raw.symbol.name, raw.offset - function.start
         if name not in self._referents.externs:
             raise LinkError(

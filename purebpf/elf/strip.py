@@ -1,4 +1,4 @@
-"""Removes DWARF from an object: what `llvm-strip -g` does, without LLVM.
+"""Removes DWARF from an object, as `llvm-strip -g` does, without LLVM.
 
 Programs are loaded by their code, symbols, BTF and .BTF.ext; clang -g writes fifteen times as much
 for debuggers. Sections named .debug_*, their relocations, the tables for the linker
@@ -39,14 +39,14 @@ class _Header(NamedTuple):
 
 
 def strip_debug(data: bytes, source: str = "object") -> bytes:
-    """The object without what only debuggers read.
+    """Return the object without the sections that only debuggers read.
 
     Args:
         data: a relocatable BPF object, of either byte order.
         source: its name, for errors.
 
     Raises:
-        FormatError: it is not such an object; or what stays refers to what goes.
+        FormatError: it is not such an object; or a remaining section refers to a removed one.
     """
     return _Strip(ElfObject(data, source), data).write()
 
@@ -104,14 +104,14 @@ class _Strip:
         return self._old[0].link if number == SHN_XINDEX else int(number)
 
     def _offset_of(self, name: str) -> int:
-        """Where a name is in the new string table, which symbols and sections share."""
+        """Return a name's offset in the new string table, which symbols and sections share."""
         if name not in self._offsets:
             self._offsets[name] = len(self._strings)
             self._strings += name.encode() + b"\0"
         return self._offsets[name]
 
     def _rewrite_symbols(self) -> bytes:
-        """The symbol table without those of sections that go, and of file names."""
+        """Return the symbol table without symbols of removed sections, and of file names."""
         layout = struct.Struct(self._elf.prefix + formats.ELF64_SYMBOL)
         entries: list[bytes] = []
         for number, symbol in enumerate(self._elf.symbols):

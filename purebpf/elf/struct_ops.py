@@ -38,11 +38,11 @@ def read_struct_ops(
     functions: Functions,
     programs: Mapping[str, ProgramSpec],
 ) -> Iterator[MapSpec]:
-    """The struct_ops maps, those of `SEC("?.struct_ops")` not to be created by default.
+    """Read the struct_ops maps; maps of `SEC("?.struct_ops")` are not created by default.
 
     Raises:
         FormatError: a variable that is not a struct with a name, or a pointer elsewhere than in it.
-        LinkError: a member that is given something else than a program.
+        LinkError: a member is given something other than a program.
     """
     for section in elf.sections:
         if section.name.removeprefix("?") not in SECTIONS or not section.size:

@@ -5,8 +5,8 @@
     terms = resolve(parsed, sample_type, names)        # users, cgroups and functions looked up
     code = compile_terms(terms, access, counters)      # BPF; or `predicate(terms)` without a kernel
 
-Pure: what the machine knows (its types, its users, its functions) comes in as arguments;
-`purebpf.observe.filters.sample_filter` brings both together. docs/filter.md describes the language.
+Pure: facts about the machine (its types, its users, its functions) come in as arguments;
+`purebpf.observe.filters.sample_filter` combines both. docs/filter.md describes the language.
 """
 
 from purebpf.filter.check import Need, check, check_event, needs

@@ -1,4 +1,4 @@
-"""Whether the samples of an event have what a filter asks about."""
+"""Checks that the samples of an event have the fields of a filter."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _WITH_ADDRESSES = frozenset(
 
 
 class Need(NamedTuple):
-    """A field that a filter asks about, where, and what puts it into samples.
+    """A field of a filter, its place in the text, and the option that puts it into samples.
 
     Attributes:
         field: the field; its `bits` are enum perf_event_sample_format, of which one will do.
@@ -77,7 +77,7 @@ def tests(root: Expression) -> Iterator[Comparison | Membership]:
 
 
 def needs(filter_: Filter) -> tuple[Need, ...]:
-    """What a filter asks of samples, each field once, in the order of their first mention."""
+    """Return the fields that a filter needs, each once, in the order of their first mention."""
     needed: dict[str, Need] = {}
     for test in tests(filter_.root):
         field = FIELDS[test.field]
@@ -87,7 +87,7 @@ def needs(filter_: Filter) -> tuple[Need, ...]:
 
 
 def check(filter_: Filter, sample_type: int, event: str = "this event") -> None:
-    """Whether samples with `sample_type` (attr.sample_type) have every field.
+    """Check that samples with `sample_type` (attr.sample_type) have every field.
 
     Raises:
         FilterError: one is missing; names the sample type and the option that adds it.
@@ -112,7 +112,7 @@ def check_event(filter_: Filter, kind: int, config: int, event: str = "this even
         filter_: the filter.
         kind: attr.type (enum perf_type_id).
         config: attr.config.
-        event: what to call it.
+        event: its name in errors.
 
     Raises:
         FilterError: names the field.

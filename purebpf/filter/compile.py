@@ -6,10 +6,10 @@ for the samples that this term was the first to reject, and with `members` one f
 other processes. Nothing else runs on the CPU then
 that could add to the same counter (the kernel's bpf_prog_active), so a plain addition will do.
 
-Registers: R6 the prepared sample, or the context where there is none, and, when all is decided,
-the counter's offset, which is 0 for samples to keep; R2 constants and parts; the other scratch
-registers keep the fields that were loaded, so that each is loaded once while there is room. The
-code is cold when a sample comes: what it costs is how many cache lines it fills.
+Registers: R6 the prepared sample, or the context where there is none, and, after the decision, the
+counter's offset, which is 0 for samples to keep; R2 constants and parts; the other scratch
+registers keep loaded fields, so that each is loaded once while there is room. The code is cold when
+a sample comes: its cost is the number of cache lines that it fills.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NEGATED = {"==": "!=", "!=": "==", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
 
 
 class Counters(NamedTuple):
-    """Where the program counts: a one-entry array; its value has `stride` bytes for each CPU."""
+    """The program's counters: a one-entry array; its value has `stride` bytes for each CPU."""
 
     map_fd: int
     cpus: int
@@ -64,7 +64,7 @@ class FilterCode(NamedTuple):
 
     Attributes:
         instructions: the program.
-        comments: what an instruction begins, by its index.
+        comments: the part of the filter that begins at an instruction, by its index.
         functions: the kernel functions it calls, by their ids.
     """
 
@@ -78,7 +78,7 @@ class FilterCode(NamedTuple):
 
 
 def stride(counters: int) -> int:
-    """The bytes of so many counters of a CPU: a power of two, and cache lines of its own."""
+    """The bytes of so many counters of a CPU: a power of two, and whole cache lines."""
     return max(_CACHE_LINE, 1 << (8 * counters - 1).bit_length())
 
 
@@ -97,9 +97,9 @@ def compile_terms(
     """The program of a filter.
 
     Args:
-        terms: what must be true.
+        terms: conditions that must all be true.
         access: how the program gets at the fields of a sample.
-        counters: one for samples that are kept, and one for each term.
+        counters: one for samples that pass, and one for each term.
         members_fd: a hash by the IDs of processes in the first PID namespace: samples of others
             are dropped before any term is tried. They have the last counter then.
 
@@ -159,7 +159,7 @@ class _Compiler:
     # Before the first test
 
     def _prologue(self, conditions: list[Condition]) -> None:
-        """Ask every helper once, and cast the context if the sample itself is asked about."""
+        """Call every helper once, and cast the context if the sample itself is read."""
         code = self._code
         code.comment("the sample, and what helpers know")
         places = [self._where(field) for condition in conditions for field in _fields(condition)]
@@ -193,8 +193,8 @@ class _Compiler:
     def _ask_comm(self) -> None:
         """Have the thread's name on the stack, with zeros behind it.
 
-        The helper of Linux 6.1 leaves what is behind the NUL as it was (before commit f3f213497797,
-        "bpf: ensure all memory is initialized in bpf_get_current_comm").
+        The helper of Linux 6.1 leaves the bytes behind the NUL unchanged (before commit
+        f3f213497797, "bpf: ensure all memory is initialized in bpf_get_current_comm").
         """
         code = self._code
         self._comm = -8 * len(self._slots) - _COMM_SIZE
@@ -345,7 +345,7 @@ class _Compiler:
     # After the last test
 
     def _verdicts(self, rejected: Sequence[Label]) -> None:
-        """What to return and which counter to raise, by where the tests ended."""
+        """Emit the return value and the counter to raise, by the place where the tests ended."""
         code, counters = self._code, self._counters
         count, keep, out = code.label(), code.label(), code.label()
         code.comment("keep it")

@@ -138,7 +138,7 @@ def pack_table(entries: Sequence[Entry]) -> bytes:
 
 
 def listing(entries: Sequence[Entry]) -> str:
-    """The entries as text: what each asks, and where that leads."""
+    """Return the entries as text: each test, and its successors."""
     return "\n".join(f"{place:4}: {_spell(entry)}" for place, entry in enumerate(entries))
 
 

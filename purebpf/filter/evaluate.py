@@ -39,7 +39,7 @@ def predicate(terms: Sequence[Term]) -> Callable[[Sample], int]:
     """A function that says which term rejects a sample: its index, or -1 to keep the sample.
 
     Raises:
-        NotSupportedError: the filter asks for what no sample tells: a user, a name, a subtree.
+        NotSupportedError: the filter needs a fact that samples lack: a user, a name, a subtree.
     """
     tests = [_predicate(term.condition) for term in terms]
 

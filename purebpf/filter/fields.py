@@ -1,8 +1,8 @@
-"""What a filter can ask about: the fields of a sample, their constants, the option for each.
+"""The vocabulary of filters: the fields of a sample, their constants, the option for each.
 
-Names and constants are those of `perf record --filter`. Of perf 6.12's defects none is repeated:
-`fwd` and `peer` are bits 5 and 6 of `mem_snoop`, `mem_lvl == na` means "not available", and
-`weight` is there with PERF_SAMPLE_WEIGHT and PERF_SAMPLE_WEIGHT_STRUCT alike.
+Names and constants are the same as in `perf record --filter`. The defects of perf 6.12 are not
+repeated: `fwd` and `peer` are bits 5 and 6 of `mem_snoop`, `mem_lvl == na` means "not available",
+and `weight` is there with PERF_SAMPLE_WEIGHT and PERF_SAMPLE_WEIGHT_STRUCT alike.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["CONSTANTS", "FIELDS", "Field", "Kind", "Slice", "constant"]
 
 
 class Kind(Enum):
-    """What a field is compared with."""
+    """The kinds of values that fields are compared with."""
 
     NUMBER = "a number"
     USER = "a user name or number"
@@ -40,13 +40,13 @@ class Field(NamedTuple):
     """A field of a sample.
 
     Attributes:
-        name: as it is written; synonyms have entries of their own.
-        kind: what it is compared with.
+        name: as it is written; synonyms have separate entries.
+        kind: the kind of values that it is compared with.
         bits: enum perf_event_sample_format; the sample needs one of them. 0: always there.
         option: the option of purebpf.tools.record and of perf record that adds it; "" when every
             sample has it.
-        word: the word that holds it: a path of struct perf_sample_data ("tid_entry.pid"), or ""
-            for what only helpers and symbols tell.
+        word: the word that holds it: a path of struct perf_sample_data ("tid_entry.pid"), or "" for
+            fields that only helpers and symbols provide.
         size: of the word, in bytes.
         slices: the parts of the word that make the field; () for all of it.
     """
@@ -187,6 +187,6 @@ _ANYWHERE = {
 def constant(field: str, name: str) -> int | None:
     """The value of a constant for a field, None if there is none of that name.
 
-    As in perf a constant of another field is taken too; the field's own come first.
+    As in perf, a constant of another field is accepted; the field's own come first.
     """
     return CONSTANTS.get(field, {}).get(name, _ANYWHERE.get(name))

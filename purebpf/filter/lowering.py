@@ -1,6 +1,6 @@
-"""Reduces a filter to what is compiled: names looked up, synonyms gone, ranges sorted.
+"""Reduces a filter to the form that is compiled: names looked up, synonyms gone, ranges sorted.
 
-A `Filter` is text made readable; a `Condition` is what code is made of, in the kernel or here.
+A `Filter` is parsed text; a `Condition` is the form that becomes code, in the kernel or here.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ class Term(NamedTuple):
 
 
 class SymbolRange(NamedTuple):
-    """Where a function is: from `low` to `high`, both included, in process `pid` (0: kernel)."""
+    """The range of a function: from `low` to `high`, both included, in process `pid` (0:
+    kernel).
+    """
 
     pid: int
     low: int
@@ -146,7 +148,7 @@ class NoNames:
 def resolve(filter_: Filter, sample_type: int, names: NameLookup) -> tuple[Term, ...]:
     """The terms of a filter, every one of which a sample must fulfil, with names looked up.
 
-    `sample_type` decides what `weight` is: the whole word, or its first part.
+    `sample_type` decides the meaning of `weight`: the whole word, or its first part.
 
     Raises:
         FilterError: an unknown name; shows where it is.
@@ -244,7 +246,9 @@ class _Resolver:
 
 
 def _in_ranges(ranges: Iterable[SymbolRange]) -> Condition:
-    """The ip is in one of them; in those of a process only while that runs."""
+    """Return a condition: the ip is in one of the ranges; in a process's ranges only while it
+    runs.
+    """
     by_process: dict[int, list[tuple[int, int]]] = {}
     for pid, low, high in ranges:
         by_process.setdefault(pid, []).append((low, high))

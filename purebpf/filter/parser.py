@@ -7,8 +7,8 @@
     test   := FIELD OPERATOR VALUE | FIELD "in" RANGE | FIELD "in" "{" RANGE {"," RANGE} "}"
     range  := VALUE [".." VALUE]            both ends included
 
-What perf 6.12 accepts means the same here. Blanks are optional everywhere. A comma binds weakest,
-so `a || b, c` is `(a || b) && c`.
+Text that perf 6.12 accepts means the same here. Blanks are optional everywhere. A comma binds
+weakest, so `a || b, c` is `(a || b) && c`.
 """
 
 from __future__ import annotations

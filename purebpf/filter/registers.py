@@ -1,4 +1,4 @@
-"""Which fields of the sample are in which scratch registers of a filter program."""
+"""The fields of the sample in the scratch registers of a filter program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FieldRegister(NamedTuple):
 
 
 class Registers:
-    """What the scratch registers hold at a place of the program, however one came there."""
+    """The contents of the scratch registers at a place of the program, on every path to it."""
 
     def __init__(self) -> None:
         self._fields: dict[int, Field] = {}
@@ -48,11 +48,11 @@ class Registers:
         self._oldest_first.append(register)
 
     def snapshot(self) -> dict[int, Field]:
-        """What they hold here."""
+        """Return the contents here."""
         return dict(self._fields)
 
     def join(self, other: dict[int, Field]) -> None:
-        """One may have come here from where they held `other`, too: only what both say holds."""
+        """Keep only the contents that `other`, the state of another path to here, has as well."""
         self._fields = {
             register: field
             for register, field in self._fields.items()

@@ -1,11 +1,11 @@
-"""How a filter program gets at the words of a sample on a given kernel.
+"""The access of a filter program to the words of a sample, on a given kernel.
 
 From Linux 6.3 the kernel prepares a sample before the program runs (perf_prepare_sample() is called
 by bpf_overflow_handler(): commit 0eed28220598, "perf/core: Call perf_prepare_sample() before
 running BPF"), and a program can reach it by a cast of its context (the kernel function
 bpf_cast_to_kern_ctx, Linux 6.2: commit fd264ca02094): every field is there. On an older kernel
-there are the registers and two numbers in the context (struct bpf_perf_event_data), and what
-helpers say about the thread that runs.
+there are the registers and two numbers in the context (struct bpf_perf_event_data), and the answers
+of helpers about the running thread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Word(NamedTuple):
 
 
 class Helper(NamedTuple):
-    """`size` bytes at `offset` of what a helper function returns."""
+    """`size` bytes at `offset` of a helper function's result."""
 
     number: int
     offset: int
@@ -48,7 +48,7 @@ class Helper(NamedTuple):
 
 
 class SampleAccess(NamedTuple):
-    """Where each word of `purebpf.filter.fields` is; one that is not named cannot be had.
+    """The place of each word of `purebpf.filter.fields`; a missing word is not available.
 
     `cast` is None when the words are in the program's own context; `ancestors` says that a helper
     tells the cgroups above a thread's own, as `cgroup under` wants to know.
@@ -88,9 +88,9 @@ _PATHS = (
 def from_registers(btf: Btf | None, machine: str, *, own_pids: bool) -> SampleAccess:
     """The words of the context and of helpers, on any kernel with the program type (Linux 4.9).
 
-    `btf` is the kernel's, None when it shows none: then only helpers answer. `machine` is that of
-    uname(2). `own_pids` says that this process counts processes as the kernel does, in the
-    initial pid namespace; elsewhere the helper's numbers are not those of samples.
+    `btf` is the kernel's, None when it shows none: then only helpers answer. `machine` is
+    uname(2)'s. `own_pids` says that this process counts processes as the kernel does, in the
+    initial pid namespace; elsewhere the helper's numbers differ from the samples'.
     """
     words: dict[str, Word | Helper] = {
         "cpu_entry.cpu": Helper(bpf_func_id.BPF_FUNC_get_smp_processor_id, 0, 4),
@@ -111,7 +111,9 @@ def from_registers(btf: Btf | None, machine: str, *, own_pids: bool) -> SampleAc
 
 
 def _member(btf: Btf, struct_id: int, path: str) -> Word | None:
-    """Where a member of a struct is; members of anonymous ones count as the struct's own."""
+    """Return the place of a member of a struct; members of anonymous members count as the
+    struct's own.
+    """
     name, _, rest = path.partition(".")
     record = btf.type(btf.resolve(struct_id))
     if not isinstance(record, Struct | Union):

@@ -37,10 +37,10 @@ class FilterError(PurebpfError, ValueError):
     """A filter that cannot be used; its text shows the place.
 
     Attributes:
-        problem: what is wrong, in a sentence.
+        problem: the fault, in a sentence.
         text: the filter.
         column: where, counted from 1.
-        exit_status: of a command that was given the filter: it was used wrongly.
+        exit_status: the status of a command that was given the filter: a usage error.
     """
 
     exit_status = 2
@@ -67,7 +67,7 @@ _NOWHERE = TextSpan(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a field is compared with: a number, a word for a number, or a name."""
+    """A value that a field is compared with: a number, a word for a number, or a name."""
 
     word: str
     number: int | None = None

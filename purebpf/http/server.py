@@ -1,9 +1,9 @@
 """HTTP requests on a port to which strangers can connect: few, small and in time.
 
-One thread accepts connections and reads requests. A request that is complete, and that may have an
-answer, gets a thread of its own; until then a connection costs a descriptor and its bytes. When
-there are too many, the oldest of the peer with the most connections ends, so that a flood of
-connections that send nothing does not shut out a browser, which sends its request at once.
+One thread accepts connections and reads requests. A complete request that may have an answer gets a
+separate thread; until then a connection costs a descriptor and its bytes. When there are too many,
+the oldest of the peer with the most connections ends, so that a flood of connections that send
+nothing does not shut out a browser, which sends its request at once.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class HttpDoor(Closing):
         where: an address of this machine and a port; port 0: any that is free.
         admits: whether the request for this path (with its query) gets an answer; others get
             status 403 and nothing else.
-        answer: answers in a thread of its own. It gets the bytes of the request's head, and the
+        answer: answers in a separate thread. It gets the bytes of the request's head, and the
             connection, which it does not close.
         tls: a context of `ssl` for servers: TLS, with handshakes in time like requests.
 
@@ -275,7 +275,7 @@ class _Pending:
 
 
 def _path(head: bytearray) -> str:
-    """What the request is for; empty where its first line does not say."""
+    """Return the path of the request; empty if its first line has none."""
     words = str(head.partition(b"\n")[0], "iso-8859-1").split()
     return words[1] if len(words) > 1 else ""
 

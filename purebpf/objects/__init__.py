@@ -22,10 +22,10 @@ _specs: dict[str, ObjectSpec] = {}
 
 
 def spec(name: str) -> ObjectSpec:
-    """What a shipped object says, without reading it: `spec("profile")`.
+    """Return the spec of a shipped object, without reading the object: `spec("profile")`.
 
-    Equal to what `purebpf.read_object` makes of its bytes, but for the name and the source, which
-    bytes do not have.
+    It equals the result of `purebpf.read_object`, except for the name and the source, which bytes
+    do not have.
 
     Raises:
         FileNotFoundError: for a name that is not shipped.

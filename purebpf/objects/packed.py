@@ -1,4 +1,4 @@
-"""Unpacks a spec from bytes: the form in which the specs of shipped objects are kept.
+"""Unpacks a spec from bytes: the form in which the specs of shipped objects are stored.
 
 `scripts/generate_specs.py` packs them (`make bpf`).
 

@@ -77,7 +77,7 @@ class Code:
         self._immediate.pack_into(self._bytes, self._at(slot) + 4, signed)
 
     def is_load64(self, slot: int) -> bool:
-        """Whether an ld_imm64 starts here, with its second slot after it."""
+        """Return True if an ld_imm64 starts here, with its second slot after it."""
         at = slot * INSN_SIZE
         if not 0 <= at < len(self._bytes):
             raise IndexError(f"instruction {slot} of {len(self)}")

@@ -51,8 +51,8 @@ def apply_core(
         source: the object, for errors.
 
     Raises:
-        FormatError: an instruction that cannot be relocated, or does not hold what the compiler
-            should have put there.
+        FormatError: an instruction that cannot be relocated, or that does not hold the compiler's
+            value.
         CoreRelocationError: a number that the instruction has no room for.
     """
     try:
@@ -126,7 +126,9 @@ def _patch_load64(code: Code, slot: int, result: CoreResult) -> bool:
 
 
 def _patch_memory(code: Code, slot: int, result: CoreResult) -> bool:
-    """Whether the load or store can stand: not if its field has a width it cannot change to."""
+    """Return True if the load or store can stay: not if its field has a width it cannot change
+    to.
+    """
     _check(result, code.offset(slot), 64)
     if not 0 <= result.value <= _MAX_OFFSET:
         raise _too_large(result, 16)

@@ -1,13 +1,13 @@
 """Writes the places of kernel symbols into instructions.
 
 A variable declared with a type is referred to by its id in the kernel's BTF, which the verifier
-turns into its address (a per-CPU one's into an offset, for bpf_this_cpu_ptr); one declared as
-`void` by the address itself, which the verifier knows nothing about. A kernel function is called
-by its id, and may also be referred to, to ask whether it exists. A module has ids of its own: its
-variables come with a descriptor of its BTF, its functions with a place in `fd_array`.
+turns into its address (a per-CPU variable's into an offset, for bpf_this_cpu_ptr); a variable
+declared as `void` by the address itself, about which the verifier knows nothing. A kernel function
+is called by its id, and may also be referred to, to test for its existence. A module has separate
+ids: its variables come with a descriptor of its BTF, its functions with a place in `fd_array`.
 
-What does not exist, and may, is the address 0; a call of it is poisoned, since a program that may
-call it has asked for that address first.
+A weak extern that does not exist is the address 0; a call of it is poisoned, since a program that
+may call it has tested that address first.
 Source: bpf_object__relocate_data() of libbpf; kernel 5.10 (variables:
 commit 4976b718c355, "bpf: Introduce pseudo_btf_id"), 5.13 (functions: commit e6ac2450d6de).
 """
@@ -28,7 +28,7 @@ POISONED_KFUNC = 2002000000
 
 
 class ResolvedExtern(NamedTuple):
-    """What a kernel has for an extern.
+    """The kernel's answer for an extern.
 
     Attributes:
         address: of an untyped symbol.

@@ -1,8 +1,8 @@
 """Configuration values: lines of a kernel's .config into the map that `__kconfig` externs are in.
 
 `CONFIG_HZ=250` gives an integer its value, `=y`, `=m` and `=n` a bool, a char or an enum
-libbpf_tristate, and `="text"` an array of char, cut to its size. What an extern of each type
-takes, and what is an error, is what libbpf decides (bpf_object__process_kconfig_line).
+libbpf_tristate, and `="text"` an array of char, cut to its size. The rules for each type and the
+errors are libbpf's (bpf_object__process_kconfig_line).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _U64 = (1 << 64) - 1
 
 
 def settings(text: str, names: Collection[str]) -> dict[str, str]:
-    """What a .config says about `names`; the first line counts, and comments do not."""
+    """Return the settings of a .config for `names`; the first line counts, and comments do not."""
     settings_by_name: dict[str, str] = {}
     for line in _LINE.finditer(text):
         if line[1] in names:
@@ -74,7 +74,7 @@ def _absent(name: str) -> str:
 
 
 class _Value:
-    """One extern, and what its type takes."""
+    """One extern, and the values that its type accepts."""
 
     def __init__(self, spec: ObjectSpec, variable: VariableSpec) -> None:
         assert spec.btf is not None  # variables come from BTF
@@ -138,7 +138,7 @@ class _Value:
 
 
 def _type(btf: Btf, type_id: int) -> str:
-    """What kind of value a type holds, in words; "" for one that holds none."""
+    """Name the kind of value that a type holds; "" for a type that holds none."""
     btf_type = btf.type(btf.resolve(type_id))
     if isinstance(btf_type, Array):
         element = _type(btf, btf_type.element)

@@ -1,9 +1,9 @@
 """Linking: a program and every function it may call or pass on, as one run of instructions.
 
-The kernel does not link: each program is loaded with its own copy of the subprograms it
-needs, one after the other, and calls are distances between them. A subprogram is placed when its
-first caller is read, followed by what it calls itself (the order of libbpf's
-bpf_object__reloc_code), once however often it is called, itself included.
+The kernel does not link: each program is loaded with its own copy of the subprograms it needs, one
+after the other, and calls are distances between them. A subprogram is placed when its first caller
+is read, followed by the functions that it calls (the order of libbpf's bpf_object__reloc_code),
+once however often it is called, itself included.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _OF_NAMES = (RelocationKind.EXTERN, RelocationKind.JUMP_TABLE)
 class Linker:
     """Links the programs of one object.
 
-    Each function is relocated against the kernel's types once, and all share what CO-RE found
-    out about the object's types.
+    Each function is relocated against the kernel's types once, and all share the answers that CO-RE
+    found for the object's types.
 
     Args:
         spec: the object.
         targets: BTF to match CO-RE relocations against, vmlinux first. A callable or generator is
-            asked for them only when a function that is needed has such relocations.
-        externs: what the kernel says to the object's `__ksym` externs; asked for each that a
-            linked program refers to. By default, none exists.
+            called only when a required function has such relocations.
+        externs: the kernel's answers for the object's `__ksym` externs; called for each extern that
+            a linked program refers to. By default, none exists.
     """
 
     def __init__(
@@ -94,7 +94,9 @@ class Linker:
         )
 
     def _place(self, program: str, entry: str) -> dict[str, int]:
-        """Where each needed function starts, in instructions, in the order of their places."""
+        """Return the start of each required function, in instructions, in the order of their
+        places.
+        """
         functions = self._spec.functions
         starts: dict[str, int] = {}
         end = 0
@@ -124,7 +126,7 @@ class Linker:
                 yield caller, relocation.target
 
     def _exception_callbacks(self, entry: str) -> Iterator[tuple[str, str]]:
-        """(the program, what it wants called when it throws): nothing but a tag refers to it."""
+        """Return (the program, the callback it calls when it throws): only a tag refers to it."""
         from purebpf.btf.types.kinds import DeclTag
 
         btf, type_id = self._spec.btf, self._spec.functions[entry].type_id
@@ -231,7 +233,9 @@ class Linker:
     def _write_extern(
         self, code: Code, slot: int, function: FunctionSpec, relocation: Relocation
     ) -> str:
-        """Write what the kernel has for an extern; why it is poisoned instead, or ""."""
+        """Write the kernel's value of an extern; return the reason why it is poisoned instead,
+        or "".
+        """
         from purebpf.relocate.externs import write_extern
 
         extern = self._spec.externs[relocation.target]

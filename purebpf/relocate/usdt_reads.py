@@ -1,4 +1,4 @@
-"""Which arguments of a static probe a program reads, as far as its code says.
+"""The arguments of a static probe that a program reads, as far as its code shows.
 
 `bpf_usdt_arg(ctx, number, &value)` of `bpf/usdt.bpf.h` is a subprogram; its second parameter is
 nearly always a constant that the instructions before the call put into R2.

@@ -1,13 +1,13 @@
 """bpf(2): one plain function per command, with no retry, fallback or advice.
 
-Fields have the kernel's names and meanings (include/uapi/linux/bpf.h, bpf(2)). Everything not
-given is zero, and so is the rest of the attr: an older kernel then accepts a longer one. A bytes
-or bytearray argument is passed by its address and is kept alive until the call is over; the kernel
+Fields have the kernel's names and meanings (include/uapi/linux/bpf.h, bpf(2)). Missing fields are
+zero, and so is the rest of the attr: an older kernel then accepts a longer one. A bytes or
+bytearray argument is passed by its address and is kept alive until the call is over; the kernel
 writes only to bytearrays.
 
-Every function raises `KernelError` with the call's name and errno, and `ValueError` for what does
-not fit in its field, or a name with a NUL. The batch commands instead return how far they got,
-since the kernel fails with valid results in hand.
+Every function raises `KernelError` with the call's name and errno, and `ValueError` for a value
+that does not fit in its field, or a name with a NUL. The batch commands instead return how far they
+got, since the kernel fails with valid results in hand.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ def prog_test_run(
 ) -> TestRunResult:
     """BPF_PROG_TEST_RUN: run it once, or `repeat` times. skb and xdp want 14 bytes of data.
 
-    ENOSPC: `data_out` or `ctx_out` is too small (what fitted was written); EINTR: a signal.
+    ENOSPC: `data_out` or `ctx_out` is too small (it holds as much as fitted); EINTR: a signal.
     """
     result, attr = issue(
         bpf_cmd.BPF_PROG_TEST_RUN,
@@ -464,7 +464,7 @@ def link_detach(link_fd: int) -> None:
 
 
 def iter_create(link_fd: int) -> Descriptor:
-    """BPF_ITER_CREATE: a readable file of what the iterator program prints.
+    """BPF_ITER_CREATE: return a readable file with the iterator program's output.
 
     Linux 5.8 (commit ac51d99bf81c).
     """

@@ -1,4 +1,4 @@
-"""Memory that the kernel reads and writes, at an address of its own."""
+"""Memory that the kernel reads and writes, at a separate address."""
 
 from __future__ import annotations
 

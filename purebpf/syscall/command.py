@@ -1,4 +1,4 @@
-"""How a bpf(2) command is issued: fields to attr, the call, the attr back.
+"""Issuing bpf(2) commands: fields to attr, the call, the attr back.
 
 Commands are issued by `purebpf.syscall.bpf` only, which documents the rules. An address is a plain
 integer and keeps nothing alive: the caller holds the object until the system call has returned.
@@ -26,7 +26,7 @@ A name may have any length and characters: the kernel gets 15 bytes, with _ for 
 
 
 class BatchResult(NamedTuple):
-    """What a batch command did: the elements `done`, and 0 or the errno it stopped with.
+    """The result of a batch command: the elements `done`, and 0 or the errno it stopped with.
 
     ENOENT means that the map has no more: the `done` elements before it are valid. `done` means
     nothing with EINVAL and ENOTSUPP, where some kernels leave it untouched.
@@ -37,7 +37,7 @@ class BatchResult(NamedTuple):
 
 
 class TestRunResult(NamedTuple):
-    """What BPF_PROG_TEST_RUN reports; sizes in bytes, `duration_ns` the mean of the runs."""
+    """The report of BPF_PROG_TEST_RUN; sizes in bytes, `duration_ns` the mean of the runs."""
 
     retval: int
     duration_ns: int
@@ -50,7 +50,7 @@ class Log:
 
     Attributes:
         level: 1 branches, 2 every instruction, 4 statistics only; flags.
-        buffer: what the kernel writes, NUL-terminated.
+        buffer: the kernel's output, NUL-terminated.
         true_size: bytes that the whole log would need, 0 before the call and before Linux 6.4
             (commit 47a71c1f9af0, "bpf: Add log_true_size output field to return necessary log
             buffer size").
@@ -64,7 +64,7 @@ class Log:
         self.true_size = 0
 
     def text(self) -> str:
-        """The log up to its NUL; also what was written before a failure."""
+        """Return the log up to its NUL; it may precede a failure."""
         return self.buffer.partition(b"\0")[0].decode(errors="replace")
 
 

@@ -17,8 +17,8 @@ class Fresh(int):
     """The number of a descriptor on its way from the system call to its `Descriptor`.
 
     A signal handler may raise at any instruction between the two, and most probably does right
-    after the call, which it waited for. The number would be lost with the frame; this one is made
-    by the C code that made the call, and closes itself when it is dropped.
+    after the call that it interrupted. The number would be lost with the frame; the C code that
+    made the call makes this one, which closes itself when it is dropped.
     """
 
     taken = False
@@ -39,7 +39,7 @@ class Descriptor(Closing):
 
     Attributes:
         fd: the number; -1 when it is closed.
-        owner: what it is, for that warning: "map 'counts'"; or "".
+        owner: its use, for that warning: "map 'counts'"; or "".
     """
 
     __slots__ = ("__weakref__", "fd", "owner")
@@ -62,7 +62,7 @@ class Descriptor(Closing):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed or given away."""
+        """Return True if it was closed or given away."""
         return self.fd == _CLOSED
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Which device a file is on, without a question to the file system (statx(2))."""
+"""The device of a file, without a question to the file system (statx(2))."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Directories held by descriptor, for work that other users must not be able to misdirect.
 
 A path is looked up anew in each system call, and a user who may write to a directory on it decides
-where it leads to. So here every component is opened from the one before it, never through a
-symbolic link, and checked before it is used: it belongs to root or to this process's user, and
-no other user can put something else in its place. What is changed is changed by descriptor.
+its target. So here every component is opened from the one before it, never through a symbolic link,
+and checked before it is used: it belongs to root or to this process's user, and no other user can
+put something else in its place. All changes are made by descriptor.
 
 The descriptors are O_PATH ones (open(2)): they stand for a file without opening it, which pins in
 a bpf file system do not allow anyway. Mode and owner are set through /proc/self/fd, which leads to
@@ -42,8 +42,8 @@ class Node(Closing):
     """A file of any kind, held by descriptor.
 
     Attributes:
-        path: where it was found, for messages.
-        status: what fstat(2) said.
+        path: its path, for messages.
+        status: the result of fstat(2).
     """
 
     __slots__ = ("_descriptor", "path", "status")
@@ -88,14 +88,15 @@ class Node(Closing):
 
     @property
     def is_bpf(self) -> bool:
-        """Whether it is in a bpf file system."""
+        """Return True if it is in a bpf file system."""
         # f_type is a long, of which this is the lower half (little-endian), or an int (s390x)
         status = (ctypes.c_uint32 * 64)()
         failed = ctypes.CDLL(None, use_errno=True).fstatfs(self.fileno(), status)
         return not failed and status[0] == BPF_FS_MAGIC
 
     def require_trusted(self, *, outside: bool = False, groups: bool = False) -> None:
-        """Refuse what another user may have put there; `outside`, `groups` as in `Folder.reach`.
+        """Refuse a file that another user may have put there; `outside`, `groups` as in
+        `Folder.reach`.
 
         Raises:
             KernelError: EPERM; says who owns it, or its mode.
@@ -120,7 +121,7 @@ class Folder(Node):
     def reach(
         path: str, *, outside: bool = False, follow: bool = False, groups: bool = False
     ) -> Folder:
-        """The directory at `path`, if only root and this user decide what is there.
+        """Return the directory at `path`, if only root and this user control its content.
 
         In file systems other than bpf, owners that have no number in this user namespace are
         trusted, too: root of a container is not the owner of its /sys. With `outside`, everywhere.
@@ -176,7 +177,7 @@ class Folder(Node):
         return Folder(Descriptor(os.open("/", _PLACE | os.O_DIRECTORY)), "/")
 
     def read_link(self, name: str, *, outside: bool = False) -> str | None:
-        """Where a symbolic link in this directory leads to; None: it is something else.
+        """Return the target of a symbolic link in this directory; None: it is not a link.
 
         Raises:
             KernelError: EPERM, another user made the link; ENOENT; EACCES.
@@ -248,7 +249,7 @@ class Folder(Node):
     def remove(self, name: str, deepest: int = _DEEPEST) -> None:
         """Remove the entry of that name with all that it contains; follows no symbolic link.
 
-        Directories are taken from their owners first, so that nothing new comes into them.
+        Directories change their owner first, so that no new file comes into them.
 
         Raises:
             KernelError: EPERM; ENOENT; ELOOP, directories deeper than purebpf makes any; EXDEV,
@@ -297,9 +298,9 @@ class Folder(Node):
 def explain_distrust(status: os.stat_result, *, outside: bool = False, groups: bool = False) -> str:
     """Why another user may control a file or directory; "" if not.
 
-    The sticky bit (mode 1777) lets others add to a directory, but neither rename nor remove what is
-    not theirs. `outside`: trust owners that have no number in this user namespace, too. `groups`: a
-    group of this process may write.
+    The sticky bit (mode 1777) lets others add to a directory, but neither rename nor remove files
+    of other users. `outside`: also trust owners that have no number in this user namespace.
+    `groups`: a group of this process may write.
     """
     if not _is_trusted(status.st_uid, outside=outside):
         return f"it belongs to UID {status.st_uid}, not to root"

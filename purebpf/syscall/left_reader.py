@@ -1,4 +1,4 @@
-"""Reads that may never end, in a child process that can be left behind.
+"""Reads that may never end, in a child process that purebpf can leave behind.
 
 A read of /proc/PID/mem or /proc/PID/cmdline faults in pages of the process. One that lies in a file
 of a FUSE is there when the user who runs that file system answers, and once he has been asked, not
@@ -69,7 +69,8 @@ class LeftReader:
                 self._end()
 
     def read(self, fd: int, size: int, offset: int, user: int) -> bytes | None:
-        """What pread(2) gives of a descriptor, b"" where it fails; None: it did not end in time.
+        """Return the result of pread(2) on a descriptor, b"" where it fails; None: it did not end
+        in time.
 
         After two reads that waited, nothing more is read for that user within an hour; after eight,
         for no user.
@@ -142,7 +143,7 @@ class LeftReader:
         return bytes(content)
 
     def _end(self) -> None:
-        """End the child; one that waits for a file system is left behind."""
+        """End the child; leave one behind that waits for a file system."""
         if self._socket is None:
             return
         self._socket.close()

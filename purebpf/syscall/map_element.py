@@ -1,4 +1,5 @@
-"""Single map elements, fast: the buffers and the attr of a call are made once and used again.
+"""Fast access to single map elements: the buffers and the attr of a call are made once and used
+again.
 
 A lookup through `purebpf.syscall.bpf` builds an attr each time; here it only copies the key
 (`bench/map_element.py` measures the difference). Results are 0 or a negated errno, as a missing
@@ -43,7 +44,7 @@ _CLOSED = "the map is closed"
 
 
 class Errno(int):
-    """The number of the kernel's error, where a value was asked for."""
+    """The number of the kernel's error, in place of a value."""
 
 
 class Element(SoleOwner):
@@ -53,8 +54,8 @@ class Element(SoleOwner):
         key: the key's bytes; assign with `element.key[:] = ...`, of exactly this length.
         value: the value's bytes.
         next_key: where `next()` puts the key after `key`.
-        door: the kernel's, if the element was made for that; else None.
-        flags: those of the last call.
+        door: the kernel's, if the element was made for it; else None.
+        flags: the flags of the last call.
         look_up_now: while `door` is the current one, `lookup(flags)` in one call of C: 0 or -1.
         update_now: the same of `update`.
     """
@@ -138,13 +139,12 @@ class Element(SoleOwner):
 class Elements(SoleOwner):
     """The idle `Element`s of one map: take one, use it, give it back.
 
-    Each thread, and each signal handler that interrupts one, gets an element of its own; no lock
-    is held during a call. There are as many as were ever in use at once. The descriptor is closed
-    when none is in use: its number may mean another map the moment after, with values that have
-    another size.
+    Each thread, and each signal handler that interrupts one, gets a separate element; no lock is
+    held during a call. There are as many as were ever in use at once. The descriptor is closed when
+    none is in use: its number may mean another map the moment after, with values of another size.
 
     Attributes:
-        closed: nothing is given out any more.
+        closed: no element is given out any more.
         descriptor: the map's.
         sizes: bytes of a key and of a value, from the kernel: so long are an element's buffers.
     """
@@ -196,10 +196,12 @@ class Elements(SoleOwner):
         return self.descriptor.fileno()
 
     def reader(self, write: Write, read: Callable[[bytearray], Any]) -> Callable[..., Any]:
-        """What gives for `(key, flags=0)` what `read` makes of the value, or an `Errno`.
+        """Return a function that returns for `(key, flags=0)` the result of `read` on the value, or
+        an `Errno`.
 
-        ValueError when the map is closed. To make once and keep: a call looks up few names, and
-        `take` and `give` are written out, which is a fifth of what Python does for a look-up.
+        It raises ValueError when the map is closed. Make it once and keep it: a call looks up few
+        names, and `take` and `give` are written out, which saves a fifth of Python's time for a
+        look-up.
         """
         idle, new = self._idle, self._new
 
@@ -225,7 +227,9 @@ class Elements(SoleOwner):
         return look_up
 
     def updater(self, write_key: Write, write_value: Write) -> Callable[..., int]:
-        """What stores a value for `(key, value, flags=0)`: 0, or a negated errno; as `reader`."""
+        """Return a function that stores a value for `(key, value, flags=0)`: 0, or a negated
+        errno; as `reader`.
+        """
         idle, new = self._idle, self._new
 
         def update(key: Any, value: Any, flags: int = 0) -> int:

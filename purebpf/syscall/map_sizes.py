@@ -2,8 +2,8 @@
 
 BPF_MAP_LOOKUP_ELEM and others take addresses without lengths: the kernel copies as many bytes as
 the map's keys and values have. A map that came from elsewhere, through a pin, an id or a
-descriptor, may be another one than its name promises, and a short buffer is then written beyond
-its end. So the sizes are asked for, and compared with the buffers, before any such call: in
+descriptor, may be another one than its name promises, and a short buffer is then written beyond its
+end. So purebpf asks for the sizes and compares them with the buffers before any such call: in
 `purebpf.syscall.bpf` each time, in `purebpf.syscall.map_element` when the buffers are made.
 """
 
@@ -58,7 +58,7 @@ _INFO = struct.Struct("=IIII")
 
 
 class Sizes(NamedTuple):
-    """What the kernel moves for an element.
+    """The bytes that the kernel moves for an element.
 
     Attributes:
         type: enum bpf_map_type.

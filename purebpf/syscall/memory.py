@@ -33,9 +33,9 @@ class Memory(Closing):
     ) -> None:
         """Map `size` bytes from `offset`, a multiple of the page size, MAP_SHARED.
 
-        They are put at `address` if that is given and free (Linux 4.17, commit a4ff8e8620d3, "mm:
-        introduce MAP_FIXED_NOREPLACE"). The descriptor may be closed afterwards: the mapping has
-        its own.
+        They are put at `address` if it is free (Linux 4.17, commit a4ff8e8620d3, "mm: introduce
+        MAP_FIXED_NOREPLACE"). The descriptor may be closed afterwards: the mapping has its own
+        reference.
 
         Raises:
             KernelError: mmap(2) refused: EEXIST, something else is at `address`.

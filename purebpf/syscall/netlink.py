@@ -1,10 +1,10 @@
 """XDP, tc and routes over rtnetlink(7), where there are no bpf_links for them.
 
-The only module that imports pyroute2, and only when a `Route` is asked for something: that takes
-0.2 s. A `Route` stays in the network namespace that its thread was in when it was made.
+The only module that imports pyroute2, at the first call of a `Route`: the import takes 0.2 s. A
+`Route` stays in the network namespace of the thread that made it.
 
-Each question has a connection of its own (2 ms). pyroute2 waits with an event loop, and its epoll
-descriptor a forked child shares: closing the child's copy would leave the parent waiting for ever.
+Each question has a separate connection (2 ms). pyroute2 waits with an event loop, and a forked
+child shares its epoll descriptor: closing the child's copy would leave the parent waiting for ever.
 
 Every method raises `KernelError` with the errno of the kernel's answer.
 """
@@ -32,7 +32,7 @@ class TcFilter(NamedTuple):
     handle: int
 
     def fields(self) -> dict[str, int]:
-        """What RTM_NEWTFILTER and RTM_DELTFILTER both want to know."""
+        """Return the common fields of RTM_NEWTFILTER and RTM_DELTFILTER."""
         return {"parent": self.side, "prio": self.priority, "handle": self.handle}
 
 
@@ -44,7 +44,7 @@ class Tunnel(NamedTuple):
     gateway: str = ""
 
     def fields(self) -> dict[str, Any]:
-        """What RTM_NEWROUTE and RTM_DELROUTE both want to know."""
+        """Return the common fields of RTM_NEWROUTE and RTM_DELROUTE."""
         gateway = {"gateway": self.gateway} if self.gateway else {}
         return {"dst": self.network, "oif": self.ifindex, **gateway}
 
@@ -77,7 +77,9 @@ class Route(Closing):
         self._ask("RTM_DELQDISC", lambda route: route.tc("del", kind="clsact", index=ifindex))
 
     def add_filter(self, ifindex: int, place: TcFilter, program_fd: int, name: str) -> None:
-        """Make a direct-action BPF filter for all protocols. EEXIST: the place is taken."""
+        """Make a direct-action BPF filter for all protocols. EEXIST: another filter has its
+        place.
+        """
         program = {"fd": program_fd, "name": name, "direct_action": True}
         fields = {"kind": "bpf", "index": ifindex, **place.fields(), **program}
         self._ask("RTM_NEWTFILTER", lambda route: route.tc("add-filter", **fields))
@@ -117,7 +119,7 @@ class Route(Closing):
         self._namespace.close()
 
     def _ask(self, request: str, question: Callable[[Any], Any]) -> Any:
-        """Put a question to the kernel, in a thread of its own when this one runs an event loop."""
+        """Put a question to the kernel, in a separate thread when this one runs an event loop."""
         import asyncio
 
         try:

@@ -26,14 +26,14 @@ _waiting: dict[int, threading.Thread] = {}
 
 
 def call_in_time(user: int, call: Callable[[], T], undo: Callable[[T], object]) -> T:
-    """What a call about a process of `user` returns or raises.
+    """Return or raise the outcome of a call about a process of `user`.
 
     It is not made while an earlier one waits for a process of that user, or of eight others.
 
     Args:
         user: the owner of the process.
         call: waits, perhaps.
-        undo: takes what comes too late.
+        undo: called with a result that comes too late.
 
     Raises:
         TimeoutError: ETIMEDOUT, it did not end in time.
@@ -48,7 +48,7 @@ def call_in_time(user: int, call: Callable[[], T], undo: Callable[[T], object]) 
 
 
 class _Call(Generic[T]):
-    """A call in a thread of its own."""
+    """A call in a separate thread."""
 
     def __init__(self, call: Callable[[], T], undo: Callable[[T], object]) -> None:
         self._call, self._undo = call, undo

@@ -1,6 +1,6 @@
 """perf_event_open(2) and the ioctls of its descriptors: one plain function each, no policy.
 
-Every function raises `KernelError` with the call's name and errno. Numbers are those of
+Every function raises `KernelError` with the call's name and errno. Numbers are from
 include/uapi/linux/perf_event.h in the generic ioctl encoding (x86, arm64, riscv, s390).
 """
 
@@ -84,7 +84,7 @@ def reset(fd: int, *, group: bool = False) -> None:
 
 
 def refresh(fd: int, overflows: int) -> None:
-    """PERF_EVENT_IOC_REFRESH: enable until `overflows` more samples were taken."""
+    """PERF_EVENT_IOC_REFRESH: enable until `overflows` more samples come."""
     _ioctl("PERF_EVENT_IOC_REFRESH", fd, _REFRESH, overflows)
 
 

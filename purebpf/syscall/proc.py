@@ -1,4 +1,4 @@
-"""What /proc and /sys say, as text.
+"""Files of /proc and /sys, as text.
 
 A process may end at any moment: its readers then return None. Bytes that are not UTF-8 (file
 names are bytes) survive as surrogate escapes.
@@ -149,7 +149,9 @@ def status(pid: int | str = "self") -> dict[str, str] | None:
 
 
 def real_user(pid: int) -> int | None:
-    """Who started a process: the real user id in its status, of which nothing else is parsed."""
+    """Return the owner of a process: the real user id in its status, of which nothing else is
+    parsed.
+    """
     _, _, after = (_read(f"{PROC}/{pid}/status") or "").partition("\nUid:\t")
     number = after.split("\t", 1)[0]
     return int(number) if number else None
@@ -158,7 +160,7 @@ def real_user(pid: int) -> int | None:
 def other_user(pid: int) -> int | None:
     """The user of a process who is not root or ourselves; those do not harm themselves.
 
-    By its status: what is in /proc/PID belongs to root if the process is not dumpable.
+    Decide by its status: files in /proc/PID belong to root if the process is not dumpable.
     """
     _, _, after = (_read(f"{PROC}/{pid}/status") or "").partition("\nUid:\t")
     users = {int(word) for word in after.partition("\n")[0].split()}
@@ -209,7 +211,7 @@ def owner(pid: int) -> int | None:
 
 
 def map_is_frozen(fd: int) -> bool:
-    """Whether user space may no longer write to the map behind a descriptor (Linux 5.2)."""
+    """Return True if user space may no longer write to the map behind a descriptor (Linux 5.2)."""
     text = _read(f"{PROC}/self/fdinfo/{fd}") or ""
     return "frozen:\t1" in text.split("\n")
 
@@ -223,8 +225,8 @@ def start_ticks(pid: int) -> int | None:
 def start_time(pid: int) -> float | None:
     """When a process was forked, as time.time() has it, give or take a clock tick (10 ms).
 
-    The kernel keeps it as a time since boot: where the clock was set later, it is what the clock
-    would have shown.
+    The kernel stores it as a time since boot: where the clock was set later, it is the time that
+    the clock would have shown.
     """
     ticks = start_ticks(pid)
     if ticks is None:
@@ -251,7 +253,8 @@ def open_memory(pid: int | str) -> int | None:
 
 
 def descriptor(fd: int) -> str:
-    """What a descriptor of this process is: a path, `"anon_inode:bpf-map"`, `"socket:[4711]"`.
+    """Return the target of a descriptor of this process: a path, `"anon_inode:bpf-map"`,
+    `"socket:[4711]"`.
 
     Raises:
         KernelError: EBADF, it is none.
@@ -264,7 +267,7 @@ def descriptor(fd: int) -> str:
 
 
 def hides(pid: int) -> bool:
-    """Whether a process lives that /proc does not show.
+    """Return True if a process lives that /proc does not show.
 
     It is mounted with hidepid=2 (proc(5)), or for another pid namespace than this process's.
     """
@@ -291,7 +294,8 @@ def sysctl(name: str) -> str | None:
 
 
 def idle_seconds() -> dict[int, float]:
-    """How long each online CPU has been idle since the boot, waiting for I/O or not (proc_stat(5)).
+    """Return how long each online CPU has been idle since the boot, waiting for I/O or not
+    (proc_stat(5)).
 
     Exact to a hundredth of a second; {} where /proc/stat does not tell CPUs apart.
     """
@@ -315,7 +319,7 @@ def uid_map(pid: int | str = "self") -> str | None:
 
 
 def in_first_namespace(kind: str) -> bool:
-    """Whether this process is in the machine's first "cgroup", "pid" or "user" namespace.
+    """Return True if this process is in the machine's first "cgroup", "pid" or "user" namespace.
 
     Raises:
         OSError: there is no /proc that says so.
@@ -324,7 +328,9 @@ def in_first_namespace(kind: str) -> bool:
 
 
 def in_first_user_namespace() -> bool:
-    """Whether this process is in none but the first user namespace; also where /proc hides it."""
+    """Return True if this process is only in the first user namespace; also where /proc hides
+    it.
+    """
     try:
         return os.stat(f"{PROC}/self/ns/user").st_ino == _FIRST_NAMESPACES["user"]
     except OSError:
@@ -332,7 +338,9 @@ def in_first_user_namespace() -> bool:
 
 
 def in_first_pid_namespace() -> bool:
-    """Whether numbers of processes are the initial PID namespace's; False where /proc hides it."""
+    """Return True if process numbers are the initial PID namespace's; False where /proc hides
+    it.
+    """
     try:
         return in_first_namespace("pid")
     except OSError:
@@ -413,7 +421,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def pmu_path(name: str) -> str:
-    """Where sysfs describes a performance unit."""
+    """Return the path of a performance unit in sysfs."""
     return f"{SYS}/bus/event_source/devices/{name}"
 
 
@@ -456,7 +464,7 @@ def kernel_config() -> str | None:
 
 
 def version_signature() -> str | None:
-    """Ubuntu's own words about what its kernel is: `"Ubuntu 5.4.0-12.15-generic 5.4.8"`."""
+    """Return Ubuntu's own description of its kernel: `"Ubuntu 5.4.0-12.15-generic 5.4.8"`."""
     return _read(f"{PROC}/version_signature")
 
 
@@ -469,7 +477,7 @@ def command_line(pid: int) -> str | None:
 
 
 def kernel_stack(pid: int, tid: int) -> str | None:
-    """Where a thread is in the kernel, a function a line, innermost first.
+    """Return a thread's kernel stack, a function a line, innermost first.
 
     Needs CAP_SYS_ADMIN, and CONFIG_STACKTRACE; None: no such thread, or no such file.
 

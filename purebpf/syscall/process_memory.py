@@ -1,7 +1,7 @@
 """The memory of another process, through /proc/PID/mem.
 
-The descriptor stays that of the program which the process executed when it was opened: after its
-execve(2) or its end nothing can be read any more, and never something of another process (proc(5)).
+The descriptor stays bound to the program that the process ran when it was opened: after its
+execve(2) or its end nothing can be read any more, and never another process's memory (proc(5)).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _SO_ATTACH_REUSEPORT_EBPF, _SO_DETACH_REUSEPORT_BPF = 52, 68
 
 
 def attach_filter(fd: int, program_fd: int) -> None:
-    """SO_ATTACH_BPF: the program sees what the socket receives, and may cut it.
+    """SO_ATTACH_BPF: the program sees the packets that the socket receives, and may cut them.
 
     Linux 3.19 (commit 89aa075832b0).
     """

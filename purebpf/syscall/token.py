@@ -1,4 +1,4 @@
-"""The BPF token that the calls of this context are made with (Linux 6.9, commit 35f96de04127).
+"""The BPF token of the calls in this context (Linux 6.9, commit 35f96de04127).
 
 A token grants rights that a bpf file system was mounted with, for processes of its user
 namespace. BPF_MAP_CREATE, BPF_PROG_LOAD and BPF_BTF_LOAD take its descriptor.
@@ -29,7 +29,7 @@ def using(token_fd: int) -> Iterator[None]:
 
 
 def fields(kind: str, flags: int) -> dict[str, int]:
-    """What a call of that kind ("map", "prog", "btf") adds to its fields; `flags` are its own.
+    """Return the fields that a call of that kind ("map", "prog", "btf") adds; `flags` are its own.
 
     For a call with a token only.
     """

@@ -38,7 +38,7 @@ _CMD_CREATE = 6  # FSCONFIG_CMD_CREATE
 
 
 def mount_point() -> str | None:
-    """Where tracefs is mounted, the usual place first; None: nowhere that is to be trusted.
+    """Return the mount point of tracefs, the usual place first; None: no trusted one.
 
     Another place than below /sys must be out of other users' reach, who could put a directory of
     theirs there: we write into its files.

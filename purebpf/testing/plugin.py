@@ -1,4 +1,4 @@
-"""What pytest gets: the mark `bpf`, the fixtures `bpf_load` and `packets`, and verifier logs.
+"""The plugin of pytest: the mark `bpf`, the fixtures `bpf_load` and `packets`, and verifier logs.
 
 pytest loads this in every run where purebpf is installed (entry point `pytest11`), so nothing of
 the library is imported before a test asks for it.
@@ -68,7 +68,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def bpf_load(request: pytest.FixtureRequest) -> Iterator[Callable[..., Object]]:
-    """`purebpf.load` for the time of one test: what it loads is closed when the test ends.
+    """`purebpf.load` for the time of one test: its objects are closed when the test ends.
 
     Where this process may not load BPF programs, the test is skipped with the reason.
     """
@@ -112,7 +112,7 @@ def _leave(item: pytest.Item, reason: str) -> None:
 
 
 def _verifier_log(error: BaseException | None) -> str:
-    """The end of the log of an error, or of what it came from."""
+    """Return the end of the log of an error, or of its cause."""
     from purebpf.errors import VerifierError
 
     seen: set[int] = set()

@@ -11,7 +11,7 @@ from purebpf.btf.codec.values import Codec, Misfit, shown
 
 
 def cut_at_nul(raw: bytes) -> str:
-    """The string that `raw` starts with; what follows its NUL is not looked at."""
+    """Return the string that `raw` starts with; the bytes behind its NUL are ignored."""
     return raw.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
@@ -41,7 +41,7 @@ class ArrayCodec(Codec):
 
 
 class Text(ArrayCodec):
-    """A char array as str. A value ends at its first NUL; a key keeps what follows."""
+    """A char array as str. A value ends at its first NUL; a key keeps the bytes behind it."""
 
     takes_bytes = True
 

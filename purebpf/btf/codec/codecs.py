@@ -7,10 +7,10 @@
     floats               float                       unions                 record of every member
     Rust's unit          ()                          C++ base classes       bytes, as `base`
 
-Typedefs and qualifiers are seen through; anonymous members are part of what contains them. A
-flexible array at the end of a struct takes the rest of the buffer. When encoding, a struct may
-also be a mapping or a sequence, a union's other members may be left out, and bytes of the right
-size are taken as they are for anything. Padding is zero, but for keys that were read with other.
+Typedefs and qualifiers are transparent; anonymous members are part of their struct. A flexible
+array at the end of a struct takes the rest of the buffer. When encoding, a struct may also be a
+mapping or a sequence, a union's other members may be missing, and bytes of the right size are
+accepted for anything. Padding is zero, except in keys that were read with other padding.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ def codec(btf: Btf, type_id: int, *, key: bool = False, text: bool = True) -> Co
     Args:
         btf: the types.
         type_id: the type, or a variable, for its type.
-        key: for map keys, which must encode to the very bytes that were decoded: strings keep
-            what follows a NUL, and records padding that is not zero (`purebpf.btf.codec.padding`).
+        key: for map keys, which must encode to the very bytes that were decoded: strings keep the
+            bytes behind a NUL, and records keep padding that is not zero
+            (`purebpf.btf.codec.padding`).
         text: False for char arrays as bytes, with all that follows a NUL.
 
     FormatError when the type has no size, or is malformed.
@@ -58,7 +59,7 @@ def codec(btf: Btf, type_id: int, *, key: bool = False, text: bool = True) -> Co
 
 
 class _Builder:
-    """Makes the codec of a type and those of the types in it: `compounds.Builder`."""
+    """Makes the codec of a type and of the types in it: `compounds.Builder`."""
 
     def __init__(self, btf: Btf, *, key: bool, text: bool) -> None:
         self.btf = btf
@@ -86,7 +87,9 @@ class _Builder:
         return built
 
     def _canonical(self, type_id: int) -> int:
-        """What to make one codec of: a struct or enum by its name, else the first typedef."""
+        """Return the type to make one codec of: a struct or enum by its name, else the first
+        typedef.
+        """
         resolved = self.btf.resolve(type_id)
         if self.btf.kind(resolved) in _TAGGED and self.btf.name(resolved):
             return resolved
@@ -95,7 +98,7 @@ class _Builder:
         return type_id
 
     def error(self, type_id: int, problem: str) -> FormatError:
-        """What is wrong with a type."""
+        """Return an error about a type."""
         where = f"type {type_id} ({spell(self.btf, type_id)})"
         return FormatError(self.btf.source, where, problem)
 

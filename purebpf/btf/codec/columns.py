@@ -1,6 +1,6 @@
 """A BTF type as a numpy dtype: many records as columns, without a Python object for each.
 
-Nothing here imports numpy: `dtype_of` gives what `numpy.dtype` takes.
+Nothing here imports numpy: `dtype_of` returns an argument for `numpy.dtype`.
 
     integers, pointers, enums   i1 to u8           structs          nested, by offset
     bool                        ?                  unions           every member, overlapping
@@ -9,7 +9,7 @@ Nothing here imports numpy: `dtype_of` gives what `numpy.dtype` takes.
     unsigned char arrays        u1, as other                        "low_bits" for one alone
     other arrays                subarrays          the rest         V: raw bytes
 
-A bit field has a column of its own name only where that holds its value: all bits of an integer.
+A bit field has a separate column only if that column holds its value: all bits of an integer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Column(NamedTuple):
 
 
 def dtype_of(btf: Btf, type_id: int) -> Any:
-    """What `numpy.dtype` takes for a type of fixed size.
+    """Return the argument of `numpy.dtype` for a type of fixed size.
 
     Raises:
         FormatError: the type has no size, or is malformed.
@@ -114,7 +114,7 @@ class _Formats:
     def _columns(
         self, record: kinds.Struct | kinds.Union, base: int, depth: int
     ) -> Iterator[_Column]:
-        """The fields, those of anonymous members included; `base` is in bits."""
+        """Yield the fields, with members of anonymous members; `base` is in bits."""
         bits: list[kinds.Member] = []
         for declared in record.members:
             inner = self._btf.type(self._btf.resolve(declared.type_id))

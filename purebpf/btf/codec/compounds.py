@@ -1,4 +1,4 @@
-"""Codecs of what is made of other types: arrays, structs, unions, data sections."""
+"""Codecs of compound types: arrays, structs, unions, data sections."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Builder(Protocol):
         """The codec of a type; `hint` names the record class of one without name."""
 
     def error(self, type_id: int, problem: str) -> FormatError:
-        """What is wrong with a type."""
+        """Return an error about a type."""
 
 
 def array_codec(
@@ -77,7 +77,7 @@ def array_codec(
 def struct_codec(
     builder: Builder, type_id: int, c_type: str, record: _Record, name: str
 ) -> StructCodec:
-    """The codec of a struct, union or data section, and those of its members.
+    """Return the codec of a struct, union or data section, and the codecs of its members.
 
     Raises:
         FormatError: members overlap, reach over its end, or are too many or too deep.
@@ -99,7 +99,7 @@ class _Pieces:
         self._order = builder.order
 
     def layout(self, type_id: int, record: _Record) -> tuple[Layout, Tail | None]:
-        """Where everything is, and the array without an end behind it."""
+        """Return the places of all fields, and the array without an end behind them."""
         pieces = list(self._pieces(type_id, record, 0))
         parts = self._arrange(type_id, pieces, record.size)
         tail = _flexible(parts[-1]) if parts else None
@@ -157,7 +157,7 @@ class _Pieces:
         )
 
     def _piece(self, type_id: int, member: kinds.Member, base: int) -> Iterator[Part | Bits]:
-        """The fields that one member adds: one, or those of an anonymous struct or union."""
+        """Return the fields that one member adds: one, or all of an anonymous struct or union."""
         self._builder.members += 1
         if self._builder.members > _MAX_MEMBERS:
             raise self._builder.error(type_id, f"contains more than {_MAX_MEMBERS} members")

@@ -1,7 +1,7 @@
 """The inside of a struct: parts at byte offsets, each one slot of a flat struct format.
 
-A part is a plain field, a group of bit fields that share bytes, or the views of an anonymous
-union. What lies between parts is padding: skipped when decoding, zero when encoding.
+A part is a plain field, a group of bit fields that share bytes, or the views of an anonymous union.
+The bytes between parts are padding: skipped when decoding, zero when encoding.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Part:
 
 
 class Field(Part):
-    """One field with bytes of its own."""
+    """A field that shares its bytes with no other."""
 
     def __init__(self, name: str, offset: int, codec: Codec) -> None:
         super().__init__((name,), offset, codec.size, codec.code, codec.weight)
@@ -251,7 +251,7 @@ class Layout:
         return values
 
     def rows(self, unpacked: Iterator[tuple[Any, ...]]) -> Iterator[Sequence[Any]]:
-        """What `values` does, for the slots of many records."""
+        """Do the same as `values`, for the slots of many records."""
         if self.converts is None:
             return map(self.values, unpacked)
         return chain.from_iterable(self._columns(unpacked)) if self.converts else unpacked
@@ -283,7 +283,7 @@ class Layout:
             return b""
 
     def write_many(self, records: Sequence[Sequence[Any]]) -> bytes:
-        """What `write_at_once` does for many records, all with a value for each field."""
+        """Do the same as `write_at_once` for many records, all with a value for each field."""
         if self.lowers is None:
             return b""
         try:

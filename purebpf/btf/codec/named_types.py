@@ -1,4 +1,4 @@
-"""The types of a BTF by name, each with what decodes and encodes it."""
+"""The types of a BTF by name, each with its codec."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NamedTypes(Mapping[str, Codec]):
     """Codecs by name: `types["hdr"].decode(data)`, `types["struct hdr"].size`."""
 
     def __init__(self, btf: Btf | None) -> None:
-        """Of these types; None: there are none (an object without BTF)."""
+        """Take the types of a BTF; None: there are none (an object without BTF)."""
         self._btf = btf
 
     def __getitem__(self, name: str) -> Codec:

@@ -26,7 +26,7 @@ Gap = tuple[int, int]
 
 
 def gaps(layout: Layout) -> list[Gap]:
-    """The padding of a struct, without that of the structs in it."""
+    """Return the padding of a struct, without the padding of structs in it."""
     places = (place for part in layout.parts for place in part.places())
     ends = ((at.bit_offset, at.bit_offset + (at.width or 8 * at.codec.size)) for at in places)
     ranges, reached, size = [], 0, 8 * layout.format.size
@@ -38,9 +38,9 @@ def gaps(layout: Layout) -> list[Gap]:
 
 
 class KeyStruct(StructCodec):
-    """A struct with padding, in a key: where that is not zero, it is kept.
+    """A struct with padding, in a key: padding that is not zero is preserved.
 
-    Two readings of a buffer cost what one costs, as long as all padding in it is zero.
+    Two readings of a buffer cost as much as one, as long as all padding in it is zero.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class KeyStruct(StructCodec):
         return _with_padding(record, self._padding(buffer[offset : offset + self.size]))
 
     def elements(self, buffer: Buffer) -> Iterator[Record]:
-        """What `iter_decode` does for a whole number of records."""
+        """Do the same as `iter_decode` for a whole number of records."""
         records, padding = super().elements(buffer), self._padding(buffer)
         if not padding:
             return records
@@ -99,9 +99,9 @@ class KeyStruct(StructCodec):
 class _Padded:
     """A record with padding that is not zero.
 
-    It is equal to what has the same fields and the same padding: keys that differ in nothing else
-    are different elements of a map. What a caller makes, and `_replace`, has zero padding, and
-    is equal to records and tuples as ever.
+    It equals records with the same fields and the same padding: keys that differ in nothing else
+    are different elements of a map. A record that a caller makes, or `_replace` returns, has zero
+    padding, and equals records and tuples as usual.
     """
 
     __slots__ = ()
@@ -123,7 +123,7 @@ class _Padded:
         return f"<{text} with padding {self._padding_.hex()}>" if self._padding_ else text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What has no padding, pickled as it will be, and the padding."""
+        """Pickle the record without padding, and the padding."""
         return _with_padding, (_as(type(self).__bases__[1], self), self._padding_)
 
 

@@ -5,10 +5,11 @@
         delta_ns: Annotated[int, "u64"]
         comm: Annotated[str, 16]
 
-The annotations say what the class believes; binding holds that against BTF, once. A plain `int`,
-`str`, `bytes`, `float`, `bool`, tuple or class of the same sort believes its kind only; "u8" to
-"s64" believes in a size and a sign, a number with `str` or `bytes` in a length. Where every field
-says its size, the offsets that C would give them are compared, too: padding is never guessed.
+The annotations declare the layout that the class expects; binding compares it with BTF, once. A
+plain `int`, `str`, `bytes`, `float`, `bool`, tuple or class of the same sort declares its kind
+only; "u8" to "s64" declares a size and a sign, a number with `str` or `bytes` a length. Where every
+field declares its size, the offsets that C would give them are compared as well: padding is never
+guessed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _KINDS: dict[type, tuple[type[Codec], ...]] = {
 
 
 class _Belief(NamedTuple):
-    """What a class says of a field; `size` is 0 where it does not say."""
+    """A class's declaration of a field; `size` is 0 where there is none."""
 
     name: str
     text: str
@@ -59,7 +60,7 @@ class _Belief(NamedTuple):
 
 
 def is_record_class(candidate: object) -> bool:
-    """Whether `bind` could take it: a NamedTuple or a dataclass."""
+    """Return True if `bind` can accept it: a NamedTuple or a dataclass."""
     return isinstance(candidate, type) and (
         dataclasses.is_dataclass(candidate)
         or (
@@ -142,20 +143,20 @@ def _maker(codec: StructCodec, cls: type) -> Callable[[Any], Any]:
 
 
 def _of_fields(cls: type, inner: list[Callable[[Any], Any] | None]) -> Callable[[Any], Any]:
-    """What makes the class of a record; some of its fields get their own classes."""
+    """Return the function that makes a record; some of its fields get separate classes."""
     return lambda record: cls(
         *(value if make is None else make(value) for make, value in zip(inner, record, strict=True))
     )
 
 
 def _is_plain(codec: StructCodec, cls: type) -> bool:
-    """Whether it is a NamedTuple, not derived from one, without classes of the user's in it."""
+    """Return True for a NamedTuple, not derived from one, without classes of the user's in it."""
     inner = map(_inner, _beliefs(cls), codec.places())
     return cls.__bases__[0] is tuple and not any(inner)
 
 
 def _inner(belief: _Belief, place: FieldPlace) -> Callable[[Any], Any] | None:
-    """What makes the field's own class, if it has one."""
+    """Return the function that makes the field's own class, if it has one."""
     if is_record_class(belief.kind) and isinstance(place.codec, StructCodec):
         return _maker(place.codec, belief.kind)
     return None

@@ -20,9 +20,9 @@ _KEPT_CLASSES = 1024
 
 
 class _RecordType(type):
-    """Where records get what `Record(...)` takes.
+    """The metaclass that gives records the arguments of `Record(...)`.
 
-    A class with a `__new__` of its own has no quick way to `tuple`'s, which `maker` calls.
+    A class with its own `__new__` has no quick way to `tuple`'s, which `maker` calls.
     """
 
     if not TYPE_CHECKING:  # `Record.__new__` says it to type checkers
@@ -40,8 +40,8 @@ class _RecordType(type):
 class Record(tuple[Any, ...], metaclass=_RecordType):
     """A struct's fields by position and by name. Hashable, and equal to a tuple of the same.
 
-    A field that is not given is None; to encode, a field may be None only where C has a union
-    and another of its members is given.
+    A missing field is None; to encode, a field may be None only where C has a union and another of
+    its members is present.
     """
 
     __slots__ = ()
@@ -84,7 +84,7 @@ _classes: WeakValueDictionary[tuple[str, tuple[str, ...]], type[Record]] = WeakV
 def _with_fields(name: str, fields: tuple[str, ...]) -> type[Record]:
     """The same class again, for the records of another BTF and for those that were pickled.
 
-    The last ones that were asked for stay, also when nothing uses them between two records.
+    The most recent classes stay, even if nothing uses them between two records.
     """
     if (known := _classes.get((name, fields))) is not None:
         return known
@@ -100,7 +100,7 @@ def _rebuilt(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Rec
 
 
 def maker(made: type[_T]) -> Callable[[Iterable[Any]], _T]:
-    """What makes a record of a sequence of all its fields, fast."""
+    """Return a fast function that makes a record of a sequence of all its fields."""
     make: Callable[[Iterable[Any]], _T] = type.__call__.__get__(made)
     return make
 

@@ -25,14 +25,16 @@ _OF_THE_KERNEL = frozenset(
 
 
 class Tail(NamedTuple):
-    """A flexible array at the end of a struct; `codec` is that of the array of no elements."""
+    """A flexible array at the end of a struct; `codec` is the codec of the array without
+    elements.
+    """
 
     name: str
     offset: int
     codec: ArrayCodec
 
     def read(self, raw: bytes) -> Any:
-        """The elements in `raw`; a last one that is cut short is left out."""
+        """Return the elements in `raw`; a last one that is cut short is dropped."""
         return self.codec.resized(len(raw) // self.codec.element_size).decode(raw)
 
     def write(self, value: Any) -> bytes:
@@ -81,7 +83,7 @@ class StructCodec(Codec):
         self._places.update(zip(self.record._fields, range(len(self.names)), strict=True))
 
     def places(self) -> tuple[FieldPlace, ...]:
-        """Where each of the record's fields is; a flexible array comes last."""
+        """Return the place of each of the record's fields; a flexible array comes last."""
         places = [place for part in self._layout.parts for place in part.places()]
         if self._tail:
             places.append(FieldPlace(self._tail.name, self._tail.codec, 8 * self._tail.offset, 0))
@@ -118,7 +120,7 @@ class StructCodec(Codec):
         return super().iter_decode(buffer)
 
     def elements(self, buffer: Buffer) -> Iterator[Record]:
-        """What `iter_decode` does for a whole number of records; flexible arrays are empty."""
+        """Do the same as `iter_decode` for a whole number of records; flexible arrays are empty."""
         if self._tail or not self.size:
             return super().elements(buffer)
         layout = self._layout
@@ -132,7 +134,7 @@ class StructCodec(Codec):
         return lambda buffer: instances(self.record, rows(buffer))
 
     def rows(self, before: int, after: int) -> Callable[[Buffer], Iterator[Sequence[Any]]]:
-        """What `spaced` does, but each record's fields as a plain sequence."""
+        """Do the same as `spaced`, but return each record's fields as a plain sequence."""
         layout = self._layout
         order, fields = layout.format.format[:1], layout.format.format[1:]
         unpack = struct.Struct(f"{order}{before}x{fields}{after}x").iter_unpack
@@ -227,7 +229,7 @@ class StructCodec(Codec):
     def merge(self, current: Sequence[Any], changes: Mapping[str, Any]) -> list[Any]:
         """The fields of a record with some changed, also in structs in it, by name.
 
-        What shares bytes with a changed member of a union is left out (None).
+        Drop members that share bytes with a changed member of a union (None).
 
         Raises:
             SchemaError: there is no such field.

@@ -1,4 +1,4 @@
-"""One value for what every CPU counted."""
+"""One value for the counts of every CPU."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _Value = TypeVar("_Value")
 def summed(values: Iterable[_Value]) -> _Value:
     """Add up values of a per-CPU map: `summed(obj.maps["stats"][0]).packets`.
 
-    Numbers are added, those of structs and arrays each for itself. What is not a number (text,
-    bytes, flags, members of an enum) has to be the same everywhere.
+    Numbers are added, also inside structs and arrays. Other values (text, bytes, flags, members of
+    an enum) have to be the same everywhere.
 
     Args:
         values: of the same type; one at least.

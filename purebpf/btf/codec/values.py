@@ -83,7 +83,7 @@ class Codec:
         pack_slot: a slot as bytes.
         takes_bytes: whether bytes of another size mean something.
         plain: the class of values that are their own slot, or None.
-        of_kernel: whether the kernel copies it neither into a map's value nor out of it.
+        of_kernel: True if the kernel copies it neither into a map's value nor out of it.
     """
 
     takes_bytes = False
@@ -117,13 +117,13 @@ class Codec:
         return self.elements(buffer)
 
     def elements(self, buffer: Buffer) -> Iterator[Any]:
-        """What `iter_decode` does for a whole number of values."""
+        """Do the same as `iter_decode` for a whole number of values."""
         if not self.size:
             return iter(())
         return self._of_slots(self._slot.iter_unpack(buffer))
 
     def spaced(self, before: int, after: int) -> Callable[[Buffer], Iterator[Any]] | None:
-        """What `elements` does where each value has that many bytes around it.
+        """Do the same as `elements` where each value has that many bytes around it.
 
         None where values must be decoded one by one. Nothing but the values' own bytes is read.
         """
@@ -137,7 +137,7 @@ class Codec:
         return slots if self.convert is None else map(self.convert, slots)
 
     def encode(self, value: Any) -> bytes:
-        """`value` as bytes; bytes of exactly `size` are taken as they are.
+        """Return `value` as bytes; bytes of exactly `size` are returned unchanged.
 
         SchemaError names the field, its C type and the value when it does not fit.
         """
@@ -154,7 +154,7 @@ class Codec:
             raise SchemaError(f"{place}{kind}: {misfit.problem}") from None
 
     def writer(self) -> Callable[[bytearray, Any], object]:
-        """What puts the bytes that `encode` gives into a buffer of their size."""
+        """Return a function that puts the bytes of `encode` into a buffer of their size."""
         encode, pack_into, plain = self.encode, self._slot.pack_into, self.plain
 
         def write(buffer: bytearray, value: Any) -> None:
@@ -178,7 +178,7 @@ class Codec:
         return b"".join([self.encode_some(values[at : at + _TOGETHER]) for at in starts])
 
     def encode_some(self, values: Sequence[Any]) -> bytes:
-        """What `encode_many` does, for as many as one format should have."""
+        """Do the same as `encode_many`, for as many values as one format should have."""
         if self.plain is not None and {self.plain}.issuperset(map(type, values)):
             try:
                 return repeated(self._slot, len(values)).pack(*values)
@@ -189,7 +189,7 @@ class Codec:
         return b"".join(map(self.encode, values))
 
     def to_bytes(self, value: Any) -> bytes:
-        """What `encode` does, but raises Misfit."""
+        """Do the same as `encode`, but raise Misfit."""
         return self.pack_slot(self.to_slot(value))
 
     def to_slot(self, value: Any) -> Any:
@@ -205,7 +205,7 @@ class Codec:
         return self.lower(value)
 
     def lower(self, value: Any) -> Any:
-        """What `to_slot` does with anything but raw bytes."""
+        """Do the same as `to_slot` for anything but raw bytes."""
         raise NotImplementedError
 
     def _too_short(self, buffer: Buffer, offset: int) -> NoReturn:
@@ -265,10 +265,10 @@ class WideInteger(Codec):
 
 
 class Boolean(Codec):
-    """A C bool: False, True, or the int that is there when it is neither 0 nor 1.
+    """A C bool: False, True, or the stored int when it is neither 0 nor 1.
 
-    C says nothing of such an int, but a map key with it must be found again, and a union's
-    other members may well put it there.
+    C does not define such an int, but a map key with it must be found again, and a union's other
+    members may put it there.
     """
 
     def __init__(self, c_type: str, size: int, order: str) -> None:
@@ -281,7 +281,7 @@ class Boolean(Codec):
         return slot == 1 if slot < 2 else slot
 
     def lower(self, value: Any) -> int:
-        """A bool, or what `convert` made of another int."""
+        """Return a bool, or the result of `convert` for another int."""
         return check_int(self.c_type, value, 0, self._high)
 
 
@@ -352,7 +352,7 @@ class _Members(dict[int, int]):
 
 
 class _Member(IntEnum):
-    """What the members of all enums are; they can be pickled."""
+    """The base of all members of enums; they can be pickled."""
 
     def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
         made = type(self)

@@ -1,9 +1,9 @@
-"""What a CO-RE relocation points at: a path through a type, given by number, followed by name.
+"""The target of a CO-RE relocation: a path through a type, given by number, followed by name.
 
-The compiler writes a path as numbers ("0:1:2": element 0 of what the pointer points at, its
-member 1, then that one's member or element 2). `parse` reads it against the local types and keeps
-the turns that have a meaning; `follow` takes the same turns through a target type, where members
-are found by name and nameless structs and unions are searched on the way.
+The compiler writes a path as numbers ("0:1:2": element 0 of the pointer's target, its member 1,
+then that member's member or element 2). `parse` reads it against the local types and keeps the
+turns that have a meaning; `follow` takes the same turns through a target type, where members are
+found by name and nameless structs and unions are searched on the way.
 """
 
 from __future__ import annotations
@@ -175,7 +175,9 @@ def _parse_field(local: Btf, type_id: int, kind: int, indices: list[int]) -> Acc
 
 
 def _in_bounds(btf: Btf, reached_by: Step, array: Array, index: int) -> bool:
-    """Whether the array has the element; the flexible last member of a struct has them all."""
+    """Return True if the array has the element; the flexible last member of a struct has them
+    all.
+    """
     if index < array.count:
         return True
     if array.count or reached_by.name is None:
@@ -262,8 +264,8 @@ class _Found(NamedTuple):
 class _MemberSearch:
     """The search for one local member by name, in a struct and the nameless ones inside it.
 
-    A name that is found with another type ends the search of its struct, not of those around it.
-    A struct without a match is searched once, however often it occurs.
+    A name that is found with another type ends the search of its struct, not of the structs around
+    it. A struct without a match is searched once, however often it occurs.
     """
 
     def __init__(self, local: Btf, step: Step, target: Btf) -> None:
@@ -295,5 +297,5 @@ class _MemberSearch:
 
 
 def is_anonymous(btf: Btf, type_id: int) -> bool:
-    """Whether a type has no name to look for."""
+    """Return True if a type has no name to look for."""
     return btf.kind(type_id) == Kind.VOID or not btf.name(type_id)

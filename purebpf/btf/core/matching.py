@@ -1,12 +1,14 @@
-"""CO-RE: finds what a program was compiled against (fields, types, enumerators) in another BTF.
+"""CO-RE: finds the fields, types and enumerators that a program was compiled against in another
+BTF.
 
 A program is compiled against its own ("local") copy of kernel types. Each place that depends on
 one has a relocation, and matching finds the same thing in the kernel's ("target") BTF:
 
-1. Candidates are the target types of the same kind and the same name, `___flavours` aside: those
-   of the first target (vmlinux), or, when it has none, of all the others (modules).
-2. The path of the relocation is followed through every candidate; those it leads nowhere in drop
-   out, for this relocation and, if any is left, for all later ones of the same local type.
+1. Candidates are the target types of the same kind and the same name, `___flavours` aside: in the
+   first target (vmlinux), or, when it has none, in all the others (modules).
+2. The path of the relocation is followed through every candidate; candidates where it leads nowhere
+   drop out, for this relocation and, if any candidate remains, for all later ones of the same local
+   type.
 3. Those left must agree: in the bit offset and in the resulting number.
 
 Source: bpf_core_calc_relo_insn() in libbpf's relo_core.c, which decides the same.
@@ -42,7 +44,7 @@ _ENUMS = (Kind.ENUM, Kind.ENUM64)
 
 
 class Relocation(Protocol):
-    """What matching reads of a relocation (`purebpf.spec.CoreRelocation` is one)."""
+    """The fields of a relocation that matching reads (`purebpf.spec.CoreRelocation` is one)."""
 
     @property
     def type_id(self) -> int:
@@ -58,19 +60,19 @@ class Relocation(Protocol):
 
 
 class CoreResult(NamedTuple):
-    """What to write into the instruction of a relocation, and why.
+    """The value to write into the instruction of a relocation, and its reason.
 
     Attributes:
         kind: enum bpf_core_relo_kind.
-        what: what the program asked for, as C: `struct task_struct.__state`.
-        found: what was found, as C with its place; "" when nothing was.
+        what: the request of the program, as C: `struct task_struct.__state`.
+        found: the match, as C with its place; "" when there is none.
         value: the number to write; meaningless when `problem` is set.
         local_value: the number that the compiler wrote.
         is_checked: whether the instruction must hold `local_value`.
         problem: why there is no number, so that the instruction has to be poisoned; or "".
         local_size: bytes that a load of the local field reads; 0 when its width is open.
         size: bytes that a load of the target field reads.
-        misfit: why a load or store cannot be made `size` wide, which poisons it; or "".
+        misfit: the reason why a load or store cannot be made `size` wide, which poisons it; or "".
     """
 
     kind: int
@@ -103,7 +105,7 @@ def match(local: Btf, relocations: Iterable[Relocation], targets: Targets) -> li
     Args:
         local: the object's BTF.
         relocations: as they are in .BTF.ext.
-        targets: vmlinux's BTF, then those of modules.
+        targets: vmlinux's BTF, then the BTF of modules.
 
     Raises:
         FormatError: a type id or access string that `local` cannot satisfy, or malformed BTF.
@@ -175,7 +177,7 @@ class Candidate(NamedTuple):
 
 
 class _LocalType:
-    """What is left of a local type's candidates (None before the search), and their answers."""
+    """The remaining candidates of a local type (None before the search), and their answers."""
 
     __slots__ = ("candidates", "results")
 
@@ -184,7 +186,7 @@ class _LocalType:
         self.results: dict[tuple[str, int], CoreResult] = {}
 
     def narrow(self, survivors: list[Candidate]) -> None:
-        """Forget candidates, and what they answered: widths are the first one's, not agreed on."""
+        """Forget candidates and their answers: widths are the first one's, not agreed on."""
         if self.candidates != survivors:
             self.candidates = survivors
             self.results.clear()
@@ -219,7 +221,9 @@ class _Lazy:
 
 
 def _check_agreement(local: Access, matches: list[_Match]) -> None:
-    """All matches lead to the same bit, even if only existence is asked, and the same number."""
+    """Check that all matches lead to the same bit, even for an existence relocation, and the
+    same number.
+    """
     first = matches[0]
     for other in matches[1:]:
         if other.access.bit_offset != first.access.bit_offset:

@@ -1,8 +1,8 @@
 """The part of a kernel's BTF that the CO-RE relocations of some objects look at.
 
-For hosts without BTF: the file is made where the kernel's BTF is, from BTFHub for one, and shipped
-with the object. Structs keep the members that are asked for, by name, and their sizes; pointers
-lose what they point at. That every relocation is matched as before is checked.
+For hosts without BTF: the file is made where the kernel's BTF is available, from BTFHub for
+example, and shipped with the object. Structs keep the required members, by name, and their sizes;
+pointers lose their targets. The result is checked: every relocation matches as before.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def minimise(kernel: Btf, objects: Iterable[Wanted]) -> bytes:
     But for BPF_CORE_TYPE_ID_TARGET: types have other numbers, and a kernel without BTF has none.
 
     Args:
-        kernel: what the objects are to run on, without a base.
+        kernel: the BTF of the kernel that the objects will run on, without a base.
         objects: at least one.
 
     Raises:
@@ -69,13 +69,13 @@ def minimise(kernel: Btf, objects: Iterable[Wanted]) -> bytes:
 
 
 def _answer(result: CoreResult) -> CoreResult:
-    """What instructions get, without numbers of types."""
+    """Return the values for instructions, without numbers of types."""
     of_id = result.kind == bpf_core_relo_kind.BPF_CORE_TYPE_ID_TARGET
     return result._replace(found="", value=bool(result.value) if of_id else result.value)
 
 
 class _Picker:
-    """Collects names, then the types that they are asked of, then writes these."""
+    """Collects names, then the types that need them, then writes these types."""
 
     def __init__(self, kernel: Btf) -> None:
         self._kernel = kernel
@@ -86,7 +86,7 @@ class _Picker:
         self._pointing: set[int] = set()
 
     def want(self, local: Btf, relocation: Relocation) -> None:
-        """Take in what a relocation asks, of every type with the name of the local one."""
+        """Add the requests of a relocation, for every type with the name of the local one."""
         kind = relocation.kind
         if kind == bpf_core_relo_kind.BPF_CORE_TYPE_ID_LOCAL:
             return
@@ -118,7 +118,7 @@ class _Picker:
         )
 
     def _parts(self, type_id: int, *, is_deep: bool) -> list[tuple[int, bool]]:
-        """The types that one consists of; of structs the members that are asked for."""
+        """Yield the types of a type's parts; of structs only the required members."""
         one = self._kernel.type(type_id)
         match one:
             case types.Struct() | types.Union():

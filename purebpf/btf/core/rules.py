@@ -5,8 +5,8 @@
 - `types_match` (TYPE_MATCHES): deep, by the names of members and enumerators, but a struct behind
   a pointer is only compared by name and kind.
 
-All skip typedefs and modifiers on both sides. Names are compared without their `___flavour`.
-The rules are those of libbpf's relo_core.c; so are the limits on nesting.
+All skip typedefs and modifiers on both sides. Names are compared without their `___flavour`. The
+rules are the same as in libbpf's relo_core.c, and so are the limits on nesting.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _agree_by_name(local: str, target: str) -> bool:
 
 
 def fields_agree(local: Btf, local_id: int, target: Btf, target_id: int) -> bool:
-    """Whether a target member of type `target_id` can stand for a local one of `local_id`."""
+    """Return True if a target member of type `target_id` can replace a local one of `local_id`."""
     for _ in range(MAX_NESTING):
         local_id, target_id = local.resolve(local_id), target.resolve(target_id)
         kind, target_kind = local.kind(local_id), target.kind(target_id)

@@ -1,4 +1,4 @@
-"""The number that a CO-RE relocation asks for, once its path is known.
+"""The number that a CO-RE relocation needs, once its path is resolved.
 
 It is computed twice: over the local types, as the compiler did, to check the instruction, and
 over each candidate of the target. Bit fields are read by a load of `BYTE_SIZE` bytes at
@@ -66,7 +66,7 @@ def evaluate(access: Access) -> Value:
 
 
 def is_resizable(local: Btf, local_id: int, target: Btf, target_id: int) -> bool:
-    """Whether a load of one type may become a load of the other, of another width.
+    """Return True if a load of one type may become a load of the other, of another width.
 
     Zero extension keeps the value of pointers and unsigned integers only.
     """
@@ -158,7 +158,7 @@ def _storage(access: Access, member: Member, type_id: int) -> _Storage:
 
 
 def _load_size(btf: Btf, type_id: int) -> int:
-    """What one load of a field of this type reads: of an array, an element."""
+    """Return the size of one load of a field of this type: for an array, of an element."""
     current = btf.resolve(type_id)
     while isinstance(btf_type := btf.type(current), Array):
         current = btf.resolve(btf_type.element)

@@ -1,4 +1,4 @@
-"""Types as C that compiles: each after what it needs, laid out as the BTF says.
+"""Types as C that compiles: each after its dependencies, laid out as the BTF says.
 
     print(purebpf.kernel_btf().dump_c("struct task_struct"))
 
@@ -55,10 +55,11 @@ def dump_c(
     functions: Iterable[int] = (),
     of_functions: str = "",
 ) -> str:
-    """The C of some types and of what they need; of every type, if `wanted` is empty.
+    """Return the C of some types and of their dependencies; of every type, if `wanted` is empty.
 
     Args:
-        btf: the types; of a split BTF, "every type" is its own, with what they need of the base.
+        btf: the types; of a split BTF, "every type" means its own, with their dependencies in the
+            base.
         wanted: ids, or names as C has them: "struct file", "u64", "bpf_map_lookup_elem". A plain
             name means all types that have it. Functions and variables are only written when asked
             for.
@@ -106,7 +107,7 @@ class _Dump:
         self._blocks: list[str] = []
 
     def text(self) -> str:
-        """What was written so far."""
+        """Return the text written so far."""
         return "".join(f"{block};\n\n" for block in self._blocks)
 
     def write(self, type_id: int) -> None:
@@ -148,7 +149,7 @@ class _Dump:
                 self._blocks.append(self._text.define(type_id))
 
     def _complete(self, type_id: int, inside: int) -> None:
-        """Write what has to be there before something of this type can be embedded.
+        """Write the declarations that must precede an embedded member of this type.
 
         `inside` is the struct to be defined next: it needs no declaration.
         """
@@ -172,7 +173,7 @@ class _Dump:
         self._leave(type_id, inside, whole=True)
 
     def _enter(self, type_id: int, inside: int, *, whole: bool) -> bool:
-        """Whether there is anything to do; counts how deep that is."""
+        """Return True if there is anything to do; count the depth."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise FormatError(self._btf.source, f"type {type_id}", "is nested too deeply")
@@ -203,7 +204,7 @@ class _Dump:
             self._defined.add(type_id)
 
     def _mention(self, type_id: int, inside: int) -> None:
-        """Write what has to be there before a pointer to this type can be declared."""
+        """Write the declarations that must precede a pointer to this type."""
         if not self._enter(type_id, inside, whole=False):
             return
         btf_type = self._btf.type(type_id)

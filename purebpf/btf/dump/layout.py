@@ -1,8 +1,8 @@
-"""Where a C compiler puts things: alignment, packing and padding of dumped C.
+"""The layout of a C compiler: alignment, packing and padding of dumped C.
 
-BTF has offsets and sizes, but neither attributes nor alignment. A struct is packed when its
-members could not be where they are otherwise; what alignment attributes have moved is filled with
-unnamed bit fields. The rules are those of the System V ABIs, which x86-64 and BPF share.
+BTF has offsets and sizes, but neither attributes nor alignment. A struct is packed when its members
+could not have their places otherwise; gaps from alignment attributes are filled with unnamed bit
+fields. The rules are from the System V ABIs, which x86-64 and BPF share.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNITS_32 = _UNITS[1:]
 
 
 class MemberPlace(NamedTuple):
-    """A member's place: its first bit and its size in bits; `width` is that of a bit field, or 0.
+    """A member's place: its first bit and its size in bits; `width` is a bit field's width, or 0.
 
     `unit` is the size in bits of the type that a bit field was declared with.
     """
@@ -57,7 +57,7 @@ class Layouts:
         self._open: set[int] = set()
 
     def place(self, member: kinds.Member) -> MemberPlace:
-        """Where a member is."""
+        """Return a member's place."""
         plain = self._look(member.type_id)
         if member.bit_size:
             return MemberPlace(member.bit_offset, member.bit_size, member.bit_size, plain.size)
@@ -72,7 +72,9 @@ class Layouts:
         return self._look(type_id).alignment
 
     def is_packed(self, type_id: int) -> bool:
-        """Whether only `__attribute__((packed))` explains the layout of a struct or union."""
+        """Return True if only `__attribute__((packed))` explains the layout of a struct or
+        union.
+        """
         self._look(type_id)
         return self._packed[type_id]
 
@@ -137,8 +139,8 @@ def padding(
 ) -> Iterator[str]:
     """The unnamed bit fields (`long: 64`) between bit `at` and where `place` has to be.
 
-    Each is at a multiple of its own type's size, where a compiler moves it if it is not there
-    yet, or fills a byte up. They have no part in a struct's alignment.
+    Each is at a multiple of its own type's size, where a compiler moves it if it is not there yet,
+    or fills a byte up. They do not affect a struct's alignment.
     """
     units = _UNITS if pointer_size == 8 else _UNITS_32
     while at < place.offset and natural(at, place, align, packed=packed) != place.offset:

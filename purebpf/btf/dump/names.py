@@ -94,7 +94,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 
 
 def identifier(name: str) -> str:
-    """`name` as a legal C identifier; it stays what it is if it is one."""
+    """Return `name` as a legal C identifier; a legal one is unchanged."""
     legal = _NOT_IN_NAMES.sub("_", name)
     if legal in _KEYWORDS:
         return legal + "_"
@@ -102,7 +102,7 @@ def identifier(name: str) -> str:
 
 
 class CNames:
-    """The names of one dump: what each type is called, once it has been asked for."""
+    """The names of one dump: each type keeps the name that it got first."""
 
     def __init__(self, btf: Btf) -> None:
         self._btf = btf
@@ -111,7 +111,7 @@ class CNames:
         self._others: dict[str, int] = {}
 
     def tag(self, type_id: int) -> str:
-        """Of a struct, union, enum or forward declaration; "" if it has none."""
+        """Return the tag of a struct, union, enum or forward declaration; "" if it has none."""
         if type_id not in self._given:
             name = identifier(self._btf.name(type_id))
             is_fwd = self._btf.kind(type_id) is Kind.FWD
@@ -132,7 +132,7 @@ class CNames:
         return name
 
     def typedef(self, type_id: int) -> str:
-        """Of a typedef, or of an integer that C cannot name."""
+        """Return the name of a typedef, or of an integer that C cannot name."""
         if type_id not in self._given:
             name = self._btf.name(type_id)
             fixed = name in _BUILT_IN
@@ -145,7 +145,7 @@ class CNames:
 
     @staticmethod
     def is_built_in(name: str) -> bool:
-        """Whether compilers define this typedef themselves."""
+        """Return True if compilers define this typedef themselves."""
         return name in _BUILT_IN
 
 

@@ -33,7 +33,8 @@ class _Behind(NamedTuple):
 
 
 class Text:
-    """Writes declarations for one dump. FormatError for what contains itself, or has no C.
+    """Writes declarations for one dump. Raises FormatError for types that contain themselves, or
+    have no C form.
 
     Attributes:
         inlined: the anonymous enums that were written as part of something else.
@@ -197,7 +198,7 @@ class Text:
         yield from padding(at, place, align, packed=packed, pointer_size=size)
 
     def _member(self, member: kinds.Member, depth: int) -> str:
-        """A member; one of a named type without a name of its own (-fms-extensions) is opened."""
+        """Write a member; one of a named type without a member name (-fms-extensions) is opened."""
         resolved = self._btf.resolve(member.type_id)
         btf_type = self._btf.type(resolved)
         if not member.name and btf_type.name and isinstance(btf_type, (kinds.Struct, kinds.Union)):

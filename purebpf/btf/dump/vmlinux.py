@@ -1,8 +1,8 @@
-"""`vmlinux.h`: the types of a kernel for programs with CO-RE, all of them or what a source needs.
+"""`vmlinux.h`: the types of a kernel for programs with CO-RE, all of them or a source's needs.
 
 The types have preserve_access_index, so that loaders find their members on another kernel; the
-functions that programs may call (kfuncs) are weak externs in .ksyms. `__VMLINUX_H__` is what the
-headers of libbpf look for.
+functions that programs may call (kfuncs) are weak externs in .ksyms. libbpf's headers test for
+`__VMLINUX_H__`.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def vmlinux_h(btf: Btf, source: str | None = None) -> str:
     """The header.
 
     Args:
-        btf: types of a kernel, or of a module on those of its kernel.
-        source: C that will include it, with the headers of its own: then only what that names is
-            written, what its members lead to, and what these types are made of. None: everything.
+        btf: types of a kernel, or of a module on top of its kernel's.
+        source: C that will include it, with its other headers: then only the types that it names
+            are written, the targets of their members, and their parts. None: everything.
 
     Raises:
         FormatError: types that C cannot express.
@@ -135,7 +135,7 @@ def _named_types(btf: Btf, text: str, words: frozenset[str]) -> list[int]:
 
 
 def _reachable(btf: Btf, type_ids: Iterable[int], words: frozenset[str]) -> dict[int, None]:
-    """Those types, and the structs that their members of these names are, or point to."""
+    """Yield these types, and the structs that their members of these names are, or point to."""
     wanted = dict.fromkeys(type_ids)
     waiting = [*wanted]
     while waiting:

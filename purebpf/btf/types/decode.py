@@ -74,7 +74,7 @@ class Strides(dict[int, int]):
 
 
 class Record(NamedTuple):
-    """A type's words, and what its references are checked against.
+    """A type's words, and the limits that its references are checked against.
 
     `string` and `strings` raise ValueError for a bad offset; ids must be below `limit`.
     """

@@ -47,7 +47,7 @@ class Linkage(IntEnum):
 
 
 class Void(NamedTuple):
-    """Type id 0; or a type of a kind that is newer than this reader, of which nothing is known."""
+    """Type id 0; or a type of a kind that is newer than this reader, which cannot describe it."""
 
     name: str = "void"
     kind: Literal[Kind.VOID] = Kind.VOID

@@ -1,4 +1,4 @@
-"""Where a struct has some of its members, without an index of all types.
+"""The places of some members of a struct, without an index of all types.
 
 The index of a vmlinux takes 25 ms of CPU time and the list of its names as much again. To learn two
 or three offsets, the bytes are searched for the struct's name, and for a type that has it.

@@ -61,7 +61,7 @@ class NameIndex:
         """The types called `name`, with any flavour or with none: 0 is the blob's first.
 
         Raises:
-            ValueError: a name is longer than any that can be meant.
+            ValueError: a name is longer than any real one.
         """
         if self._shares_tails:
             plain = essential_name if essential else str

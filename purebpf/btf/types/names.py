@@ -9,9 +9,9 @@ from keyword import iskeyword
 def legal_names(names: Iterable[str], taken: frozenset[str] = frozenset()) -> list[str]:
     """`names` made usable as attributes, in order and all different.
 
-    Keywords, names in `taken` and names that Python keeps for itself (`__x__`, `_x_`, `mro`) get
-    an underscore at the end; what is not an identifier becomes `_N`, its place; the second of two
-    equal names gets `_2`.
+    Keywords, names in `taken` and names that Python reserves (`__x__`, `_x_`, `mro`) get an
+    underscore at the end; a name that is not an identifier becomes `_N`, its place; the second of
+    two equal names gets `_2`.
     """
     legal: dict[str, None] = {}
     counts: dict[str, int] = {}  # from where to go on: a hostile type has one name 65,535 times

@@ -55,20 +55,20 @@ class Btf:
 
     Args:
         data: the blob, of either byte order.
-        base: what a split BTF (a kernel module's) continues: its ids and string offsets start
-            where those of the base end.
-        source: what to call the blob in errors.
+        base: the BTF that a split BTF (a kernel module's) continues: its ids and string offsets
+            start where the base's end.
+        source: the blob's name in errors.
 
-    Ids run from 0 (`void`) to `len(btf) - 1`, the base's included. Two are equal when their data
-    and bases are. Every method that takes an id or an offset raises FormatError when it, or
-    what it leads to, is malformed.
+    Ids run from 0 (`void`) to `len(btf) - 1`, the base's included. Two objects are equal when their
+    data and bases are. Every method with an id or an offset as argument raises FormatError when it,
+    or its target, is malformed.
 
     Attributes:
         data: the blob.
         base: the base, or None.
         byteorder: "little" or "big".
         source: as given.
-        memo: for what other modules derive from these types and want to keep with them.
+        memo: results that other modules derive from these types and want to keep with them.
     """
 
     __slots__ = (
@@ -171,7 +171,7 @@ class Btf:
         return words
 
     def _read_layout(self, order: str, length: int) -> bytes:
-        """What the BTF says about the sizes of its kinds; without that, what the base says."""
+        """Read the BTF's description of the sizes of its kinds; without one, use the base's."""
         offset = size = 0
         if _HEADER_SIZE_WITH_LAYOUT <= length <= len(self.data):
             offset, size = struct.unpack_from(order + "II", self.data, _HEADER_SIZE)
@@ -268,7 +268,9 @@ class Btf:
 
     @property
     def pointer_size(self) -> int:
-        """The size of a pointer in bytes: that of `long`, or 8 when no `long` is described."""
+        """Return the size of a pointer in bytes: the size of `long`, or 8 when no `long` is
+        described.
+        """
         if not self._pointer_size:
             sizes = (
                 integer.size
@@ -380,7 +382,7 @@ def starts(btf: Btf) -> Sequence[int]:
 
 
 def with_starts(data: bytes, starts: Iterable[int], source: str) -> Btf:
-    """The Btf of a blob without a base, of which it is known where the types start."""
+    """Return the Btf of a blob without a base, given the starts of its types."""
     btf = Btf.__new__(Btf)
     btf._open(data, None, source)
     btf._offsets = array("I", starts)
@@ -393,13 +395,13 @@ def decoded(btf: Btf) -> Mapping[int, Type]:
 
 
 def with_decoded(btf: Btf, types: Mapping[int, Type]) -> Btf:
-    """The same, of which some types are known: those of a blob that it was made from."""
+    """Return the same Btf with some decoded types: types of the blob that it was made from."""
     btf._types.update(types)
     return btf
 
 
 def with_distinct_names(btf: Btf) -> Btf:
-    """The same, which is known to have no string of its own twice: names are found sooner."""
+    """Return the same Btf, marked as having no string twice: names are found sooner."""
     btf._strings.distinct = True
     return btf
 

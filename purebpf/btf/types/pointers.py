@@ -1,4 +1,4 @@
-"""What a pointer leads to."""
+"""The targets of pointers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["is_function_pointer"]
 
 
 def is_function_pointer(btf: Btf, type_id: int) -> bool:
-    """Whether a type, seen through typedefs and qualifiers, points to a function."""
+    """Return True if a type, through typedefs and qualifiers, points to a function."""
     pointer = btf.type(btf.resolve(type_id))
     if not isinstance(pointer, Ptr):
         return False

@@ -48,7 +48,7 @@ def _spell(btf: Btf, type_id: int, *, parameters: bool) -> str:
 
 
 def _function(btf: Btf, prototype: FuncProto, after: str, *, parameters: bool) -> str:
-    """What returns something, takes something, and is referred to by `after`."""
+    """Spell a function by its return type, its parameters, and `after`, the reference to it."""
     if not parameters:
         return f"function{after}"
     taken = ", ".join(

@@ -37,8 +37,8 @@ class Strings:
     The section must be empty or end with NUL. Methods raise ValueError for a bad offset.
 
     Attributes:
-        distinct: no string is in the section twice, not even inside another. A search ends with
-            the first place then, which for what kernels have most of is near the start.
+        distinct: no string is in the section twice, not even inside another. A search ends with the
+            first place then, which for the most frequent strings of kernels is near the start.
     """
 
     __slots__ = ("_base", "_data", "_end", "_first", "_flavoured", "_start", "distinct")
@@ -67,7 +67,7 @@ class Strings:
         return self._data[begin:end].decode("utf-8", "surrogateescape")
 
     def name(self, offset: int) -> str:
-        """The string at `offset`, where a longer one than 4096 bytes cannot be meant.
+        """Return the string at `offset`; one longer than 4096 bytes cannot be meant.
 
         Without that limit a struct of 65,535 members could claim one string of megabytes for each.
         """
@@ -96,7 +96,7 @@ class Strings:
         return names
 
     def find_among(self, offsets: Sequence[int], name: str) -> Iterator[int]:
-        """Which of `offsets`, counted from 0, are those of `name` or of the empty string."""
+        """Return the indexes of the `offsets`, from 0, that hold `name` or the empty string."""
         if self._base is not None:
             yield from (at for at, own in enumerate(map(self.name, offsets)) if own in {name, ""})
             return
@@ -147,7 +147,7 @@ class Strings:
         return flavours
 
     def share_tails(self, offsets: Sequence[int]) -> bool:
-        """Whether one of `offsets` is inside a longer string; 0 never is.
+        """Return True if one of `offsets` is inside a longer string; 0 never is.
 
         Raises:
             IndexError: one of them, before any that is, is beyond the strings.

@@ -1,8 +1,8 @@
 # ruff: noqa: SLF001 -- reads the words of a Btf
 """One member of a struct or union, without those beside it: a task_struct has 260.
 
-A kernel's structs are searched for one member by name, and an object's own are asked for one by
-number, once for most. Decoding all members of each was a quarter of what matching an object took.
+A kernel's structs are searched for one member by name, and an object's own for one by number,
+mostly once. Decoding all members of each was a quarter of the time of matching an object.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _WIDTH = 3
 
 
 def has_members(btf: Btf, type_id: int) -> bool:
-    """Whether a type is a struct or a union."""
+    """Return True if a type is a struct or a union."""
     return btf.kind(type_id) in _OF_MEMBERS
 
 
 def count_members(btf: Btf, type_id: int) -> int:
-    """How many members a struct or union has."""
+    """Return the number of members of a struct or union."""
     owner, at = btf._locate(type_id)
     return owner._words[at + 1] & VLEN
 

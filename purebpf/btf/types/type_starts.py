@@ -1,4 +1,4 @@
-"""Where each type of a BTF blob starts: one pass over its type section."""
+"""The start of each type of a BTF blob: one pass over its type section."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MalformedError(Exception):
 
     Attributes:
         where: which type, and the word it starts at.
-        problem: what is wrong with it.
+        problem: the fault.
     """
 
     def __init__(self, where: str, problem: str) -> None:
@@ -35,7 +35,7 @@ def find_starts(words: array[int] | memoryview[int], layout: bytes, first: int) 
 
     Args:
         words: the type section.
-        layout: what the BTF says about the sizes of its kinds.
+        layout: the BTF's description of the sizes of its kinds.
         first: the id of the first type, for errors.
 
     Raises:
@@ -75,7 +75,7 @@ def _starts(infos: Sequence[int], end: int, strides: Strides) -> Iterator[int]:
 def _malformed(
     infos: Sequence[int], strides: Strides, first: int, error: Exception
 ) -> MalformedError:
-    """What is wrong with a type, and with which: those before it are counted again."""
+    """Return an error about a type, with its number: the types before it are counted again."""
     starts: list[int] = []
     at, end = 0, len(infos) + 1
     try:

@@ -1,4 +1,4 @@
-"""BTF from types: what `purebpf.btf.types.parse` reads.
+"""BTF from types, for `purebpf.btf.types.parse` to read.
 
 Source: https://docs.kernel.org/bpf/btf.html.
 """
@@ -18,7 +18,7 @@ _SIGNED, _CHAR, _BOOL = 1, 2, 4
 
 
 def write_btf(made: Iterable[types.Type], order: str = "<") -> bytes:
-    """BTF of its own, without a base.
+    """Return BTF without a base.
 
     Args:
         made: those from id 1 on; they refer to each other by ids.
@@ -46,7 +46,7 @@ class _Strings:
         self._places = {"": 0}
 
     def add(self, name: str) -> int:
-        """Where a name is."""
+        """Return the place of a name."""
         at = self._places.get(name)
         if at is None:
             at = self._places[name] = len(self.data)
@@ -62,7 +62,9 @@ def _record(one: types.Type, strings: _Strings, order: str) -> bytes:
 
 
 def _parts(one: types.Type, strings: _Strings) -> tuple[bool, int, int, list[int]]:  # noqa: PLR0911
-    """The flag of a type, its size or the type that it is of, its count, and what follows."""
+    """Return the flag of a type, its size or the type it refers to, its count, and its remaining
+    words.
+    """
     match one:
         case types.Int():
             encoding = _SIGNED * one.signed | _CHAR * one.is_char | _BOOL * one.is_bool

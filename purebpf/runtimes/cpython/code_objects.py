@@ -74,10 +74,10 @@ class CodeObjects:
         return known
 
     def line(self, code: Code, instruction: int, start: int = 0) -> int:
-        """The line of a frame, by what the frame says it executes; 0: none.
+        """Return the line of a frame, by the instruction it executes; 0: none.
 
         Args:
-            code: what it runs.
+            code: the code object of the frame.
             instruction: of the frame.
             start: the first instruction, where that is not `code.start`.
         """
@@ -112,7 +112,7 @@ class CodeObjects:
         )
 
     def _is_code(self, kind: int) -> bool:
-        """Whether a type is that of code objects."""
+        """Return True if a type is the type of code objects."""
         if kind not in self._types:
             name = self._memory.number(kind + self._layout.type_name)
             self._types[kind] = self._memory.bytes(name, 5) == b"code\0"
@@ -128,7 +128,7 @@ class CodeObjects:
 
 
 def read_string(memory: Memory, layout: Layout, address: int, most: int) -> str:
-    """A `str`; what is longer than `most` characters ends in "...".
+    """Return a `str`; one of more than `most` characters ends in "...".
 
     Raises:
         UnreadableError: there is none, or one of a kind that names do not have.

@@ -1,4 +1,6 @@
-"""What a suspended coroutine awaits: the chain of coroutines, and what its last one waits for."""
+"""The target of a suspended coroutine: the chain of coroutines, and the object that its last one
+waits for.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class CoroutineChain(NamedTuple):
         frames: innermost first.
         is_running: whether a thread executes it now: its frames are on that thread's stack.
         has_ended: whether the last of them has: there is nothing to wait for.
-        awaits: the address of what the innermost one waits for; 0: nothing, or not known.
+        awaits: the address of the object that the innermost one waits for; 0: none, or unknown.
         problem: why it ends early; "" if it does not.
     """
 
@@ -94,7 +96,9 @@ class _State(Enum):
 def _state(
     version: tuple[int, int], layout: TaskLayout, objects: Objects, at: int, frame: int
 ) -> _State:
-    """What a coroutine does: enum _framestate of Include/internal/pycore_frame.h, and its kin."""
+    """Return the state of a coroutine: enum _framestate of Include/internal/pycore_frame.h, or
+    an older form.
+    """
     if not frame:
         return _State.ENDED
     place = frame if version == (3, 10) else at

@@ -1,7 +1,7 @@
-"""`_Py_DebugOffsets`: where CPython 3.13 and later say themselves what lies where.
+"""`_Py_DebugOffsets`: the layout that CPython 3.13 and later describe themselves.
 
-It is what `_PyRuntime` begins with: a cookie, the version, whether the build has no GIL, then sizes
-and offsets by structure. The order of the fields is the version's own
+`_PyRuntime` begins with it: a cookie, the version, a flag for builds without a GIL, then sizes and
+offsets by structure. The order of the fields depends on the version
 (Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h from 3.14 on).
 """
 
@@ -73,7 +73,7 @@ HEADER_SIZE = 1024
 
 
 class DebugOffsets:
-    """What a `_PyRuntime` says of itself.
+    """The description at the start of a `_PyRuntime`.
 
     Attributes:
         version: of the interpreter.
@@ -88,7 +88,7 @@ class DebugOffsets:
 
 
 def read_debug_offsets(raw: bytes) -> DebugOffsets | None:
-    """What the first `HEADER_SIZE` bytes of a `_PyRuntime` say; None: it is older than that."""
+    """Read the first `HEADER_SIZE` bytes of a `_PyRuntime`; None: it is older."""
     if len(raw) < HEADER_SIZE:
         return None
     cookie, number, free = _HEADER.unpack_from(raw)

@@ -1,4 +1,4 @@
-"""Where CPython keeps what a stack trace needs, for one version."""
+"""The offsets in one version of CPython that a stack trace needs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Layout(NamedTuple):
         gil_locked, gil_holder, gil_size: of the lock.
         interpreter_next, interpreter_id, threads: in an interpreter.
         thread_next, thread_interpreter: in a thread state.
-        thread_id: what pthread_self() returned; `native_id`: what gettid() did (3.11).
+        thread_id: the result of pthread_self(); `native_id`: the result of gettid() (3.11).
         frame: in a thread state, its frame; where there is a `cframe`, a pointer to that.
         current: in a `cframe`, the frame (3.11 and 3.12).
         frame_code, frame_previous, frame_instruction: in a frame. The last is a pointer to code
             units, before 3.11 an index.
-        frame_owner: what tells the first frame of a call of the evaluation loop.
+        frame_owner: the field that marks the first frame of a call of the evaluation loop.
         frame_size: bytes of a frame to read for all of this.
         code_*: in a code object; `code_bytes` is where the code units begin (3.11), and
             `code_version` a number that no other one has (3.12).

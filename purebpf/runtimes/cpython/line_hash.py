@@ -13,7 +13,7 @@ _WORD = 8
 
 
 def hash_table(table: bytes) -> int:
-    """Of all its bytes, or of parts of them where it is long."""
+    """Return the hash of all its bytes, or of parts of a long table."""
     size = len(table)
     step = _PART if size <= _PARTS * _PART else (size - _PART) // (_PARTS - 1)
     digest = _mix(0, size)

@@ -44,7 +44,7 @@ class LineTable:
 
     @cached_property
     def _ranges(self) -> tuple[array[int], array[int]]:
-        """Where the instructions of a line end, and the line."""
+        """Yield the end of a line's instructions, and the line."""
         if self._version < (3, 10):
             decode = _by_lnotab
         else:

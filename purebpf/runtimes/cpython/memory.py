@@ -1,4 +1,4 @@
-"""Reading another process's memory: what may be missing, and how much is believed."""
+"""Reading another process's memory: missing pages, and limits on trust."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORD = 8
 
 
 class UnreadableError(Exception):
-    """Memory that is not mapped, or that does not hold what CPython keeps there."""
+    """Memory that is not mapped, or that does not hold CPython's data."""
 
 
 class Memory:
@@ -54,7 +54,7 @@ class Memory:
 
 
 class CachedMemory(Memory):
-    """Reads whole pages, each once: what it says is of one moment, more or less.
+    """Reads whole pages, each once: the content is of one moment, more or less.
 
     Frames of a thread lie side by side, so that most are read with one call.
 
@@ -72,7 +72,7 @@ class CachedMemory(Memory):
 
     @property
     def kept_bytes(self) -> int:
-        """What its pages take."""
+        """Return the bytes of its pages."""
         return sum(map(len, self._pages.values()))
 
     def _read_cached(self, address: int, size: int) -> bytes:

@@ -16,9 +16,9 @@ class Merged(NamedTuple, Generic[Native]):
     """A stack trace, innermost first.
 
     Attributes:
-        frames: native and Python frames; the calls of the evaluation loop are left out.
-        is_exact: each call of the loop had its Python frames. Or else one of both is cut, at its
-            outermost side: what has no counterpart is at the end.
+        frames: native and Python frames; the calls of the evaluation loop are removed.
+        is_exact: each call of the loop had its Python frames. Otherwise one of the two is cut at
+            its outermost side: frames without a counterpart are at the end.
     """
 
     frames: list[Native | PythonFrame]

@@ -1,6 +1,6 @@
 """Dicts, sets, lists, numbers and types of another process, as CPython lays them out.
 
-What is read here has lain at the same place since 3.8: Include/cpython/dictobject.h,
+These structures have had the same layout since 3.8: Include/cpython/dictobject.h,
 Include/internal/pycore_dict.h, Include/cpython/setobject.h, Include/cpython/longintrepr.h.
 """
 
@@ -33,7 +33,7 @@ class Objects:
     Args:
         version, layout: of the interpreter.
         memory: the process's.
-        type_base: where a type has what it derives from.
+        type_base: the offset of a type's base.
 
     Every method raises `UnreadableError` where there is no such object.
     """
@@ -56,7 +56,7 @@ class Objects:
         return self._name(self.word(address + _TYPE))
 
     def derives_from(self, address: int, name: str) -> bool:
-        """Whether an object's type is this one, or a subclass of it."""
+        """Return True if an object's type is this one, or a subclass of it."""
         kind = self.word(address + _TYPE)
         for _ in range(_MOST_BASES):
             if not kind:
@@ -92,7 +92,7 @@ class Objects:
         )
 
     def referent(self, address: int) -> int:
-        """What a weak reference refers to; 0: it is gone."""
+        """Return the target of a weak reference; 0: it is gone."""
         return self.word(address + _WEAK_REFERENT)
 
     def module_dict(self, address: int) -> int:
@@ -190,7 +190,9 @@ class Objects:
 
     @staticmethod
     def _values(address: int, memory: Memory, header: int) -> list[int]:
-        """Values that lie side by side: the first few, as what counts them is elsewhere."""
+        """Return values that lie side by side: the first few, as their count is stored
+        elsewhere.
+        """
         count = memory.number(address, 1) if header else 8
         raw = memory.bytes(address + header, 8 * min(count, 30))
         return [value for (value,) in struct.iter_unpack("<Q", raw) if value]

@@ -1,4 +1,4 @@
-"""What the file of an interpreter says: where `_PyRuntime` is, and its evaluation loop."""
+"""Facts from the file of an interpreter: the places of `_PyRuntime` and its evaluation loop."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def read_runtime_file(image: ElfImage) -> RuntimeFile | None:
 
 
 def _symbols(image: ElfImage, table: Section | None) -> list[tuple[bytes, int, int]]:
-    """Those of the symbols looked for that a table defines: name, address, size."""
+    """Yield the requested symbols that a table defines: name, address, size."""
     if table is None or table.size > _MOST_SYMBOLS * _SYMBOL.size:
         return []
     try:
@@ -93,7 +93,9 @@ def _symbols(image: ElfImage, table: Section | None) -> list[tuple[bytes, int, i
 
 
 def _places(raw: bytes, wanted: dict[int, bytes]) -> Iterator[int]:
-    """Where the symbols of these names are: a table of 10,000 is searched in a millisecond."""
+    """Return the places of the symbols with these names: a table of 10,000 is searched in a
+    millisecond.
+    """
     words = array("I", raw[: len(raw) - len(raw) % _SYMBOL.size])
     if sys.byteorder == "big":
         words.byteswap()
@@ -107,7 +109,7 @@ def _places(raw: bytes, wanted: dict[int, bytes]) -> Iterator[int]:
 
 
 def _names(strings: bytes) -> dict[int, bytes]:
-    """Where a string table has the names looked for."""
+    """Return the places of the requested names in a string table."""
     names = {}
     for name in (_RUNTIME, _LOOP, _VERSION):
         at = strings.find(b"\0" + name + b"\0")

@@ -1,4 +1,4 @@
-"""Where CPython keeps asyncio's tasks and what a suspended coroutine awaits, for one version."""
+"""The offsets of asyncio's tasks and of a suspended coroutine's target, for one version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class TaskLayout(NamedTuple):
 
     Attributes:
         modules: in an interpreter, the dict of its modules.
-        type_base: in a type, what it derives from.
+        type_base: in a type, its base.
         coroutine_frame: in a coroutine, generator or asynchronous generator: its frame; before
             3.11 a pointer to it.
         coroutine_state: whether it runs: in the coroutine, in 3.10 in its frame.

@@ -2,7 +2,8 @@
 
 Up to 3.13 the module asyncio.tasks has sets of them, `_all_tasks` or `_scheduled_tasks` and
 `_eager_tasks`; from 3.14 on, threads and interpreters have linked lists (Modules/_asynciomodule.c).
-What a task waits for is in it up to 3.13; from 3.14 on, each task and future names what awaits it.
+Up to 3.13 a task stores the object that it waits for; from 3.14 on, each task and future names its
+awaiters.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class _Reader:
             yield from objects.set_items(eager)
 
     def _of_weak_set(self, address: int) -> Iterator[int]:
-        """What a weakref.WeakSet refers to: its first attribute that is a set, `data`."""
+        """Return the members of a weakref.WeakSet: its first attribute that is a set, `data`."""
         objects = self._objects
         for value in objects.attribute_values(address, dict_at=0):
             if self._is_a(value, "set"):
@@ -191,14 +192,16 @@ class _Reader:
                         yield item
 
     def _is_a(self, address: int, kind: str) -> bool:
-        """Whether an attribute is of a type; behind the last one lies anything."""
+        """Return True if an attribute has a type; behind the last attribute lies arbitrary
+        memory.
+        """
         try:
             return self._objects.type_name(address) == kind
         except UnreadableError:
             return False
 
     def with_awaiters(self, tasks: list[Task]) -> list[Task]:
-        """The tasks, with what each of them waits for by what says that it awaits it."""
+        """Return the tasks with their targets, from the objects that name their awaiters."""
         known = {task.address for task in tasks}
         waits = {task.address: dict.fromkeys(task.waits_for) for task in tasks}
         left = _MOST_WAITS

@@ -1,8 +1,8 @@
-"""How far a thread's pointer is from what pthread_self() returns.
+"""The distance of a thread's pointer from the result of pthread_self().
 
-A thread's state has the latter, the kernel has the former. On x86_64 they are one. On arm64 the
-thread pointer is behind struct pthread, of which each C library has its own size. It is known by
-what it points at: the vector of the blocks that hold the thread's variables.
+A thread's state has the latter, the kernel has the former. On x86_64 they are equal. On arm64 the
+thread pointer is behind struct pthread, whose size depends on the C library. purebpf recognises it
+by its target: the vector of the blocks that hold the thread's variables.
 
 Sources: ELF Handling for Thread-Local Storage (Drepper), variants 1 and 2; glibc,
 sysdeps/aarch64/nptl/tls.h; musl, src/internal/pthread_impl.h.
@@ -64,10 +64,11 @@ def _distances(memory: Memory, pthread: int) -> list[int]:
 
 
 def _is_of_glibc(memory: Memory, vector: int, pointer: int) -> bool:
-    """Whether there are two words for each block: where it is, and what to free with it.
+    """Return True if there are two words for each block: its place, and the pointer to free with
+    it.
 
-    In front of them are their number and a generation, two words each, too. What was loaded at the
-    start, as the C library, has its block behind the thread pointer, and nothing to free.
+    In front of them are their number and a generation, two words each as well. A library loaded at
+    the start, as the C library, has its block behind the thread pointer, and nothing to free.
     """
     has_own = False
     try:
@@ -88,7 +89,7 @@ def _is_of_glibc(memory: Memory, vector: int, pointer: int) -> bool:
 
 
 def _is_of_musl(memory: Memory, vector: int, pointer: int) -> bool:
-    """Whether there is a word for each block, behind their number."""
+    """Return True if there is a word for each block, behind their number."""
     try:
         blocks = memory.number(vector)
         return 0 < blocks < _MOST_NUMBER and 0 < memory.number(vector + _WORD) - pointer < _STATIC

@@ -1,9 +1,9 @@
-"""Where the C library keeps the pointer to a thread's state.
+"""The C library's place for the pointer to a thread's state.
 
-CPython stores it with pthread_setspecific(3), under a key of its own. The slot is found by its
-content, in threads of which the state is known: so no layout of a C library is needed. In glibc the
-first 32 keys are in struct pthread itself; in musl it has a pointer to all of them. CPython 3.15
-has thread-local variables instead of a key: they lie before that struct, on arm64 behind it.
+CPython stores it with pthread_setspecific(3), under a separate key. purebpf finds the slot by its
+content, in threads whose state is known, so it needs no layout of a C library. In glibc the first
+32 keys are in struct pthread itself; in musl it has a pointer to all of them. CPython 3.15 has
+thread-local variables instead of a key: they lie before that struct, on arm64 behind it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _ALIGNED = 8
 
 
 class ThreadSlot(NamedTuple):
-    """The slot is at pthread_self() + `offset`; with `inner`, at what is there + `inner`.
+    """The slot is at pthread_self() + `offset`; with `inner`, at the pointer stored there +
+    `inner`.
 
     The thread pointer of the kernel is at pthread_self() + `distance`.
     """
@@ -96,7 +97,7 @@ def _indirect(memory: Memory, thread: ThreadState) -> list[ThreadSlot]:
 
 
 def _find(memory: Memory, start: int, size: int, value: int) -> list[int]:
-    """Where a word is."""
+    """Return the place of a word."""
     try:
         raw = memory.bytes(start, size)
     except UnreadableError:

@@ -18,7 +18,8 @@ class Gil(NamedTuple):
     """A global interpreter lock.
 
     Attributes:
-        start, end: the addresses that it lies between: what waits in futex(2) there waits for it.
+        start, end: its range of addresses: a thread that waits in futex(2) in this range waits for
+            it.
         holder: the thread state that has it; 0: it is free.
     """
 
@@ -27,7 +28,7 @@ class Gil(NamedTuple):
     holder: int
 
     def has(self, address: int) -> bool:
-        """Whether what waits at an address waits for this lock."""
+        """Return True if a wait at an address is a wait for this lock."""
         return self.start <= address < self.end
 
 
@@ -36,8 +37,8 @@ class ThreadState(NamedTuple):
 
     Attributes:
         address: of its PyThreadState.
-        pthread: what pthread_self() returned: with glibc and musl the address that the register fs
-            points at.
+        pthread: the result of pthread_self(): with glibc and musl the address that the register fs
+            holds.
         native_id: its thread ID in its own PID namespace; 0 before 3.11.
     """
 
@@ -86,7 +87,7 @@ def read_interpreters(layout: Layout, memory: Memory, runtime: int) -> list[Inte
 
 
 def main_interpreter(layout: Layout, memory: Memory, runtime: int) -> int:
-    """The address of the first interpreter that was made, the last one of the list; 0: none yet."""
+    """Return the address of the main interpreter, the last one of the list; 0: none yet."""
     try:
         first = memory.number(runtime + layout.interpreters)
     except UnreadableError:
@@ -95,7 +96,7 @@ def main_interpreter(layout: Layout, memory: Memory, runtime: int) -> int:
 
 
 def _threads(layout: Layout, memory: Memory, first: int, known: set[int]) -> Iterator[ThreadState]:
-    """Those of an interpreter; `known` are those of all interpreters before."""
+    """Return the threads of an interpreter; `known` are the threads of all interpreters before."""
     for address in _linked(memory, first, layout.thread_next, _MOST_THREADS, known):
         try:
             pthread = memory.number(address + layout.thread_id)
@@ -122,7 +123,7 @@ def _gil(layout: Layout, memory: Memory, runtime: int, interpreter: int) -> Gil 
 def _linked(
     memory: Memory, address: int, following: int, most: int, known: set[int] | None = None
 ) -> Iterator[int]:
-    """The addresses of a linked list, up to one of those that are known already."""
+    """Return the addresses of a linked list, up to one that is known already."""
     seen = set() if known is None else known
     while address and address not in seen and len(seen) < most:
         seen.add(address)
