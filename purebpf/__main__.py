@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the first argument names, and return its exit status.
 
     Args:
-        argv: the arguments; None takes those of the process.
+        argv: the arguments; None: the arguments of the process.
     """
     arguments = sys.argv[1:] if argv is None else argv
     match arguments:

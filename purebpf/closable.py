@@ -39,7 +39,7 @@ class Closing(SoleOwner):
     __slots__ = ()
 
     def close(self) -> None:
-        """Give back what it holds; again is harmless."""
+        """Release its resources; again is harmless."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

@@ -13,7 +13,7 @@
 
 A missing map key is a plain `KeyError`. Any exception that a docstring does not list is a bug.
 
-The text of an error is one paragraph: what failed / why on this host / what to do about it.
+The text of an error is one paragraph: the failure / its reason on this host / the remedy.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class FormatError(PurebpfError, ValueError):
     Attributes:
         source: the file, or a word for the bytes when they came from memory.
         where: the place: a section, an offset, a type id, a symbol.
-        problem: what is wrong there.
+        problem: the fault there.
     """
 
     def __init__(self, source: str, where: str, problem: str) -> None:
@@ -112,7 +112,7 @@ class CompileError(PurebpfError):
 
     Attributes:
         source: the file, or `"program.bpf.c"` for a text.
-        log: what the compiler said, with the lines of C; each message once for a line.
+        log: the output of the compiler, with the lines of C; each message once for a line.
     """
 
     def __init__(self, source: str, log: str) -> None:
@@ -125,7 +125,7 @@ class NotSupportedError(PurebpfError):
     """Something that this kernel (or purebpf, so far) cannot do.
 
     Attributes:
-        feature: what was asked for.
+        feature: the missing feature.
         reason: the value that was read or the call that was refused.
     """
 
@@ -200,4 +200,4 @@ class VerifierError(KernelError):
 
 
 class AttachError(KernelError):
-    """A program that loaded but could not be attached where it was asked to go."""
+    """A program that was loaded but could not be attached to its target."""

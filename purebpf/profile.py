@@ -1,4 +1,4 @@
-"""The CPU profiler, as a module of its own: see `purebpf.tools.profile`."""
+"""The CPU profiler as a module with a short name: see `purebpf.tools.profile`."""
 
 from __future__ import annotations
 

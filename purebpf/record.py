@@ -1,4 +1,4 @@
-"""The recorder of samples, as a module of its own: see `purebpf.tools.record`."""
+"""The recorder of samples as a module with a short name: see `purebpf.tools.record`."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def refuse_unsafe() -> None:
 
 
 def _why_unsafe(directory: str) -> str:
-    """How another user could put a module there; "": none can."""
+    """Return how another user could put a module there; "": none can."""
     try:
         status = os.stat(directory)
     except OSError:

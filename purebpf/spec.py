@@ -1,12 +1,12 @@
-"""What an object file says, as data: frozen, comparable, the same on every machine.
+"""The content of an object file as data: frozen, comparable, the same on every machine.
 
 `purebpf.read_object` makes an `ObjectSpec`; `.set()`, `.only()` and `.resize()` give a changed
 copy, `._replace()` one with any other fields; `purebpf.load` turns one into kernel objects.
 Nothing here knows a kernel.
 
-Offsets are in bytes: a program counter of `n` instructions is the offset `8 * n`; those of a
+Offsets are in bytes: a program counter of `n` instructions is the offset `8 * n`; offsets of a
 function's relocations and lines count from its first instruction. Type ids are ids in
-`ObjectSpec.btf`, which is the BTF that will be uploaded.
+`ObjectSpec.btf`, the BTF to upload.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIXED_SECTIONS = frozenset({".kconfig", ".ksyms"})
 
 
 class RelocationKind(Enum):
-    """What an instruction refers to."""
+    """The kinds of targets that instructions refer to."""
 
     MAP = "map"  # ld_imm64 of a map
     DATA = "data"  # ld_imm64 of an address inside a data section's map
@@ -78,7 +78,7 @@ class LineInfo(NamedTuple):
 
 
 class FunctionSpec(NamedTuple):
-    """A function as compiled: its own code and what that code refers to.
+    """A function as compiled: its own code and the targets of that code.
 
     Every call of another BPF function has a relocation, also where clang emitted none.
     `linkage` is "global", "static" or "weak"; `type_id` is its BTF FUNC, or 0. `jump_tables` says,
@@ -110,10 +110,10 @@ class ProgramSpec(NamedTuple):
 
     `type` is enum bpf_prog_type, `attach_type` enum bpf_attach_type; both are 0 when the section
     name is not in the table (`sec_prefix` is then ""). `read_object` finds the section's line of
-    the table once: `definition`. `attach_target` is what follows the prefix: "sched/sched_switch"
-    of "tracepoint/sched/sched_switch". An XDP program with an `ifindex` is bound to that interface:
-    it may call kernel functions that read what the device knows of a frame, and runs nowhere else
-    (Linux 6.3, commit 2b3486bc2d23).
+    the table once: `definition`. `attach_target` is the text behind the prefix:
+    "sched/sched_switch" of "tracepoint/sched/sched_switch". An XDP program with an `ifindex` is
+    bound to that interface: it may call kernel functions that read the device's facts about a
+    frame, and runs nowhere else (Linux 6.3, commit 2b3486bc2d23).
 
     `signature` is of the instructions, PKCS#7 in DER, by a key that `keyring` has: the serial of a
     keyring, or a KEY_SPEC_* of keyrings(7), -3 for the session's (Linux 6.18, commit 349271568303;
@@ -207,7 +207,7 @@ class ExternSpec(NamedTuple):
     """A name that the object leaves to the kernel: a symbol or function of .ksyms, or a .kconfig.
 
     A value of .kconfig is also a variable, in the map `.kconfig`. `type_id` is the BTF type it was
-    declared with, for a kernel function its FUNC; it differs from that of its VAR in
+    declared with, for a kernel function its FUNC; it differs from the type of its VAR in
     `ObjectSpec.btf`, which had to be made acceptable. A `weak` one may be missing.
     """
 
@@ -235,11 +235,11 @@ class ObjectSpec(NamedTuple):
         byteorder: "little" or "big", of code and BTF alike.
         license: as in the file; "" when it has none, which is not GPL.
         programs: the entry points.
-        functions: the code of programs and subprograms. The key is the function's name, but for
-            a static one with a name that is taken: `name@section+0xoffset`.
+        functions: the code of programs and subprograms. The key is the function's name; a static
+            function whose name is in use has the key `name@section+0xoffset`.
         maps: the declared maps, and one for each data section.
         variables: the globals that are neither static nor hidden.
-        externs: what the kernel has to supply.
+        externs: symbols that the kernel has to supply.
         btf: the types; None when the object was compiled without -g.
     """
 
@@ -257,8 +257,8 @@ class ObjectSpec(NamedTuple):
     def set(self, /, **values: Any) -> Self:
         """Give global variables their first values: `spec.set(target_pid=1234)`.
 
-        Values are what BTF makes of the variable's type, or its bytes. A mapping changes the fields
-        of a struct that it names: `spec.set(cfg={"pid": 5})`.
+        Values have the form that BTF gives the variable's type, or are its bytes. A mapping changes
+        the fields of a struct that it names: `spec.set(cfg={"pid": 5})`.
 
         Raises:
             KeyError: there is no such variable; lists those with a similar name.
@@ -344,7 +344,7 @@ class ObjectSpec(NamedTuple):
         return self._replace(programs={**self.programs, **changed})
 
     def configure(self, name: str, /, **fields: Any) -> Self:
-        """Change how a map or a program is made: `spec.configure("counts", type="lru_hash")`.
+        """Change the properties of a map or a program: `spec.configure("counts", type="lru_hash")`.
 
         Args:
             name: of a map, or of a program.
@@ -457,8 +457,8 @@ class ObjectSpec(NamedTuple):
     def struct_ops(self, name: str, /, **members: Any) -> Self:
         """Change members of a struct_ops map: `spec.struct_ops("cubic", flags=2, init="on_init")`.
 
-        Function members take the name of a program or None, the others what BTF makes of them.
-        The map is then created even if it is in `SEC("?.struct_ops")`.
+        Function members take the name of a program or None, the others the form that BTF gives
+        them. The map is then created even if it is in `SEC("?.struct_ops")`.
 
         Raises:
             KeyError: no such map, member or program; lists those with a similar name.

@@ -1,4 +1,4 @@
-"""The summary of system calls, as a module of its own: see `purebpf.tools.summary`."""
+"""The summary of system calls as a module with a short name: see `purebpf.tools.summary`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`NamedTuple`: that of typing, made in a fifth of the time.
+"""`NamedTuple` with the interface of typing's, made in a fifth of the time.
 
 For modules that a start imports: those before a command is attached make 70 such classes. typing
 compiles each annotation and compares it with what an annotation may not be; collections compiles
@@ -20,7 +20,7 @@ else:
     from types import FunctionType
 
     def _make_like(count: int) -> Any:
-        """A named tuple of as many fields, of which others take what does not say their names."""
+        """Return a named tuple of as many fields, which others get if their names do not matter."""
         return namedtuple("_like", [f"f{index}" for index in range(count)])  # noqa: PYI024
 
     _like = _make_like(24)

@@ -32,7 +32,7 @@ _TEXT_NAME = "program.bpf.c"
 
 
 class _Source(NamedTuple):
-    """What is compiled: a file of a directory."""
+    """The source to compile: a file of a directory."""
 
     name: str
     directory: str
@@ -64,25 +64,25 @@ def compile(  # noqa: A001 - as re.compile()
     """Compile BPF C for machines of this architecture.
 
     The object has BTF and no DWARF; its bytes do not depend on the directory of the source.
-    `#include "vmlinux.h"` brings what the source needs of the kernel's types when no directory
-    that is searched has a file of this name.
+    `#include "vmlinux.h"` brings the kernel types that the source needs when no searched directory
+    has a file of this name.
 
     Args:
         source: a path; or a text, which has more than one line.
-        includes: directories of headers, searched before those of purebpf.
+        includes: directories of headers, searched before purebpf's own.
         defines: macros: `{"SLOTS": 16}`; the value None or True defines one alone.
         cpu: the instruction set, for `-mcpu=`: v3 runs from Linux 5.1, v4 from 6.6.
         optimise: the level, for `-O`. The verifier takes little that was compiled with 0.
-        btf: types for vmlinux.h; None: those of the running kernel.
+        btf: types for vmlinux.h; None: the running kernel's.
         cache: keep the object in the user's cache, and take it from there, without a compiler,
             when the source, its headers, the flags and the compiler are the same.
 
-    Warnings of the compiler (-Wall) are given as a RuntimeWarning.
+    Warnings of the compiler (-Wall) become a RuntimeWarning.
 
     Raises:
         CompileError: the compiler refused; `.log` has its words, with the lines of C.
-        NotSupportedError: there is no compiler; says what to install. No BTF for vmlinux.h. Headers
-            would come from a directory that any user may write.
+        NotSupportedError: there is no compiler (it names the package to install), no BTF for
+            vmlinux.h, or headers would come from a directory that any user may write.
         OSError: the file cannot be read.
     """
     c = _read(source)
@@ -127,7 +127,7 @@ def load_c(
 ) -> Object:
     """Compile BPF C and load it into this kernel: a tool in one file, with its C inside.
 
-    The arguments are those of `compile`. `variables` are globals to set before loading:
+    The arguments are the same as for `compile`. `variables` are globals to set before loading:
     `{"target_pid": 4711}`.
 
     Raises:
@@ -189,7 +189,9 @@ def _options(cpu: str, optimise: int | str, defines: Mapping[str, object]) -> li
 
 
 def _own_flags() -> list[str]:
-    """Where the headers of purebpf are, and <asm/types.h> of Debian, for <linux/types.h>."""
+    """Return the flags for purebpf's headers, and for Debian's <asm/types.h>, for
+    <linux/types.h>.
+    """
     directory = f"/usr/include/{os.uname().machine}-linux-gnu"
     system = ["-idirafter", directory] if os.path.isdir(directory) else []
     return [f"-I{include()}", *system]

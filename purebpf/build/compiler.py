@@ -1,4 +1,4 @@
-"""Which compiler makes BPF objects here: $CLANG, a clang on PATH, or ziglang from PyPI."""
+"""The compiler of BPF objects: $CLANG, a clang on PATH, or ziglang from PyPI."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def find_compiler() -> Compiler:
     """The compiler to use.
 
     Raises:
-        NotSupportedError: there is none; says what was looked at, and what to install.
+        NotSupportedError: there is none; it names the places searched, and the package to install.
     """
     return _find(os.environ.get("CLANG", ""), tuple(program_directories()))
 
@@ -139,7 +139,7 @@ def _output(command: Sequence[str]) -> str:
 
 
 def _ziglang_directory() -> str:
-    """Where the package is installed; "" when it is not."""
+    """Return the folder of the package; "" when it is not installed."""
     from importlib.util import find_spec
 
     package = find_spec("ziglang")
@@ -147,7 +147,7 @@ def _ziglang_directory() -> str:
 
 
 def _ziglang() -> Compiler | None:
-    """The clang inside of ziglang, which has its own headers and those of Linux."""
+    """Return the clang inside of ziglang, which has its own headers and Linux's."""
     root = _ziglang_directory()
     if not root:
         return None
@@ -161,7 +161,7 @@ def _ziglang() -> Compiler | None:
 
 
 def run_compiler(compiler: Compiler, arguments: Sequence[str], directory: str, source: str) -> str:
-    """What it says, run in `directory`.
+    """Return its output, run in `directory`.
 
     Raises:
         CompileError: it refused; about `source`.

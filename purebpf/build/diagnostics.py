@@ -1,4 +1,4 @@
-"""What a compiler says, each diagnostic once."""
+"""The output of a compiler, each diagnostic once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def _counted(same: list[str]) -> str:
 
 
 def _blocks(said: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each diagnostic with its notes and lines of C, and what makes it the same as another."""
+    """Yield each diagnostic with its notes and lines of C, and the key by which it equals
+    another.
+    """
     key: tuple[str, ...] = ()
     block: list[str] = []
     for line in said.splitlines(keepends=True):

@@ -1,4 +1,4 @@
-"""Objects and typed modules beside the C of a package: what a build hook and tests make."""
+"""Objects and typed modules beside the C of a package, for a build hook and tests."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ def generate(
         cpu: as of `compile`.
         optimise: as of `compile`.
 
-    Returns:
-        The paths of what was made.
+    Returns: The paths of the new files.
 
     Raises:
         CompileError, NotSupportedError, OSError: as `compile`.
@@ -76,8 +75,8 @@ def _programs(fd: int) -> Iterator[str]:
 def _write(fd: int, name: str, contents: bytes) -> None:
     """Write a file of a directory, if it has other contents, all at once.
 
-    The directory may be another user's: what is there is not opened unless it is a regular file,
-    and what is written has a name that was not there.
+    The directory may be another user's: an existing file is not opened unless it is a regular file,
+    and a new file has a name that was not there.
     """
     try:
         with (

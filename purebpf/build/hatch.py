@@ -33,7 +33,7 @@ class BpfBuildHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "purebpf"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        """Compile, and have what is made in the wheel, though version control ignores it."""
+        """Compile, and put the results into the wheel, though version control ignores them."""
         options = {
             name: value
             for name, value in self.config.items()
@@ -51,5 +51,5 @@ class BpfBuildHook(BuildHookInterface[Any]):
 
 @hookimpl
 def hatch_register_build_hook() -> type[BpfBuildHook]:
-    """What hatchling finds by the entry point `hatch`."""
+    """Return the hook that hatchling finds by the entry point `hatch`."""
     return BpfBuildHook

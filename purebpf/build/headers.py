@@ -1,4 +1,4 @@
-"""The headers that BPF C includes: those of purebpf, and a vmlinux.h made for a source."""
+"""The headers that BPF C includes: purebpf's, and a vmlinux.h made for a source."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def include() -> str:
 
 
 def make_vmlinux(*sources: str, btf: Btf | None = None) -> str:
-    """A `vmlinux.h` with what some C needs, or with every type of the kernel.
+    """Return a `vmlinux.h` with the types that some C needs, or with every type of the kernel.
 
     Args:
         sources: texts of C that will include it, and of their headers; none: every type.
@@ -87,7 +87,7 @@ def check_places(text: str, directory: str, includes: Sequence[str]) -> None:
 
     Args:
         text: of the source.
-        directory: that of the source, where `#include "name"` is looked for first; "": none.
+        directory: the folder of the source, searched first for `#include "name"`; "": none.
         includes: directories of headers.
 
     Raises:
@@ -101,7 +101,7 @@ def check_places(text: str, directory: str, includes: Sequence[str]) -> None:
 
 
 def needs_vmlinux(texts: Sequence[str], directories: Sequence[str]) -> bool:
-    """Whether these include a vmlinux.h that is in none of the directories."""
+    """Return True if these include a vmlinux.h that is in none of the directories."""
     included = any(_VMLINUX in _LOCAL.findall(text) for text in texts)
     return included and not any(
         os.path.exists(os.path.join(directory, _VMLINUX)) for directory in directories
@@ -158,7 +158,9 @@ def _headers(text: str, directories: Sequence[str]) -> Iterator[str]:
 
 
 def _prototypes(text: str) -> str:
-    """What the helpers that a text names return: `bpf_get_current_task_btf()->pid`."""
+    """Return the return types of the helpers that a text names:
+    `bpf_get_current_task_btf()->pid`.
+    """
     from importlib.resources import files
 
     header = files("purebpf.build") / "include/bpf/bpf_helper_defs.h"

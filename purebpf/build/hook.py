@@ -25,7 +25,7 @@ class BuildPy(build_py):  # type: ignore[misc]  # setuptools is not typed everyw
         self._are_compiled = False
 
     def finalize_options(self) -> None:
-        """Compile: what is made has to be there before files are listed."""
+        """Compile: the results have to be there before files are listed."""
         super().finalize_options()
         if not self._are_compiled:
             self._are_compiled = True

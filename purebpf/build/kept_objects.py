@@ -1,10 +1,10 @@
 """Objects of earlier compilations: found without a compiler, by all that decides their bytes.
 
-What is known before a compiler runs makes the key: the source, its flags, the programs that are
-compilers here, the types of the kernel. Which other headers a compiler read is kept with the
-object; it is used when their contents are the same, and when none has come into a directory that
-is searched before theirs. ccache calls this its direct mode, and has the same exceptions: the
-macros of the time, and `__has_include`.
+The key holds the facts that are available before a compiler runs: the source, its flags, the
+programs that are compilers here, the types of the kernel. The other headers that a compiler read
+are stored with the object; it is used when their contents are the same, and when no new header has
+come into a directory that is searched before theirs. ccache calls this its direct mode, and has the
+same exceptions: the macros of the time, and `__has_include`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KeptObject:
     """The place of one object in the user's cache.
 
     Args:
-        inputs: what decides the object's bytes, headers that `texts` has not apart.
+        inputs: everything that decides the object's bytes, except for the headers in `texts`.
         texts: the source and its own headers.
         directories: where the compiler looks for headers, before those that it has itself.
     """
@@ -60,7 +60,7 @@ class KeptObject:
         self._can_be_kept = not any(_NOT_KEPT.search(text) for text in texts)
 
     def take(self) -> bytes:
-        """The object; b"" when there is none, or it was made of other headers."""
+        """Return the object; b"" when there is none, or it was made of other headers."""
         try:
             reader = self._files.open(self._key)
             state, _, content = reader(0, reader.size).removeprefix(_FORMAT).partition(b"\n")
@@ -75,7 +75,7 @@ class KeptObject:
 
         Args:
             object_bytes: the object.
-            headers: files that it was made of, the ones apart that were made for it.
+            headers: files that it was made of, without the ones that were generated for it.
         """
         try:
             is_settled = all(os.stat(path).st_mtime_ns < self._started for path in headers)
@@ -118,7 +118,9 @@ def headers_read(rule: str, directory: str) -> list[str]:
 
 
 def _candidates(path: str, directories: Sequence[str]) -> Iterator[str]:
-    """Where a header of this name, `b.h`, `a/b.h` and so on, would be read instead."""
+    """Yield the paths at which a header of this name, `b.h`, `a/b.h` and so on, would be read
+    instead.
+    """
     parts = path.split(os.sep)
     for directory in directories:
         for count in range(1, min(_MOST_PARTS, len(parts)) + 1):

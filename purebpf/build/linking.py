@@ -20,7 +20,7 @@ def link(*objects: bytes | str | os.PathLike[str]) -> bytes:
     Externs of one are the functions, maps and variables of another; static names stay apart.
 
     Args:
-        objects: what `compile` gave, or paths.
+        objects: results of `compile`, or paths.
 
     Raises:
         LinkError: bpftool refused; has its words.

@@ -1,4 +1,4 @@
-"""How a build hook compiles: the options that a tool's pyproject.toml has for `generate`."""
+"""The options of a build hook, which a tool's pyproject.toml has for `generate`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BuildOptions(NamedTuple):
 
 
 def read_options(root: str) -> BuildOptions:
-    """Those of the table `[tool.purebpf.build]` of a project's pyproject.toml.
+    """Return the options in the table `[tool.purebpf.build]` of a project's pyproject.toml.
 
     Raises:
         FormatError: an option that does not exist, or a value of another type.

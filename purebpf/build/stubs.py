@@ -1,8 +1,8 @@
 """A typed module for one object, for editors and type checkers. Pure: a spec in, Python out.
 
-The module's `load` is `purebpf.load`; what it returns has the maps, programs, globals and records
-of this object by name. When it runs, the records and enums are the very classes that the library
-makes of their types, and the other classes are the library's own.
+The module's `load` is `purebpf.load`; its result has the maps, programs, globals and records of
+this object by name. When it runs, the records and enums are the very classes that the library makes
+of their types, and the other classes are the library's own.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def stubs(spec: ObjectSpec, *, object_name: str = "") -> str:
 
 
 class _Records:
-    """The record classes, made as they are asked for; each after those it contains."""
+    """The record classes, made when needed; each after the classes it contains."""
 
     def __init__(self, spec: ObjectSpec, taken: frozenset[str]) -> None:
         self._btf = spec.btf
@@ -177,7 +177,7 @@ class _Records:
         return [*self._names.values()]
 
     def run_time(self) -> list[str]:
-        """What makes the very classes that values have."""
+        """Return the expression for the very classes that values have."""
         return self._run_time
 
     def name_of(self, type_id: int, *, key: bool = False) -> str:
@@ -189,7 +189,7 @@ class _Records:
             return "Any"
 
     def given(self, of: str) -> str:
-        """What may be given for a value of the type `of`."""
+        """Return the type annotation of arguments for a value of the type `of`."""
         if of in self._enums:
             return f"{of} | int | str | bytes"
         if of in self._names.values():
@@ -244,7 +244,9 @@ class _Records:
         return self._names[id(made)]
 
     def _field(self, name: str, fields: Mapping[str, str]) -> str:
-        """A field's line. A type that another field is called like is given a name outside."""
+        """Return a field's line. If another field has the name of the type, the type is named
+        outside.
+        """
         of = fields[name]
         if not fields.keys().isdisjoint(re.findall(r"\w+", of)):
             alias = self._new_name(f"{name}_type", fields)
@@ -261,12 +263,12 @@ class _Records:
 
 
 def _escape(name: str) -> str:
-    """What an object or a file is called, for a docstring, which nothing in it ends."""
+    """Return the name of an object or a file, safe inside a docstring."""
     return name.encode("unicode_escape").decode().replace('"', "'")
 
 
 def _class_name(name: str) -> str:
-    """What the class of a map is called; others may be called the same."""
+    """Return the name of a map's class; other maps may have the same."""
     words = "".join(word.capitalize() for word in re.split(r"\W|_", name) if word)
     return f"{words or 'Plain'}Map"
 
@@ -320,7 +322,7 @@ def _value(spec: MapSpec, records: _Records) -> str:
 
 
 def _show_untyped(spec: MapSpec) -> str:
-    """What a map gives that has no type for its values."""
+    """Yield the methods of a map that has no type for its values."""
     if spec.type == bpf_map_type.BPF_MAP_TYPE_STACK_TRACE:
         match stack_codec(spec.value_size, spec.flags):
             case BuildIdStack():
@@ -347,7 +349,7 @@ def _globals(types: dict[str, str], records: _Records) -> str:
 
 
 def _spec(spec: ObjectSpec, values: Mapping[str, str], records: _Records) -> str:
-    """The class of the object's spec: what its methods take by name."""
+    """Yield the class of the object's spec: its methods take these names."""
     sizes = {name: "int" for name, map_spec in spec.maps.items() if not map_spec.section}
     names = ", ".join(map(repr, spec.programs))
     text = '\n    class Spec(purebpf.ObjectSpec):\n        """What `read_object` gives."""\n\n'
@@ -359,7 +361,7 @@ def _spec(spec: ObjectSpec, values: Mapping[str, str], records: _Records) -> str
 
 
 def _settings(values: Mapping[str, str], records: _Records) -> dict[str, str]:
-    """What may be given for each global variable."""
+    """Yield the types that each global variable accepts."""
     return {name: records.given(of) for name, of in values.items()}
 
 
@@ -370,7 +372,7 @@ def _method(name: str, types: Mapping[str, str]) -> str:
 
 
 def _keywords(types: Mapping[str, str], *, indent: str) -> str:
-    """The lines of keywords; those that Python cannot write are taken with any others."""
+    """Yield the lines of keywords; keywords that Python cannot write go through **others."""
     from keyword import iskeyword
 
     legal = {name: of for name, of in types.items() if name.isidentifier() and not iskeyword(name)}
@@ -390,7 +392,7 @@ def _getters(types: dict[str, str]) -> Iterator[str]:
 
 
 def _overloads(getters: list[str], any_name: str) -> Iterator[str]:
-    """The lines of a method that takes these names and no other, unlike that of its base."""
+    """Yield the lines of a method that takes these names and no other, unlike its base's."""
     ignored = "  # type: ignore[override]"
     if len(getters) == 1:
         yield f"        {getters[0]}{ignored}\n"

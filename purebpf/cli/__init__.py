@@ -1,1 +1,1 @@
-"""What the commands share: targets, durations, signals, output, the loss line."""
+"""The parts that commands share: targets, durations, signals, output, the loss line."""

@@ -87,7 +87,9 @@ def cpu_list(text: str) -> tuple[int, ...]:
 
 
 def address(text: str) -> tuple[str, int]:
-    """Where to listen: `ADDR:PORT`, `:PORT` or `ADDR:` (port 0: any free); `[::1]:80` for IPv6."""
+    """Parse the address to listen at: `ADDR:PORT`, `:PORT` or `ADDR:` (port 0: any free);
+    `[::1]:80` for IPv6.
+    """
     host, colon, port = text.rpartition(":")
     number = _integer(port, "a port") if port and colon else 0
     if not colon or not 0 <= number < 1 << 16:

@@ -1,4 +1,4 @@
-"""How a command ends: with an exit status, and after an error with one paragraph."""
+"""The end of a command: an exit status, and after an error one paragraph."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _MEMORY = "the system, `ulimit -v` or a cgroup gave no more. A shorter run needs
 def run(name: str, body: Callable[[], int]) -> int:
     """Run a command and return its exit status.
 
-    An error of purebpf is printed as a paragraph; its `exit_status`, where it has one, is the
-    command's. So is it that no descriptor is left, wherever that was noticed. A second Ctrl-C quits
-    in silence. Any other exception is a bug, and keeps its traceback.
+    An error of purebpf is printed as a paragraph; its `exit_status`, if it has one, is the
+    command's. Running out of descriptors is reported the same way, wherever it happened. A second
+    Ctrl-C quits in silence. Any other exception is a bug, and keeps its traceback.
 
     Cyclic garbage is not collected: a command makes many objects and few cycles, and the search
-    took 2 ms of each start and a tenth of each report. What goes on for long collects it
-    (`purebpf.measure.run`). The interpreter searches once more as it ends, collecting or not, but
-    not among what is frozen: that was an eighth of the CPU time of a short run.
+    took 2 ms of each start and a tenth of each report. Long runs collect it
+    (`purebpf.measure.run`). The interpreter searches once more as it ends, but not among frozen
+    objects: that was an eighth of the CPU time of a short run.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -59,7 +59,7 @@ def run(name: str, body: Callable[[], int]) -> int:
 
 
 def _text_of(error: PurebpfError | OSError) -> str | None:
-    """What an error says, and what to do when no descriptor is left; None for a bug."""
+    """Return the text of an error, with advice if no descriptor is left; None for a bug."""
     from purebpf.loader.host.fd_limits import NONE_LEFT, explanation
 
     ours = str(error) if isinstance(error, PurebpfError) else None
@@ -95,7 +95,8 @@ def note(text: str, *, indent: str = "") -> None:
 def say(line: str) -> None:
     """Print a line on standard error; that it is closed, full or unread is not an error.
 
-    What would move a terminal's cursor is `?`: the line may quote a file or a server.
+    Characters that would move a terminal's cursor become `?`: the line may quote a file or a
+    server.
     """
     from purebpf.cli import progress  # which --help does not need
 

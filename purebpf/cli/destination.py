@@ -1,4 +1,4 @@
-"""Where results go and in which formats: `--format` and `-o`, each as often as needed.
+"""The places and formats of results: `--format` and `-o`, each as often as needed.
 
 The first format goes to the first file and so on. Without `--format`, the name of a file says its
 format.
@@ -50,13 +50,13 @@ class Destination(NamedTuple):
 
 
 class ResultOptions(NamedTuple):
-    """What becomes of a profile. No measurement depends on it.
+    """The options for the result of a profile. No measurement depends on it.
 
-    `to` says where it goes, and in which formats; `serve` where to listen (host and port) for
-    browsers that look on. `lines` and `debuginfod` ask for more about names, `strict` for a
-    status of its own where something was lost, `verbose` for every counter and for whole names. The
-    rest is layout: `all_stacks` and `layout` are those of a text, `top` limits the rows of a
-    table, the others are those of `purebpf.results.formats.registry.Style`.
+    `to` has the places and formats; `serve` the address (host and port) to listen at for browsers.
+    `lines` and `debuginfod` request more about names, `strict` a separate exit status for losses,
+    `verbose` every counter and whole names. The rest is layout: `all_stacks` and `layout` for a
+    text, `top` limits the rows of a table, the others are in
+    `purebpf.results.formats.registry.Style`.
     """
 
     to: tuple[Destination, ...] = (Destination("text", None),)
@@ -111,7 +111,9 @@ def add_answer(group: argparse._ArgumentGroup, *, other: str = "") -> None:
 
 
 def wants_answer(view: ResultOptions, format_name: str, *, details: bool) -> bool:
-    """Whether a text is the answer; `details`: an option asks for what only bcc's layout has."""
+    """Return True if a text begins with the answer; `details`: an option needs the layout of
+    bcc.
+    """
     return format_name == "text" and view.layout != "bcc" and (bool(view.layout) or not details)
 
 
@@ -145,7 +147,7 @@ def destinations(
 
 
 def says_when(to: Sequence[Destination]) -> bool:
-    """Whether one of the formats has a place for the time of a sample."""
+    """Return True if one of the formats has a place for the time of a sample."""
     if to == ResultOptions().to:
         return False
     from purebpf.results.formats.registry import TIMED
@@ -182,7 +184,7 @@ def _pair(
 
 
 def _check_name(parser: argparse.ArgumentParser, path: str) -> None:
-    """End with status 2 where a file's name promises what purebpf does not write."""
+    """End with status 2 if a file's name promises a format that purebpf does not write."""
     _, dot, kind = path.lower().removesuffix(".gz").rpartition(".")
     if dot and kind in _FOREIGN:
         parser.error(
@@ -255,7 +257,7 @@ def say_written(path: str) -> None:
 
 @contextmanager
 def _collecting(problems: list[KernelError]) -> Iterator[None]:
-    """Add what goes wrong to `problems`, and go on."""
+    """Add errors to `problems`, and go on."""
     try:
         yield
     except KernelError as problem:
@@ -263,7 +265,7 @@ def _collecting(problems: list[KernelError]) -> Iterator[None]:
 
 
 def raise_all(problems: Sequence[KernelError]) -> None:
-    """Raise the first of what went wrong, if anything did; say the others before."""
+    """Raise the first error, if there is any; print the others before."""
     from purebpf.cli import command
 
     for problem in problems[1:]:

@@ -1,4 +1,4 @@
-"""What commands that print events as they happen share: options, and the run."""
+"""The common parts of commands that print events as they happen: options, and the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Session = TypeVar("Session")
 
 
 class EventView(NamedTuple):
-    """How events look, and where they go. `output` None is standard output."""
+    """The display of events, and their output. `output` None is standard output."""
 
     format: str = "text"
     output: str | None = None
@@ -50,7 +50,7 @@ def add_output(
 
 
 def add_columns(group: argparse._ArgumentGroup) -> None:
-    """Options `times` and `cgroups`: columns that text has if it is asked for them."""
+    """Add the options `times` and `cgroups`: optional columns of text."""
     group.add_argument(
         *("-T", "--timestamp"), dest="times", action="store_true", help="the time of each event"
     )
@@ -65,11 +65,11 @@ if TYPE_CHECKING:
         """A session that gives events between its start and its end."""
 
         def drain(self) -> Iterable[Event]:
-            """Those that came since the last call."""
+            """Return the events since the last call."""
 
 
 class Ending(Protocol):
-    """What says when a run ends: the options of a command."""
+    """The options that decide when a run ends."""
 
     @property
     def duration_s(self) -> float | None:
@@ -81,7 +81,7 @@ class Ending(Protocol):
 
 
 def keep(make: Callable[[int], Session]) -> tuple[Callable[[int], Session], Callable[[], Session]]:
-    """What makes a session, and what gives the one that it made.
+    """Return a function that makes a session, and one that returns it.
 
     For a printer that reads the session's sums at the end of a run.
     """
@@ -95,7 +95,7 @@ def keep(make: Callable[[int], Session]) -> tuple[Callable[[int], Session], Call
 
 
 def title(doing: str, options: Ending) -> str:
-    """What standard error says first; "" where the run has an end of its own."""
+    """Return the first line of standard error; "" if the run ends by itself."""
     if options.duration_s is not None or options.command:
         return ""
     return f"{doing}... Hit Ctrl-C to end."
@@ -117,8 +117,8 @@ def run(
         options: when it ends, and the command.
         view: where events go.
         printer: makes lines of them.
-        doing: what the title says, such as "Following processes".
-        losses: what the printer could not show.
+        doing: the activity for the title, such as "Following processes".
+        losses: counts the events that the printer could not display.
     """
     from purebpf.cli.loss import explain_table
     from purebpf.measure import run as pipeline

@@ -43,13 +43,13 @@ class Printer(Protocol[Event_contra]):
     """
 
     def begin(self, width: int | None) -> Iterable[str]:
-        """What comes before all events."""
+        """Print the lines before all events."""
 
     def show(self, events: Iterable[Event_contra]) -> Iterable[str]:
         """Their lines."""
 
     def end(self, loss: Loss) -> Iterable[str]:
-        """What comes after all events."""
+        """Print the lines after all events."""
 
 
 class TextLines(ABC, Generic[Event]):
@@ -76,13 +76,13 @@ class TextLines(ABC, Generic[Event]):
             yield self.line(event, self._width) + "\n"
 
     def end(self, loss: Loss) -> Iterable[str]:
-        """Nothing: standard error says what was lost."""
+        """Print nothing: the losses go to standard error."""
         del loss
         return ()
 
 
 class TaskLines(TextLines[Event]):
-    """Lines of what tasks do, with two columns on request.
+    """Lines about tasks, with two optional columns.
 
     Args:
         times: with the time of day.
@@ -100,20 +100,20 @@ class TaskLines(TextLines[Event]):
 
     @abstractmethod
     def columns(self, cgroup: str) -> str:
-        """The names of the columns behind the time; `cgroup` is that of the container."""
+        """Return the names of the columns behind the time; `cgroup` is the container's."""
 
     def time(self, time_ns: int) -> str:
         """The column of the time, which is the first; or nothing."""
         return f"{clock(time_ns)} " if self._has_times else ""
 
     def cgroup(self, name: str) -> str:
-        """The column of the container, which follows that of the comm; or nothing."""
+        """Return the column of the container, which follows the comm; or nothing."""
         width = self._cgroup_width
         return f" {pad(cut(printable(name), width), width)}" if width else ""
 
 
 class JsonLines(ABC, Generic[Event]):
-    """A `Printer` of an object for each event; the last one says what was lost."""
+    """A `Printer` of an object for each event; the last one has the losses."""
 
     @abstractmethod
     def document(self, event: Event) -> Mapping[str, object]:
@@ -129,7 +129,7 @@ class JsonLines(ABC, Generic[Event]):
         return json_lines(map(self.document, events))
 
     def end(self, loss: Loss) -> Iterable[str]:
-        """Every counter of what was lost."""
+        """Print every counter of losses."""
         return json_loss(loss)
 
 
@@ -145,7 +145,7 @@ def fit_line(line: str, width: int | None) -> str:
 
 
 def fit_path(columns: str, path: str, width: int | None) -> str:
-    """A line that ends with a path, of which the end is what fits."""
+    """Return a line that ends with a path; if it is too long, the end of the path remains."""
     if width is None:
         return columns + path
     return columns + cut_start(path, width - display_width(columns))
@@ -172,11 +172,11 @@ def json_lines(documents: Iterable[Mapping[str, object]]) -> Iterator[str]:
 
 
 def event_document(name: str, time_ns: int, fields: Mapping[str, object]) -> dict[str, object]:
-    """An event for JSON: what it is called, when it was, and its fields."""
+    """Return an event for JSON: its name, its time, and its fields."""
     return {"event": name, "time": timestamp(time_ns), **fields}
 
 
 def json_loss(loss: Loss) -> Iterator[str]:
-    """The last line of a stream of JSON: every counter of what was lost."""
+    """Return the last line of a stream of JSON: every counter of losses."""
     counts = {cause.name: cause.lost for cause in loss.causes}
     return json_lines([{"event": "loss", "loss": counts}])

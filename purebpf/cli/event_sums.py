@@ -19,7 +19,7 @@ __all__ = ["Scale", "Sum", "SumCsv", "SumJson", "SumText"]
 
 
 class Scale(NamedTuple):
-    """What the buckets of a sum count in, and which of its percentiles are shown."""
+    """The unit of a sum's buckets, and the displayed percentiles."""
 
     unit: str = "nsecs"
     unit_ns: int = 1
@@ -71,11 +71,11 @@ class SumText(ABC, Generic[Event, Row]):
 
     Args:
         rows: the sums, once the run is over.
-        by: what they are grouped by.
+        by: the key of the groups.
         slow: whether there are events one by one.
         every: whether there are intervals; the last one ends with the run.
         histogram: whether one follows each row.
-        most: rows that are shown; None: all.
+        most: the number of rows to print; None: all.
     """
 
     scale = Scale()
@@ -157,7 +157,7 @@ class SumJson(JsonLines[Event | Interval[Row]], Generic[Event, Row]):
 
     Args:
         rows: the sums, once the run is over.
-        by: what they are grouped by.
+        by: the key of the groups.
     """
 
     scale = Scale()
@@ -178,7 +178,7 @@ class SumJson(JsonLines[Event | Interval[Row]], Generic[Event, Row]):
         return event_document("interval", event.time_ns, fields)
 
     def end(self, loss: Loss) -> Iterator[str]:
-        """The sums, and what was lost."""
+        """Print the sums, and the losses."""
         rows = self._documents(self._rows())
         yield from json_lines([{"event": "summary", "by": self._by, "rows": rows}])
         yield from super().end(loss)

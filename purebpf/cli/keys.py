@@ -1,4 +1,4 @@
-"""What a terminal sends for each key, as xterm and its descendants do. Pure."""
+"""The bytes that a terminal sends for each key, as xterm and its descendants do. Pure."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _CONTROLS = {
 
 
 def decode(data: bytes) -> list[str]:
-    """The keys in what one read(2) returned: a printable character, or the name of a key.
+    """Return the keys in the bytes of one read(2): a printable character, or the name of a key.
 
-    A sequence that is not known is dropped, and so is a control character. An escape character
-    that begins no sequence is the Escape key: terminals write a sequence at once.
+    Unknown sequences and control characters are dropped. An escape character that begins no
+    sequence is the Escape key: terminals write a sequence at once.
     """
     keys: list[str] = []
     while data:

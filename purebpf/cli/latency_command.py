@@ -1,4 +1,4 @@
-"""What runqlat and cpudist share: they measure different spans and print them alike."""
+"""The common parts of runqlat and cpudist: they measure different spans and print them alike."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USAGE = "[interval [count]] [-- command...]"
 class SpanOptions(NamedTuple):
     """A frozen request. Empty tuples and None mean: no restriction.
 
-    `by` is what has a histogram of its own: "pid", "tid", "pidns", "cgroup", or "" for all tasks
+    `by` is the owner of each histogram: "pid", "tid", "pidns", "cgroup", or "" for all tasks
     together. `interval_s` None: one result, at Ctrl-C or when `command` ends.
     """
 
@@ -55,7 +55,7 @@ class SpanOptions(NamedTuple):
 
 
 def add_options(made: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Add what both commands know; returns the group of what to measure, for more of it."""
+    """Add the common options; return the group of targets, for more of them."""
     made.add_argument(
         *("interval_s",), metavar="interval", nargs="?", type=seconds,
         help="seconds between two tables (default: one table, at Ctrl-C)",

@@ -37,10 +37,10 @@ _SNAPSHOTS = {"/snapshot.html": "text/html", "/snapshot.json": "application/json
 
 
 class LivePage(Closing):
-    """Serves a page at (host, port), from when it is made until it is closed; port 0: any free.
+    """Serves a page at (host, port) until it is closed; port 0: any free.
 
-    `send` and `answer` belong to the thread that measures; requests run in threads of their own
-    and reach the measurement only through them.
+    `send` and `answer` belong to the measuring thread; requests run in separate threads and reach
+    the measurement only through them.
 
     Raises:
         KernelError: the address cannot be bound.
@@ -67,19 +67,19 @@ class LivePage(Closing):
 
     @property
     def url(self) -> str:
-        """What to open in a browser."""
+        """Return the address to open in a browser."""
         host, port = self._door.address
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/?token={self.token}"
 
     def show(self, measured: StackSession[object]) -> None:
-        """Send what is new since the last call, and answer requests for everything."""
+        """Send the changes since the last call, and answer requests for everything."""
         measured.take()
         self.send(measured.last)
         self.answer(measured.so_far)
 
     def send(self, profile: Callable[[], Profile]) -> None:
-        """Show what the last second found; do nothing while no browser is connected."""
+        """Send the results of the last second; do nothing while no browser is connected."""
         self._second += 1
         now = time.monotonic()
         length_s, self._sent_at = now - self._sent_at, now

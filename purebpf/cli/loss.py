@@ -1,8 +1,8 @@
-"""The last lines of a command: what its numbers do not include, in words or as counters.
+"""The last lines of a command: the samples missing in its numbers, in words or as counters.
 
-In words by default: what is zero is not listed, and notes are not either. `--verbose` has one line
-with every counter, `loss: expected=490 seen=490 map_full=0 ...`, for scripts and for reports of
-bugs; JSON has the same numbers under `loss`.
+In words by default: zeros and notes are not listed. `--verbose` has one line with every counter,
+`loss: expected=490 seen=490 map_full=0 ...`, for scripts and for reports of bugs; JSON has the same
+numbers under `loss`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INDENT = "  "
 
 
 def explain_profile(profile: Profile, *, verbose: bool) -> None:
-    """Say on standard error what a profile lacks, and what would help."""
+    """Print on standard error what a profile lacks, with advice."""
     if verbose:
         if line := describe(profile):
             command.say(line)
@@ -47,7 +47,7 @@ def explain_profile(profile: Profile, *, verbose: bool) -> None:
 
 
 def explain_loss(loss: Loss, unit: str, *more: str, verbose: bool) -> None:
-    """Say what a measurement without stacks lost; `more` are further counters."""
+    """Print the losses of a measurement without stacks; `more` are further counters."""
     if verbose:
         _tell(of_loss(loss, unit, *more))
     else:
@@ -55,7 +55,7 @@ def explain_loss(loss: Loss, unit: str, *more: str, verbose: bool) -> None:
 
 
 def explain_table(loss: Loss, *, verbose: bool) -> None:
-    """Say what lacks of what was counted, not sampled."""
+    """Print the losses of counts, which are not sampled."""
     if verbose:
         _tell(of_table(loss))
     else:
@@ -69,7 +69,7 @@ def say_each(lines: Sequence[str]) -> None:
 
 
 def words_of_profile(profile: Profile) -> list[str]:
-    """`24 % of frames unnamed: ...`, what would name them, and `lost: nothing`."""
+    """Return `24 % of frames unnamed: ...`, advice about them, and `lost: nothing`."""
     return [
         *_unnamed(profile.unnamed()),
         *(f"  -> {hint}" for hint in profile.hints),
@@ -81,7 +81,7 @@ def words_of_profile(profile: Profile) -> list[str]:
 
 
 def words_of_loss(loss: Loss, unit: str) -> list[str]:
-    """`lost: nothing`, or what was lost, a line each, with what to do about it."""
+    """Return `lost: nothing`, or the losses, a line each, with advice."""
     return _words_of_lost(_lost(loss, unit))
 
 
@@ -147,8 +147,8 @@ def paragraphs(profile: Profile) -> list[str]:
 def of_loss(loss: Loss, unit: str, *more: str) -> list[str]:
     """Every counter, then one paragraph for each loss that happened.
 
-    The line is `loss: expected=490 seen=490 map_full=0 ... unknown=1.5%`: words and numbers that
-    a script can split. `expected=?` if it is unknown. `unit` is what is lost, `more` are
+    The line is `loss: expected=490 seen=490 map_full=0 ... unknown=1.5%`: words and numbers that a
+    script can split. `expected=?` if it is unknown. `unit` is the unit of losses, `more` are
     further words.
     """
     expected = "?" if loss.expected is None else str(loss.expected)

@@ -1,4 +1,4 @@
-"""Where a result goes: standard output, or a file that appears when it is complete."""
+"""The destination of a result: standard output, or a file that appears when it is complete."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["Output"]
 class Output(SoleOwner):
     """The stream of a command's result.
 
-    A regular file is written under another name beside it and renamed when the context ends
-    without an error: a reader never sees half of it, and a run that fails keeps the old one. It
-    is opened at once, so that a wrong path is known before the measurement and not after.
-    Anything else that exists (/dev/null, a named pipe) is written to directly.
+    A regular file is written under another name beside it and renamed when the context ends without
+    an error: a reader never sees half of it, and a run that fails keeps the old one. It is opened
+    at once, so that a wrong path fails before the measurement and not after. Any other existing
+    file (/dev/null, a named pipe) is written to directly.
 
-    A closed reader is not an error: what it does not want to read is dropped.
+    A closed reader is not an error: the rest is dropped.
 
     Raises:
         KernelError: open(2), write(2) or rename(2) failed.
@@ -43,7 +43,7 @@ class Output(SoleOwner):
 
     @property
     def is_stdout(self) -> bool:
-        """Whether the result goes where the user looks."""
+        """Return True if the result goes to standard output."""
         return self.path is None
 
     @property
@@ -57,7 +57,7 @@ class Output(SoleOwner):
 
     @property
     def columns(self) -> int | None:
-        """Those of the terminal that shows it; None: no terminal does."""
+        """Return the columns of the terminal that displays it; None: no terminal does."""
         if not self.is_stdout or not self._stream.isatty():
             return None
         return os.get_terminal_size(self.fileno()).columns or None

@@ -56,7 +56,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and end with status 2."""
+        """Print the error, and end with status 2."""
         command.say(f"{self.format_usage()}{self.prog}: error: {message}")
         sys.exit(2)
 

@@ -1,4 +1,4 @@
-"""A progress word for what takes longer than a second; only on a terminal."""
+"""A progress word for work that takes longer than a second; only on a terminal."""
 
 from __future__ import annotations
 

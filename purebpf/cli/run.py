@@ -1,4 +1,4 @@
-"""What commands that count stacks share: targets, pages, names, results."""
+"""The common parts of commands that count stacks: targets, pages, names, results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Run(NamedTuple, Generic[Result]):
     """A measurement that is over, and is still to be written.
 
     Attributes:
-        result: what the session found.
+        result: the session's result.
         problems: outputs that could not be written.
         written: the files that were.
     """
@@ -77,10 +77,10 @@ class Run(NamedTuple, Generic[Result]):
                 command.say(line.rstrip("\n"))
 
     def write(self, render: Callable[[str], Iterable[str | bytes]]) -> None:
-        """Write what `render` makes in each format.
+        """Write the output of `render` in each format.
 
-        A text begins with the title; standard output has that already. What one output cannot
-        take, as on a full disk, keeps no other from being complete.
+        A text begins with the title; standard output has that already. An output that fails, as on
+        a full disk, keeps no other from being complete.
         """
         for output, destination in zip(self.outputs, self.options.to, strict=True):
             try:
@@ -108,15 +108,15 @@ def measure(
     """Measure, until it is over; each output appears when it is written.
 
     Args:
-        make: a session, of the number of a child that waits to execute the command (else 0) and
-            what gets debug files.
+        make: makes a session, from the number of a child that waits to execute the command (else 0)
+            and a function that fetches debug files.
         words: of the command to run; () for none.
         title: heads the output.
-        options: what becomes of the result.
+        options: the options for the result.
 
     Raises:
         KernelError: an output could not be written; the page's address cannot be bound.
-        PurebpfError: what the session raises.
+        PurebpfError: the session's error.
     """
     fetch = debuginfod(wanted=options.debuginfod)
     with ExitStack() as stack:
@@ -148,7 +148,7 @@ def _serve(where: tuple[str, int], title: str) -> LivePage:
 
 
 def _show(page: LivePage, session: StackSession[object], ends: Ends) -> None:
-    """Show what came since the last time; Ctrl-C does not wait for its names."""
+    """Show the changes since the last time; Ctrl-C does not wait for their names."""
     from purebpf.measure.naming import naming_until
 
     with naming_until(ends.stop, session.budget):
@@ -157,7 +157,7 @@ def _show(page: LivePage, session: StackSession[object], ends: Ends) -> None:
 
 @contextmanager
 def _naming(session: StackSession[object]) -> Iterator[None]:
-    """Say on a terminal what takes so long; Ctrl-C ends it."""
+    """Explain the delay on a terminal; Ctrl-C ends it."""
     from purebpf.cli.progress import doing
     from purebpf.observe.symbols.interruptible import interruptible
 

@@ -1,4 +1,4 @@
-"""A table on a screen that keys change: what is chosen, sorted and hidden. Pure.
+"""A table on a screen that keys change: its choice, order and hidden rows. Pure.
 
 state = press(state, key, choices, rows, page)      a key makes another state
 lines = draw(state, sheet, width, height)           a state and rows make the screen
@@ -54,7 +54,7 @@ _OTHER_TABS = ("1, 2, ..., tab", "another screen; the one before measures no lon
 
 
 class Step(NamedTuple):
-    """A row that was looked into: what it is, its name, and where it was on the screen."""
+    """A row that the user opened: its kind, its name, and its place on the screen."""
 
     kind: str
     key: Hashable
@@ -63,10 +63,10 @@ class Step(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the user chose.
+    """The user's choices.
 
     Attributes:
-        by: what a row is.
+        by: the kind of rows.
         sort: the name of a column, or "name".
         typed: the text of a filter that is being typed; None: there is none.
         pattern: a text in the names of the rows to show; "" is all of them.
@@ -87,9 +87,9 @@ class State(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """What a screen can be switched to.
+    """The alternatives of a screen.
 
-    `deeper` says what the rows are after one of that kind was looked into.
+    `deeper` has the kind of rows after a row of each kind was opened.
     """
 
     bys: tuple[str, ...]
@@ -115,7 +115,7 @@ class Row(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """What a screen shows. `heat` has one number for each interval of the last minute.
+    """The content of a screen. `heat` has one number for each interval of the last minute.
 
     `tabs` are the screens that there are, `tab` is this one; keys choose another by its number.
     """
@@ -145,7 +145,7 @@ def arrange(state: State, columns: Sequence[Column], rows: Sequence[Row]) -> lis
 
 
 def press(state: State, key: str, choices: Choices, rows: Sequence[Row], page: int) -> State:
-    """The state after a key; `rows` are those that are shown, `page` is how many fit."""
+    """Return the state after a key; `rows` are the visible rows, `page` is how many fit."""
     if state.typed is not None:
         return _type(state, state.typed, key)
     if state.shows_help and key != "q":
@@ -234,7 +234,7 @@ def _clamp(at: int, length: int) -> int:
 
 
 def page_rows(height: int, *, has_tabs: bool = False) -> int:
-    """How many rows fit on a screen."""
+    """Return how many rows fit on a screen."""
     return max(1, height - _HEAD - _FOOT - has_tabs)
 
 

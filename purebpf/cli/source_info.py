@@ -31,7 +31,7 @@ class NoServersError(PurebpfError):
 
 
 def debuginfod(*, wanted: bool) -> Debuginfod | None:
-    """What gets debug files from the user's servers, if that is wanted.
+    """Return a function that fetches debug files from the user's servers, if the option is set.
 
     Raises:
         NoServersError: there are none.
@@ -57,12 +57,12 @@ def add_lines(
     by_build_id: bool = False,
     budget: Budget | None = None,
 ) -> Profile:
-    """The profile with lines if they are wanted, as far as they can be known.
+    """Return the profile with lines if requested, as far as they are available.
 
     `by_build_id`: only for files with a build id, as others here need not be the ones that ran.
 
-    Says what is missing, and what went wrong with the servers. Ctrl-C ends it, as it stops the
-    `budget` of the names, with which it may have ended before.
+    It reports missing lines, and errors of the servers. Ctrl-C ends it, as it stops the `budget` of
+    the names, with which it may have ended before.
     """
     if lines:
         from purebpf.observe.symbols.interruptible import interruptible

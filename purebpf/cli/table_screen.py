@@ -1,4 +1,4 @@
-"""What the screens of top and summary share: the terminal, the keys, the last minute."""
+"""The common parts of the screens of top and summary: the terminal, the keys, the last minute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MINUTE_S = 60.0
 
 
 class TablesBelow(Closing):
-    """Where there is no screen: tables below each other, and no keys."""
+    """Tables below each other, without keys, where there is no screen."""
 
     def wait(self, wait: Callable[..., bool], ends: Ends) -> bool:
         """Wait as `wait` does."""
@@ -33,8 +33,8 @@ class TableScreen(Closing, ABC):
     """A table as the user wants it, on a screen with keys.
 
     Args:
-        state: what is shown first.
-        choices: what keys can change.
+        state: the first state.
+        choices: the alternatives of the keys.
         interval_s: between two tables.
         with_keys: whether keys are read.
     """
@@ -54,7 +54,7 @@ class TableScreen(Closing, ABC):
         """The table, by the present state."""
 
     def wait(self, wait: Callable[..., bool], ends: Ends) -> bool:
-        """Wait as `wait` does, and do what the keys say."""
+        """Wait as `wait` does, and obey the keys."""
         key = self._press if self._with_keys else None
         return watch(wait, ends, self._terminal, press=key, redraw=self.redraw)
 

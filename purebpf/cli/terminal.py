@@ -44,12 +44,14 @@ _WITHOUT_COLOURS = frozenset(("bold", "dim", "selected"))
 
 
 def can_draw() -> bool:
-    """Whether standard output is a terminal that understands a screen of its own."""
+    """Return True if standard output is a terminal with an alternate screen."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def has_keys() -> bool:
-    """Whether standard input is this terminal's, and ours to read: a background job's is not."""
+    """Return True if standard input is this terminal, and ours to read: a background job's is
+    not.
+    """
     stream = sys.stdin
     try:
         return stream.isatty() and os.tcgetpgrp(stream.fileno()) == os.getpgrp()
@@ -98,7 +100,7 @@ class Terminal(Closing):
         return columns or 80, lines or 24
 
     def draw(self, lines: Iterable[Sequence[tuple[str, str]]]) -> None:
-        """Show lines, each of (text, style), over what is there."""
+        """Draw lines, each of (text, style), over the present content."""
         shown = [
             "".join(self._styled(text, style) for text, style in line) + _END_OF_LINE
             for line in lines

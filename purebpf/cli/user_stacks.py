@@ -1,4 +1,4 @@
-"""What the terminal says about user stacks: how many are whole, and how they were walked."""
+"""The terminal's lines about user stacks: how many are whole, and how they were walked."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def describe_in_words(profile: Profile) -> str:
 
 
 def describe_lost_callers(profile: Profile) -> str:
-    """`callers in 21 % of the user stacks (copy_lost, read_fault)`; "" where none are known to be.
+    """Return `callers in 21 % of the user stacks (copy_lost, read_fault)`; "" if none are missing.
 
     Of stacks by frame pointers it is not known whether they lack any. Where the loss counts them,
     it says so itself.

@@ -1,4 +1,4 @@
-"""Waits for the end of a run, for its ticks, and for what happens at the terminal."""
+"""Waits for the end of a run, for its ticks, and for events of the terminal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def watch(
     """Wait as `wait` does, and act on keys and on a new size of the terminal.
 
     Args:
-        wait: takes what ends a wait; returns whether the run is over, False for a tick.
+        wait: waits for the given ends; returns True if the run is over, False for a tick.
         ends: of `purebpf.measure.run.prepare`.
         terminal: has the keys.
         press: takes a key; returns whether it ends the run. None: there are no keys.
-        redraw: shows what changed.
+        redraw: draws the changes.
 
     Returns:
         Whether the run is over; False when a tick is due.

@@ -29,18 +29,18 @@ class NotRegularError(OSError):
 class PartFile(SoleOwner):
     """A new file beside the one at `path`, which it replaces when it is committed.
 
-    The file behind a link is replaced, not the link. What could not be written to, or cannot be
-    replaced, is refused at once. Until it is committed it has no name, so that a run that is
-    killed leaves nothing; where the file system cannot do that, or if `named`, it has a random one.
+    The file behind a link is replaced, not the link. A file that cannot be written or replaced is
+    refused at once. Until it is committed it has no name, so that a killed run leaves nothing;
+    where the file system cannot do that, or if `named`, it has a random one.
 
     Args:
-        path: what it will be called.
+        path: its final name.
         private: its owner only may read it, and that is this user. Else it has the owner and the
             mode of the file that it replaces.
         named: it has a name from the start: `path`, random digits, `.part`.
 
     Attributes:
-        path: what it will be called, without links in its last part.
+        path: its final name, without links in its last part.
         fd: its descriptor, open for reading and writing; the caller closes it.
 
     Raises:
@@ -65,7 +65,7 @@ class PartFile(SoleOwner):
             _take_after(self.fd, old)
 
     def commit(self) -> None:
-        """Let it have its name; where that fails, nothing is left of it.
+        """Give the file its name; if that fails, nothing is left of it.
 
         Raises:
             OSError: link(2) or rename(2) failed, or another user has exchanged the file.
@@ -99,7 +99,7 @@ class PartFile(SoleOwner):
 
     @property
     def name(self) -> str:
-        """Where it is until it is committed; "" where it has no name."""
+        """The temporary name until it is committed; "" if it has none."""
         if not self._temporary:
             return ""
         return os.path.join(os.path.dirname(self.path), self._temporary)
@@ -170,7 +170,9 @@ def _check_same(one: os.stat_result, other: os.stat_result) -> None:
 
 
 def _check_path(place: OutputPlace) -> os.stat_result | None:
-    """What has the name now, if there is something; OSError where no file could be written."""
+    """Return the file that has the name now, if there is one; raise OSError if no file could be
+    written.
+    """
     old = place.old
     if old is None:
         return None
@@ -218,7 +220,8 @@ def _random_name(place: OutputPlace) -> str:
 def _take_after(fd: int, old: os.stat_result) -> None:
     """Give it the owner and the mode of the old file.
 
-    Where that owner is refused, its group is another one too, which may do what everybody may.
+    If that owner is refused, its group is another one as well, which gets the permissions of
+    everybody.
     """
     mode = old.st_mode & 0o777
     try:

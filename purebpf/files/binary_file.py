@@ -1,6 +1,7 @@
 """A binary result: written beside its name, which it gets when it is complete.
 
-It has a name beside it all the time (`NAME.DIGITS.part`), so that what a kill leaves can be read.
+It has a name beside it all the time (`NAME.DIGITS.part`), so that the rest of a killed run can be
+read.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ class DataFile(Closing):
     Until then, and if its context ends first, what had the name before keeps it. What was written
     is gone then, unless it is worth keeping and the disk was full. The file is opened at once, so
     that a wrong path is known before the measurement and not after. It may be read by its owner
-    only: samples tell what others do.
+    only: samples describe other users' programs.
 
     Attributes:
-        is_worth_keeping: the owner sets it when what was written so far can be read.
+        is_worth_keeping: the owner sets it when the part written so far can be read.
 
     Raises:
         KernelError: open(2), write(2), close(2) or rename(2) failed.

@@ -37,7 +37,7 @@ class CacheFiles:
         self._held = held or HeldFiles()
 
     def has(self, key: str) -> bool:
-        """Whether there is a file, which may not be trusted."""
+        """Return True if there is a file, which may not be trusted."""
         return os.path.lexists(os.path.join(self.directory, key))
 
     def open(self, key: str) -> CacheReader:
@@ -79,7 +79,7 @@ class CacheFiles:
             raise
 
     def _forget_oldest(self) -> None:
-        """Remove files until they fit; what an interrupted run left is among them."""
+        """Remove files until they fit, leftovers of interrupted runs among them."""
         with os.scandir(self.directory) as entries:
             files = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
         total = sum(status.st_size for status, _ in files)
@@ -110,7 +110,7 @@ class CacheReader:
         self._identity, self.size = (status.st_dev, status.st_ino), status.st_size
 
     def __call__(self, offset: int, size: int) -> bytes:
-        """Those bytes of the file."""
+        """Return some bytes of the file."""
         fd = self._held.get((self.path, self._identity))
         if fd is None:
             fd = self._open()
@@ -135,7 +135,7 @@ class CacheReader:
 
 
 def cache_home() -> str:
-    """Where the user's caches are (XDG Base Directory Specification)."""
+    """Return the user's folder of caches (XDG Base Directory Specification)."""
     home = os.environ.get("XDG_CACHE_HOME", "")
     return home if os.path.isabs(home) else os.path.expanduser("~/.cache")
 
@@ -157,9 +157,9 @@ def _is_trusted(directory: str) -> bool:
 
 
 def _is_safe(path: str) -> bool:
-    """Whether no other user can exchange a part of the path: a directory, or a link to one.
+    """Return True if no other user can exchange a part of the path: a directory, or a link to one.
 
-    In a sticky directory others can only exchange what is theirs.
+    In a sticky directory others can only exchange their own files.
     """
     for _ in range(_MOST_PARTS):
         status = os.lstat(path)

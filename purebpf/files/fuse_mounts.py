@@ -26,7 +26,7 @@ _known: dict[str, tuple[float, dict[int, str]]] = {}
 
 
 def may_meet_one(path: str) -> bool:
-    """Whether there is one at all: among the mounts of that process, or the connections of all."""
+    """Return True if there is any: among the mounts of that process, or the connections of all."""
     if _mounts_for(path):
         return True
     try:
@@ -53,7 +53,7 @@ def check_mount(fd: int, path: str) -> None:
 
 
 def _is_of_a_foreign_connection(fd: int) -> bool:
-    """Whether an open file is of a FUSE that another user mounted; False without fusectl."""
+    """Return True if an open file is on a FUSE that another user mounted; False without fusectl."""
     device = device_of(fd)
     if device is None or device[0]:
         return False
@@ -82,7 +82,9 @@ def foreign_mounts(mountinfo: str) -> dict[int, str]:
 
 
 def _mounts_for(path: str) -> dict[int, str]:
-    """Those of the process that a path is of, else ours, as they were within the last second."""
+    """Return the mounts of the process that a path names, else ours, as read within the last
+    second.
+    """
     process = match[1] if (match := _PROCESS.match(path)) else "self"
     view = _view(process)
     now = time.monotonic()
@@ -101,7 +103,9 @@ def _mounts_for(path: str) -> dict[int, str]:
 
 
 def _view(process: str) -> str:
-    """What decides which mounts a process sees: nearly all of a machine see the same."""
+    """Return the facts that decide which mounts a process sees: nearly all processes see the
+    same.
+    """
     try:
         return "".join(os.readlink(f"/proc/{process}/{name}") for name in ("ns/mnt", "root"))
     except OSError:

@@ -1,8 +1,8 @@
 """Descriptors that stay open for the length of a task that asks the same files again and again.
 
-To open a file that other processes name takes 30 to 50 us (`open_regular`), as much as what is then
-read of it. Outside of such a task nothing is held: an open file keeps its file system mounted, and
-the disk space of one that was deleted.
+Opening a file that other processes name takes 30 to 50 us (`open_regular`), as much as reading it.
+Outside of such a task nothing is held: an open file keeps its file system mounted, and the disk
+space of a deleted file in use.
 """
 
 from __future__ import annotations

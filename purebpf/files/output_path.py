@@ -1,10 +1,10 @@
-"""Where an output really goes: its directory, held open, and a name in it that is not a link.
+"""The real place of an output: its directory, held open, and a name in it that is not a link.
 
 Root writes where others may write too, as in /tmp. There, another user may have made the file or a
 link before, or may exchange one for the other between a check and an open. So every step is taken
-from a descriptor, links are followed one at a time, and what is not ours is refused, by the rules
-of fs.protected_symlinks, fs.protected_regular and fs.protected_fifos (proc_sys_fs(5)), whatever
-they are set to here.
+from a descriptor, links are followed one at a time, and files of other users are refused, by the
+rules of fs.protected_symlinks, fs.protected_regular and fs.protected_fifos (proc_sys_fs(5)),
+whatever they are set to here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROC = "/proc/"
 
 
 class RefusedError(PermissionError):
-    """What is at the path belongs to another user; `strerror` says it in a sentence."""
+    """The file at the path belongs to another user; `strerror` has the sentence."""
 
     def __init__(self, why: str) -> None:
         super().__init__(errno.EACCES, why)
@@ -36,8 +36,8 @@ class OutputPlace(NamedTuple):
         directory: an O_PATH descriptor; `close` closes it.
         name: without a slash.
         path: of both, for people.
-        old: what has the name now; None: nothing.
-        is_magic: the path goes through a link of /proc to what has no name, as a pipe.
+        old: the file that has the name now; None: none.
+        is_magic: the path goes through a link of /proc to an object without a name, as a pipe.
     """
 
     directory: int
@@ -51,7 +51,7 @@ class OutputPlace(NamedTuple):
 
     @property
     def is_special(self) -> bool:
-        """Whether it is there, and neither a regular file nor a directory."""
+        """Return True if it exists, and is neither a regular file nor a directory."""
         if self.is_magic:
             return True
         kind = 0 if self.old is None else self.old.st_mode
@@ -63,7 +63,7 @@ class OutputPlace(NamedTuple):
 
 
 def resolve(path: str) -> OutputPlace:
-    """Follow the links of a path; the caller closes what is returned.
+    """Follow the links of a path; the caller closes the result.
 
     Raises:
         OSError: the directory cannot be opened, or `path` has no name in it.
@@ -93,7 +93,7 @@ def resolve(path: str) -> OutputPlace:
 
 
 def _look(directory: int, name: str) -> tuple[os.stat_result | None, str | None]:
-    """What is there, and where it leads if it is a link: both of the same file."""
+    """Return the status of a file, and its target if it is a link: both of the same file."""
     try:
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def _look(directory: int, name: str) -> tuple[os.stat_result | None, str | None]
 
 
 def _check(directory: os.stat_result, status: os.stat_result, path: str) -> None:
-    """Refuse what another user may have put there for us to write to."""
+    """Refuse a file that another user may have put there for us to write to."""
     owner, us = status.st_uid, os.geteuid()
     if owner in (us, 0):
         return

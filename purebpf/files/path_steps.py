@@ -1,8 +1,8 @@
 """Paths that other users can change, held with O_PATH, and never by way of a FUSE of theirs.
 
-A link can be exchanged between a look at a path and its use, and to look a name up in a file system
-that another user runs may wait for ever. So each part is opened from the one before it, links are
-read and not followed, and what is held is checked before anything below it is looked up.
+A link can be exchanged between a look at a path and its use, and a look-up in a file system that
+another user runs may wait for ever. So each part is opened from the one before it, links are read
+and not followed, and each held part is checked before a look-up below it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _MOST_LINKS = 40
 
 
 def open_place(path: str, *, follow: bool = True) -> int:
-    """An O_PATH descriptor of what is at `path`; the caller closes it.
+    """Return an O_PATH descriptor of `path`; the caller closes it.
 
     Raises:
         OSError: it cannot be opened; PermissionError also when the path leads into a file system
             that another user runs, TimeoutError when a process of another user keeps this one
-            waiting that looks at what it has mapped.
+            waiting for its mapped file.
     """
     root = match[0] if (match := _ROOT.match(path)) else ""
     # other links of /proc lead to what is open or mapped, without a look at its path
@@ -41,7 +41,7 @@ def open_place(path: str, *, follow: bool = True) -> int:
 
 
 def _open_mapped(path: str, flags: int) -> int:
-    """open(2); of what a process of another user has mapped, in time."""
+    """open(2) in time, for a file that a process of another user has mapped."""
     user = proc.other_user(int(match[1])) if (match := _MAPPED.match(path)) else None
     if user is None:
         return os.open(path, flags)
@@ -91,7 +91,7 @@ def _checked(fd: int, path: str) -> int:
 
 
 def _target(fd: int) -> str:
-    """Where a link leads; empty for what is none."""
+    """Return the target of a link; empty if it is not a link."""
     try:
         return os.readlink("", dir_fd=fd)
     except OSError:

@@ -54,7 +54,7 @@ def opened_regular(path: str, *, follow: bool = True) -> Iterator[int]:
 
 
 def identify(fd: int) -> Identity:
-    """Which file a descriptor has open, and in which state."""
+    """Return the identity and the state of a descriptor's file."""
     status = os.fstat(fd)
     return status.st_dev, status.st_ino, status.st_ctime_ns
 
@@ -69,7 +69,7 @@ def opened_same(path: str, identity: Identity | None, what: str) -> Iterator[str
     Args:
         path: of the file.
         identity: of the file that was read; None: any regular file.
-        what: is attached to it, for the error.
+        what: the program to attach, for the error.
 
     Raises:
         AttachError: ENOENT, another file is there now.

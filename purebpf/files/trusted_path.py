@@ -33,7 +33,7 @@ def find_program(name: str) -> str | None:
 
 
 def any_user_may_write(directory: str) -> bool:
-    """Whether others may put files into a directory; False where there is none."""
+    """Return True if others may put files into a directory; False if there is none."""
     try:
         return bool(os.stat(directory).st_mode & stat.S_IWOTH)
     except OSError:

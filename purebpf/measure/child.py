@@ -48,8 +48,8 @@ class Child(SoleOwner):
         pid: the process id.
         status: the exit status as a shell gives it, 128 + N for signal N; None while it runs.
         started_s: when it began to execute the command, by time.monotonic(); 0.0 before.
-        cpu_s: what it and the children that it waited for used since then, in user space and in the
-            kernel; None while it runs.
+        cpu_s: CPU seconds of the command and its reaped children since then, in user space and in
+            the kernel; None while it runs.
     """
 
     def __init__(self, command: Sequence[str]) -> None:

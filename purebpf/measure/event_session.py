@@ -1,4 +1,4 @@
-"""A run that shows events as they happen: what `exec`, `open` and their like have in common."""
+"""A run that prints events as they happen: the common parts of `exec`, `open` and others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EventTarget(targets.Target, Protocol):
 
     @property
     def tree(self) -> bool:
-        """Whether children of `pids` count."""
+        """True if children of `pids` count."""
 
     @property
     def duration_s(self) -> float | None:
@@ -47,7 +47,7 @@ class EventTarget(targets.Target, Protocol):
 
 
 class Ending(NamedTuple, Generic[Event]):
-    """The events that came since the last `drain()`, and what was lost in the whole run."""
+    """The events since the last `drain()`, and the losses of the whole run."""
 
     events: tuple[Event, ...]
     loss: Loss
@@ -79,14 +79,14 @@ class EventSession(Closing, ABC, Generic[Event]):
 
     @abstractmethod
     def request(self) -> StreamRequest:
-        """Which programs run."""
+        """The programs to load."""
 
     @abstractmethod
     def make_event(self, record: Record) -> Event | None:
-        """What a record says; None: nothing that was asked for."""
+        """Return the event of a record; None: it was not requested."""
 
     def finish(self) -> Iterable[Event]:
-        """What is known only when the run is over."""
+        """Return the facts that are available only at the end of the run."""
         return ()
 
     def __enter__(self) -> Self:
@@ -109,10 +109,12 @@ class EventSession(Closing, ABC, Generic[Event]):
         return self
 
     def begin(self, owned: ExitStack) -> None:
-        """Start what else the run needs, now that the programs are attached; `owned` closes it."""
+        """Start the remaining parts of the run after the programs are attached; `owned` closes
+        them.
+        """
 
     def sources(self) -> Collection[int]:
-        """Descriptors that are readable when `drain()` is due, besides that of the ring."""
+        """Return the descriptors that are readable when `drain()` is due, besides the ring's."""
         return ()
 
     def pause_s(self) -> float:
@@ -178,19 +180,19 @@ class EventSession(Closing, ABC, Generic[Event]):
         """End it, and close.
 
         Raises:
-            KernelError: the kernel refused to say what was lost.
+            KernelError: the kernel refused to report the losses.
         """
         with self._owned:
             return self.end()
 
     def end(self) -> Ending[Event]:
-        """End it; what it holds stays open. Raises as `stop` does."""
+        """End it without closing it. Raises as `stop` does."""
         self.stream.stop()
         events = (*self.drain(), *self.finish())
         return Ending(events, loss_of(self.stream.losses(), self.explained))
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._owned.close()
 
 
@@ -199,8 +201,8 @@ def loss_of(counts: Mapping[str, int], own: Mapping[str, str]) -> Loss:
 
     Args:
         counts: `EventStream.losses()`.
-        own: a sentence for each cause that the tool has of its own, which begins with a plural;
-            after "note: " for what does not make the result incomplete.
+        own: a sentence for each cause that only this tool has, which begins with a plural; after
+            "note: " if it does not make the result incomplete.
     """
     causes = []
     for name, text in (*own.items(), *_COMMON.items()):

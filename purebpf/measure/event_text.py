@@ -1,4 +1,4 @@
-"""Text in records of events: what programs pass to the kernel, which may be any bytes. Pure."""
+"""Text in records of events, which programs pass to the kernel and which may be any bytes. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def join_names(names: bytes, *, whole: bool) -> str:
 
 
 def join_path(directory: str, path: str) -> str:
-    """A path that is relative to a directory, as one; `.` at its beginning is left out."""
+    """Join a directory and a path relative to it; `.` at the beginning of the path is dropped."""
     while path.startswith("./"):
         path = path[2:].lstrip("/")
     if not path or path == ".":

@@ -8,7 +8,7 @@ __all__ = ["Measured", "name_target", "stacks", "until", "whose"]
 
 
 class Measured(Protocol):
-    """The options that say what is measured, and for how long."""
+    """The options for the target and the duration."""
 
     @property
     def pids(self) -> tuple[int, ...]:

@@ -38,8 +38,8 @@ class Sleepers:
         switches: the programs.
         is_wanted: whether a thread is in the target.
         walk: whether to walk user stacks.
-        only_listed: nothing is said of a thread that was not found to be wanted. The programs do
-            not know from which CPU it went, so that this is needed where CPUs were chosen.
+        only_listed: ignore threads that were not confirmed as wanted. The programs do not have the
+            CPU that a thread left, so this is needed where CPUs were chosen.
 
     Attributes:
         traces: the user stacks that were walked here, by number.
@@ -108,14 +108,14 @@ class Sleepers:
         return numbers
 
     def describe(self, place: Place) -> Place | None:
-        """Where a thread was, with state and stacks if they are known; None: not wanted."""
+        """Return the place of a thread, with state and stacks if available; None: not wanted."""
         known = self._places.get(place.tid)
         if known is None:
             return None if self._only_listed else place
         return place._replace(state=known.state, user=known.user, kernel=known.kernel)
 
     def describe_spans(self, spans: Iterable[tuple[Place, Span]]) -> Iterator[tuple[Place, Span]]:
-        """The spans; those from before the run with what is known of them."""
+        """Return the spans; spans from before the run with the facts available about them."""
         for place, span in spans:
             if place.state != BEFORE:
                 yield place, span
@@ -134,7 +134,7 @@ class _Run(NamedTuple):
     split: bool
 
     def span(self, since_ns: int, until_ns: int, waking_ns: int, state: str) -> Span:
-        """Of one time; as account() of bpf_src/offcpu.bpf.c splits it."""
+        """Split one span as account() of bpf_src/offcpu.bpf.c does."""
         elapsed_ns = max(0, until_ns - since_ns)
         blocked_ns = elapsed_ns
         if self.split and state != ON_CPU:
@@ -154,12 +154,12 @@ def open_spans(
     split: bool,
     on_cpu: bool,
 ) -> Iterator[tuple[Place, Span]]:
-    """What was not over at the end, and what had not been judged, of `MOST_THREADS` threads.
+    """Return the spans that were open at the end, or not yet judged, of `MOST_THREADS` threads.
 
     Args:
         listed: every task, at the end.
         sleepers: those at the start.
-        is_wanted: asked about what the programs did not decide.
+        is_wanted: decides about threads that the programs left undecided.
         switches: when the run was.
         split: whether wake-ups were traced.
         on_cpu: whether the time that threads run is wanted.

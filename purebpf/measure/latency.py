@@ -1,4 +1,4 @@
-"""How long waits in the run queue, turns on the CPU or times off it take: one run of `Spans`."""
+"""The lengths of waits in the run queue, turns on the CPU or times off it: one run of `Spans`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NOTES = frozenset({"open_at_start", "in_flight"})
 
 
 class Request(NamedTuple):
-    """What to measure, and of whom. Empty tuples and None mean: no restriction.
+    """The measure, and its targets. Empty tuples and None mean: no restriction.
 
     `measure` is one of `purebpf.observe.instruments.latency_histograms.MEASURES`, `by` one of its
-    GROUPINGS, with room for as many `groups`. `interval_s` None: one interval, without an end of
-    its own; else at most so many `times`.
+    GROUPINGS, with room for as many `groups`. `interval_s` None: one interval, which ends with the
+    run; else at most so many `times`.
     """
 
     measure: str
@@ -46,7 +46,7 @@ class Request(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """What came in an interval; `loss` is that of the run so far."""
+    """The counts of an interval; `loss` is the whole run's so far."""
 
     distributions: Sequence[Distribution]
     elapsed_s: float
@@ -57,7 +57,7 @@ class Latency(Closing):
     """Measures from when its context is entered until `stop()`; `interval()` reads in between.
 
     Args:
-        request: what, and of whom.
+        request: the measure and its targets.
         command_pid: a child that waits to execute a command (`purebpf.measure.child`).
 
     Raises, when it is entered; nothing stays open then:
@@ -109,7 +109,7 @@ class Latency(Closing):
         return wait.until(None, ends, pause=due) or self._waits == request.times
 
     def interval(self) -> Interval:
-        """What came since the start or the last call of this.
+        """Return the counts since the start or the last call.
 
         Raises:
             KernelError: a map could not be read.
@@ -123,7 +123,7 @@ class Latency(Closing):
         return Interval(distributions, elapsed_s, losses(spans.stats(), groups=request.groups))
 
     def stop(self) -> Interval:
-        """End, read what came since the last interval, and close.
+        """End, read the counts since the last interval, and close.
 
         Raises:
             KernelError: a map could not be read.
@@ -133,12 +133,12 @@ class Latency(Closing):
             return self.interval()
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._owned.close()
 
 
 def losses(stats: Mapping[str, int], *, groups: int) -> Loss:
-    """Every cause, zero or not; `stats` are those of `Spans.stats()`."""
+    """Return every cause, zero or not; `stats` is the result of `Spans.stats()`."""
     what = {
         "open_at_start": "started before the run",
         "in_flight": "were in flight when it ended",

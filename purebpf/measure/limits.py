@@ -28,8 +28,9 @@ def raise_open_files() -> None:
 def raised_priority() -> Iterator[None]:
     """A context in which this thread runs before others that want the CPU, if it may.
 
-    What is not read in time is lost, and on a busy machine a process with the usual nice value gets
-    a fraction of a CPU. One that was started with another nice value keeps it. Needs CAP_SYS_NICE.
+    Records that are not read in time are lost, and on a busy machine a process with the usual nice
+    value gets a fraction of a CPU. A process that was started with another nice value keeps it.
+    Needs CAP_SYS_NICE.
     """
     is_raised = False
     if os.getpriority(os.PRIO_PROCESS, 0) == 0:

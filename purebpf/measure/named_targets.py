@@ -85,7 +85,7 @@ def _cgroup(pid: int) -> str:
 
 
 def _version_2(text: str) -> str:
-    """The path below the mount, which the line of hierarchy 0 has; not that of the root."""
+    """Return the path below the mount, from the line of hierarchy 0, except for the root."""
     for line in text.split("\n"):
         number, _, path = line.partition("::")
         if number == "0":

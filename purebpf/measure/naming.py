@@ -15,9 +15,10 @@ __all__ = ["naming_until"]
 
 @contextmanager
 def naming_until(stop: Stop, budget: Budget) -> Iterator[None]:
-    """A context for names that are shown while the run goes on: its end leaves the rest unnamed.
+    """Return a context for names that are displayed while the run goes on: its end leaves the rest
+    unnamed.
 
-    What is named after this context, as the result is, is named as before.
+    After this context, as for the result, names are looked up as before.
     """
     try:
         with stop.calling(budget.stop):

@@ -1,4 +1,4 @@
-"""Where to sample: the threads and CPUs that the target means."""
+"""The places to sample: the threads and CPUs of the target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["EventPlace", "every_task", "existing_processes", "places", "side_ban
 
 
 class EventPlace(NamedTuple):
-    """Where an event counts: a thread or all (-1), or a cgroup's path, on one CPU."""
+    """The target of an event: a thread or all (-1), or a cgroup's path, on one CPU."""
 
     pid: int
     cpu: int
@@ -86,7 +86,7 @@ def _tasks(target: Target, command_pid: int) -> list[int]:
 
 
 def _with_children(target: Target) -> tuple[int, ...]:
-    """The processes of the target; with `tree`, what is below them, too."""
+    """Return the processes of the target; with `tree`, also the processes below them."""
     if not getattr(target, "tree", False):
         return target.pids
     return with_descendants(target.pids)

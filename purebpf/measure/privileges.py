@@ -1,4 +1,4 @@
-"""What a command says when it may not do what it does."""
+"""The message of a command without the required privileges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OF_TASKS = ("perf_event_open", "read(/proc/")
 
 
 class RefusedError(KernelError):
-    """An EPERM or EACCES of a command, which says what to type before it says what failed."""
+    """An EPERM or EACCES of a command, whose message begins with the command to type."""
 
     def __str__(self) -> str:
         """`run it as root: sudo ... Why: ... (map 'counts': ... failed with EPERM)`."""
@@ -30,10 +30,10 @@ class RefusedError(KernelError):
 def needing(*capabilities: str) -> Iterator[None]:
     """A context that adds to EPERM errors which of `capabilities` this process lacks.
 
-    The call that is refused first often needs less than those behind it. A process that has all of
-    them is refused for another reason: the one that the error gives, or what was read on this host.
-    An EACCES may be another user's process or event, for which the error may say itself what helps;
-    that of a file to write is left as it is.
+    The call that is refused first often needs less than the later ones. A process that has all
+    privileges is refused for another reason, which the error or a fact of this host gives. An
+    EACCES may be about another user's process or event, for which the error may have its own
+    advice; an EACCES about an output file is unchanged.
     """
     try:
         yield

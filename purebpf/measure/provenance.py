@@ -1,4 +1,4 @@
-"""What a saved result says about where it comes from."""
+"""The origin of a saved result."""
 
 from __future__ import annotations
 

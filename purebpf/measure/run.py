@@ -4,7 +4,7 @@
         result = run(session, ends, on_tick)         release the child, wait, tick, stop
         status = ends.status()                       the command's
 
-What follows is the caller's: write the result, say what was lost.
+The caller does the rest: it writes the result, and reports the losses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SomeSession = TypeVar("SomeSession", bound=Session[object])  # a string would be
 
 
 class Ends(NamedTuple):
-    """What ends a run before its duration is over: a signal, or the end of the command.
+    """The events that end a run before its duration is over: a signal, or the end of the command.
 
     `reader` has its descriptor in an error state once nothing reads the output any more.
     """
@@ -40,7 +40,7 @@ class Ends(NamedTuple):
 
     @property
     def sources(self) -> tuple[HasFileno, ...]:
-        """What to wait for."""
+        """Return the descriptors to wait for."""
         return tuple(end for end in self if end is not None)
 
     def status(self) -> int:
@@ -63,7 +63,7 @@ def prepare(
 
     Raises:
         KernelError: there can be no more processes or descriptors.
-        PurebpfError: what the session raises when its context is entered.
+        PurebpfError: raised by the session when its context is entered.
     """
     with ExitStack() as stack:
         stop = stack.enter_context(Stop())
@@ -94,8 +94,7 @@ def run(
         watching: a context around the waiting: a page or a screen that shows it.
         naming: a context around the end, which may take long.
 
-    Returns:
-        What the session found.
+    Returns: The session's result.
 
     Raises:
         CommandError: the command cannot be executed.
@@ -124,8 +123,8 @@ def _wait_promptly(wait: Callable[..., bool], ends: Ends) -> bool:
 def collecting() -> Iterator[None]:
     """Collect cyclic garbage within this context, where the memory of hours would add up.
 
-    Commands start without (`purebpf.cli.command.run`). What was made before is not searched again
-    and again: it stays until the end anyway.
+    Commands start without (`purebpf.cli.command.run`). Earlier objects are not searched again and
+    again: they stay until the end anyway.
     """
     was_enabled = gc.isenabled()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""`ThreadTime`: where threads spend their time, from switch to switch, whatever is made of it."""
+"""`ThreadTime`: the time of threads by place, from switch to switch, for any presentation."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ T = TypeVar("T")
 class Request(NamedTuple):
     """The target, and which of its time. Empty tuples and None mean: no restriction.
 
-    `states` are letters of `purebpf.results.build.offcpu_rows.STATES`. Times from `threshold_ns`
-    on are kept
-    one by one. `split` traces wake-ups, `wakers` remembers them. `on_cpu` measures the time that
-    threads run, and samples `frequency` times a second where. `call_graph` is how user stacks are
+    `states` are letters of `purebpf.results.build.offcpu_rows.STATES`. Times from `threshold_ns` on
+    are recorded one by one. `split` traces wake-ups, `wakers` remembers them. `on_cpu` measures the
+    time that threads run, and samples their places `frequency` times a second. `call_graph` is how
+    user stacks are
     walked: "auto", "tables", "deep", "copy" or "fp". `python` reads the frames of Python functions,
-    with `python_lines` also their lines; `native` keeps those of the interpreter itself;
-    `async_tasks` adds the tasks that await the one that runs.
+    with `python_lines` also their lines; `native` includes frames of the interpreter itself;
+    `async_tasks` adds the tasks that await the running one.
     """
 
     pids: tuple[int, ...] = ()
@@ -80,10 +80,10 @@ class Request(NamedTuple):
 
 
 class Times(NamedTuple):
-    """What was found.
+    """The result of a run.
 
     Attributes:
-        spans: by place: sums, and what was open at the end.
+        spans: by place: sums, and open spans at the end.
         singles: times at or above the threshold, in the order of their ends.
         samples: how often each place was sampled.
         traces: stacks by number.
@@ -123,8 +123,8 @@ class ThreadTime(Closing):
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.
-        KernelError: the kernel refused something; says what, and what would help.
-        NotSupportedError: the kernel does not have what is needed.
+        KernelError: the kernel refused a call; the text names it, with advice.
+        NotSupportedError: the kernel lacks a required feature.
     """
 
     def __init__(self, request: Request, command_pid: int = 0) -> None:
@@ -142,17 +142,17 @@ class ThreadTime(Closing):
 
     @property
     def event(self) -> Event | None:
-        """What is sampled."""
+        """Return the sampled event."""
         return None if self._events is None else self._events.event
 
     @property
     def python(self) -> PythonTables | None:
-        """What reads Python frames; None where nothing does."""
+        """Return the reader of Python frames; None if there is none."""
         return self._switches.python
 
     @property
     def spaces(self) -> AddressSpaces:
-        """Who had what mapped."""
+        """Return the mappings of processes."""
         return self._followed.spaces
 
     def cgroup(self, pid: int) -> str:
@@ -160,11 +160,11 @@ class ThreadTime(Closing):
         return self._followed.cgroups.of(pid)
 
     def cgroup_text(self, pid: int) -> str:
-        """What /proc/PID/cgroup of a process said; "" if it is unknown."""
+        """Return /proc/PID/cgroup of a process; "" if it is unknown."""
         return self._followed.cgroups.text(pid)
 
     def process_name(self, pid: int) -> str:
-        """What a process is called."""
+        """Return the name of a process."""
         return self._followed.names.of(pid)
 
     def __enter__(self) -> Self:
@@ -254,7 +254,7 @@ class ThreadTime(Closing):
         self._traces = {}
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
-        """What a process had mapped at a time."""
+        """Return the mappings of a process at a time."""
         return self._followed.spaces.earlier(pid, time_ns)
 
     def _settings(self) -> dict[str, Any]:
@@ -318,7 +318,7 @@ class ThreadTime(Closing):
         self._switches.finish()
 
     def stop(self) -> Times:
-        """End, and read what was counted. What it was traced with stays open until `close()`.
+        """End, and read the counts. The tracer stays open until `close()`.
 
         Raises:
             KernelError: a map could not be read.
@@ -328,7 +328,7 @@ class ThreadTime(Closing):
         return self._times(self._singles)
 
     def _stop(self) -> None:
-        """Trace no more, and finish what came."""
+        """Stop tracing, and finish the pending stacks."""
         self._switches.stop()
         if self._events is not None:
             self._events.disable()
@@ -346,7 +346,7 @@ class ThreadTime(Closing):
         return self._times(self._singles)
 
     def since_last(self, at_most_s: float = _LONG_AGO_S) -> Times:
-        """What passed since this was last called; nothing if it never was, or longer ago.
+        """Return the time since the last call; nothing at the first call, or after a gap.
 
         Single times are among the sums.
 
@@ -406,7 +406,7 @@ class ThreadTime(Closing):
         return self._switches.finished({})[0]
 
     def _resolver(self) -> Callable[[Iterable[tuple[Place, T]]], Iterator[tuple[Place, T]]]:
-        """What gives places the numbers of stacks that were finished since they were counted."""
+        """Return a function that gives places the numbers of stacks that were finished since."""
         _, same = self._switches.finished(self._traces)
 
         def resolve(places: Iterable[tuple[Place, T]]) -> Iterator[tuple[Place, T]]:
@@ -417,7 +417,9 @@ class ThreadTime(Closing):
     def _select(
         self, spans: Iterable[tuple[Place, Span]], *, check: bool = False
     ) -> list[tuple[Place, Span]]:
-        """Those in the states asked for; with `check`, of the durations too."""
+        """Return the spans in the requested states; with `check`, also of the requested
+        durations.
+        """
         request = self.request
         states = {*request.states, "+"}
         limit_ns = request.max_ns if check and request.max_ns is not None else None
@@ -430,7 +432,9 @@ class ThreadTime(Closing):
         ]
 
     def _is_wanted(self, task: Listed) -> bool:
-        """What the programs would have said of a task that they did not see leave a CPU."""
+        """Return the decision that the programs would have made about a task whose switch they
+        missed.
+        """
         request, place = self.request, task.place
         if self._command_pid or place.pid in (0, os.getpid()):
             return False

@@ -1,4 +1,4 @@
-"""What a measurement offers to the pipeline that runs it (`purebpf.measure.run`)."""
+"""The interface of a measurement for the pipeline that runs it (`purebpf.measure.run`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Session(Protocol[Result_co]):
         """Sleep until it is over, or one of `ends` is readable: True. False: a tick is due."""
 
     def stop(self) -> Result_co:
-        """End it, read what it found, and close it."""
+        """End it, read its result, and close it."""
 
 
 class StackSession(Session[Result_co], Protocol[Result_co]):
@@ -40,16 +40,16 @@ class StackSession(Session[Result_co], Protocol[Result_co]):
 
     @property
     def budget(self) -> Budget:
-        """What pays for the names."""
+        """Return the budget of naming."""
 
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
         """The same; a tick is due after `at_most_s` seconds."""
 
     def take(self) -> None:
-        """Take in what was measured since the last time."""
+        """Read the counts since the last time."""
 
     def last(self) -> Profile:
-        """What was measured since this was last called."""
+        """Return the counts since the last call."""
 
     def so_far(self) -> Profile:
-        """What was measured since the beginning."""
+        """Return the counts since the beginning."""

@@ -18,7 +18,7 @@ _AT_ONCE = 4096
 
 
 class HasFileno(Protocol):
-    """What can be waited for: a `Stop`, a `Child`."""
+    """An object to wait for: a `Stop`, a `Child`."""
 
     def fileno(self) -> int:
         """Its descriptor."""
@@ -49,7 +49,7 @@ class Stop(SoleOwner):
         return self._read
 
     def __bool__(self) -> bool:
-        """Whether a signal has arrived."""
+        """Return True if a signal has arrived."""
         return self.signal != 0
 
     def __enter__(self) -> Self:

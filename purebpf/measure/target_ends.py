@@ -1,4 +1,4 @@
-"""The processes that are measured: what they have started so far, and when they end."""
+"""The measured processes: their descendants so far, and their ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["TargetEnds", "descendants", "first_pids", "follow_descendants", "wit
 
 
 def descendants(pids: Iterable[int]) -> set[int]:
-    """Those processes, and all below them in /proc at this moment."""
+    """Return these processes, and all below them in /proc at this moment."""
     children: dict[int, list[int]] = {}
     for pid in proc.pids():
         try:
@@ -34,7 +34,7 @@ def descendants(pids: Iterable[int]) -> set[int]:
 
 
 def with_descendants(pids: tuple[int, ...]) -> tuple[int, ...]:
-    """Those processes, and then all below them at this moment; some may have ended since."""
+    """Yield these processes, and then all below them at this moment; some may have ended since."""
     return (*pids, *descendants(pids).difference(pids))
 
 
@@ -44,7 +44,7 @@ def first_pids(pids: tuple[int, ...], *, tree: bool) -> tuple[int, ...]:
 
 
 def follow_descendants(pids: Iterable[int], follow: Callable[[Collection[int]], object]) -> None:
-    """Pass on all below the processes; those of a child that was just passed on come next."""
+    """Pass on all processes below these; the ones below a child come right after it."""
     entered = set(pids)
     while missing := descendants(pids) - entered:
         follow(missing)

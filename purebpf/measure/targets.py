@@ -1,4 +1,4 @@
-"""What to measure: checks that it exists before anything is loaded, and says so if it does not."""
+"""The targets of a measurement: checks that they exist before anything is loaded."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Target(Protocol):
 
 
 class NoSuchTargetError(PurebpfError):
-    """What was to be measured is not there."""
+    """The target of the measurement does not exist."""
 
 
 class PidNamespace(NamedTuple):
@@ -77,7 +77,8 @@ class PidNamespace(NamedTuple):
         return cls(major << 20 | minor, status.st_ino)  # the kernel's own encoding of a dev_t
 
     def needs_types(self) -> bool:
-        """Whether programs are to read the kernel's structs: namespaces below it have tasks, too.
+        """Return True if programs have to read the kernel's structs: namespaces below it have tasks
+        as well.
 
         False where there is no need, and where the kernel does not show its BTF: such tasks have
         no number then.
@@ -99,7 +100,7 @@ def make_task_filter(
 ) -> Iterator[TaskFilter]:
     """Whom the options mean, for as long as the context is entered: its cgroup is closed then.
 
-    `tree`: what is below the processes, too, and what they start from now on; for programs with
+    `tree`: also the processes below these, and the ones they start from now on; for programs with
     verdicts.
 
     Raises:
@@ -125,7 +126,7 @@ def make_task_filter(
 
 
 def check_cpus(wanted: Collection[int]) -> None:
-    """Whether every one is online.
+    """Check that every CPU is online.
 
     Raises:
         NoSuchTargetError: one is not.
@@ -137,7 +138,7 @@ def check_cpus(wanted: Collection[int]) -> None:
 
 
 def check_processes(pids: Iterable[int], *, thread_option: str) -> None:
-    """Whether every one is a process.
+    """Check that every one is a process.
 
     Raises:
         NoSuchTargetError: one is not; for a thread's number, names the option for it.
@@ -152,7 +153,7 @@ def check_processes(pids: Iterable[int], *, thread_option: str) -> None:
 
 
 def check_threads(tids: Iterable[int]) -> None:
-    """Whether every one is a thread.
+    """Check that every one is a thread.
 
     Raises:
         NoSuchTargetError: one is not.
@@ -194,7 +195,7 @@ def open_cgroup(path: str) -> Descriptor:
 
 
 def is_below(tid: int, cgroup: str) -> bool:
-    """Whether a thread is in a cgroup v2 directory, or below it, at this moment."""
+    """Return True if a thread is in a cgroup v2 directory, or below it, at this moment."""
     from purebpf.loader.host import cgroups
 
     root = cgroups.root()

@@ -33,7 +33,7 @@ class ThreadProfiler(Closing):
         (`purebpf.observe.symbols.debuginfod`).
 
     Attributes:
-        budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
+        budget: the budget of naming; after `budget.stop()` the remaining frames stay unnamed.
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.
@@ -55,7 +55,7 @@ class ThreadProfiler(Closing):
         return self
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._run.close()
 
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
@@ -63,7 +63,7 @@ class ThreadProfiler(Closing):
         return self._run.wait(*ends, at_most_s=at_most_s)
 
     def end(self) -> Times:
-        """End the tracing: what passed, without names. Again: the same.
+        """End the tracing, and return its times without names. Again: the same.
 
         Raises:
             KernelError: a map could not be read.
@@ -73,10 +73,10 @@ class ThreadProfiler(Closing):
         return self._times
 
     def take(self) -> None:
-        """Nothing: what there is stays where it is until it is asked for."""
+        """Do nothing: counts stay where they are until they are needed."""
 
     def last(self, **at_most_s: float) -> Profile:
-        """What passed since this was last called; what is not over counts up to now.
+        """Return the time since the last call; open spans count up to now.
 
         As `ThreadTime.since_last`.
 
@@ -86,7 +86,7 @@ class ThreadProfiler(Closing):
         return self._profile(self._run.since_last(**at_most_s))
 
     def so_far(self) -> Profile:
-        """What passed since the beginning.
+        """Return the time since the beginning.
 
         Raises:
             KernelError: a map could not be read.
@@ -94,7 +94,7 @@ class ThreadProfiler(Closing):
         return self._profile(self._run.so_far())
 
     def _profile(self, times: Times) -> Profile:
-        """What passed, in nanoseconds."""
+        """Return the times in nanoseconds."""
         self._names = self._names or Symbolizer(
             self._run.spaces, fetch=self._fetch, budget=self.budget
         )
@@ -122,7 +122,7 @@ class ThreadProfiler(Closing):
         return profile
 
     def _hints(self, profile: Profile, names: Symbolizer) -> list[str]:
-        """What to do about names and frames that the profile lacks."""
+        """Return advice about names and frames that the profile lacks."""
         lines = hints(profile, names.runtime)
         if self._run.python is not None:
             pids = {row.labels.pid for row in profile.rows()}

@@ -1,4 +1,4 @@
-"""What the times of threads do not include, what they cost, and when they were taken."""
+"""The losses, the cost and the dates of the times of threads."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def losses(times: Times, request: Request) -> Loss:
 
 
 def cost(times: Times) -> dict[str, int]:
-    """What the programs took: they time one switch in so many."""
+    """Return the time of the programs: they measure one switch in so many."""
     stats = times.stats
     timed = stats["timed"] or 1
     return {

@@ -1,8 +1,8 @@
 """`TimeWindows`: one window after the other of where threads spend their time.
 
-What belongs to the machine or to a process stays: the programs, the tables that they walk stacks
-by, mappings, symbols. What belongs to a window goes with it: sums, stacks, and what was known of
-each thread's time, so that a window is like a run of its own.
+Resources of the machine or of a process stay: the programs, the tables that they walk stacks by,
+mappings, symbols. Data of a window goes with it: sums, stacks, and the state of each thread's time,
+so that a window is like a separate run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TimeWindows(ThreadTime):
         super()._start()
 
     def window(self) -> Times:
-        """End the window. What is not over counts up to now, and from the next start on.
+        """End the window. Open spans count up to now, and from the next start on.
 
         Raises:
             KernelError: a map could not be read.

@@ -1,4 +1,4 @@
-"""Sleeps until a run is over or an interval is, and drains what arrives until then."""
+"""Sleeps until a run or an interval is over, and drains records that arrive until then."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class RunClock:
         return until(over, ends, pause=tick)
 
     def lap(self) -> tuple[float, float]:
-        """How long it is since the last call of this or of `start()`, and since `start()`."""
+        """Return the time since the last call of this or of `start()`, and since `start()`."""
         now = time.monotonic()
         elapsed_s, self._last_s = now - self._last_s, now
         return elapsed_s, now - self.started_s

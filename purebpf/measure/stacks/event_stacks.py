@@ -1,4 +1,4 @@
-"""Names of the stacks of events that are shown one by one."""
+"""Names for the stacks of events that are printed one by one."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ _LOSSES = {
 
 
 class EventStackNames(Closing):
-    """Walks stacks from when it is made until `stop()`, and names them as they are asked for.
+    """Walks stacks until `stop()`, and names them when needed.
 
     Args:
-        tracer: walks them; is closed with this. What its `earlier` says is `earlier` of this.
+        tracer: walks them; closed with this object, which uses its `earlier`.
         pids: the processes to know at the start; empty for all.
         command_pid: a child that waits to execute a command.
 
@@ -96,7 +96,7 @@ class EventStackNames(Closing):
         self._named_kernel = lru_cache(_KEPT)(self._name_kernel)
 
     def earlier(self, pid: int, time_ns: int) -> Earlier | None:
-        """What a process had mapped at a time."""
+        """Return the mappings of a process at a time."""
         return self._followed.spaces.earlier(pid, time_ns)
 
     @property
@@ -110,7 +110,7 @@ class EventStackNames(Closing):
         return _LONGEST_S if python is None else python.interpreters.look_again_s()
 
     def drain(self) -> None:
-        """Take in what processes do, and finish stacks."""
+        """Read the records of processes, and finish stacks."""
         self._feed.drain()
 
     def kernel(self, number: int) -> tuple[str, ...]:
@@ -134,11 +134,11 @@ class EventStackNames(Closing):
         return self._named(trace, pid, comm, self._followed.spaces.version(pid))
 
     def without_probe(self, frames: Iterable[Frame | Unknown]) -> Iterable[Frame | Unknown]:
-        """A kernel stack without what called the program that walked it."""
+        """Return a kernel stack without the frames that called the program that walked it."""
         return frames
 
     def spell(self, frame: Frame | Unknown) -> str:
-        """What a frame is called."""
+        """Return the spelling of a frame."""
         return spell_location(frame)
 
     def _name_kernel(self, number: int) -> tuple[str, ...]:
@@ -159,12 +159,12 @@ class EventStackNames(Closing):
 
     @property
     def about(self) -> dict[str, object]:
-        """How stacks are walked, and why so."""
+        """Return how stacks are walked, and the reason."""
         tracer = self._tracer
         return describe_walking(tracer.call_graph, tracer.walking, tracer.stats())
 
     def stop(self) -> None:
-        """Stop walking; what was walked can still be named."""
+        """Stop walking; walked stacks can still be named."""
         self._tracer.stop()
 
     def causes(self) -> tuple[Cause, ...]:
@@ -185,5 +185,5 @@ class EventStackNames(Closing):
         return tuple(causes)
 
     def close(self) -> None:
-        """Give back what it holds; again is harmless."""
+        """Release its resources; again is harmless."""
         self._owned.close()

@@ -1,4 +1,4 @@
-"""What processes do, passed on to what walks their stacks."""
+"""The records of processes, passed on to the walker of their stacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["RecordFeed"]
 
 
 class Walks(Protocol):
-    """What walks: with tables or not, Python's frames or not."""
+    """The kind of walk: with tables or not, Python's frames or not."""
 
     @property
     def walking(self) -> UserStacks | None:
@@ -25,11 +25,11 @@ class Walks(Protocol):
 
 
 class RecordFeed:
-    """Tells a tracer what processes do, which it needs to finish their stacks.
+    """Tells a tracer about processes, for it to finish their stacks.
 
     Args:
         tracer: attached, and not started.
-        followed: what processes do from now on.
+        followed: the processes from now on.
     """
 
     def __init__(self, tracer: Walks, followed: Followed) -> None:
@@ -46,7 +46,7 @@ class RecordFeed:
         return {*self._followed.fds, *rings}
 
     def catch_up(self) -> None:
-        """Take in what happened to processes by now."""
+        """Read the records of processes up to now."""
         walking, python = self._walks.walking, self._walks.python
         if walking is None:
             self._followed.drain()

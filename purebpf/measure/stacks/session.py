@@ -1,4 +1,4 @@
-"""A run that counts events by user stack: what `mem` and `lock --userspace` have in common."""
+"""A run that counts events by user stack: the common parts of `mem` and `lock --userspace`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class UserStackTarget(targets.Target, Protocol):
 
     @property
     def tree(self) -> bool:
-        """Whether children of `pids` count."""
+        """True if children of `pids` count."""
 
     @property
     def duration_s(self) -> float | None:
@@ -59,14 +59,14 @@ class StackFeed(RecordFeed):
         self._tracer = tracer
 
     def start(self, pids: Collection[int]) -> None:
-        """Start the tracer, and read what processes have mapped: these, or all of them."""
+        """Start the tracer, and read the mappings of these processes, or of all."""
         self._tracer.start()
         self.drain()
         self._followed.snapshot(pids, self.collect)
         self.drain()
 
     def drain(self) -> None:
-        """Take in what happened, and finish the stacks that have come."""
+        """Read the records of processes, and finish the pending stacks."""
         self.catch_up()
         self._tracer.drain()
 
@@ -82,12 +82,12 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
             (`purebpf.observe.symbols.debuginfod`).
 
     Attributes:
-        budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
+        budget: the budget of naming; after `budget.stop()` the remaining frames stay unnamed.
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.
-        KernelError: the kernel refused something; says what, and what would help.
-        NotSupportedError: the kernel does not have what is needed.
+        KernelError: the kernel refused a call; the text names it, with advice.
+        NotSupportedError: the kernel lacks a required feature.
     """
 
     _tracer: Tracer
@@ -129,15 +129,15 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
 
     @property
     def by_tree(self) -> bool:
-        """Whether processes are followed as they start."""
+        """True if processes are followed as they start."""
         return bool(self._command_pid or (self._target.tree and self._target.pids))
 
     def earlier(self, pid: int, time_ns: int) -> Earlier | None:
-        """What a process had mapped at a time."""
+        """Return the mappings of a process at a time."""
         return self._followed.spaces.earlier(pid, time_ns)
 
     def take(self) -> None:
-        """Nothing: what there is stays where it is until it is asked for."""
+        """Do nothing: counts stay where they are until they are needed."""
 
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
         """Sleep until it is over: the duration has passed, or one of `ends` is readable.
@@ -167,7 +167,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
                 return True
 
     def stacks(self, traces: Mapping[int, Trace]) -> Stacks:
-        """Stacks by number, named when they are asked for."""
+        """Stacks by number, named when needed."""
         addresses = {number: trace.addresses for number, trace in traces.items()}
         ends = {number: (trace.reason, trace.guessed) for number, trace in traces.items()}
         return Stacks(addresses, self.symbolizer, ends)
@@ -182,7 +182,9 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         return symbolizer
 
     def about(self, stats: Mapping[str, int]) -> dict[str, object]:
-        """How stacks were walked, on which machine, for how long, and which targets ended."""
+        """Return how stacks were walked, on which machine, for how long, and which targets
+        ended.
+        """
         tracer = self._tracer
         about = describe_walking(tracer.call_graph, tracer.walking, stats)
         about |= origin((tracer.ended_ns - tracer.started_ns) / 1e9)
@@ -193,5 +195,5 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         return about
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._owned.close()

@@ -36,7 +36,7 @@ class Sleeping(NamedTuple):
 
 
 class ReadStack(NamedTuple):
-    """What there is of a stack: by frame pointers, or, in `copy`, what is in its memory."""
+    """The parts of a stack that were read: by frame pointers, or, in `copy`, its memory."""
 
     trace: Trace
     copy: bytes = b""
@@ -101,7 +101,7 @@ def unwind(
 def read_python(
     python: PythonTables, threads: Iterable[Sleeping], still: Container[int] | None = None
 ) -> dict[int, ReadPython]:
-    """What Python knows of threads, by thread; of one that is not there: nothing.
+    """Return the Python frames of threads, by thread; none for a missing thread.
 
     Frames are read of those that are `still` where they were; None: of all.
     """

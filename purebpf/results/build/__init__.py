@@ -1,1 +1,1 @@
-"""Builds profiles from what kernel programs counted and perf.data files hold."""
+"""Builds profiles from the counts of kernel programs and from perf.data files."""

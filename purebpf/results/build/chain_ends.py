@@ -1,4 +1,4 @@
-"""How the call chains of a file ended: as it says, or as the kernel's walk leaves it open."""
+"""The ends of a file's call chains: as recorded, or as the kernel's walk leaves them open."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["chain_method"]
 
 
 def chain_method(sample_type: int, *, is_ours: bool) -> Unwind | None:
-    """How the stacks of an event's samples are had from their call chains.
+    """Return how the stacks of an event's samples follow from their call chains.
 
     Args:
         sample_type: `attr.sample_type` of the event.
-        is_ours: whether a profile was written as this event: `purebpf.results.formats.perf_data`
-            marks what is cut there.
+        is_ours: True if a profile was written as this event: `purebpf.results.formats.perf_data`
+            marks stacks that are cut there.
 
     Returns:
         the method; None where samples have an address only.

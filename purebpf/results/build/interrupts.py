@@ -30,8 +30,8 @@ _WAY_BACK = re.compile(
 def interrupt_part(kernel: Stack | None) -> Stack | None:
     """The frames of a kernel stack, leaf first, up to the entry of an interrupt; None without one.
 
-    A softirq at the end of an interrupt is part of it. One that a thread runs, as that which sends
-    to its own machine does, is not: that thread has done it. By name, as `without_switch`.
+    A softirq at the end of an interrupt is part of it. A softirq that a thread runs, as when it
+    sends to its own machine, is not: that thread did the work. By name, as `without_switch`.
     """
     on_way_back = False
     for depth, entry in enumerate(kernel or (), 1):
@@ -47,7 +47,7 @@ def interrupt_part(kernel: Stack | None) -> Stack | None:
 
 
 class Interrupts:
-    """Which kernel stacks are those of interrupts, by number.
+    """The kernel stacks of interrupts, by number.
 
     Interrupts with the same frames share a number, whichever thread each of them stopped.
     """

@@ -41,7 +41,7 @@ GIL = "G"
 
 
 class SpanWaker(NamedTuple):
-    """Who ended it; its stacks by number."""
+    """The thread that ended it; its stacks by number."""
 
     comm: str
     pid: int
@@ -51,7 +51,7 @@ class SpanWaker(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Which thread was where, and how: stacks by number, 0 for none.
+    """A thread, its state and its place: stacks by number, 0 for none.
 
     `holder` is the thread that had the GIL when the wait for that began; 0: not known, or another
     wait.
@@ -69,7 +69,7 @@ class Place(NamedTuple):
 
 
 class Span(NamedTuple):
-    """How long. `runnable_ns` is the part after the wake-up, where that is known.
+    """The length of a wait. `runnable_ns` is the part after the wake-up, if it is known.
 
     A single one is dated: `ended_ns`, on CLOCK_MONOTONIC, and the CPU it began on.
     """
@@ -94,7 +94,7 @@ def fill(
     *,
     is_split: bool,
 ) -> None:
-    """Add a row for each place, in nanoseconds; `cgroup` is that of a process.
+    """Add a row for each place, in nanoseconds; `cgroup` returns the cgroup of a process.
 
     Waits that equal interrupts ended are one row, whatever the interrupts stopped.
     """
@@ -120,7 +120,7 @@ def _without_victim(place: Place, interrupts: Interrupts) -> Place:
 def row(
     place: Place, span: Span, stacks: Stacks, cgroup: Callable[[int], str], *, is_split: bool
 ) -> Row:
-    """One place as a row, with names; the kernel stacks without what every switch has."""
+    """Return one place as a row, with names; without the kernel frames that every switch has."""
     waker = None
     if place.waker is not None and place.waker.tid | place.waker.kernel | place.waker.user:
         waker = _waker(place.waker, stacks)
@@ -198,7 +198,7 @@ def numbers(places: Iterable[Place]) -> set[int]:
 
 
 def since(now: Mapping[Place, Span], before: Mapping[Place, Span]) -> dict[Place, Span]:
-    """What was spent between two looks at the same run.
+    """Return the time between two looks at the same run.
 
     A time that was not over at the first look, and is now, counts with the difference.
     """

@@ -61,16 +61,16 @@ class Owner(NamedTuple):
 
 
 class Counted:
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
         samples: by event, how many.
         found: by event, the weight of each stack of each owner.
         deep: by event, how many samples have each of the stacks with `DEEP` frames or more.
-        slots: by event, the same by slots of `SLOT_NS`, where they were asked for.
-        first_ns: when the first sample was taken, and
+        slots: by event, the same by slots of `SLOT_NS`, if requested.
+        first_ns: the time of the first sample, and
         last_ns: the last one; 0: the file does not say.
-        spaces: what was mapped where.
+        spaces: the mappings of processes.
         kernel: the mapping of the kernel itself, None when the file has none.
         loaded: its modules and BPF programs.
         cgroups: labels of cgroups by id.
@@ -109,7 +109,7 @@ def count(
     """Read every record once.
 
     Args:
-        file: what to read.
+        file: the file to read.
         build_ids: of the files that are named in it.
         periods: of each event, whether a sample weighs its period instead of 1.
         slots: whether to tell when, too.
@@ -124,10 +124,10 @@ def count(
 
 
 class Counting:
-    """Counts the records of a file as they come; arguments and errors are those of `count`.
+    """Counts the records of a file as they come; arguments and errors are the same as for `count`.
 
     Attributes:
-        counted: what came so far.
+        counted: the counts so far.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the loss line says of unwound stacks that end early."""
+"""The words of the loss line for unwound stacks that end early."""
 
 from __future__ import annotations
 

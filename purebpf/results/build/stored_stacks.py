@@ -38,7 +38,7 @@ class AddressNames(Protocol):
         ...
 
     def return_slot(self, pid: int, address: int, comm: str | None = None) -> int | None:
-        """How far above the stack pointer a leaf has its return address; None: not known."""
+        """Return the distance from the stack pointer to a leaf's return address; None: unknown."""
         ...
 
 
@@ -122,12 +122,12 @@ def _name_stack(
 
 
 def count_truncated(rows: Iterable[Row], max_depth: int) -> int:
-    """How many user stacks lack their roots, of rows that have just been named.
+    """Return how many user stacks lack their roots, for newly named rows.
 
-    The kernel's walk may fill all its frames because it strayed: what it found by chance is cut
-    off again (`without_stray_tail`), and such a stack did not lose what it never had. A row counts
-    as often as its stack was walked: its waits, or its weight where samples are counted. Stacks
-    that were unwound from copies may be deeper, and whole, or cut for other reasons.
+    The kernel's walk may fill all its frames because it strayed: its random frames are cut off
+    again (`without_stray_tail`), and such a stack has lost nothing. A row counts as often as its
+    stack was walked: its waits, or its weight where samples are counted. Stacks that were unwound
+    from copies may be deeper, and whole, or cut for other reasons.
     """
     return sum(
         row.marks.times or row.weight
@@ -161,16 +161,16 @@ def causes(
     room: int,
     rarer: str,
 ) -> tuple[Cause, ...]:
-    """What happened to stacks: `stacks_lost`, `truncated` and `unavailable`.
+    """Return the losses of stacks: `stacks_lost`, `truncated` and `unavailable`.
 
     Args:
-        stats: `struct stack_stats` by field, summed over the CPUs; `user_truncated` is that of
-            `count_truncated`.
-        unit: what has a stack: "samples".
-        storage_size: what --stack-storage-size was.
+        stats: `struct stack_stats` by field, summed over the CPUs; `user_truncated` is the result
+            of `count_truncated`.
+        unit: the owners of the stacks: "samples".
+        storage_size: the value of --stack-storage-size.
         max_depth: frames at which a stack is cut.
         room: frames that there is room for.
-        rarer: what makes two updates meet less often: "Lower -F".
+        rarer: advice that makes updates meet less often: "Lower -F".
     """
     user, kernel = stats["user_truncated"], stats["kernel_truncated"]
     no_user, no_kernel = stats["user_unavailable"], stats["kernel_unavailable"]

@@ -23,8 +23,8 @@ _SWITCHING = re.compile(
 def without_switch(stack: Stack | None) -> Stack | None:
     """A kernel stack, leaf first, without its leading frames of tracing, switching and waking.
 
-    By name, since how many they are differs with the kernel and how it was built. A stack of
-    nothing else is left as it is.
+    Frames are recognised by name, since their number differs with the kernel and its build. A stack
+    without other frames is unchanged.
     """
     if not stack:
         return stack

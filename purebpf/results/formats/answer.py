@@ -48,7 +48,7 @@ _HEADER = f"{'self':>8}  CPUs {'total':>10}  CPUs   function\n"
 
 
 class Ranked(NamedTuple):
-    """A function by the name that is shown, and its weights."""
+    """A function by its displayed name, and its weights."""
 
     name: str
     own: int
@@ -56,7 +56,7 @@ class Ranked(NamedTuple):
 
 
 class _Merged(NamedTuple):
-    """What is shown as one stack; `how` is which time it is and in which state it passed."""
+    """Stacks that are displayed as one; `how` names the kind of time and the state."""
 
     process: str
     how: str
@@ -77,7 +77,7 @@ def pieces(
     """The table, then the stacks, the heaviest last; nothing of an empty profile.
 
     Args:
-        profile: what to print; its title is not part of the text.
+        profile: the profile to print; its title is not part of the text.
         cpus: how many CPUs a weight of 1 is; 0.0 where that is not known.
         everything: every function and every stack, and all of its frames.
         whole_names: names as they are, however long, in lines as long as they are.
@@ -105,7 +105,7 @@ def pieces(
 
 
 def cpus_of_sample(profile: Profile) -> float:
-    """How many CPUs were busy for each sample; 0.0 where samples do not come at a rate."""
+    """Return the number of busy CPUs for each sample; 0.0 if samples do not come at a rate."""
     about = profile.about
     frequency, elapsed_s = about.get("frequency_hz"), about.get("elapsed_s")
     if isinstance(frequency, int) and isinstance(elapsed_s, int | float) and elapsed_s > 0:
@@ -119,7 +119,9 @@ def rank(profile: Profile, *, whole_names: bool = False) -> list[Ranked]:
 
 
 def stacks(profile: Profile, *, whole_names: bool = False) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Each stack by the names that are shown, leaf first, and its weight; again by process name."""
+    """Return each stack by its displayed names, leaf first, and its weight; again by process
+    name.
+    """
     for stack, weight in _merge(profile, whole_names=whole_names).weights.items():
         yield stack.names, weight
 

@@ -3,10 +3,10 @@
 Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 
 A wait that was recorded by itself, or was not over when the run ended, is one event of its thread,
-from its begin to its end; the part after the wake-up is an event of its own. Where only slots are
+from its begin to its end; the part after the wake-up is a separate event. Where only slots are
 known, the stacks of a thread share each slot, a nested event for each frame; a frame that goes on
-into the next is one event. What has no time at all is not drawn beside what has:
-`otherData.undated` is its weight. If nothing has a time, stacks follow one another, as long as
+into the next is one event. Stacks without a time are not drawn beside stacks that have one:
+`otherData.undated` is their weight. If nothing has a time, stacks follow one another, as long as
 their weight: a millisecond for a sample.
 """
 
@@ -66,7 +66,7 @@ def document(profile: Profile) -> Iterator[str]:
 
 
 def _keep_dated(rows: Sequence[Row], end_ns: object) -> list[Row]:
-    """Those that are dated; what was not over when the run ended is so by that."""
+    """Return the dated rows; a wait that was not over when the run ended is dated by the end."""
     dated = [row for row in rows if row.marks.ended_ns]
     if isinstance(end_ns, int):
         still = (row for row in rows if row.marks.is_open and not row.marks.ended_ns)
@@ -79,7 +79,7 @@ def _thread(labels: Labels) -> _Thread:
 
 
 def _names(*rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """What processes and threads are called; the process as its first thread."""
+    """Return the names of processes and threads; a process has the name of its first thread."""
     names = {_thread(row.labels): row.labels.comm for row in chain.from_iterable(rows)}
     for (pid, tid), comm in sorted(names.items()):
         of = {"ph": "M", "pid": pid, "tid": tid, "args": {"name": comm}}
@@ -89,7 +89,7 @@ def _names(*rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 
 def _wait(row: Row, path: Sequence[int], table: Sequence[Function]) -> Iterator[dict[str, Any]]:
-    """One wait: blocked, and then waiting for a CPU where that is known."""
+    """Return one wait: blocked, and then waiting for a CPU if that part is known."""
     labels, marks = row.labels, row.marks
     stack = [table[number].name for number in reversed(path)]
     waker = marks.waker
@@ -122,7 +122,7 @@ def _event(
 def _place_slots(
     rows: Sequence[Row], slot_ns: int, functions: Functions
 ) -> dict[_Thread, list[_Piece]]:
-    """The stacks of each thread; those of one slot share it, as long as their weight."""
+    """Place the stacks of each thread; stacks of one slot share it, as long as their weight."""
     slots_by_thread: dict[_Thread, dict[int, list[tuple[list[int], int]]]] = {}
     for row in rows:
         path = functions.path(row)
@@ -164,8 +164,8 @@ def _nest(charts: Mapping[_Thread, Sequence[_Piece]], table: Sequence[Function])
     """An event for each frame, from where it appears until it goes.
 
     There may be millions, and Perfetto reads nothing shorter (`stackFrames`:
-    https://github.com/google/perfetto/issues/387), so what is the same in all events of a function
-    or a thread is encoded once.
+    https://github.com/google/perfetto/issues/387), so the common parts of all events of a function
+    or a thread are encoded once.
     """
     functions = [_function(entry) for entry in table]
     for (pid, tid), pieces in charts.items():
@@ -188,7 +188,9 @@ def _us(ns: float) -> float:
 
 
 def _boxes(pieces: Iterable[_Piece]) -> Iterator[tuple[int, float, float]]:
-    """Function, begin and end of each frame of a thread; what goes on into the next is one."""
+    """Yield the function, begin and end of each frame of a thread; a frame that goes on into the
+    next slot is one.
+    """
     open_: list[tuple[int, float]] = []
     until = 0.0
     for start, end, path in pieces:

@@ -1,4 +1,4 @@
-"""Long texts a piece at a time: neither one string for all of it, nor one for each item."""
+"""Long texts a piece at a time: neither one string for the whole text, nor one for each item."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def lines(
     `:`, since it separates frames.
 
     Args:
-        profile: what to fold; weights are added as they are.
+        profile: the profile to fold; weights are unchanged.
         delimiter: put a `-` between a user and a kernel stack.
         annotations: mark kernel frames with `_[k]`.
         scale: divide the weights by this, once they are added up.
@@ -105,15 +105,15 @@ class _StackNames:
 
 
 def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
-    """The profile that such lines describe: `lines`' own, or those of another tool.
+    """Return the profile of such lines: `lines`' own, or another tool's.
 
     The first name of a line is the process. Frames marked `_[k]` are the kernel's, `_[i]` inlined
     and `_[j]` generated code, as async-profiler and stackcollapse-perf.pl write them; without marks
-    nothing tells user from kernel frames, and all count as user frames. What the names meant
-    (modules, addresses, pids) is not in the lines. Counts with decimals are rounded.
+    user and kernel frames look alike, and all count as user frames. The lines have no modules,
+    addresses or pids. Counts with decimals are rounded.
 
     Raises:
-        FormatError: a line has no count, or all have two; `source` is what to call the lines.
+        FormatError: a line has no count, or all have two; `source` is the name of the lines.
     """
     profile = Profile(f"Folded stacks of {source}")
     known: dict[str, Frame | Unknown] = {}

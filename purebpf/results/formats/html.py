@@ -1,8 +1,8 @@
 """One HTML file with a flame graph to search, zoom, turn and filter; it needs no network.
 
-The page is made of the files in `page/`, as they are. Its policy (CSP) allows its own script and
-nothing else, and no connection but, on the live page, to where it came from. Names go into it as
-JSON and are only ever shown as text.
+The page is made of the files in `page/`, unchanged. Its policy (CSP) allows its own script and
+nothing else, and no connection but, on the live page, to its own server. Names go into it as JSON
+and are only ever displayed as text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def page(profile: Profile) -> str:
 
 
 def comparison(before: Profile, after: Profile, title: str) -> str:
-    """A page that shows `after`, coloured by what changed since `before`."""
+    """Return a page with `after`, coloured by the changes since `before`."""
     packed = pack(after, before)
     packed.head["title"] = title
     return _fill_template(title, packed)
@@ -47,8 +47,8 @@ def live_page(title: str) -> str:
 def second(profile: Profile, number: int, *, at_s: float, length_s: float) -> str:
     """The data of message `number` of the live page.
 
-    `at_s` says when what it holds ended, in seconds since the page began, and `length_s` how long
-    it took: a message may be late.
+    Return one second of the live page: `at_s` is its end in seconds since the page began, and
+    `length_s` its length: a message may be late.
     """
     packed = pack(profile)
     packed.head["functions"].pop("source", None)  # it may be another one each second

@@ -189,7 +189,7 @@ def parse(text: str, source: str = "profile") -> Profile:
     """The profile that `document` wrote.
 
     Raises:
-        FormatError: this is not such an object, or not all of it; `source` is what to call it.
+        FormatError: this is not such an object, or not all of it; `source` is its name in errors.
     """
     stacks = _Compactor()
     try:
@@ -351,7 +351,7 @@ def _parse_loss(tree: Mapping[str, Any]) -> Loss:
 
 
 def _parsed_about(about: Any) -> dict[str, object]:
-    """The facts; numbers among them are what every format has room for."""
+    """Return the facts; numbers among them fit every format."""
     if not isinstance(about, dict):
         raise TypeError(f"about is an object, not {about!r}")
     for name, value in about.items():

@@ -1,7 +1,7 @@
 """Recognizing profiles of gperftools and of old Go programs, which purebpf does not read.
 
-Some of their lines look like folded stacks. The formats are those of Go's legacy_profile.go
-(github.com/google/pprof/profile) and of docs/cpuprofile-fileformat.html of gperftools.
+Some of their lines look like folded stacks. The formats are described in Go's legacy_profile.go
+(github.com/google/pprof/profile) and in docs/cpuprofile-fileformat.html of gperftools.
 """
 
 from __future__ import annotations

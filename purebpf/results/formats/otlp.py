@@ -1,12 +1,12 @@
-"""OTLP profiles: what an OpenTelemetry collector, Pyroscope and a hub of ours receive.
+"""OTLP profiles, for an OpenTelemetry collector, Pyroscope or our hub.
 
-The field numbers are those of opentelemetry-proto 1.10 (package opentelemetry-proto 1.45.2,
+The field numbers are from opentelemetry-proto 1.10 (package opentelemetry-proto 1.45.2,
 opentelemetry/proto/profiles/v1development/profiles.proto), which is not stable yet: 1.10 moved the
 values of a sample from field 2 to 4. `tests/unit/results/test_otlp.py` compares with the package.
 Its rules: element 0 of each table is empty, every entry is used, stacks are leaf first.
 
-Frames are functions. Only what has no name keeps its place in the file, so that another machine can
-name it: see docs/design/0012-agent.md.
+Frames are functions. Only a frame without a name keeps its place in the file, so that another
+machine can name it: see docs/design/0012-agent.md.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Series(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What all series of a message are of.
+    """The common facts of all series of a message.
 
-    `type` and `unit` are those of the values, "samples" and "count" or "off_cpu" and "nanoseconds".
+    `type` and `unit` describe the values, "samples" and "count" or "off_cpu" and "nanoseconds".
     With a `period_ns`, a value counts so many nanoseconds of CPU. `facts` are attributes of the
     window; `identity` has 16 bytes.
     """
@@ -175,7 +175,7 @@ class _Dictionary:
 
 
 def document(window: Window, series: Iterable[Series], version: str = "") -> bytes:
-    """An ExportProfilesServiceRequest, which is a ProfilesData; `version` is that of purebpf."""
+    """Return an ExportProfilesServiceRequest, which is a ProfilesData; `version` is purebpf's."""
     dictionary = _Dictionary()
     scope = message(1, b"purebpf") + (message(2, version.encode()) if version else b"")
     parts = []

@@ -24,7 +24,7 @@ _TOP_FIELDS = {1, 2}
 
 
 def looks_like(data: bytes) -> bool:
-    """Whether bytes may be such a window: a message of these two fields, and of no other."""
+    """Return True if bytes may be such a window: a message with these two fields, and no other."""
     if data[:1] not in (b"\x0a", b"\x12"):
         return False
     try:
@@ -34,7 +34,7 @@ def looks_like(data: bytes) -> bool:
 
 
 def parse(data: bytes, source: str = "profile") -> Profile:
-    """The samples of all services, each with the name of its service as that of its process.
+    """Return the samples of all services; the name of a service replaces the process's.
 
     Raises:
         FormatError: it is another message, or has nothing of a service; `source` names the file.
@@ -94,7 +94,7 @@ def _text(resource: tuple[Attribute, ...], name: str) -> str:
 
 
 def _split(stack: tuple[Entry, ...]) -> tuple[Stack, Stack]:
-    """The part of the kernel, which is called last, and that of the user."""
+    """Return the part of the kernel, whose frames come first, and the part of user space."""
     depth = next((at for at, entry in enumerate(stack) if entry.kind != "kernel"), len(stack))
     frames = [*map(_frame, stack)]
     return tuple(frames[:depth]), tuple(frames[depth:])

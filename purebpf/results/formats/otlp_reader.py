@@ -20,7 +20,7 @@ _SIGN, _WORD = 1 << 63, 1 << 64
 
 
 class ServiceProfile(NamedTuple):
-    """One profile of a message, with what it is of."""
+    """One profile of a message, with its service."""
 
     window: Window
     series: Series
@@ -31,7 +31,7 @@ def read_document(data: bytes, where: str = "OTLP profiles") -> list[ServiceProf
 
     Args:
         data: an ExportProfilesServiceRequest.
-        where: what to call it in errors.
+        where: its name in errors.
 
     Raises:
         FormatError: it is not such a message.
@@ -50,7 +50,7 @@ def read_document(data: bytes, where: str = "OTLP profiles") -> list[ServiceProf
 
 
 class _Dictionary:
-    """ProfilesDictionary, read when it is asked for."""
+    """ProfilesDictionary, whose tables are read when needed."""
 
     def __init__(self, tables: Message) -> None:
         self._strings = [bytes(_view(text)).decode() for text in tables.get(5, [])]

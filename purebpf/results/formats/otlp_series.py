@@ -17,7 +17,7 @@ _Numbers = tuple[int, ...]
 
 
 def series_of(rows: Iterable[Weighted], resource: Callable[[Labels], Resource]) -> list[Series]:
-    """The samples by service, those of equal functions added up; services in their order by name.
+    """Return the samples by service, with equal functions added up; services ordered by name.
 
     Args:
         rows: with their weights.

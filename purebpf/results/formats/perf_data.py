@@ -1,11 +1,11 @@
-"""perf.data: what `perf report`, `perf script`, hotspot and samply open.
+"""perf.data, for `perf report`, `perf script`, hotspot and samply.
 
 Each stack is a sample of one event, with its weight as period. The format has addresses and no
-names: readers look those up in the files, which the build ids in the mappings find, or in the
-kernel, which a symbol's address relates to its own. So a mapping is written of what the stacks
-have been in, and no more. What has a time is dated (a wait by its end, a slot by its begin); the
-rest is at the end of the run. A sample's comm is what the last COMM record said, so that
-several may share a process.
+names: readers look them up in the files, found by the build ids in the mappings, or in the kernel,
+by a symbol's address relative to the kernel's own. So a mapping is written only for code that the
+stacks have been in. Samples with a time are dated (a wait by its end, a slot by its begin); the
+others are at the end of the run. A sample's comm comes from the last COMM record, so that several
+may share a process.
 
 tools/perf/Documentation/perf.data-file-format.txt of the Linux source.
 """
@@ -70,7 +70,7 @@ def document(profile: Profile) -> bytes:
     """The whole file.
 
     Raises:
-        NotSupportedError: the frames have no addresses, as those of folded stacks.
+        NotSupportedError: the frames have no addresses, as in folded stacks.
         FormatError: it has numbers or build ids that no machine gives.
     """
     rows = profile.rows()
@@ -109,7 +109,9 @@ def _check(rows: list[Row]) -> None:
 
 
 def _event(profile: Profile) -> str:
-    """The event's name; `purebpf.observe.saved.perf_data_loader` knows by it what a weight is."""
+    """Return the event's name; `purebpf.observe.saved.perf_data_loader` finds the meaning of a
+    weight by it.
+    """
     if profile.unit == "ns":
         has_kinds = any(row.marks.kind for row in profile.rows())
         return "wall-time" if has_kinds else "offcpu-time"
@@ -119,7 +121,7 @@ def _event(profile: Profile) -> str:
 
 
 def _attr() -> bytes:
-    """That of an event that programs write, as perf's own off-CPU samples have it."""
+    """Return the attr of an event that programs write, as for perf's own off-CPU samples."""
     packed = PERF_EVENT_ATTR.pack(
         type=perf_type_id.PERF_TYPE_SOFTWARE,
         size=PERF_EVENT_ATTR.size,
@@ -228,7 +230,7 @@ def _sample(row: Row, pid: int, tid: int, time_ns: int, weight: int) -> Sample:
 
 
 def _kernel_mappings(rows: list[Row]) -> Iterator[Mmap | Other]:
-    """What the kernel and each module span of the addresses that there are.
+    """Yield the ranges that the kernel and each module cover, as far as there are addresses.
 
     The kernel's names a function and where it began (perf: "ref_reloc_sym").
     """
@@ -279,8 +281,8 @@ class _Mapping(NamedTuple):
 class _Mappings:
     """The mappings of each process, written when a stack first needs them.
 
-    A process may execute another program, with other files at the same addresses: what a new
-    mapping covers is written again when it is needed again.
+    A process may execute another program, with other files at the same addresses: a mapping that a
+    new one covers is written again when it is needed again.
     """
 
     def __init__(self, rows: list[Row]) -> None:
@@ -349,7 +351,9 @@ def _mapping(entry: Frame | Unknown) -> _Mapping | None:
 
 
 def _clean(text: str) -> str:
-    """The text with `?` for what is neither a character nor a byte of a file name."""
+    """Return the text with `?` for anything that is neither a character nor a byte of a file
+    name.
+    """
     try:
         text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

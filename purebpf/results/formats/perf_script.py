@@ -1,4 +1,4 @@
-"""Reading what `perf script` prints: a header line for each sample, then its frames, leaf first.
+"""Reading the output of `perf script`: a header line for each sample, then its frames, leaf first.
 
     app  4711/4712 [001] 15583.829040:    2004008 cpu-clock:u:
                 1262 leaf+0x12 (/srv/app)
@@ -60,11 +60,11 @@ def looks_like(text: str) -> bool:
 def parse(lines: Iterable[str], source: str = "perf script") -> Profile:
     """The samples of the first event in the text; each counts 1.
 
-    Others are named in `about["other_events"]`. Records that are no samples are left out, and those
-    of lost samples are counted as such.
+    `about["other_events"]` names the others. Records other than samples are skipped, and records
+    about lost samples are counted as losses.
 
     Raises:
-        FormatError: a line is neither a header nor a frame; `source` is what to call the text.
+        FormatError: a line is neither a header nor a frame; `source` is the name of the text.
     """
     profile = Profile(f"perf script of {source}")
     reader = _Reader(profile, source)

@@ -1,7 +1,7 @@
 """The lines that `perf script` prints, one at a time: sample headers, frames, source lines.
 
-Columns are those of perf_sample__fprintf_start() and process_event() in tools/perf/builtin-script.c
-and of sample__fprintf_callchain() in tools/perf/util/evsel_fprintf.c of the Linux source.
+Columns follow perf_sample__fprintf_start() and process_event() in tools/perf/builtin-script.c and
+sample__fprintf_callchain() in tools/perf/util/evsel_fprintf.c of the Linux source.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _INSTRUCTION = "insn:"
 class Header(NamedTuple):
     """The line that begins a sample; -1 for a number that it lacks.
 
-    `leaf` is what stands behind the event: the whole stack, where perf prints no call chains.
+    `leaf` is the text behind the event: the whole stack, where perf prints no call chains.
     """
 
     comm: str

@@ -1,10 +1,10 @@
-"""pprof's profile.proto, gzipped: what `go tool pprof`, Pyroscope, Parca and Grafana read.
+"""pprof's profile.proto, gzipped, for `go tool pprof`, Pyroscope, Parca and Grafana.
 
 https://github.com/google/pprof/blob/main/proto/profile.proto
 
 An address in a file is written as its offset in that file, in a mapping that begins at zero: with
-the mapping's build id, another machine can still find names for what had none here. Kernel and
-generated code have no file; their addresses are written as they are.
+the mapping's build id, another machine can still name addresses that had no name here. Kernel and
+generated code have no file; their addresses are unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading pprof's profile.proto: those of Go, Pyroscope, Parca, other profilers, and our own.
+"""Reading pprof's profile.proto, by Go, Pyroscope, Parca, other profilers, and purebpf.
 
 https://github.com/google/pprof/blob/main/proto/profile.proto
 """
@@ -49,18 +49,18 @@ _NO_MODULE = _Module(0, 0, "", "")
 
 
 def looks_like(data: bytes) -> bool:
-    """Whether bytes may be a profile: it begins with the type of its samples."""
+    """Return True if bytes may be a profile: it begins with the type of its samples."""
     return data[:1] == b"\x0a" and len(data) > 1 and data[2:3] in (b"\x08", b"\x10")
 
 
 def parse(data: bytes, source: str = "profile") -> Profile:
     """The profile in the bytes, unpacked.
 
-    Of several values of a sample, the one that the file names as its default counts, else the last,
-    as `go tool pprof` shows them. Frames of the kernel are those of its mapping.
+    Among several values of a sample, the file's default type counts, else the last, as `go tool
+    pprof` displays them. Frames in the kernel's mapping are the kernel's.
 
     Raises:
-        FormatError: it is not such a profile, or not all of it; `source` is what to call it.
+        FormatError: it is not such a profile, or not all of it; `source` is its name in errors.
     """
     try:
         return _Reader(data, source).profile()
@@ -70,7 +70,7 @@ def parse(data: bytes, source: str = "profile") -> Profile:
 
 
 class _Reader:
-    """The tables of a file, and what its samples refer to."""
+    """The tables of a file, which its samples refer to."""
 
     def __init__(self, data: bytes, source: str) -> None:
         self._source = source
@@ -143,7 +143,7 @@ class _Reader:
         return Numbered(self._table, numbers)
 
     def _labels(self, sample: Message) -> tuple[Labels, StackEnd]:
-        """Those of a sample: most samples have what another one had, to the byte."""
+        """Return the labels of a sample: most samples have the same as another, to the byte."""
         key = tuple(sample.get(3, ()))
         known = self._known_labels.get(key)
         if known is None:

@@ -51,12 +51,14 @@ def varint(value: int) -> bytes:
 
 
 def integer(number: int, value: int) -> bytes:
-    """A field with a number, and nothing for zero, which is what a missing field means."""
+    """Encode a number in a field; zero becomes nothing, as a missing field means zero."""
     return varint(number << 3 | _VARINT) + varint(value) if value else b""
 
 
 def field(number: int) -> bytes:
-    """What comes before the length of a field with bytes: a message, a string, packed numbers."""
+    """Encode the tag of a field with bytes, which precedes its length: a message, a string,
+    packed numbers.
+    """
     return varint(number << 3 | _LENGTH)
 
 

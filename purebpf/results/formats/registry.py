@@ -49,7 +49,7 @@ TIMED = frozenset({"json", "html", "firefox", "chrome", "perf.data"})
 
 
 class Style(NamedTuple):
-    """How the formats for people are laid out; see `text.blocks` and `folded.lines`."""
+    """The layout of formats for people; see `text.blocks` and `folded.lines`."""
 
     delimiter: bool = False
     annotations: bool = False
@@ -83,7 +83,7 @@ def write(profile: Profile, format_name: str, style: Style = _PLAIN) -> Iterable
     """The pieces of the file, in order.
 
     Args:
-        profile: what to write.
+        profile: the profile to write.
         format_name: a key of `FORMATS`.
         style: how text and folded lines look. Both count microseconds where the unit is ns.
     """
@@ -97,7 +97,7 @@ def write(profile: Profile, format_name: str, style: Style = _PLAIN) -> Iterable
 
 
 def heading(profile: Profile) -> str:
-    """The line that heads a text: the title, and what is counted unless that is samples."""
+    """Return the heading of a text: the title, and the unit unless it is samples."""
     unit, _ = _displayed_unit(profile.unit)
     title = printable(profile.title)
     says_it = unit == "samples" or f"({unit})" in title

@@ -34,17 +34,17 @@ _MOST_FRAMES = 1 << 25
 
 
 def looks_like(text: str) -> bool:
-    """Whether a JSON text is speedscope's: some writers have the schema at the end."""
+    """Return True if a JSON text is speedscope's: some writers have the schema at the end."""
     return SCHEMA in text[:_HEAD] or SCHEMA in text[-_HEAD:]
 
 
 def parse(text: str, source: str = "speedscope") -> Profile:
-    """The profiles in the text, those of the first one's unit, as one.
+    """Return the profiles in the text that have the first one's unit, as one.
 
-    Time is in ns. What an evented profile says of when is not kept.
+    Time is in ns. The times in an evented profile are dropped.
 
     Raises:
-        FormatError: it is not such a file, or not all of it; `source` is what to call it.
+        FormatError: it is not such a file, or not all of it; `source` is its name in errors.
     """
     if len(text) > _LARGEST_TEXT:
         raise FormatError(source, "size", f"more than {_LARGEST_TEXT >> 20} MB")

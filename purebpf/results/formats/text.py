@@ -35,7 +35,7 @@ def blocks(
     """One string a row, the empty line behind it included.
 
     Args:
-        profile: what to print; its title is not part of the layout.
+        profile: the profile to print; its title is not part of the layout.
         delimiter: print `--` between a kernel and a user stack.
         addresses: print the address before each name.
         offsets: print the offset behind it.

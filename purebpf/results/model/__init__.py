@@ -1,1 +1,1 @@
-"""The model of results: stacks with weights and labels, and what a measurement lost."""
+"""The model of results: stacks with weights and labels, and the losses of a measurement."""

@@ -10,7 +10,9 @@ __all__ = ["csv_line"]
 
 
 def csv_line(cells: Iterable[object]) -> str:
-    """Cells as a line; texts have `?` for what would move a terminal's cursor or break a line."""
+    """Return cells as a line; texts have `?` for characters that would move a terminal's cursor
+    or break a line.
+    """
     import csv  # which text and --help need not pay
     import io
 

@@ -23,7 +23,7 @@ CountedRow = TypeVar("CountedRow", bound=Counted)
 
 
 class Interval(NamedTuple, Generic[Row]):
-    """What was counted since the last one.
+    """The counts since the last interval.
 
     Attributes:
         time_ns: of its end, since 1970.
@@ -41,7 +41,7 @@ def subtract(
     key: Callable[[CountedRow], Hashable],
     fields: Sequence[str],
 ) -> list[CountedRow]:
-    """The rows that have more than before in one of `fields`, less what they had then."""
+    """Return the rows that grew in one of `fields`, less their earlier values."""
     earlier = {key(row): row for row in before}
     changed = []
     for row in now:

@@ -1,4 +1,4 @@
-"""What a measurement lost, by cause, zero included."""
+"""The losses of a measurement, by cause, zero included."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def count_cause(name: str, lost: int, text: str, is_note: bool = False) -> Cause
 
 
 class Loss(NamedTuple):
-    """How many samples were expected and seen, and what was lost after that, by cause.
+    """How many samples were expected and seen, and the losses after that, by cause.
 
     `expected` is None if it is unknown. `tolerance` is by how much an honest run may miss it:
     the last, unfinished period of each event.
@@ -46,7 +46,7 @@ class Loss(NamedTuple):
 
     @property
     def any(self) -> bool:
-        """Whether the result is incomplete: what `--strict` asks."""
+        """Return True if the result is incomplete, for `--strict`."""
         return self.missed > self.tolerance or any(
             cause.lost for cause in self.causes if not cause.is_note
         )

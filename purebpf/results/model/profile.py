@@ -1,4 +1,4 @@
-"""What a sampling command found: weighted stacks with labels, and what it lost.
+"""The result of a sampling command: weighted stacks with labels, and the losses.
 
 Every command that counts stacks fills one `Profile`, and every writer of this room prints one.
 """
@@ -28,7 +28,7 @@ class Labels(NamedTuple):
     """The task of a stack. `comm` is the thread's name, `process` its leader's if that differs.
 
     `tid` is 0 where threads are counted together, `cpu` -1 where CPUs are. `cgroup` is a path or a
-    container's name, `state` what the thread was doing ("running", "D"); both may be "".
+    container's name, `state` the thread's activity ("running", "D"); both may be "".
     """
 
     comm: str
@@ -41,12 +41,12 @@ class Labels(NamedTuple):
 
     @property
     def process_name(self) -> str:
-        """What the process is called."""
+        """Return the name of the process."""
         return self.process or self.comm
 
 
 class Waker(NamedTuple):
-    """Who ended a wait, and where it was."""
+    """The thread that ended a wait, and its place."""
 
     comm: str
     pid: int
@@ -56,7 +56,7 @@ class Waker(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What else is known of time that a thread spent.
+    """Further facts about time that a thread spent.
 
     `kind` is "on-CPU", "off-CPU" or "run-queue" where one profile has them all. `is_open`: it had
     not ended when the run did. `times` is how many waits were added up, `runnable` which part of
@@ -79,8 +79,8 @@ NO_MARKS = Marks()
 class Row(NamedTuple):
     """One stack and its weight, in the profile's unit.
 
-    `slots` says when: (slot, weight), as many as there are, adding up to `weight`. Slot n begins n
-    times `Profile.slot_ns` after the start. Empty where only the sum is known.
+    `slots` are the times: (slot, weight) pairs that add up to `weight`. Slot n begins n times
+    `Profile.slot_ns` after the start. Empty if only the sum is available.
     """
 
     user: Stack | None
@@ -114,7 +114,7 @@ class Unnamed(NamedTuple):
 
     @property
     def function_percent(self) -> float:
-        """Those in unnamed functions of the frames, 0 to 100."""
+        """Return the share of frames in unnamed functions, 0 to 100."""
         return 100 * self.functions / self.frames if self.frames else 0.0
 
 
@@ -122,13 +122,13 @@ class Profile:
     """Weighted stacks.
 
     Attributes:
-        title: one sentence: what was measured, where and how long.
-        unit: what a weight counts: "samples", "ns", "calls", "bytes".
+        title: one sentence: the target of the measurement, and how long it took.
+        unit: the unit of weights: "samples", "ns", "calls", "bytes".
         slot_ns: how long a slot of `Row.slots` is; 0 for a profile without a time line.
         about: facts about the run by name, for the reader of a file.
-        loss: what the numbers do not include, one entry a cause, zero included.
+        loss: the samples missing in the numbers, one entry a cause, zero included.
         hints: what would give names to what has none, a sentence each.
-        cost: what it took to measure, by name: `run_time_ns` and `run_cnt` of the BPF programs.
+        cost: the cost of measuring, by name: `run_time_ns` and `run_cnt` of the BPF programs.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Profile:
         self._rows.append(Row(user, kernel, weight, labels, slots, marks))
 
     def add_row(self, row: Row) -> None:
-        """Add one that is made already."""
+        """Add a complete row."""
         self._rows.append(row)
 
     def without_rows(self) -> Profile:
@@ -172,7 +172,7 @@ class Profile:
         return empty
 
     def name_processes(self, name: Callable[[int], str]) -> None:
-        """Say what the process of each row is called; `name` knows it by process ID."""
+        """Set the name of each row's process; `name` returns it by process ID."""
         known: dict[Labels, Labels] = {}
         for at, row in enumerate(self._rows):
             labels = known.get(row.labels)

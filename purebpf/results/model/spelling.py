@@ -1,4 +1,4 @@
-"""How an address is spelt in text."""
+"""The spelling of addresses in text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_STACK = "[no stack]"
 def spell_location(entry: Frame | Unknown, *, offset: bool = True) -> str:
     """Name, offset and module, as bcc prints them: `clone+0x2d [libc.so.6]`.
 
-    Where lines were asked for, file and line follow: `clone+0x2d [libc.so.6] clone.S:91`.
+    Where lines were requested, file and line follow: `clone+0x2d [libc.so.6] clone.S:91`.
     """
     module = entry.module.rpartition("/")[2] or entry.module
     if module and not module.startswith("["):  # "[vdso]" has its brackets
@@ -48,7 +48,7 @@ def spell_location(entry: Frame | Unknown, *, offset: bool = True) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with `?` for what would move a terminal's cursor or break a line.
+    """Return the text with `?` for characters that would move a terminal's cursor or break a line.
 
     Names come from other people's programs: a comm may hold a newline or an escape sequence.
     """

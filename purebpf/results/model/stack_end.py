@@ -1,4 +1,4 @@
-"""How a user stack ended, and what shows that one is not whole."""
+"""The end of a user stack, and the mark of a stack that is not whole."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ROOTS = frozenset(
 
 
 class StackEnd(NamedTuple):
-    """How a user stack ended.
+    """The ways in which a user stack ends.
 
     Attributes:
         cut: why it lacks its roots, a name of `purebpf.unwind.reason.Reason` in lower case;
@@ -72,7 +72,7 @@ WHOLE = StackEnd()
 
 
 def end_of(reason: int, guessed: int, root: Frame | Unknown | None) -> StackEnd:
-    """How a stack ended, by what the walk says and by its last frame."""
+    """Return the end of a stack, by the walk's reason and by its last frame."""
     why = Reason(reason)
     if why.is_whole:
         return StackEnd("", guessed)
@@ -84,14 +84,14 @@ def end_of(reason: int, guessed: int, root: Frame | Unknown | None) -> StackEnd:
 
 
 def root_frame(end: StackEnd) -> tuple[Frame, ...]:
-    """What a stack shows in place of its missing roots; nothing if it is whole."""
+    """Return the frame that replaces the missing roots of a stack; nothing if it is whole."""
     if not end.cut:
         return ()
     return (Frame(_FRAMES[end.cut], 0, "", Address(0), CUT),)
 
 
 def cut_mapping(end: StackEnd) -> tuple[str, int]:
-    """What shows that frame in a file of addresses: a mapping, and where it begins.
+    """Return the mark of that frame in a file of addresses: a mapping, and its begin.
 
     Readers without its name show the mapping. It takes a page of those that no process maps
     (vm.mmap_min_addr, 65,536) as far as there are some.
@@ -105,10 +105,10 @@ def reason_in_path(path: str) -> Reason | None:
 
 
 def is_cut(name: str) -> bool:
-    """Whether this is a name of `StackEnd.cut`."""
+    """Return True if this is a name of `StackEnd.cut`."""
     return name in _FRAMES
 
 
 def is_cut_frame(name: str) -> bool:
-    """Whether this is the name of a frame that `root_frame` gives."""
+    """Return True if this is the name of a frame from `root_frame`."""
     return name in _CUT_FRAMES

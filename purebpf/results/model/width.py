@@ -1,4 +1,4 @@
-"""How many columns of a terminal a text takes. Pure.
+"""The width of a text in columns of a terminal. Pure.
 
 East Asian wide and fullwidth characters take two (Unicode Standard Annex 11), combining marks and
 format characters none.

@@ -1,4 +1,4 @@
-"""What changed between two profiles: by function, in parts of each profile's whole.
+"""The changes between two profiles: by function, in parts of each profile's whole.
 
 Weights of different runs cannot be compared as they are: one may have been longer, or sampled
 faster. Parts of the whole can. Functions are matched whatever the path or version of their file
@@ -47,7 +47,7 @@ class Change(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Every function of two profiles, the greatest change of its own part first."""
+    """Every function of two profiles, ordered by the change of its own part, the greatest first."""
 
     title: str
     unit: str
@@ -95,7 +95,7 @@ def compare(before: Profile, after: Profile, title: str) -> Difference:
 
 
 def text(difference: Difference, *, top: int = 30) -> Iterator[str]:
-    """A table of the greatest changes, then what is new and what vanished, heaviest first."""
+    """Return a table of the greatest changes, then new and vanished functions, heaviest first."""
     yield f"{printable(difference.title)}\n"
     before, after, unit = difference.before, difference.after, difference.unit
     yield f"{before} {unit} before, {after} after; percent of each\n\n"

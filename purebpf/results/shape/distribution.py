@@ -39,7 +39,7 @@ class Distribution(NamedTuple):
 
     @property
     def durations(self) -> int:
-        """How many there were."""
+        """Return the number of durations."""
         return sum(self.buckets)
 
 
@@ -49,7 +49,7 @@ def text(
     """Bcc's layout, and a line of percentiles below each histogram.
 
     Args:
-        distributions: what was measured; the busiest group comes last.
+        distributions: the measured groups; the busiest group comes last.
         unit: "usecs" or "msecs".
         unit_ns: nanoseconds in it.
         totals: the average and the sum too, as bcc's `-e`.

@@ -1,4 +1,4 @@
-"""Numbers instead of frames: what every format with a table of frames begins with."""
+"""Numbers instead of frames, for every format that begins with a table of frames."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Number = TypeVar("Number")
 class Numbering(Generic[Key, Number]):
     """A number for each different `key(entry)`, in the order in which they come, from 0.
 
-    What `of` was given must live as long as this (`Entries`).
+    The arguments of `of` must live as long as this (`Entries`).
 
     Args:
-        key: what is to have a number.
-        spell: what a number is to look like.
+        key: returns the object to number.
+        spell: formats a number's object.
 
     Attributes:
         table: each key and its number, spelled.

@@ -14,11 +14,11 @@ __all__ = ["Function", "Functions", "at_line", "function", "in_file"]
 
 
 class Function(NamedTuple):
-    """What addresses are merged by.
+    """The key by which addresses are merged.
 
-    `kind` is "kernel", "user", "inlined", "jit", "python", "unknown" (`why` says why), or
-    "process" for the comm that heads a path, "thread" for the one below it, "divider" for the line
-    between a stack and that of its waker. `file` and `line` are "" and 0 where the lines of a
+    `kind` is "kernel", "user", "inlined", "jit", "python", "unknown" (`why` is the reason), or
+    "process" for the comm at the head of a path, "thread" for the one below it, "divider" for the
+    line between a stack and its waker's. `file` and `line` are "" and 0 where the lines of a
     function count as one.
     """
 
@@ -92,11 +92,11 @@ class Functions:
         return self._numbers.number(Function(f"{comm} ({tid})", "", "thread"))
 
     def divider(self) -> int:
-        """The number of the frame between a stack and that of its waker."""
+        """The number of the frame between a stack and its waker's stack."""
         return self._numbers.number(_WOKEN_BY)
 
     def __len__(self) -> int:
-        """How many functions there are so far."""
+        """Return the number of functions so far."""
         return len(self._numbers.table)
 
     @property

@@ -1,4 +1,4 @@
-"""What to do about missing names: a sentence for each runtime, and for stripped files."""
+"""Advice about missing names: a sentence for each runtime, and for stripped files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PERF_MAP_COMMAND = (
 
 
 def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[str]:
-    """What to do for the names that a profile lacks, the heaviest first, stripped files last.
+    """Return advice for the names that a profile lacks, the heaviest first, stripped files last.
 
     Args:
-        profile: what was measured.
+        profile: the measured profile.
         runtime: of a process.
     """
     known: dict[int, Runtime | None] = {}
@@ -62,7 +62,7 @@ def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[st
 
 
 def _find_stripped(profile: Profile) -> list[str]:
-    """Where the names of stripped files are."""
+    """Return the places of names of stripped files."""
     weights: dict[str, int] = {}
     for row in profile.rows():
         names = {

@@ -1,6 +1,6 @@
 """Histograms with four buckets to each power of two, as bpf_src/include/histogram.h fills them.
 
-Pure. 0 to 3 have a bucket each; a bucket above holds a quarter of what is between two powers of
+Pure. 0 to 3 have a bucket each; a bucket above holds a quarter of the range between two powers of
 two, up to 2^49.
 """
 
@@ -63,9 +63,9 @@ def percentile(
 ) -> int | None:
     """The value that `percent` of all do not exceed; None of an empty histogram.
 
-    The bucket is exact, the place in it is interpolated: at most a quarter too high or a fifth
-    too low. `least` and `most` are what is known of the values; `bounds` are those of a bucket, the
-    least value that it holds and the least that is too great.
+    The bucket is exact, the place in it is interpolated: at most a quarter too high or a fifth too
+    low. `least` and `most` are the extreme values, if available; `bounds` are a bucket's least
+    value and the least value above it.
     """
     counted = sum(buckets)
     if not counted:

@@ -23,7 +23,7 @@ class Module(NamedTuple):
 
 
 class LineQuery(NamedTuple):
-    """What is asked about a file: its places, and some processes that map it."""
+    """A query about a file: its places, and some processes that map it."""
 
     places: set[FileOffset]
     pids: dict[int, None]
@@ -61,7 +61,7 @@ def wanted(profile: Profile) -> dict[Module, LineQuery]:
 
 
 def with_lines(profile: Profile, answers: Answers) -> Profile:
-    """The same profile, with the lines and inlined functions that are known."""
+    """Return the same profile, with lines and inlined functions as far as they are available."""
     made = profile.without_rows()
     expand = _expander(answers)
     for row in profile.rows():
@@ -80,7 +80,9 @@ def _alone(stack: Stack | None) -> Stack | None:
 
 
 def _place(entry: Frame | Unknown, depth: int) -> FileOffset | None:
-    """The byte of the file that counts: a caller is behind its call, which is what has a line."""
+    """Return the byte of the file that counts: a caller is behind its call, whose line is
+    wanted.
+    """
     if not isinstance(entry, Frame) or entry.kind != "user" or entry.file_offset < 0:
         return None
     if not entry.module.startswith("/"):  # "[vdso]"
@@ -89,7 +91,9 @@ def _place(entry: Frame | Unknown, depth: int) -> FileOffset | None:
 
 
 def _expander(answers: Answers) -> Callable[[Stack | None], Stack | None]:
-    """What puts answers into a stack; equal frames become the same objects, as writers like it."""
+    """Return a function that puts answers into a stack; equal frames become the same objects, as
+    writers like it.
+    """
     known: dict[tuple[Frame | Unknown, FileOffset], Stack] = {}
     nothing: Mapping[FileOffset, tuple[SourceLine, ...]] = {}
 

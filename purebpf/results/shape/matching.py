@@ -1,4 +1,4 @@
-"""Which functions of two profiles are the same, whatever the path or version of their file."""
+"""Matches functions of two profiles, whatever the path or version of their file."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PROGRAM = re.compile(r"(?:[-_]?\d+(?:\.\d+)+|-\d+)$", re.ASCII)  # python3.11, 
 class Matching:
     """Names functions for a comparison: a key for `purebpf.results.shape.functions.Functions`.
 
-    The same are those of one kind and name, in files of one name but for directories and versions.
-    A function without a symbol is only the same in the same build of its file.
+    Two functions match if they have one kind and name, in files of one name but for directories and
+    versions. A function without a symbol only matches in the same build of its file.
 
     Attributes:
-        shown: what to show for each key: the function that came last.
+        shown: the displayed function for each key: the one that came last.
     """
 
     def __init__(self) -> None:

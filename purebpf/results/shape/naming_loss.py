@@ -1,4 +1,4 @@
-"""What naming left out, as losses."""
+"""The names and frames that naming left out, as losses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["with_naming"]
 
 
 def with_naming(loss: Loss, budget: Budget) -> Loss:
-    """The losses of a measurement, and those of naming it since this was last called."""
+    """Return the losses of a measurement, and of naming since the last call."""
     skipped, budget.skipped = budget.skipped, 0
     why = "; ".join(budget.exceeded)
     if budget.is_stopped:

@@ -48,14 +48,16 @@ _OF_BOTH = {"total", "loss", "hints", "stacks"}  # what a comparison says of the
 
 
 class Packed(NamedTuple):
-    """`head` is JSON for the page, `data` base64 of what `head["counts"]` counts."""
+    """`head` is JSON for the page, `data` base64 of the arrays whose sizes are in
+    `head["counts"]`.
+    """
 
     head: dict[str, Any]
     data: str
 
 
 class _Entry:
-    """What one path weighs for one set of labels."""
+    """The weight of one path for one set of labels."""
 
     __slots__ = ("before", "slots", "weight")
 
@@ -103,7 +105,7 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
 
 
 def head(profile: Profile) -> dict[str, Any]:
-    """What the page says about the profile as a whole."""
+    """Return the page's facts about the profile as a whole."""
     loss, unnamed = profile.loss, profile.unnamed()
     whole = unnamed.frames or 1
     return {
@@ -134,7 +136,7 @@ def head(profile: Profile) -> dict[str, Any]:
 
 
 def _describe_stacks(profile: Profile) -> dict[str, Any] | None:
-    """How many user stacks are whole, and why the others are not."""
+    """Describe how many user stacks are whole, and why the others are not."""
     ends = stack_ends(profile)
     if ends is None or not ends.total:
         return None
@@ -149,7 +151,7 @@ def _describe_stacks(profile: Profile) -> dict[str, Any] | None:
 
 
 class _Whose(NamedTuple):
-    """What the page filters by: labels, and the kind of time where a profile has several."""
+    """The filters of the page: labels, and the kind of time where a profile has several."""
 
     labels: Labels
     time: str
@@ -192,7 +194,9 @@ def _rows(
 
 
 def _above(row: Row, waker: Waker, functions: Functions) -> list[int]:
-    """What is drawn above a stack that another task woke: its stack, leaf first, and its name."""
+    """Return the frames above a stack that another task woke: its stack, leaf first, and its
+    name.
+    """
     path = functions.path(row._replace(user=waker.user, kernel=waker.kernel))
     return [functions.divider(), *reversed(path), functions.process(waker.comm)]
 

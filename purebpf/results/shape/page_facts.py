@@ -1,4 +1,4 @@
-"""What the page says about a run: the most important in one line, and the rest as a list."""
+"""The page's facts about a run: the most important in one line, and the rest as a list."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def describe(profile: Profile) -> dict[str, Any]:
     """The facts of `Profile.about` for page/header.js.
 
     `brief` are the parts of the line on top, `rows` pairs of name and value, both text; `started_s`
-    is seconds since 1970, or None. Counters that are 0 are left out.
+    is seconds since 1970, or None. Counters of 0 are left out.
     """
     about = profile.about
     started_s = about.get("started_s")
@@ -63,7 +63,7 @@ def describe(profile: Profile) -> dict[str, Any]:
 
 
 def brief_of_both(before: Profile, after: Profile) -> list[str]:
-    """The line on top of a comparison: what differs, from the one to the other."""
+    """Return the line on top of a comparison: the differences, from the one to the other."""
     both = (list(map(printable, _brief(profile))) for profile in (before, after))
     earlier, later = both
     if len(earlier) != len(later):

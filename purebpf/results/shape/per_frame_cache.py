@@ -1,4 +1,4 @@
-"""Makes what a writer needs of each frame once, and remembers it."""
+"""Makes a writer's entry for each frame once, and remembers it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Entries(Generic[Made]):
     """`make(entry)` of every entry of many stacks: its name, a number, a line.
 
     Stacks share their entries, so an entry is remembered by its identity: hashing one costs ten
-    times as much, and a profile has millions. Of a stack that has a table, the whole table is made
-    when the first such stack comes. What `of` was given must live as long as this.
+    times as much, and a profile has millions. If a stack has a table, the whole table is converted
+    when its first stack comes. The arguments of `of` must live as long as this.
     """
 
     def __init__(self, make: Callable[[Frame | Unknown], Made]) -> None:
@@ -28,7 +28,7 @@ class Entries(Generic[Made]):
         self._tables: dict[int, list[Made]] = {}
 
     def of(self, stack: Stack) -> list[Made]:
-        """What was made of a stack's entries, in its order."""
+        """Return the results for a stack's entries, in its order."""
         if isinstance(stack, Numbered):
             return self._look_up(stack)
         made = self._made

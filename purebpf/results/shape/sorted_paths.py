@@ -21,7 +21,7 @@ def sortable(path: Iterable[int]) -> bytes:
 
 
 def numbers(path: bytes) -> array[int]:
-    """What `sortable` was given."""
+    """Return the numbers given to `sortable`."""
     words = array("I", path)
     if byteorder == "little":
         words.byteswap()
@@ -29,7 +29,7 @@ def numbers(path: bytes) -> array[int]:
 
 
 def shared(left: bytes, right: bytes) -> int:
-    """How many numbers two paths have in common from the root."""
+    """Return how many numbers two paths have in common from the root."""
     size = min(len(left), len(right))
     different = int.from_bytes(left[:size], "big") ^ int.from_bytes(right[:size], "big")
     return (8 * size - different.bit_length()) // (8 * WORD)

@@ -1,4 +1,4 @@
-"""How the user stacks of a profile ended, in shares of their weight."""
+"""The ends of a profile's user stacks, in shares of their weight."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class StackEnds(NamedTuple):
 
     @property
     def cut(self) -> int:
-        """Of those that are not whole."""
+        """The shares of stacks that are not whole, by reason."""
         return sum(weight for _, weight in self.cuts)
 
     @property
     def whole(self) -> int:
-        """Of those that reach their roots without a guess."""
+        """The share of stacks that reach their roots without a guess."""
         return self.total - self.cut - self.guessed
 
 

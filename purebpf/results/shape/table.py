@@ -63,8 +63,8 @@ def modules(profile: Profile) -> list[tuple[str, int, int]]:
 def csv(profile: Profile) -> Iterator[str]:
     """The table as comma-separated values (RFC 4180), a header first.
 
-    Names come from other people's programs: what would move a terminal's cursor is `?`, and a
-    field that a spreadsheet would take for a formula gets an apostrophe before it.
+    Names come from other people's programs: a character that would move a terminal's cursor becomes
+    `?`, and a field that a spreadsheet would take for a formula gets an apostrophe before it.
     """
     whole = profile.total or 1
     yield "function,module,kind,self,self_percent,total,total_percent\r\n"
