@@ -1,3 +1,1 @@
-"""Definitions of the kernel: enums, layouts, instructions, section names; generated where
-possible.
-"""
+"""Definitions of the kernel: enums, layouts, instructions, section names."""
