@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["COMMANDS", "package_of"]
 
 COMMANDS = {
-    "triage": "the whole machine in one screen, and which command looks closer",
+    "triage": "the cause of a slow service: findings with cost, evidence and command",
     "profile": "where CPUs spend their time, by stack",
     "top": "the functions that CPUs run now, in a terminal",
     "offcpu": "where threads block, for how long, and which thread wakes them",

@@ -27,6 +27,8 @@ __all__ = ["Sleeper", "SleeperList", "Whereabouts"]
 
 _HEAD = struct.Struct("<2Q6I")
 _REST = struct.Struct(f"<{len(NAMES)}Q2Q16s")
+_CALL, _ARGUMENT = NAMES.index("orig_ax"), NAMES.index("di")
+_CALLS = 1 << 31
 
 
 class Whereabouts(NamedTuple):
@@ -37,12 +39,15 @@ class Whereabouts(NamedTuple):
         kernel: addresses of its kernel stack, innermost first; empty if there is none.
         registers: where it is in user space; None: not known.
         pthread: its thread pointer; 0: not known.
+        call, argument: the system call that it is in, and its first argument; -1: not known.
     """
 
     comm: str
     kernel: tuple[int, ...]
     registers: SentRegisters | None
     pthread: int
+    call: int = -1
+    argument: int = 0
 
 
 class Sleeper(NamedTuple):
@@ -128,6 +133,8 @@ class SleeperList(Closing):
             struct.unpack_from(f"<{depth}Q", data, at + _REST.size),
             read_registers(self._machine, words) if has_registers else None,
             pthread,
+            words[_CALL] if has_registers and words[_CALL] < _CALLS else -1,
+            words[_ARGUMENT],
         )
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ class Place(NamedTuple):
     """A thread, its state and its place: stacks by number, 0 for none.
 
     `holder` is the thread that had the GIL when the wait for that began; 0: not known, or another
-    wait.
+    wait. `call` and `argument` are as in `Marks`.
     """
 
     comm: str
@@ -66,6 +66,8 @@ class Place(NamedTuple):
     waker: SpanWaker | None = None
     is_open: bool = False
     holder: int = 0
+    call: int = -1
+    argument: int = 0
 
 
 class Span(NamedTuple):
@@ -131,6 +133,8 @@ def row(
         runnable=span.runnable_ns if is_split else -1,
         ended_ns=span.ended_ns,
         end=stacks.end(place.user, place.pid, place.comm),
+        call=place.call,
+        argument=place.argument,
     )
     return Row(
         user_stack(place, stacks),

@@ -61,7 +61,8 @@ class Marks(NamedTuple):
     `kind` is "on-CPU", "off-CPU" or "run-queue" where one profile has them all. `is_open`: it had
     not ended when the run did. `times` is how many waits were added up, `runnable` which part of
     the weight passed after the wake-up, -1 where that is not known. `ended_ns` dates a single wait,
-    on CLOCK_MONOTONIC; 0 for a sum. `end` is how the user stack ended.
+    on CLOCK_MONOTONIC; 0 for a sum. `end` is how the user stack ended. `call` and `argument` are
+    the number and first argument of the system call that the thread is in; -1: not known.
     """
 
     kind: str = ""
@@ -71,6 +72,8 @@ class Marks(NamedTuple):
     runnable: int = -1
     ended_ns: int = 0
     end: StackEnd = WHOLE
+    call: int = -1
+    argument: int = 0
 
 
 NO_MARKS = Marks()

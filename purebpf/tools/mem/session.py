@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
@@ -147,8 +147,11 @@ class Memory(UserStackSession[MemoryTracer]):
         stacks = self.stacks(tracer.traces())
         return self._profile(self._options.shown, sites, stacks, tracer.stats())
 
-    def stop(self) -> MemoryUse:
+    def stop(self, pids: Collection[int] | None = None) -> MemoryUse:
         """End the tracing, name everything, and close.
+
+        Args:
+            pids: leave out other processes, whose names would take long; None: keep all.
 
         Raises:
             KernelError: a map could not be read.
@@ -157,7 +160,8 @@ class Memory(UserStackSession[MemoryTracer]):
             tracer = self._tracer
             tracer.stop()
             self._feed.catch_up()
-            sites = self._resolve(tracer.sites())
+            wanted = [site for site in tracer.sites() if pids is None or site.pid in pids]
+            sites = self._resolve(wanted)
             stacks, stats = self.stacks(tracer.traces()), tracer.stats()
             profiles = [self._profile(shown, sites, stacks, stats) for shown in SHOWN]
             return MemoryUse(*profiles)

@@ -42,7 +42,7 @@ _LONGEST_S = 60.0
 _MOST_THREADS, _MOST_READ = 32768, 256
 """Of a look: threads that count, and those of them of which the user stack is read, 64 KiB each."""
 _SHARE = 0.0015
-"""Of a CPU: looks that cost more come less often."""
+"""Of a CPU, for what looks for weeks."""
 _WEIGHT = 0.2
 """Of the last look in the mean cost."""
 
@@ -67,6 +67,8 @@ class WaitSampler(Closing):
         sampling: of the profiler; must stay attached.
         frequency: looks a second, at most.
         namespace: our PID namespace, as `PidNamespace`.
+        by_thread: tell threads apart, and the system calls that they are in.
+        share: of a CPU that looks may take; those that cost more come less often.
 
     Attributes:
         looks: of this window.
@@ -77,10 +79,18 @@ class WaitSampler(Closing):
     """
 
     def __init__(
-        self, sampling: Sampling, frequency: float, namespace: tuple[int, int] = (0, 0)
+        self,
+        sampling: Sampling,
+        frequency: float,
+        namespace: tuple[int, int] = (0, 0),
+        *,
+        by_thread: bool = False,
+        share: float = _SHARE,
     ) -> None:
         self._sampling = sampling
         self._every_s = 1 / frequency
+        self._by_thread = by_thread
+        self._share = share
         self._list = SleeperList(namespace)
         self._known: dict[tuple[int, int], _Known] = {}
         self._numbers: dict[Trace, int] = {}
@@ -101,7 +111,7 @@ class WaitSampler(Closing):
         """A moment in the next stretch of time: at random, as threads have periods."""
         every_s = self._every_s
         if self._mean_ns:
-            every_s = max(every_s, min(_LONGEST_S, self._mean_ns / 1e9 / _SHARE))
+            every_s = max(every_s, min(_LONGEST_S, self._mean_ns / 1e9 / self._share))
         self.due_s = self._slot_s + every_s * random.random()  # noqa: S311
         self._slot_s += every_s
 
@@ -169,7 +179,7 @@ class WaitSampler(Closing):
         now = {}
         for sleeper in sleepers:
             tid, key = sleeper.tid, (sleeper.tid, sleeper.started_ns)
-            before = known.get(key) or _Known(_unread(sleeper))
+            before = known.get(key) or _Known(self._unread(sleeper))
             where = sleeper.where or before.unread
             place = before.place if sleeper.where is None else self._place(sleeper)
             if tid in traces:
@@ -185,7 +195,14 @@ class WaitSampler(Closing):
         where = sleeper.where
         assert where is not None
         kernel = self._number(Trace(where.kernel, 0, 0)) if where.kernel else 0
-        return Place(where.comm, sleeper.pid, 0, sleeper.state, _NOT_READ, kernel)
+        place = Place(where.comm, sleeper.pid, 0, sleeper.state, _NOT_READ, kernel)
+        if not self._by_thread:
+            return place
+        return place._replace(tid=sleeper.tid, call=where.call, argument=where.argument)
+
+    def _unread(self, sleeper: Sleeper) -> Place:
+        tid = sleeper.tid if self._by_thread else 0
+        return Place("", sleeper.pid, tid, sleeper.state, _NOT_READ, _NOT_READ)
 
     def _read(self, moved: Mapping[int, Sleeping]) -> tuple[dict[int, Trace], set[int]]:
         """The user stacks of threads, by their numbers, and which of them wait for the GIL.
@@ -259,10 +276,6 @@ class WaitSampler(Closing):
     def close(self) -> None:
         """End it; again is harmless."""
         self._list.close()
-
-
-def _unread(sleeper: Sleeper) -> Place:
-    return Place("", sleeper.pid, 0, sleeper.state, _NOT_READ, _NOT_READ)
 
 
 def _span(place: Place, times: int, duration_ns: int) -> Span:

@@ -14,6 +14,7 @@ ended belongs to the next one.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -96,12 +97,13 @@ class WindowProfiler(Profiler):
             self._sampling.walking.most_waiting = _MOST_WAITING
         return self
 
-    def window(self, *, is_last: bool = False, pause: bool = False) -> Profile:
+    def window(self, *, is_last: bool = False, pause: bool = False, least: int = 0) -> Profile:
         """What was sampled since the last window ended.
 
         Args:
             is_last: there is no other one: finish every stack.
             pause: sample nothing until `resume`.
+            least: samples that a process must have for its stacks to be named.
 
         Raises:
             KernelError: a map could not be read.
@@ -125,22 +127,29 @@ class WindowProfiler(Profiler):
             self._begin(is_paused=is_last or pause)
         assert self._taken is not None
         try:
-            return self._profile(self._taken.last)
+            return self._profile(_without_small(self._taken.last, least))
         finally:
             self._forget(names=is_crowded)
 
-    def sample_waits(self, frequency: float) -> None:
+    def sample_waits(
+        self, frequency: float, *, by_thread: bool = False, share: float | None = None
+    ) -> None:
         """Look where threads wait, too, from now on: `look_if_due`, `waits`.
 
         Args:
             frequency: looks a second, at most.
+            by_thread: tell threads apart, and the system calls that they are in.
+            share: of a CPU that looks may take; None: little, for weeks.
 
         Raises:
             KernelError: the kernel refused the program.
         """
         from purebpf.tools.profile.wait_samples import WaitSampler
 
-        self._waits = WaitSampler(self._sampling, frequency, PidNamespace.own())
+        more = {} if share is None else {"share": share}
+        self._waits = WaitSampler(
+            self._sampling, frequency, PidNamespace.own(), by_thread=by_thread, **more
+        )
 
     def stop_waits(self) -> None:
         """Look no more; again is harmless."""
@@ -231,3 +240,16 @@ class WindowProfiler(Profiler):
             sampling.python.interpreters.forget_but(sampling.followed.spaces.processes)
             if names:
                 sampling.python.names.forget()
+
+
+def _without_small(counts: list[tuple[Any, int]], least: int) -> list[tuple[Any, int]]:
+    """Counts in which processes with fewer samples than `least` have empty stacks."""
+    if not least:
+        return counts
+    samples: Counter[int] = Counter()
+    for key, count in counts:
+        samples[key.tgid] += count
+    return [
+        (key if samples[key.tgid] >= least else key._replace(user_stack=0, kernel_stack=0), count)
+        for key, count in counts
+    ]

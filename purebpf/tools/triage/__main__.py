@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.cli.output import Output
 from purebpf.tools.triage.options import Options, build_parser, parse
 
-__all__ = ["build_parser", "main"]
+if TYPE_CHECKING:
+    from purebpf.findings.facts import Facts
+    from purebpf.results import Loss
+
+__all__ = ["FOUND", "build_parser", "main"]
 
 NAME = "purebpf triage"
+
+FOUND = 10
+"""There are findings."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -22,28 +31,64 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.cli.loss import of_loss, say_each, words_of_loss
+    from purebpf.findings.find import find
+    from purebpf.tools.triage.render import document, lines
+
+    with Output(options.output) as output:
+        facts, losses = (_load(options.load), []) if options.load else _measure(options)
+        if options.save:
+            _save(facts, options.save)
+        findings = find(facts)
+        text = [document(facts, findings)] if options.json else lines(facts, findings)
+        output.write(text)
+    lost = _say_losses(losses, verbose=options.verbose) if not options.load else False
+    if options.strict and lost:
+        return command.LOSS
+    return FOUND if any(not finding.is_busy for finding in findings) else 0
+
+
+def _measure(options: Options) -> tuple[Facts, list[tuple[str, Loss, str]]]:
     from purebpf.measure.run import prepare, run
-    from purebpf.tools.triage.render import document, pieces
+    from purebpf.tools.triage.countdown import Countdown
     from purebpf.tools.triage.session import Triage
 
-    with Output(options.output) as output, prepare(partial(Triage, options.duration_s)) as prepared:
-        session, ends = prepared
-        command.say(f"Looking at the whole machine for {options.duration_s:g} s... Ctrl-C: now.")
-        findings = run(session, ends)
-        output.write(
-            [document(findings)] if options.format == "json" else pieces(findings, options.lines)
-        )
+    triage = partial(Triage, options.duration_s)
+    with prepare(triage) as (session, ends), Countdown() as countdown:
+        facts = run(session, ends, lambda: countdown.show(session.left_s))
+    return facts, [(name, profile.loss, unit) for name, profile, unit in session.profiles]
+
+
+def _load(path: str) -> Facts:
+    from purebpf.errors import FormatError
+    from purebpf.findings.codec import decode_facts
+
+    with open(path, encoding="utf-8") as file:
+        try:
+            return decode_facts(json.load(file))
+        except ValueError as error:
+            raise FormatError(path, "document", str(error)) from None
+
+
+def _save(facts: Facts, path: str) -> None:
+    from purebpf.findings.codec import encode_facts
+
+    with Output(path) as output:
+        output.write([json.dumps(encode_facts(facts))])
+
+
+def _say_losses(losses: list[tuple[str, Loss, str]], *, verbose: bool) -> bool:
+    from purebpf.cli.loss import of_loss, say_each, words_of_loss
+
     lost = False
-    for name, (loss, unit) in findings.losses.items():
+    for name, loss, unit in losses:
         lost |= loss.any
-        if options.verbose:
+        if verbose:
             say_each([f"{name} {of_loss(loss, unit)[0]}"])
         elif loss.any:
             say_each([f"{name}: {line}" for line in words_of_loss(loss, unit)])
-    if not lost and not options.verbose:
+    if not lost and not verbose:
         command.say("lost: nothing")
-    return command.LOSS if options.strict and lost else 0
+    return lost
 
 
 if __name__ == "__main__":

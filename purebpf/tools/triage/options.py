@@ -7,36 +7,39 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import positive_int, seconds
+from purebpf.cli.arguments import seconds
 
 __all__ = ["Options", "build_parser", "parse"]
 
-DEFAULT_S = 60.0
+DEFAULT_S = 10.0
 
 _DESCRIPTION = """\
-Show the whole machine in one screen: what uses the CPUs, what threads wait
-for, how long they wait for a CPU, which system calls fail. Each part ends with
-the command that looks closer."""
+Name the cause of a slow service: measure the whole machine for ten seconds and
+print at most seven findings, each with its cost, its evidence and the command
+that shows more. Where nothing is wrong, one line says so."""
 
 _EPILOG = """\
 examples:
-  purebpf triage       a minute
-  purebpf triage 5     five seconds
-  purebpf triage --format json 10 | jq .cpus
+  purebpf triage                    ten seconds
+  purebpf triage 30                 half a minute, for what is rare
+  purebpf triage --json | jq .findings[0]
+  purebpf triage --save facts.json  keep what was measured
+  purebpf triage --load facts.json  find in it again, anywhere
 
-exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
---strict.
+exit status: 0 nothing found; 1 an error; 2 a wrong option; 3 something was
+lost, with --strict; 10 there are findings.
 
-Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.11 or
+Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.15 or
 later. docs/triage.md"""
 
 
 class Options(NamedTuple):
-    """How long to look, at most so many lines for each part, and what becomes of the result."""
+    """How long to look, and the form of the result."""
 
     duration_s: float = DEFAULT_S
-    lines: int = 5
-    format: str = "text"
+    json: bool = False
+    save: str | None = None
+    load: str | None = None
     output: str | None = None
     strict: bool = False
     verbose: bool = False
@@ -55,10 +58,8 @@ def build_parser() -> argparse.ArgumentParser:
         help="how long to look (default %(default)g)",
     )  # fmt: skip
     output = made.add_argument_group("output")
-    output.add_argument(
-        *("-n", "--top"), dest="lines", metavar="N", type=positive_int, default=5,
-        help="lines for each part (default %(default)s)",
-    )  # fmt: skip
-    output.add_argument("--format", choices=("text", "json"), default="text")
+    output.add_argument("--json", action="store_true", help="findings as JSON, schema 1")
+    output.add_argument("--save", metavar="FILE", help="write the facts to a file, too")
+    output.add_argument("--load", metavar="FILE", help="find in saved facts instead of measuring")
     parser.add_output(output)
     return made

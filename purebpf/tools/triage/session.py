@@ -1,68 +1,206 @@
-"""The live part: four tools at once, for as long as was asked."""
+"""The live part: one measurement of the whole machine, as facts.
+
+Samples say where CPU time goes, looks at sleeping threads where they wait, a program without stacks
+why, how often and for whom. Beside them, page faults and growth by stack, and counters of /proc and
+cgroups before and after. Names are looked up after the end.
+"""
 
 from __future__ import annotations
 
+import os
+import time
 from contextlib import ExitStack
 from typing import Self
 
 from purebpf.closable import Closing
-from purebpf.measure.latency import Latency
-from purebpf.measure.latency import Request as LatencyRequest
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.findings.facts import Activity, Facts, Process
 from purebpf.measure.stop import HasFileno
+from purebpf.measure.targets import PidNamespace
+from purebpf.observe.instruments.wait_reasons import WaitReasons, call_name
+from purebpf.results import Profile
 from purebpf.symbols.budget import Budget
-from purebpf.tools import offcpu, profile, summary
-from purebpf.tools.triage.findings import Findings, find
+from purebpf.tools import mem, profile
+from purebpf.tools.triage.activities import cpu_times, memory_use, waiting_times
+from purebpf.tools.triage.blocked_threads import blocked_threads, descriptors
+from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
+from purebpf.tools.triage.process_watch import ProcessWatch
+from purebpf.tools.triage.python_locks import python_lock_holders
+from purebpf.tools.triage.socket_watch import SocketWatch
 
 __all__ = ["Triage"]
 
+_FREQUENCY = 99
+_LOOKS = 10
+"""A second, at most."""
+_SHARE = 0.04
+"""Of a CPU, for looks."""
 _ROUND_S = 0.25
-"""How often the records of processes are taken in that the second tool follows."""
+"""How often the records of processes are taken in."""
+_MOMENT_S = 0.001
+"""The shortest sleep."""
+_TICK_S = 1.0
+"""How often counters in /proc are read."""
+_LEAST_SAMPLES = 5
+"""Of a process whose functions matter."""
+_FAULTS, _GROWTH = 50_000, 400_000
+"""Page faults, and bytes, of a process whose functions matter for its memory."""
 
 
 class Triage(Closing):
     """Measures the whole machine from when its context is entered until `stop()`.
 
+    Attributes:
+        profiles: after `stop`, each with its name and unit: they say what was lost.
+
     Raises, when it is entered; nothing stays open then:
-        KernelError, NotSupportedError: as `Profiler`, `OffCpu`, `Latency` and `Summary`.
+        KernelError, NotSupportedError: as `WindowProfiler`. What else cannot be had here is in
+            `Facts.missing`.
     """
 
     def __init__(self, duration_s: float, command_pid: int = 0) -> None:  # noqa: ARG002 - no command
-        self._profiler = profile.Profiler(profile.Options(duration_s=duration_s))
-        self._offcpu = offcpu.OffCpu(offcpu.Options(duration_s=duration_s))
-        self._queue = Latency(LatencyRequest("run_queue"))
-        self._summary = summary.Summary(summary.Options(errno_summary=True, duration_s=duration_s))
+        self._duration_s = duration_s
+        options = profile.Options(frequency=_FREQUENCY, by_thread=True, python_lines=True)
+        self._profiler = profile.WindowProfiler(options)
+        self._memory: mem.Memory | None = None
+        self._reasons: WaitReasons | None = None
         self._owned = ExitStack()
+        self._own = frozenset((os.getpid(),))
+        self._missing: list[str] = []
+        self.profiles: list[tuple[str, Profile, str]] = []
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
         """What pays for the names."""
-        return self._profiler.budget, self._offcpu.budget
+        memory = self._memory
+        return (self._profiler.budget, *((memory.budget,) if memory else ()))
+
+    @property
+    def left_s(self) -> float:
+        """How long it still takes."""
+        return max(0.0, self._started_s + self._duration_s - time.monotonic())
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            for tool in (self._summary, self._queue, self._offcpu, self._profiler):
-                stack.enter_context(tool)
+            self._memory = self._try_memory(stack)
+            stack.enter_context(self._profiler)
+            self._reasons = self._try_reasons(stack)
+            self._profiler.sample_waits(_LOOKS, by_thread=True, share=_SHARE)
+            self._cgroups, self._counters = read_cgroups(), machine_counters()
+            self._processes, self._sockets = ProcessWatch(self._own), SocketWatch()
             self._owned = stack.pop_all()
+        self._started_s = self._ticked_s = time.monotonic()
+        if self._reasons is not None:
+            self._reasons.start()
         return self
 
-    def wait(self, *ends: HasFileno) -> bool:
-        """Sleep until it is over; always True."""
-        while not self._profiler.wait(*ends, at_most_s=_ROUND_S):
-            self._offcpu.wait(*ends, at_most_s=0.001)
-        return True
+    def _try_memory(self, stack: ExitStack) -> mem.Memory | None:
+        try:
+            return stack.enter_context(mem.Memory(mem.Options(malloc=False, python_lines=True)))
+        except (KernelError, NotSupportedError) as error:
+            self._missing.append(f"page faults and growth by function: {error}")
+            return None
 
-    def stop(self) -> Findings:
-        """End it all, and find what is worth a line.
+    def _try_reasons(self, stack: ExitStack) -> WaitReasons | None:
+        try:
+            return stack.enter_context(WaitReasons(PidNamespace.own()))
+        except (KernelError, NotSupportedError) as error:
+            self._missing.append(f"system calls, and the peers of waits: {error}")
+            return None
+
+    def wait(self, *ends: HasFileno) -> bool:
+        """Sleep for a moment; True when it is over or one of `ends` is readable."""
+        profiler = self._profiler
+        moment_s = min(_ROUND_S, self.left_s, profiler.looks_at_s - time.monotonic())
+        if profiler.wait(*ends, at_most_s=max(_MOMENT_S, moment_s)):
+            return True
+        profiler.look_if_due()
+        if self._memory is not None:
+            self._memory.wait(at_most_s=_MOMENT_S)
+        now_s = time.monotonic()
+        if now_s - self._ticked_s >= _TICK_S:
+            self._tick(now_s - self._ticked_s)
+            self._ticked_s = now_s
+        return not self.left_s
+
+    def _tick(self, elapsed_s: float) -> None:
+        if self._reasons is not None:
+            self._reasons.thin_out(elapsed_s)
+        self._processes.tick()
+        self._sockets.tick()
+
+    def stop(self) -> Facts:
+        """End it all, and put together what it saw.
 
         Raises:
             KernelError: a map could not be read.
         """
         with self._owned:
-            queue, calls = self._queue.stop(), self._summary.stop()
-            self._offcpu.end()  # names take time, which is not part of the run
-            sampled = self._profiler.stop()
-            return find(sampled, self._offcpu.stop(), queue, calls)
+            elapsed_s = time.monotonic() - self._started_s
+            if self._reasons is not None:
+                self._reasons.stop()
+            pids = self._processes.pids
+            blocked = tuple(blocked_threads(pids))
+            counters = {
+                name: value - self._counters.get(name, 0.0)
+                for name, value in machine_counters().items()
+            }
+            processes, threads = self._processes.finish()
+            self._sockets.tick()
+            facts = Facts(
+                elapsed_s,
+                os.cpu_count() or 1,
+                processes=processes,
+                threads=threads,
+                blocked=blocked,
+                sockets=self._sockets.finish(),
+                cgroups=since(read_cgroups(), self._cgroups),
+                counters=counters,
+                descriptors=descriptors(process.pid for process in processes),
+                lock_holders=python_lock_holders(blocked, self._processes.exe),
+            )
+            facts = self._with_stacks(facts)
+            return self._with_reasons(facts)._replace(
+                missing=tuple(self._missing), own_cpu_s=time.process_time()
+            )
+
+    def _with_stacks(self, facts: Facts) -> Facts:
+        waits = self._profiler.waits()
+        samples = self._profiler.window(is_last=True, least=_LEAST_SAMPLES)
+        activities: list[Activity] = [
+            *cpu_times(samples, _FREQUENCY, self._own),
+            *waiting_times(waits, facts.elapsed_s, call_name, self._own),
+        ]
+        growing = {process.pid for process in facts.processes if _uses_new_pages(process)}
+        memory = self._memory.stop(growing) if self._memory is not None else None
+        self.profiles = [("samples", samples, "samples"), ("waits", waits, "looks")]
+        if memory is not None:
+            self.profiles.append(("faults", memory.faults, "faults"))
+        return facts._replace(
+            activities=tuple(activities),
+            memory=memory_use(memory.faults, memory.grown, self._own) if memory else (),
+        )
+
+    def _with_reasons(self, facts: Facts) -> Facts:
+        reasons = self._reasons
+        if reasons is None:
+            return facts
+        return facts._replace(
+            waits=tuple(reasons.waits()),
+            wakers=tuple(reasons.wakers()),
+            calls=tuple(reasons.calls()),
+            paths=tuple(reasons.paths()),
+            connects=tuple(reasons.connects()),
+            starts=tuple(reasons.starts()),
+            signals=tuple(reasons.signals()),
+        )
 
     def close(self) -> None:
         """End it without a result, and give back what it holds; again is harmless."""
         self._owned.close()
+
+
+def _uses_new_pages(process: Process) -> bool:
+    """Return True if the functions that use new memory matter."""
+    grown = process.anon[-1] - process.anon[0] if process.anon else 0
+    return process.minor_faults > _FAULTS or grown > _GROWTH

@@ -192,10 +192,11 @@ def test_what_another_user_calls_a_cgroup_is_text(hostile: int, below: Path, nam
 def test_what_another_user_wrote_is_text(hostile: int, name: str) -> None:
     words = [word.replace("PID", str(hostile)) for word in COMMANDS[name]]
     result = run(*([] if "," in name else [name]), *words)
-    assert result.returncode == 0, result.stderr
+    assert result.returncode in ((0, 10) if name == "triage" else (0,)), result.stderr
     shown = result.stdout + result.stderr
     assert "Traceback" not in shown
-    assert ("evil" if name.endswith("page") else "<b>") in shown
+    if name != "triage":  # the process has no incident
+        assert ("evil" if name.endswith("page") else "<b>") in shown
     controls = {char for line in shown.split("\n") for char in line.replace("\t", "")}
     assert not [char for char in controls if not char.isprintable()]
     assert not re.search(r"^(<b>evil|lost: nothing\?$|such)", shown, re.MULTILINE)

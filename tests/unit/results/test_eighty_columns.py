@@ -8,18 +8,16 @@ import pytest
 
 from purebpf.cli import command
 from purebpf.cli.loss import say_each, words_of_profile
-from purebpf.measure.latency import Interval
+from purebpf.findings.facts import Facts
+from purebpf.findings.finding import Finding
 from purebpf.results import Cause, Labels, Loss, Marks, Profile
 from purebpf.results.formats import answer
 from purebpf.results.model.width import display_width
-from purebpf.results.shape.distribution import Distribution, Group
 from purebpf.results.shape.histogram import BUCKETS, lines
 from purebpf.tools.doctor.model import Answer, Command, Fact, Report
 from purebpf.tools.doctor.render import lines as doctor_lines
-from purebpf.tools.summary.table import Cost, Table
 from purebpf.tools.top.render import render
-from purebpf.tools.triage.findings import find
-from purebpf.tools.triage.render import pieces
+from purebpf.tools.triage.render import lines as triage_lines
 from tests.support.builders.profiles import HOSTILE, kernel, user
 
 WIDE = "\u6f22\u5b57" * 40
@@ -57,11 +55,12 @@ def test_profile() -> None:
     assert widest(answer.functions(hostile(), 5, cpus=1e-15)) <= 80
 
 
-def test_triage() -> None:
-    queue = [Distribution(Group(), [*(BUCKETS - 1) * [0], GREAT], GREAT)]
-    table = Table("total", 0, 0, 0, (), (), Loss(), Cost())
-    interval = Interval(queue, 2.0, Loss())
-    assert widest(pieces(find(hostile(), hostile("ns"), interval, table), 50)) <= 80
+@pytest.mark.parametrize("name", NAMES)
+def test_triage(name: str) -> None:
+    text = f"uses {GREAT} CPUs: {name}"
+    finding = Finding("cpu", name[:15], (1 << 22,), 1e4, text, (name,), ("top",))
+    findings = [finding, finding._replace(is_busy=True)]
+    assert widest(triage_lines(Facts(10.0, 1 << 13), findings)) <= 80
 
 
 @pytest.mark.parametrize("bucket", [0, 30, 150, BUCKETS - 1])

@@ -1,0 +1,154 @@
+"""Which findings are said, in which order, and which of them are a part of others. Pure.
+
+A client that waits for a server on this machine is no incident of its own if the server has one:
+its wait becomes a line of the server's finding, and its cost. CPU time that nobody is seen to wait
+for (a build, a batch job) is no incident at all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from purebpf.findings.evidence import Evidence
+from purebpf.findings.finding import Finding, Loss
+from purebpf.findings.rules.answers import is_slow
+
+__all__ = ["choose"]
+
+_WEAK = frozenset({"cpu", "downstream", "waits"})
+"""Kinds that a sharper finding about the same process explains."""
+_REPLACED = {
+    "call-storm": frozenset(
+        {
+            "small-calls",
+            "timers",
+            "signals",
+            "ping-pong",
+            "spin",
+            "udp-flood",
+            "file-storm",
+            "page-faults",
+        }
+    ),
+    "timers": frozenset({"ping-pong"}),
+    "small-calls": frozenset({"ping-pong"}),
+    "page-faults": frozenset({"exec-storm"}),
+}
+_CPU_WEIGHT = 0.6
+"""Of CPU time of a process that has another finding: that one is more telling."""
+_IDLE_WEIGHT = 0.05
+_LEAST_LOSS = 0.05
+
+
+def choose(evidence: Evidence, found: Iterable[Finding]) -> list[Finding]:
+    """The findings to say, the costliest first; what is only busy is last."""
+    kept = _without_replaced(evidence, list(found))
+    kept = _fold_queues(kept)
+    kept = _fold_clients(evidence, kept)
+    kept = [finding._replace(unit=evidence.process(finding.pid).unit) for finding in kept]
+    sharp = {pid for finding in kept if finding.kind not in _WEAK for pid in finding.pids}
+    weighed = [_weigh(evidence, finding, sharp) for finding in kept]
+    return sorted(weighed, key=lambda finding: (finding.is_busy, -finding.cost))
+
+
+def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]:
+    """Leave out vague findings about processes of which there are sharper ones."""
+    kinds: dict[int, set[str]] = defaultdict(set)
+    for finding in found:
+        for pid in finding.pids:
+            kinds[pid].add(finding.kind)
+    parents = {
+        evidence.process(pid).ppid
+        for f in found
+        if f.kind not in ("waits", "cpu")
+        for pid in f.pids
+    }
+    return [
+        finding
+        for finding in found
+        if not any(kinds[pid] & _REPLACED.get(finding.kind, frozenset()) for pid in finding.pids)
+        and not (
+            finding.kind == "waits"
+            and any(
+                pid in parents or kinds[pid] - {"waits", "cpu", "delayed-ack"}
+                for pid in finding.pids
+            )
+        )
+    ]
+
+
+def _fold_queues(found: list[Finding]) -> list[Finding]:
+    """An accept queue is evidence of whatever its workers do, if that is known."""
+    kept = [finding for finding in found if finding.kind != "accept-queue"]
+    for queue in (finding for finding in found if finding.kind == "accept-queue"):
+        at = _costliest(kept, set(queue.pids))
+        if at is None:
+            kept.append(queue)
+            continue
+        support = (*kept[at].evidence, queue.text)
+        kept[at] = kept[at]._replace(evidence=support, cost=max(kept[at].cost, queue.cost))
+    return kept
+
+
+def _costliest(found: list[Finding], pids: set[int]) -> int | None:
+    """The costliest finding about some of these processes."""
+    about = [at for at, finding in enumerate(found) if pids & set(finding.pids)]
+    if not about:
+        return None
+    return max(
+        about, key=lambda at: found[at].cost * (_CPU_WEIGHT if found[at].kind == "cpu" else 1)
+    )
+
+
+def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
+    """Add the waits of local clients to the findings about their servers."""
+    clients = [finding for finding in found if finding.servers]
+    kept = [finding for finding in found if not finding.servers]
+    acks = {pid: f.cost for f in kept if f.kind == "delayed-ack" for pid in f.pids}
+    lost: dict[int, list[Finding]] = defaultdict(list)
+    for client in sorted(clients, key=lambda finding: finding.cost):
+        servers = _with_workers(evidence, client.servers)
+        sharper = [finding for finding in kept if finding.kind != "delayed-ack"]
+        at = _costliest(sharper, servers)
+        if at is not None:
+            held_back = sum(acks.get(pid, 0.0) for pid in servers)
+            rest = max(0.0, client.cost - held_back)
+            if rest > _LEAST_LOSS:
+                lost[kept.index(sharper[at])].append(client._replace(cost=rest))
+        elif _costliest(kept, servers) is None and is_slow(client):
+            support = (*client.evidence, "what that one does meanwhile does not show")
+            kept.append(client._replace(evidence=support))
+    for at, folded in lost.items():
+        kept[at] = _with_losses(kept[at], folded)
+    return kept
+
+
+def _with_workers(evidence: Evidence, servers: Iterable[int]) -> set[int]:
+    """Servers, with the children that serve for them."""
+    servers = set(servers)
+    return servers | {
+        process.pid
+        for process in evidence.facts.processes
+        if process.ppid in servers and evidence.family(process.pid) == evidence.family(process.ppid)
+    }
+
+
+def _with_losses(finding: Finding, clients: list[Finding]) -> Finding:
+    clients = sorted(clients, key=lambda client: -client.cost)
+    losses = tuple(Loss(client.name, client.pid, client.cost) for client in clients)
+    lost = sum(client.cost for client in clients)
+    cost = max(finding.cost, lost)
+    if finding.kind == "cpu":  # a queue of clients is longer than the work
+        cost = min(1.5 * finding.cost, cost)
+    return finding._replace(cost=cost, lost_by=losses)
+
+
+def _weigh(evidence: Evidence, finding: Finding, sharp: set[int]) -> Finding:
+    if finding.kind != "cpu":
+        return finding
+    if set(finding.pids) & sharp:
+        return finding._replace(cost=_CPU_WEIGHT * finding.cost)
+    if finding.lost_by or evidence.has_clients(finding.pids):
+        return finding
+    return finding._replace(is_busy=True)

@@ -1,0 +1,467 @@
+"""`Evidence`: the facts with indexes, and each thread's time judged. Pure.
+
+A `Stay` is the time that a thread spent in one place. Rules ask for stays, and follow them to the
+other end: of a connection, a pipe, a lock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+from purebpf.findings.facts import (
+    Activity,
+    Blocked,
+    CallCount,
+    Endpoint,
+    Facts,
+    Process,
+    Socket,
+    StackFrame,
+    WaitSum,
+)
+from purebpf.findings.finding import Source
+from purebpf.findings.ownership import Program, short_name
+from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
+
+__all__ = ["Evidence", "Stay", "seconds_of", "threads_of"]
+
+_FORKS = ("BaseProcess._bootstrap", "Popen._launch", "ForkServer.")
+"""Python's functions in which a forked child begins: frames outside of them are its parent's."""
+_TIMED = ("nanosleep", "clock_nanosleep", "restart_syscall")
+_WELL_KNOWN = 10_000
+"""Ports below are of servers, where no listener says otherwise."""
+_HOME_SHARE = 0.02
+_NOBODY = Process(0, 0, "?")
+_LISTEN = 10
+_STDERR = 2
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+
+class Stay(NamedTuple):
+    """The time of a thread in one place.
+
+    Attributes:
+        kind: "cpu", "queue", or the kind of the wait (`purebpf.findings.waiting`).
+        seconds, times: how long, and how often.
+        kernel, user: as of `Activity`; user frames end where the process was forked.
+        own: the innermost function of the program's own; None: none is on the stack.
+        is_work: it is time that somebody may wait for.
+        is_called: a library's code called the own code that waits.
+        is_open: it was not over at the end.
+        endpoint, side: of a wait on a descriptor.
+    """
+
+    pid: int
+    tid: int
+    comm: str
+    kind: str
+    seconds: float
+    times: int
+    kernel: tuple[str, ...]
+    user: tuple[StackFrame, ...]
+    call: str
+    argument: int
+    own: StackFrame | None
+    is_work: bool
+    is_called: bool
+    is_open: bool
+    endpoint: Endpoint
+    side: Side
+
+
+def seconds_of(stays: Iterable[Stay]) -> float:
+    """The sum of their seconds."""
+    return sum(stay.seconds for stay in stays)
+
+
+def threads_of(stays: Iterable[Stay]) -> int:
+    """The number of different threads."""
+    return len({stay.tid for stay in stays})
+
+
+class Evidence:
+    """Indexes of facts.
+
+    Attributes:
+        facts: the facts.
+        elapsed_s: how long they took.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.elapsed_s = facts.elapsed_s or 1.0
+        self.processes: dict[int, Process] = {process.pid: process for process in facts.processes}
+        self.blocked: dict[int, Blocked] = {blocked.tid: blocked for blocked in facts.blocked}
+
+    # Processes
+
+    def process(self, pid: int) -> Process:
+        """A process; one without a name if it came and went."""
+        return self.processes.get(pid, _NOBODY)
+
+    def name(self, pid: int) -> str:
+        """`name (PID)`."""
+        return f"{self.process(pid).comm} ({pid})"
+
+    def program(self, pid: int) -> Program:
+        """The program that a process runs."""
+        known = self._programs.get(pid)
+        if known is None:
+            exe = self.process(pid).exe
+            known = self._programs[pid] = Program(exe, pid in self._go)
+        return known
+
+    @cached_property
+    def _programs(self) -> dict[int, Program]:
+        return {}
+
+    @cached_property
+    def _go(self) -> set[int]:
+        return {
+            activity.pid
+            for activity in self.facts.activities
+            if any(frame.name.startswith(("runtime.", "main.main")) for frame in activity.user)
+        }
+
+    def family(self, pid: int) -> tuple[str, str]:
+        """The name and executable under which equal processes are added up."""
+        process = self.processes.get(pid)
+        return (process.comm, process.exe) if process else ("", "")
+
+    def pids_of(self, family: tuple[str, str]) -> tuple[int, ...]:
+        """The processes of a family."""
+        return tuple(pid for pid in self.processes if self.family(pid) == family)
+
+    @cached_property
+    def cpu_of(self) -> dict[int, float]:
+        """CPUs used by process."""
+        used: dict[int, float] = defaultdict(float)
+        for thread in self.facts.threads:
+            used[thread.pid] += thread.cpu_s / self.elapsed_s
+        return used
+
+    # Stays
+
+    @cached_property
+    def stays(self) -> tuple[Stay, ...]:
+        """The time of all threads."""
+        merged = _merge_unread(self.facts.activities)
+        stays = [self._stay(activity) for activity in merged]
+        return tuple(self._with_homes(stays))
+
+    @cached_property
+    def by_thread(self) -> dict[int, list[Stay]]:
+        """Stays by thread."""
+        return _group(self.stays, lambda stay: stay.tid)
+
+    @cached_property
+    def by_process(self) -> dict[int, list[Stay]]:
+        """Stays by process."""
+        return _group(self.stays, lambda stay: stay.pid)
+
+    @cached_property
+    def cpu(self) -> list[Stay]:
+        """CPU time."""
+        return [stay for stay in self.stays if stay.kind == "cpu"]
+
+    def work(self, *kinds: str) -> list[Stay]:
+        """Waits of some kinds in the middle of work."""
+        return [stay for stay in self.stays if stay.kind in kinds and stay.is_work]
+
+    def rate(self, stays: Iterable[Stay]) -> float:
+        """Seconds a second."""
+        return seconds_of(stays) / self.elapsed_s
+
+    def _stay(self, activity: Activity) -> Stay:
+        program = self.program(activity.pid)
+        user = _since_fork(activity.user)
+        endpoint, times, longest = Endpoint(), 1, activity.seconds
+        own = _own(program, user)
+        if activity.kind != "wait":
+            return _make(activity, activity.kind, user, own, Judgement("", True, False, 0))
+        sums = self._sums_of(activity)
+        if sums:
+            waited_s, waits = sum(one.seconds for one in sums), sum(one.times for one in sums)
+            times = max(1, round(activity.seconds * waits / waited_s)) if waited_s else 1
+            longest = max(one.longest_s for one in sums)
+            endpoint = max(sums, key=lambda one: (bool(one.endpoint.kind), one.seconds)).endpoint
+        blocked = self.blocked.get(activity.tid)
+        in_progress = blocked is not None and blocked.call == activity.call
+        is_open = in_progress and activity.seconds > 2 * longest + 0.05
+        is_open = is_open or (not sums and activity.seconds > 0.9 * self.elapsed_s)
+        if blocked is not None and not endpoint.kind and (is_open or not sums):
+            endpoint = self._endpoint_now(blocked)
+        side = self.side(endpoint)
+        judgement = judge(
+            program,
+            activity.kernel,
+            user,
+            state=activity.state,
+            side=side,
+            is_connection=endpoint.kind == "socket",
+        )
+        stay = _make(activity, judgement.kind, user, own, judgement)
+        return stay._replace(times=times, is_open=is_open, endpoint=endpoint, side=side)
+
+    def _with_homes(self, stays: list[Stay]) -> Iterable[Stay]:
+        for group in _group(stays, lambda stay: stay.tid).values():
+            waits = [stay for stay in group if stay.kind not in ("cpu", "queue") and stay.user]
+            program = self.program(group[0].pid)
+            judged = [
+                (
+                    Judgement(stay.kind, stay.is_work, stay.is_called, _depth(program, stay.user)),
+                    stay.seconds,
+                    stay.times,
+                    stay.side,
+                )
+                for stay in waits
+            ]
+            deeper = are_deeper_than_home(judged, _HOME_SHARE * self.elapsed_s)
+            raised = {id(stay) for stay, is_deep in zip(waits, deeper, strict=True) if is_deep}
+            for stay in group:
+                yield stay._replace(is_work=True) if id(stay) in raised else stay
+
+    # The reasons of waits
+
+    @cached_property
+    def sums(self) -> dict[tuple[int, str, int], list[WaitSum]]:
+        """Sums of waits by thread, call and argument."""
+        return _group(self.facts.waits, lambda one: (one.tid, one.call, _argument(one)))
+
+    def _sums_of(self, activity: Activity) -> list[WaitSum]:
+        if not activity.call:
+            return []
+        argument = 0 if activity.call in _TIMED else activity.argument
+        return self.sums.get((activity.tid, activity.call, argument), [])
+
+    @cached_property
+    def wakers(self) -> dict[int, Counter[int]]:
+        """Nanoseconds of waits by the thread that ended them, by thread."""
+        wakers: dict[int, Counter[int]] = defaultdict(Counter)
+        for one in self.facts.wakers:
+            wakers[one.tid][one.waker_tid] += round(1e9 * one.seconds)
+        return wakers
+
+    @cached_property
+    def process_of_thread(self) -> dict[int, int]:
+        """The process of each thread."""
+        known = {one.tid: one.pid for one in self.facts.waits}
+        known |= {blocked.tid: blocked.pid for blocked in self.facts.blocked}
+        return known | {thread.tid: thread.pid for thread in self.facts.threads}
+
+    # Descriptors and sockets
+
+    @cached_property
+    def sockets(self) -> dict[int, list[int]]:
+        """The processes that have a socket open, by inode."""
+        return self._holders("socket:[")
+
+    @cached_property
+    def pipes(self) -> dict[int, list[int]]:
+        """The processes that have a pipe open, by inode."""
+        return self._holders("pipe:[")
+
+    def _holders(self, prefix: str) -> dict[int, list[int]]:
+        holders: dict[int, list[int]] = defaultdict(list)
+        for pid, links in self.facts.descriptors.items():
+            for link in set(links.values()):
+                if link.startswith(prefix):
+                    holders[int(link[len(prefix) : -1])].append(pid)
+        return holders
+
+    @cached_property
+    def listeners(self) -> dict[int, set[int]]:
+        """Processes that listen, by port."""
+        listeners: dict[int, set[int]] = defaultdict(set)
+        for socket in self.facts.sockets:
+            if socket.state == _LISTEN and socket.protocol.startswith("tcp"):
+                listeners[socket.port].update(self.sockets.get(socket.inode, ()))
+        return listeners
+
+    @cached_property
+    def local_addresses(self) -> set[str]:
+        """Addresses of this machine that some socket has."""
+        return {socket.address for socket in self.facts.sockets}
+
+    def is_local(self, address: str) -> bool:
+        """Return True for an address of this machine."""
+        return address.startswith("127.") or address == "::1" or address in self.local_addresses
+
+    def servers_of(self, endpoint: Endpoint) -> set[int]:
+        """The processes of this machine that listen where a client's connection goes."""
+        if endpoint.kind != "socket" or not endpoint.port or not self.is_local(endpoint.address):
+            return set()
+        return self.listeners.get(endpoint.port, set())
+
+    def side(self, endpoint: Endpoint) -> Side:
+        """Which end of a connection this is."""
+        if endpoint.kind != "socket" or not endpoint.port:
+            return Side.UNKNOWN
+        if endpoint.local_port in self.listeners:
+            return Side.SERVER
+        if endpoint.port in self.listeners or endpoint.port < _WELL_KNOWN:
+            return Side.CLIENT
+        return Side.UNKNOWN
+
+    def _endpoint_now(self, blocked: Blocked) -> Endpoint:
+        """The other end of a descriptor that a thread is blocked on."""
+        link = self.facts.descriptors.get(blocked.pid, {}).get(blocked.fd, "")
+        kind, _, number = link.partition(":[")
+        if kind == "pipe":
+            return Endpoint("pipe", inode=int(number[:-1]))
+        if kind != "socket":
+            return Endpoint("file") if link.startswith("/") else Endpoint()
+        inode = int(number[:-1])
+        socket = self._sockets_by_inode.get(inode)
+        if socket is not None:
+            ends = (socket.peer, socket.peer_port, socket.port, inode)
+            return Endpoint("socket", "inet", *ends)
+        return Endpoint("socket", "other", inode=inode)
+
+    def has_clients(self, pids: Iterable[int]) -> bool:
+        """Return True if somebody may wait for these processes: by a connection or a pipe.
+
+        Standard input and output do not count: everybody's lead to somebody.
+        """
+        pids = set(pids)
+        for pid in pids:
+            for fd, link in self.facts.descriptors.get(pid, {}).items():
+                kind, _, number = link.partition(":[")
+                if fd <= _STDERR or not number:
+                    continue
+                inode = int(number[:-1])
+                if kind == "pipe" and set(self.pipes.get(inode, ())) - pids:
+                    return True
+                if kind == "socket" and self._serves(inode):
+                    return True
+        return False
+
+    def is_service(self, pids: Iterable[int]) -> bool:
+        """Return True if one of these processes answers on sockets."""
+        return any(
+            self._serves(int(link[len("socket:[") : -1]))
+            for pid in pids
+            for fd, link in self.facts.descriptors.get(pid, {}).items()
+            if fd > _STDERR and link.startswith("socket:[")
+        )
+
+    def _serves(self, inode: int) -> bool:
+        socket = self._sockets_by_inode.get(inode)
+        if socket is None:  # a unix socket
+            return True
+        return socket.state == _LISTEN or socket.port in self.listeners
+
+    @cached_property
+    def _sockets_by_inode(self) -> dict[int, Socket]:
+        return {socket.inode: socket for socket in self.facts.sockets}
+
+    # Calls
+
+    @cached_property
+    def calls(self) -> dict[int, list[CallCount]]:
+        """Counts of calls by process."""
+        return _group(self.facts.calls, lambda count: count.pid)
+
+    def path_of(self, pid: int, fd: int) -> str:
+        """The path of a descriptor; "" if it is no file."""
+        link = self.facts.descriptors.get(pid, {}).get(fd, "")
+        return link if link.startswith("/") else ""
+
+    # Functions
+
+    def source(self, frame: StackFrame | None) -> Source | None:
+        """A function as findings have it."""
+        if frame is None:
+            return None
+        if frame.kind in ("user", "inlined"):
+            name = frame.name if len(frame.name) < 40 and "<" not in frame.name else ""  # noqa: PLR2004
+            name = (
+                name.partition("(")[0] if name and "lambda" not in name else short_name(frame.name)
+            )
+            return Source(name, "", 0)
+        return Source(frame.name.replace(".<locals>", ""), frame.module, frame.line)
+
+    def spell(self, frame: StackFrame | None) -> str:
+        """A function in a sentence; "?" if there is none."""
+        source = self.source(frame)
+        return "?" if source is None or not source.function else str(source)
+
+    def own_path(self, stay: Stay, most: int = 3) -> list[StackFrame]:
+        """Own functions of a stack, the outermost first: the innermost `most` of them."""
+        program, path = self.program(stay.pid), list[StackFrame]()
+        for frame in reversed(stay.user):
+            if program.owns(frame) and (not path or path[-1].name != frame.name):
+                path.append(frame)
+        return path[-most:]
+
+
+def _argument(one: WaitSum) -> int:
+    return 0 if one.call in _TIMED else one.argument
+
+
+def _group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    groups: dict[Key, list[Item]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups
+
+
+def _make(
+    activity: Activity,
+    kind: str,
+    user: tuple[StackFrame, ...],
+    own: StackFrame | None,
+    judgement: Judgement,
+) -> Stay:
+    return Stay(
+        *(activity.pid, activity.tid, activity.comm, kind, activity.seconds, 1),
+        *(activity.kernel, user, activity.call, activity.argument, own),
+        *(judgement.is_work, judgement.is_called, activity.is_open, Endpoint(), Side.UNKNOWN),
+    )
+
+
+def _own(program: Program, user: tuple[StackFrame, ...]) -> StackFrame | None:
+    """The innermost function of the program's own, or the first lines of its script."""
+    for frame in user:
+        if program.owns(frame):
+            return frame
+    top = next((frame for frame in user if program.is_script_top(frame)), None)
+    if top is not None or not program.has_own_functions or program.is_go:
+        return top
+    lambdas = (frame for frame in user if frame.module == program.exe and "lambda" in frame.name)
+    return next(lambdas, None)
+
+
+def _depth(program: Program, user: tuple[StackFrame, ...]) -> int:
+    return sum(map(program.owns, user))
+
+
+def _since_fork(user: tuple[StackFrame, ...]) -> tuple[StackFrame, ...]:
+    """A stack without what was on it when the process was forked."""
+    for at, frame in enumerate(user):
+        if frame.kind == "python" and frame.name.startswith(_FORKS):
+            return user[: at + 1]
+    return user
+
+
+def _merge_unread(activities: Iterable[Activity]) -> list[Activity]:
+    """Looks that could not read the user stack, added to where their thread was at other looks."""
+    whole: dict[tuple[int, str, str, tuple[str, ...], str, int], int] = {}
+    merged: list[Activity] = []
+    for activity in sorted(activities, key=lambda one: -len(one.user)):
+        key = (
+            *(activity.tid, activity.kind, activity.state, activity.kernel),
+            *(activity.call, activity.argument),
+        )
+        at = whole.get(key)
+        if activity.user or at is None or activity.kind == "cpu":
+            whole.setdefault(key, len(merged))
+            merged.append(activity)
+        else:
+            merged[at] = merged[at]._replace(seconds=merged[at].seconds + activity.seconds)
+    return merged

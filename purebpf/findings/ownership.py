@@ -1,0 +1,139 @@
+"""Which code is the program's own: not its runtime's, its libraries' or the system's. Pure.
+
+A person looks for the function that they can change. For a Python program that is one outside of
+the standard library and site-packages; for a native program a function of its executable, or of a
+library outside of /usr/lib; for Go one of package main or of a module with a domain.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+__all__ = ["FrameLike", "Program", "is_interpreter", "short_name"]
+
+_INTERPRETERS = re.compile(
+    r"/(python[\d.]*t?|pypy[\d.]*|uwsgi|node|nodejs|bun|deno|php(-fpm|-cgi)?[\d.]*|ruby[\d.]*"
+    r"|perl[\d.]*|java|bash|dash|sh|zsh|busybox|lua[\d.]*(jit)?|beam\.smp)$"
+)
+_LIBRARIES = re.compile(
+    r"/(site-packages|dist-packages|node_modules|lib/python\d|lib(32|64)?/|usr/share/"
+    r"|gems/|\.cargo/registry|rustlib/|jre/|jdk[^/]*/)|^<|^/lib|^\[|^kernel$|^node:|^$|^(java|jdk|sun)\."
+)
+_GO_OWN = re.compile(r"main\.|[\w-]+(\.[\w-]+)+/")
+_GO_PLUMBING = re.compile(r"(runtime|internal/|syscall|sync)\b[^/]*\.")
+_PLUMBING = re.compile(
+    r"_start\b|_?_libc_start|start_thread|_?_?clone3?$|(\S+ )?std::|__GI_|_*futex|_*pthread_"
+    r"|__lll|syscall|runtime\.|operator |__gnu|_Unwind|boost::"
+    r"|(<?)(tokio|core|alloc|std|hyper|mio|futures)::"
+    r"|_?_?(mem|str)(cpy|set|move|cmp|len|chr)|asm_|_int_(malloc|free)|malloc|calloc|realloc|free$"
+    r"|execute_native_thread_routine|thread_start|_rt0_|main$|main\.main$"
+)
+_STARTS = frozenset(
+    {"Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "_bootstrap", "run_module"}
+)
+"""Python's functions between the start of a thread and the program's own."""
+_NATIVE = ("user", "inlined")
+
+
+class FrameLike(Protocol):
+    """A frame of any kind that this package or `purebpf.symbols.frame` has."""
+
+    @property
+    def name(self) -> str:
+        """The function."""
+
+    @property
+    def module(self) -> str:
+        """The file of its code."""
+
+    @property
+    def kind(self) -> str:
+        """Which code it is: "user", "inlined", "python"."""
+
+
+@lru_cache(4096)
+def is_interpreter(exe: str) -> bool:
+    """Return True if the code of an executable is not the program: Python, Node, a shell..."""
+    return bool(_INTERPRETERS.search(exe))
+
+
+@lru_cache(16384)
+def _is_library(module: str) -> bool:
+    return bool(_LIBRARIES.search(module))
+
+
+@lru_cache(16384)
+def _is_plumbing(name: str) -> bool:
+    return not name or name.startswith("[") or "!0x" in name or bool(_PLUMBING.match(name))
+
+
+class Program(NamedTuple):
+    """A process's program.
+
+    Attributes:
+        exe: the path of its executable, "" if not known.
+        is_go: Go's runtime is in it.
+    """
+
+    exe: str = ""
+    is_go: bool = False
+
+    def owns(self, frame: FrameLike) -> bool:
+        """Return True if a function is the program's own."""
+        name, module = frame.name, frame.module
+        if frame.kind not in _NATIVE:
+            return self._owns_script(name, module)
+        if _is_plumbing(name) or is_interpreter(self.exe):
+            return False
+        if self.is_go:
+            return bool(_GO_OWN.match(name)) and not name.startswith("vendor/")
+        return module == self.exe or not _is_library(module)
+
+    @staticmethod
+    def _owns_script(name: str, module: str) -> bool:
+        if name in _STARTS or name == "<module>" or name.startswith("["):
+            return False
+        return not _is_library(module)
+
+    def is_script_top(self, frame: FrameLike) -> bool:
+        """Return True for the first lines of the program's own script."""
+        return frame.name == "<module>" and not _is_library(frame.module)
+
+    def is_library(self, frame: FrameLike) -> bool:
+        """Return True for a function of a library that calls others: not the start of a thread."""
+        if frame.kind in _NATIVE:
+            return False
+        return (
+            frame.name not in _STARTS
+            and _is_library(frame.module)
+            and "<frozen" not in frame.module
+        )
+
+    @property
+    def has_own_functions(self) -> bool:
+        """Whether native frames of its executable can be its own."""
+        return bool(self.exe) and not is_interpreter(self.exe) and not _is_library(self.exe)
+
+
+@lru_cache(16384)
+def short_name(name: str) -> str:
+    """A C++ name without templates and arguments, its last two parts."""
+    text = re.sub(r"( \[clone [^]]*\])+$", "", name)
+    lambda_of = re.search(r"([\w:~]+)(?:\([^()]*\))?(?: const)?::\{lambda", text)
+    if lambda_of:
+        return f"a lambda in {lambda_of[1].rpartition('<')[2]}()"
+    text = text.replace("(anonymous namespace)::", "")
+    text = re.sub(r"operator(\(\)|[<>=!+*/&|^~\[\]-]+)", "operator", text)
+    kept: list[str] = []
+    depth = 0
+    for char in text:
+        if char in "<(" and not (char == "<" and not kept):
+            depth += 1
+        elif char in ">)" and depth:
+            depth -= 1
+        elif not depth:
+            kept.append(char)
+    parts = "".join(kept).removesuffix(" const").split(" ")[-1].split("::")
+    return "::".join(parts[-2:]) or name

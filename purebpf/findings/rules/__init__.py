@@ -1,0 +1,48 @@
+"""The rules: functions of the evidence that yield findings, in files by idea.
+
+Each rule looks for one kind of incident, says who it is and what it costs, and is silent where the
+same signal is normal. Costs are seconds a second that somebody loses: waits of threads at work, CPU
+time, or an estimate where neither can be measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from purebpf.findings.evidence import Evidence
+from purebpf.findings.finding import Finding
+from purebpf.findings.rules import (
+    answers,
+    blocking,
+    cpu,
+    databases,
+    failures,
+    interpreters,
+    limits,
+    locks,
+    memory,
+    network,
+    pools,
+    processes,
+    storage,
+    storms,
+)
+
+__all__ = ["RULES"]
+
+RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
+    *(limits.throttled_cgroups, limits.memory_limits, limits.queued_processes),
+    *(databases.waiting_backends,),
+    *(interpreters.python_gil, interpreters.garbage_collection, interpreters.java_monitors),
+    *(locks.convoys, locks.deadlocks),
+    *(answers.slow_answers, answers.delayed_acknowledgements),
+    *(blocking.full_pipes, blocking.blocked_loops, blocking.children, blocking.other_waits),
+    *(pools.accept_queues,),
+    *(storage.synced_writes, storage.disk_waits),
+    *(cpu.busy_programs,),
+    *(processes.started_programs, processes.zombies),
+    *(storms.file_calls, storms.small_transfers, storms.timers, storms.signals),
+    *(storms.switches, storms.calls),
+    *(failures.spinning, failures.errors, network.refused, network.connections, network.datagrams),
+    *(memory.page_faults, memory.growth),
+)

@@ -1,0 +1,128 @@
+"""Waits for the other end of a connection: slow servers, DNS, delayed acknowledgements."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
+from purebpf.findings.facts import WaitSum
+from purebpf.findings.finding import Finding
+from purebpf.findings.rules.pools import busy_team
+from purebpf.findings.words import chief, spell_endpoint, way_to
+
+__all__ = ["delayed_acknowledgements", "slow_answers"]
+
+_LEAST = 0.15
+_SLOW_S = 0.03
+"""A client always waits; from here on an answer is slow."""
+_DNS = re.compile(r"getaddrinfo|gethostby|_nss_dns|__res_|res_n?send|dns\b", re.IGNORECASE)
+_DNS_PORT = 53
+_READS = ("read", "recvfrom", "poll", "recvmsg", "ppoll", "readv", "epoll_wait", "epoll_pwait")
+_ACK_FROM_S, _ACK_TO_S = 0.03, 0.25
+_BOTH_WAIT = 0.3
+
+
+def slow_answers(evidence: Evidence) -> Iterator[Finding]:
+    """A program waits for answers of a server; `Finding.servers` is set where that is local."""
+    groups: dict[tuple[tuple[str, str], str, str], list[Stay]] = defaultdict(list)
+    for stay in evidence.work("sock-read", "connect"):
+        function = stay.own.name if stay.own else next((f.name for f in stay.user if f.name), "?")
+        groups[evidence.family(stay.pid), function, spell_endpoint(stay.endpoint)].append(stay)
+    for stays in groups.values():
+        cost = evidence.rate(stays)
+        if cost >= _LEAST:
+            yield _slow_answer(evidence, stays, cost)
+
+
+def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
+    pids, times = chief(stays), sum(stay.times for stay in stays)
+    each_ms = 1000 * seconds_of(stays) / max(1, times)
+    peer = spell_endpoint(stays[0].endpoint) or "a socket"
+    own = next((stay.own for stay in stays if stay.own is not None), None)
+    where = f" in {evidence.spell(own)}" if own else ""
+    servers = set().union(*(evidence.servers_of(stay.endpoint) for stay in stays)) - set(pids)
+    counted = (
+        f"{threads_of(stays)} threads, {times} times"
+        if times > 1
+        else f"{threads_of(stays)} threads"
+    )
+    team = busy_team(evidence, pids)
+    source = evidence.source(own)
+    name = evidence.process(pids[0]).comm
+    if _is_dns(stays):
+        call = next((f.name for s in stays for f in s.user if _DNS.search(f.name)), "getaddrinfo")
+        return Finding(
+            *("dns", name, pids, cost),
+            f"waits for DNS{where}: {each_ms:.0f} ms each, from {peer}",
+            (f"{call} in {counted}", team),
+            ("tcp", "--dns", "-p", str(pids[0])),
+            own=source,
+            place=peer,
+        )
+    at = ", ".join(evidence.name(server) for server in sorted(servers)[:2])
+    path = way_to(evidence, max(stays, key=lambda stay: stay.seconds))
+    return Finding(
+        *("downstream", name, pids, cost),
+        f"waits for answers of {peer}{where}: {each_ms:.0f} ms each",
+        (
+            f"{counted}; the peer is {at or 'not on this machine, or not known'}",
+            team,
+            f"by {path}" if " > " in path else "",
+        ),
+        ("tcp", "-p", str(pids[0])),
+        servers=tuple(sorted(servers)),
+        each_s=each_ms / 1000,
+        own=source,
+        place=peer,
+    )
+
+
+def _is_dns(stays: list[Stay]) -> bool:
+    if any(stay.endpoint.port == _DNS_PORT for stay in stays):
+        return True
+    return any(_DNS.search(frame.name) for stay in stays for frame in stay.user)
+
+
+def is_slow(finding: Finding) -> bool:
+    """Return True if answers take longer than clients in a closed loop always wait."""
+    return finding.each_s >= _SLOW_S
+
+
+def delayed_acknowledgements(evidence: Evidence) -> Iterator[Finding]:
+    """Both ends of a connection wait to read: data is held back in between (Nagle's algorithm)."""
+    ends: dict[tuple[int, int], list[WaitSum]] = defaultdict(list)
+    for one in evidence.facts.waits:
+        endpoint = one.endpoint
+        if endpoint.kind == "socket" and endpoint.port and one.call in _READS:
+            ends[endpoint.local_port, endpoint.port].append(one)
+    both: Counter[int] = Counter()
+    times: Counter[int] = Counter()
+    pids: dict[int, int] = {}
+    for (local, remote), sums in ends.items():
+        others = ends.get((remote, local))
+        if local not in evidence.listeners or not others:
+            continue
+        waited = sum(one.seconds for one in (*sums, *others)) - evidence.elapsed_s
+        count = sum(one.times for one in sums)
+        if waited > 0.1 * evidence.elapsed_s and count > 5:  # noqa: PLR2004
+            both[local] += round(1e6 * waited)
+            times[local] += count
+            pids[local] = sums[0].pid
+    for port, microseconds in both.items():
+        cost, each_s = microseconds / 1e6 / evidence.elapsed_s, microseconds / 1e6 / times[port]
+        if cost < _BOTH_WAIT or not _ACK_FROM_S < each_s < _ACK_TO_S:
+            continue
+        pid = pids[port]
+        yield Finding(
+            *("delayed-ack", evidence.process(pid).comm, (pid,), cost),
+            f"it and its clients wait for each other on port {port}: {1000 * each_s:.0f} ms each",
+            (
+                "an answer in two writes waits for a delayed acknowledgement (40 ms)",
+                "one write, or TCP_NODELAY, ends that",
+                f"{times[port]} times",
+            ),
+            ("tcp", "-p", str(pid)),
+            place=str(port),
+        )

@@ -1,0 +1,168 @@
+"""Waits of one thread that stop others: full pipes, blocked event loops, children, queues."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
+from purebpf.findings.finding import Finding
+from purebpf.findings.ownership import short_name
+from purebpf.findings.words import chief, describe_activity, describe_wait, share, way_to
+
+__all__ = ["blocked_loops", "children", "full_pipes", "other_waits"]
+
+_LEAST = 0.1
+_LEAST_OF_OTHERS = 0.3
+_LOOPS = ("_run_once", "uv_run", "EventLoop", "aeProcessEvents", "event_base_loop")
+
+
+def full_pipes(evidence: Evidence) -> Iterator[Finding]:
+    """A write waits because who reads the pipe or socket does not."""
+    for stays in _by_function(evidence, evidence.work("pipe-write", "sock-write")):
+        cost = evidence.rate(stays)
+        if cost < _LEAST:
+            continue
+        stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
+        call = "pipe_write" if stay.kind == "pipe-write" else "a socket's write"
+        fd = stay.argument & 0xFFFFFFFF
+        readers = [pid for pid in evidence.pipes.get(stay.endpoint.inode, ()) if pid not in pids]
+        library = next((frame for frame in stay.user if frame.kind == "python"), None)
+        written = f"written in {evidence.spell(library)}" if library else ""
+        yield Finding(
+            *("full-pipe", evidence.process(pids[0]).comm, pids, cost),
+            f"blocks in {call} of {evidence.spell(stay.own)}: fd {fd} is full",
+            (_reader(evidence, readers) or _peer(stay), written),
+            ("offcpu", "-p", str(pids[0])),
+            own=evidence.source(stay.own),
+        )
+
+
+def _reader(evidence: Evidence, readers: list[int]) -> str:
+    for pid in readers:
+        mine = sorted(evidence.by_process.get(pid, ()), key=lambda stay: -stay.seconds)
+        if mine:
+            where = f" in {evidence.spell(mine[0].own)}" if mine[0].own else ""
+            return f"read by {evidence.name(pid)}, which {describe_wait(mine[0])}{where}"
+    return ""
+
+
+def _peer(stay: Stay) -> str:
+    endpoint = stay.endpoint
+    return f"its peer is {endpoint.address}:{endpoint.port}" if endpoint.port else ""
+
+
+def blocked_loops(evidence: Evidence) -> Iterator[Finding]:
+    """Own code sleeps, or waits in a nested loop, where an event loop or a request needs it."""
+    waits = [
+        stay for stay in evidence.work("sleep", "nested-loop") if stay.own or stay.kind != "sleep"
+    ]
+    for stays in _by_function(evidence, waits):
+        cost = evidence.rate(stays)
+        if cost < _LEAST:
+            continue
+        stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
+        each = share(cost, threads_of(stays))
+        times = sum(one.times for one in stays)
+        if stay.kind == "nested-loop":
+            text = (
+                f"a call that waits blocks its event loop {each} of the time: {_inner_call(stay)}"
+            )
+            support = f"{times} times, {1000 * seconds_of(stays) / max(1, times):.0f} ms each"
+        else:
+            is_loop = _is_in_loop(stay)
+            text = f"{evidence.spell(stay.own)} sleeps {each} of the time"
+            text += " and blocks the event loop" if is_loop else " in the middle of work"
+            path = way_to(evidence, stay)
+            support = f"by {path}" if " > " in path else f"{times} times"
+        yield Finding(
+            *("loop-blocked", evidence.process(pids[0]).comm, pids, cost, text, (support,)),
+            ("offcpu", "-p", str(pids[0])),
+            own=evidence.source(stay.own),
+        )
+
+
+def _inner_call(stay: Stay) -> str:
+    """The call of the runtime that ran a loop inside of the loop."""
+    names = [frame.name for frame in stay.user]
+    below = names[names.index("uv_run") + 1 :]
+    inner = (short_name(name) for name in below if name and "uv_run" not in name)
+    return next(inner, "?")
+
+
+def _is_in_loop(stay: Stay) -> bool:
+    return any(loop in frame.name for frame in stay.user for loop in _LOOPS)
+
+
+def children(evidence: Evidence) -> Iterator[Finding]:
+    """Own code waits for a child process in the middle of work."""
+    for stays in _by_function(evidence, evidence.work("child")):
+        cost = evidence.rate(stays)
+        pids = chief(stays)
+        if cost < _LEAST or stays[0].own is None or not evidence.is_service(pids):
+            continue  # a script may wait for its children
+        started: Counter[str] = Counter()
+        for start in evidence.facts.starts:
+            if start.parent in pids and not start.is_fork:
+                started[start.comm] += start.times
+        programs = ", ".join(
+            f"{comm} {times / evidence.elapsed_s:.1f}/s" for comm, times in started.most_common(2)
+        )
+        text = f"{evidence.spell(stays[0].own)} waits for a child process "
+        text += f"{share(cost, threads_of(stays))} of the time"
+        text += " and blocks the event loop" if _is_in_loop(stays[0]) else ""
+        yield Finding(
+            *("child", evidence.process(pids[0]).comm, pids, cost, text),
+            (f"it starts {programs}" if programs else "the child is older than this look",),
+            ("exec", "-p", str(pids[0]), "--tree"),
+            own=evidence.source(stays[0].own),
+        )
+
+
+def other_waits(evidence: Evidence) -> Iterator[Finding]:
+    """Work that waits to be woken: a full queue, a result of a pool. The weakest of the rules."""
+    waits = [stay for stay in evidence.work("cond", "semaphore", "pipe-read", "poll") if stay.own]
+    for stays in _by_function(evidence, waits):
+        cost = evidence.rate(stays)
+        stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
+        if cost < _LEAST_OF_OTHERS or not (evidence.is_service(pids) or _is_full_queue(stay)):
+            continue
+        tids = {one.tid for one in stays}
+        wakers: Counter[int] = Counter()
+        for tid in tids:
+            wakers.update(evidence.wakers.get(tid, {}))
+        does = [
+            one
+            for waker, _ in wakers.most_common(8)
+            for one in evidence.by_thread.get(waker, ())
+            if waker not in tids and one.own and (one.is_work or one.kind == "sleep")
+        ]
+        activity = describe_activity(evidence, does)
+        yield Finding(
+            *("waits", evidence.process(pids[0]).comm, pids, cost),
+            f"{threads_of(stays)} threads wait in {evidence.spell(stay.own)}{_via(evidence, stay)}",
+            (f"who wakes them {activity}" if activity else "who wakes them did not show",),
+            ("offcpu", "--waker", "-p", str(pids[0])),
+            own=evidence.source(stay.own),
+        )
+
+
+def _is_full_queue(stay: Stay) -> bool:
+    return any(frame.name.endswith("Queue.put") for frame in stay.user)
+
+
+def _via(evidence: Evidence, stay: Stay) -> str:
+    """The library's function that the own one called."""
+    assert stay.own is not None
+    below = stay.user[: stay.user.index(stay.own)]
+    called = next((frame for frame in reversed(below) if frame.kind == "python"), None)
+    return f" for {evidence.spell(called)}" if called else ""
+
+
+def _by_function(evidence: Evidence, stays: list[Stay]) -> list[list[Stay]]:
+    """Stays of one program, kind and function."""
+    groups: dict[tuple[tuple[str, str], str, str], list[Stay]] = defaultdict(list)
+    for stay in stays:
+        function = stay.own.name if stay.own else next((f.name for f in stay.user if f.name), "?")
+        groups[evidence.family(stay.pid), stay.kind, function].append(stay)
+    return list(groups.values())

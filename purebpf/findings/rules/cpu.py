@@ -1,0 +1,212 @@
+"""CPU time by program and own function."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from purebpf.findings.evidence import Evidence, Stay, seconds_of
+from purebpf.findings.facts import StackFrame
+from purebpf.findings.finding import Finding
+from purebpf.findings.ownership import is_interpreter, short_name
+from purebpf.findings.words import chief, share, way_to
+
+__all__ = ["busy_programs"]
+
+_LEAST = 0.08
+_GONE = ("", "")
+_SYSTEM_FILES = re.compile(r"/(libc|ld-linux|libpthread|libstdc|ld-musl)[^/]*$")
+_TOO_GENERAL = re.compile(
+    r"Start|Entry|main|uv_run|uv__io|RunMicro|Invoke|Execute$|Call|clone|thread|_PyEval|PyObject"
+    r"|Builtins_Interp|SpinEvent|Run$|^_|JavaThread|php_cli|execute_ex|zend_execute|ngx_(worker|single"
+    r"|process_events|master|spawn|epoll)|ServerLoop|BackendStart|PostmasterMain|exec_simple|PortalRun"
+    r"|ProcessQuery|standard_|ExecutorRun"
+)
+_ASKED_FOR_NOTHING = re.compile(r"Builtins_|HandleApiCall|FunctionCallback|Invoke|CEntry")
+_MEMORY_CALLS = re.compile(r"__mem|_int_|malloc|__GI|cfree")
+_PYTHON_CALLERS = frozenset({"<module>", "_bootstrap"})
+
+
+def busy_programs(evidence: Evidence) -> Iterator[Finding]:
+    """Programs that use CPU time, with the functions that it goes to."""
+    groups: dict[tuple[str, str], list[Stay]] = defaultdict(list)
+    for stay in evidence.cpu:
+        groups[evidence.family(stay.pid)].append(stay)
+    for family, stays in groups.items():
+        cost = evidence.rate(stays)
+        if cost >= _LEAST and family != _GONE:
+            yield _busy(evidence, stays, cost)
+
+
+def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
+    pids, total_s = chief(stays), seconds_of(stays)
+    own = _own_functions(stays)
+    text, evidences = f"uses {cost:.2f} CPUs", list[str]()
+    source = None
+    if own:
+        (frame, own_s), *others = own[:3]
+        source = evidence.source(frame)
+        text += f": {evidence.spell(frame)} {share(own_s, total_s)}"
+        evidences.append(_way(evidence, stays, frame))
+        if others and others[0][1] > 0.1 * total_s:
+            evidences.append(f"also {evidence.spell(others[0][0])} {share(others[0][1], total_s)}")
+        if own_s < 0.4 * total_s:
+            evidences.insert(0, _deepest_common(stays, total_s))
+    else:
+        text += _without_own(evidence, stays, total_s)
+        evidences.append(_deepest_common(stays, total_s))
+    text += _library(evidence, stays, total_s)
+    kernel_s = seconds_of(stay for stay in stays if stay.kernel)
+    text += f", {share(kernel_s, total_s)} in the kernel" if kernel_s > 0.3 * total_s else ""
+    evidences.append(_leaves(stays, total_s))
+    text += _threads(evidence, stays, pids[0], total_s)
+    if any("_run_once" in f.name or "uv_run" in f.name for s in stays for f in s.user):
+        text += ", in its event loop"
+    return Finding(
+        *("cpu", evidence.process(pids[0]).comm, pids, cost, text),
+        tuple(filter(None, evidences)),
+        ("profile", "--tree", "-p", str(pids[0])),
+        own=source,
+    )
+
+
+def _own_functions(stays: list[Stay]) -> list[tuple[StackFrame, float]]:
+    """Own functions with their seconds, the heaviest first.
+
+    The first lines of a script count only where nothing of a library is below them.
+    """
+    weights: Counter[tuple[str, str]] = Counter()
+    frames: dict[tuple[str, str], Counter[StackFrame]] = defaultdict(Counter)
+    for stay in stays:
+        own = stay.own
+        if own is None:
+            continue
+        if own.name == "<module>":
+            innermost = next((frame for frame in stay.user if frame.kind == "python"), None)
+            if innermost is not own:
+                continue
+        key = own.name, own.module
+        weights[key] += round(1e6 * stay.seconds)
+        frames[key][own] += round(1e6 * stay.seconds)
+    return [
+        (frames[key].most_common(1)[0][0], weight / 1e6) for key, weight in weights.most_common()
+    ]
+
+
+def _way(evidence: Evidence, stays: list[Stay], frame: StackFrame) -> str:
+    ways: Counter[str] = Counter()
+    for stay in stays:
+        if stay.own is not None and stay.own.name == frame.name:
+            ways[way_to(evidence, stay)] += round(1e6 * stay.seconds)
+    way = ways.most_common(1)[0][0] if ways else ""
+    return f"by {way}" if " > " in way else ""
+
+
+def _without_own(evidence: Evidence, stays: list[Stay], total_s: float) -> str:
+    """For programs whose own functions have no names: Python's library, a JIT's runtime."""
+    asked: Counter[str] = Counter()
+    chains: Counter[str] = Counter()
+    for stay in stays:
+        weight = round(1e6 * stay.seconds)
+        if (request := _asked_for(stay.user)) is not None:
+            asked[request] += weight
+        scripted = [
+            frame
+            for frame in stay.user
+            if frame.kind == "python" and frame.name not in _PYTHON_CALLERS
+        ]
+        if scripted:
+            chains[" < ".join(map(evidence.spell, scripted[:3]))] += weight
+    named = [
+        f"{name} {share(weight / 1e6, total_s)}"
+        for name, weight in asked.most_common(3)
+        if weight / 1e6 > 0.05 * total_s
+    ]
+    if named:
+        return f": its code asks for {', '.join(named)}"
+    if chains:
+        return ": " + "; ".join(
+            f"{chain} {share(weight / 1e6, total_s)}" for chain, weight in chains.most_common(2)
+        )
+    return ""
+
+
+def _asked_for(user: tuple[StackFrame, ...]) -> str | None:
+    """The outermost function that code without names has called: JSON.parse, preg_match."""
+    php = next((frame.name[4:] for frame in user if frame.name.startswith("zif_")), None)
+    if php is not None:
+        return f"{php}()"
+    first = next((at for at, frame in enumerate(user) if not frame.name), 0)
+    for frame in reversed(user[:first]):
+        name = short_name(frame.name)
+        if not _ASKED_FOR_NOTHING.search(name) and "!0x" not in name:
+            return name
+    return None
+
+
+def _deepest_common(stays: list[Stay], total_s: float) -> str:
+    """The deepest functions below which most of the time passes."""
+    if any(frame.kind == "python" for stay in stays for frame in stay.user):
+        return ""
+    below: Counter[str] = Counter()
+    depths: dict[str, list[int]] = defaultdict(list)
+    for stay in stays:
+        names = dict.fromkeys(short_name(frame.name) for frame in stay.user if _is_named(frame))
+        for depth, name in enumerate(names):
+            below[name] += round(1e6 * stay.seconds)
+            depths[name].append(depth)
+    common = [
+        name
+        for name, weight in below.items()
+        if weight / 1e6 > 0.4 * total_s and not _TOO_GENERAL.search(name)
+    ]
+    common.sort(key=lambda name: sum(depths[name]) / len(depths[name]))
+    named = [f"{name} {share(below[name] / 1e6, total_s)}" for name in common[:3]]
+    return f"most of it in {', '.join(named)}" if named else ""
+
+
+def _is_named(frame: StackFrame) -> bool:
+    return bool(frame.name) and "!0x" not in frame.name and not frame.name.startswith("[")
+
+
+def _library(evidence: Evidence, stays: list[Stay], total_s: float) -> str:
+    """A library that the time goes to, if one stands out."""
+    libraries: Counter[str] = Counter()
+    for stay in stays:
+        exe = evidence.process(stay.pid).exe
+        for frame in stay.user:
+            if frame.kind == "python" or not frame.module or _SYSTEM_FILES.search(frame.module):
+                continue
+            if ".so" in frame.module and frame.module != exe and not is_interpreter(frame.module):
+                libraries[frame.module.rpartition("/")[2]] += round(1e6 * stay.seconds)
+            break
+    for name, weight in libraries.most_common(1):
+        if weight / 1e6 > 0.3 * total_s and "libpython" not in name and "libjvm" not in name:
+            return f", in {name} {share(weight / 1e6, total_s)}"
+    return ""
+
+
+def _leaves(stays: Iterable[Stay], total_s: float) -> str:
+    leaves: Counter[str] = Counter()
+    for stay in stays:
+        named = (f for f in stay.user if _is_named(f) and not _MEMORY_CALLS.match(f.name))
+        frame = next(named, None)
+        if frame is not None and stay.own is not frame:
+            leaves[short_name(frame.name)] += round(1e6 * stay.seconds)
+    named_leaves = [
+        f"{name} {share(weight / 1e6, total_s)}"
+        for name, weight in leaves.most_common(3)
+        if weight / 1e6 > 0.05 * total_s
+    ]
+    return f"at the top {', '.join(named_leaves)}" if named_leaves else ""
+
+
+def _threads(evidence: Evidence, stays: list[Stay], pid: int, total_s: float) -> str:
+    names: Counter[str] = Counter()
+    for stay in stays:
+        names[re.sub(r"[-#\d]+$", "", stay.comm)] += round(1e6 * stay.seconds)
+    name, weight = names.most_common(1)[0]
+    if not name or evidence.process(pid).comm.startswith(name) or weight / 1e6 < 0.25 * total_s:
+        return ""
+    return f'; threads "{name}" {share(weight / 1e6, total_s)}'

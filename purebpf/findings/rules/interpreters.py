@@ -1,0 +1,131 @@
+"""Locks and collectors of runtimes: Python's GIL, Java's monitors, garbage collection."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from purebpf.findings.evidence import Evidence, Stay, threads_of
+from purebpf.findings.finding import Finding
+from purebpf.findings.words import chief, share
+
+__all__ = ["garbage_collection", "java_monitors", "python_gil"]
+
+_LEAST = 0.1
+_HOG = 0.3
+"""The part of the time that a thread has to run to be the one that keeps the GIL."""
+_COLLECTING_THREADS = re.compile(
+    r"(GC Thread|G1 |ZWorker|ZDriver|Shenandoah|ParGC|VM Thread|CMS |Concurrent Mark|Finalizer)"
+)
+_COLLECTING = re.compile(
+    r"runtime\.(gcBgMarkWorker|gcAssist|gcDrain|bgsweep|gcStart)|gc_collect|deduce_unreachable"
+    r"|.*Heap::(Scavenge|CollectGarbage|MarkCompact)|.*ScavengerCollector|.*MarkCompactCollector"
+    r"|zend_gc_collect|zend_gc_run|gc_marks|gc_sweep"
+)
+
+
+def python_gil(evidence: Evidence) -> Iterator[Finding]:
+    """Threads wait for Python's lock while one thread runs all the time."""
+    for pid, stays in evidence.by_process.items():
+        waits = [stay for stay in stays if stay.kind == "gil"]
+        if not waits:
+            continue
+        running: Counter[int] = Counter()
+        for stay in stays:
+            if stay.kind == "cpu":
+                running[stay.tid] += round(1e6 * stay.seconds)
+        if not running:
+            continue
+        hog, microseconds = running.most_common(1)[0]
+        hog_share = microseconds / 1e6 / evidence.elapsed_s
+        victims = [stay for stay in waits if stay.tid != hog]
+        cost = evidence.rate(victims)
+        if cost < _LEAST or hog_share < _HOG:
+            continue
+        function = _mostly(evidence, [s for s in stays if s.tid == hog and s.kind == "cpu"])
+        if not function:
+            continue
+        waiting = Counter(evidence.spell(stay.own) for stay in victims if stay.own)
+        yield Finding(
+            "gil",
+            evidence.process(pid).comm,
+            (pid,),
+            cost,
+            f"{threads_of(victims)} threads wait for Python's GIL; {function} holds it",
+            (
+                f"thread {hog} runs {function} {hog_share * 100:.0f} % of the time",
+                "waiting: " + ", ".join(name for name, _ in waiting.most_common(2))
+                if waiting
+                else "",
+            ),
+            ("lock", "--userspace", "-p", str(pid)),
+        )
+
+
+def _mostly(evidence: Evidence, stays: list[Stay]) -> str:
+    weights: Counter[str] = Counter()
+    for stay in stays:
+        if stay.own is not None:
+            weights[evidence.spell(stay.own)] += round(1e6 * stay.seconds)
+    return weights.most_common(1)[0][0] if weights else ""
+
+
+def java_monitors(evidence: Evidence) -> Iterator[Finding]:
+    """Java threads wait to enter a synchronized block."""
+    for pid, stays in evidence.by_process.items():
+        waits = [stay for stay in stays if stay.kind == "java-monitor"]
+        cost = evidence.rate(waits)
+        if cost < _LEAST:
+            continue
+        text = f"{threads_of(waits)} threads wait for Java monitors (synchronized locks)"
+        yield Finding(
+            "lock-convoy",
+            evidence.process(pid).comm,
+            (pid,),
+            cost,
+            text,
+            ("a thread dump names them",),
+            ("dump", str(pid)),
+        )
+
+
+def garbage_collection(evidence: Evidence) -> Iterator[Finding]:
+    """A runtime spends much of its CPU time on collecting garbage."""
+    for pids in _families(evidence):
+        stays = [stay for pid in pids for stay in evidence.by_process[pid] if stay.kind == "cpu"]
+        collecting = [stay for stay in stays if _collects(stay)]
+        cost, whole = evidence.rate(collecting), evidence.rate(stays)
+        if cost < _LEAST or cost < 0.25 * whole:
+            continue
+        pid = chief(collecting)[0]
+        own = _mostly(evidence, [stay for stay in stays if stay.own is not None])
+        memory = evidence.process(pid).anon[-1:] or (0,)
+        names = Counter(re.sub(r"[#\d]+$", "", stay.comm) for stay in collecting)
+        yield Finding(
+            "gc",
+            evidence.process(pid).comm,
+            (pid, *(other for other in pids if other != pid)),
+            cost,
+            f"spends {cost:.2f} CPUs, {share(cost, whole)} of its CPU time, on garbage (GC)",
+            (
+                f'threads "{names.most_common(1)[0][0]}"; anonymous memory {memory[0] >> 20} MiB',
+                f"its own work is mostly in {own}" if own else "",
+            ),
+            ("top", "--by", "thread", "-p", str(pid)),
+        )
+
+
+def _collects(stay: Stay) -> bool:
+    if _COLLECTING_THREADS.match(stay.comm):
+        return True
+    return any(_COLLECTING.match(frame.name) for frame in stay.user)
+
+
+def _families(evidence: Evidence) -> Iterator[tuple[int, ...]]:
+    seen = set()
+    for stay in evidence.cpu:
+        family = evidence.family(stay.pid)
+        if family not in seen and stay.pid in evidence.processes:
+            seen.add(family)
+            yield tuple(pid for pid in evidence.pids_of(family) if pid in evidence.by_process)

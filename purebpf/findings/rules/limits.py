@@ -1,0 +1,142 @@
+"""Limits of cgroups, and CPUs that others have."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from purebpf.findings.evidence import Evidence
+from purebpf.findings.facts import Cgroup
+from purebpf.findings.finding import Finding
+from purebpf.findings.words import share
+
+__all__ = ["memory_limits", "queued_processes", "throttled_cgroups"]
+
+_PERIODS, _THROTTLED = 10, 0.1
+_HITS = 10.0
+"""A second."""
+_QUEUED = 0.05
+_HOG = 0.5
+"""CPUs of who takes them from others."""
+
+
+def throttled_cgroups(evidence: Evidence) -> Iterator[Finding]:
+    """A cgroup is stopped by its CPU quota while it has work."""
+    for cgroup in evidence.facts.cgroups:
+        if cgroup.periods < _PERIODS or cgroup.throttled < _THROTTLED * cgroup.periods:
+            continue
+        pids = _members(evidence, cgroup)
+        name = _tail(cgroup)
+        cost = max(cgroup.throttled_s / evidence.elapsed_s, cgroup.throttled / cgroup.periods * 0.5)
+        limit = f"cpu.max of {name} allows {cgroup.quota_cpus:.2f} CPUs"
+        yield Finding(
+            "cpu-quota",
+            evidence.process(pids[0]).comm if pids else name,
+            pids,
+            cost,
+            "is throttled by its cgroup's CPU limit in "
+            f"{share(cgroup.throttled, cgroup.periods)} of the periods",
+            (limit, f"throttled {cgroup.throttled_s / evidence.elapsed_s:.2f} s a second"),
+            ("wall", "-p", str(pids[0])) if pids else ("top",),
+            place=name,
+        )
+
+
+def memory_limits(evidence: Evidence) -> Iterator[Finding]:
+    """A cgroup runs into its memory limit, and its pages are taken away again and again."""
+    for cgroup in evidence.facts.cgroups:
+        rate = cgroup.memory_hits / evidence.elapsed_s
+        if rate < _HITS and not cgroup.oom_kills:
+            continue
+        pids, name = _members(evidence, cgroup), _tail(cgroup)
+        waits = [stay for stay in evidence.work("memory-limit") if stay.pid in pids]
+        text = f"hits its cgroup's memory limit {rate:.0f} times a second"
+        if cgroup.oom_kills:
+            text += f", and {cgroup.oom_kills} processes were killed for it (OOM)"
+        own = Counter(
+            evidence.spell(stay.own) for stay in evidence.stays if stay.pid in pids and stay.own
+        )
+        evidences = [f"memory.max of {name} is {cgroup.memory_limit >> 20} MiB"]
+        if own:
+            evidences.append(f"it works in {own.most_common(1)[0][0]}")
+        yield Finding(
+            "memory-limit",
+            evidence.process(pids[0]).comm if pids else name,
+            pids,
+            max(0.5, evidence.rate(waits)),
+            text,
+            tuple(evidences),
+            ("mem", "--show", "faults", "-p", str(pids[0])) if pids else ("top",),
+            place=name,
+        )
+
+
+def queued_processes(evidence: Evidence) -> Iterator[Finding]:
+    """A process waits in the run queue while another one uses the CPUs."""
+    queued: dict[int, float] = defaultdict(float)
+    for thread in evidence.facts.threads:
+        queued[thread.pid] += thread.queued_s / evidence.elapsed_s
+    throttled = {pid for finding in throttled_cgroups(evidence) for pid in finding.pids}
+    used = evidence.cpu_of
+    for pid, cost in sorted(queued.items(), key=lambda item: -item[1])[:6]:
+        if (
+            cost < max(_QUEUED, 0.5 * used[pid])
+            or pid in throttled
+            or pid not in evidence.processes
+        ):
+            continue
+        hogs = [
+            (other, cpus)
+            for other, cpus in _by_family(evidence)
+            if evidence.family(other) != evidence.family(pid) and other in evidence.processes
+        ]
+        if not hogs or hogs[0][1] < max(_HOG, used[pid]):
+            continue
+        hog, cpus = hogs[0]
+        where = _busiest_function(evidence, evidence.pids_of(evidence.family(hog)))
+        hog_name = evidence.process(hog).comm
+        yield Finding(
+            "run-queue",
+            evidence.process(pid).comm,
+            (pid,),
+            cost,
+            f"waits for a CPU {cost:.2f} s a second (run queue); {hog_name} takes it",
+            (f"{evidence.name(hog)} uses {cpus:.2f} CPUs" + (f" in {where}" if where else ""),),
+            ("runqlat", "-P"),
+        )
+
+
+def _by_family(evidence: Evidence) -> list[tuple[int, float]]:
+    """The busiest process of each family, with the CPUs of all of it."""
+    total: dict[tuple[str, str], float] = defaultdict(float)
+    for pid, cpus in evidence.cpu_of.items():
+        total[evidence.family(pid)] += cpus
+    return [
+        (max(evidence.pids_of(family) or (0,), key=lambda pid: evidence.cpu_of[pid]), cpus)
+        for family, cpus in sorted(total.items(), key=lambda item: -item[1])[:6]
+    ]
+
+
+def _busiest_function(evidence: Evidence, pids: tuple[int, ...]) -> str:
+    weights: Counter[str] = Counter()
+    for stay in evidence.cpu:
+        if stay.pid in pids and stay.own is not None:
+            weights[evidence.spell(stay.own)] += round(1e6 * stay.seconds)
+    return weights.most_common(1)[0][0] if weights else ""
+
+
+def _tail(cgroup: Cgroup) -> str:
+    return cgroup.path.rstrip("/").rpartition("/")[2]
+
+
+def _members(evidence: Evidence, cgroup: Cgroup) -> tuple[int, ...]:
+    """The processes in a cgroup or below it, the one with most CPU time first."""
+    ending = f"/{_tail(cgroup)}"
+    members = [
+        process
+        for process in evidence.facts.processes
+        if any(
+            line.endswith(ending) or f"{ending}/" in line for line in process.cgroup.splitlines()
+        )
+    ]
+    return tuple(one.pid for one in sorted(members, key=lambda one: (one.is_gone, -one.cpu_s)))

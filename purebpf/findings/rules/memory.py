@@ -1,0 +1,111 @@
+"""Page faults and memory that grows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from purebpf.findings.evidence import Evidence
+from purebpf.findings.finding import Finding, Source
+from purebpf.findings.words import share
+
+__all__ = ["growth", "page_faults"]
+
+_FAULTS, _FAULT_S = 10_000.0, 2e-6
+_MAPS = ("mmap", "munmap", "madvise", "mremap", "brk")
+_LEAST_GROWTH = 100_000.0
+"""Bytes a second."""
+_UP = 0.6
+"""The part of the steps in which memory that leaks grows."""
+_EARLY = 0.8
+"""A program that did more than this of its growth in the first half is warming up."""
+_NOISE = 65536
+_READINGS = 5
+
+
+def page_faults(evidence: Evidence) -> Iterator[Finding]:
+    """Memory is mapped, touched and given back again and again."""
+    for process in evidence.facts.processes:
+        rate = process.minor_faults / evidence.elapsed_s
+        if rate < _FAULTS or process.is_new:
+            continue
+        pid = process.pid
+        sites = _sites(evidence, pid, "faults") or _sites(evidence, pid, "grown")
+        total = sum(amount for _, amount in sites)
+        maps = sum(c.times for c in evidence.calls.get(pid, ()) if c.call in _MAPS)
+        faulting = [
+            stay
+            for stay in evidence.by_process.get(pid, ())
+            if stay.kind == "cpu" and any(_is_fault(name) for name in stay.kernel)
+        ]
+        cost = evidence.rate(faulting)
+        where = f", {share(sites[0][1], total)} in {sites[0][0]}" if sites else ""
+        yield Finding(
+            *("page-faults", process.comm, (pid,), max(cost, rate * _FAULT_S)),
+            f"has {rate:.0f} page faults a second{where}",
+            (
+                f"{maps / evidence.elapsed_s:.0f} mmap and munmap calls a second",
+                f"the faults take {cost:.2f} CPUs",
+            ),
+            ("mem", "--show", "faults", "-p", str(pid)),
+            own=sites[0][0] if sites else None,
+        )
+
+
+def _is_fault(name: str) -> bool:
+    return any(word in name for word in ("fault", "unmap", "clear_page", "zap_", "vm_mmap"))
+
+
+def growth(evidence: Evidence) -> Iterator[Finding]:
+    """Anonymous memory grows all the time."""
+    for process in evidence.facts.processes:
+        rate = _steady_growth(process.anon)
+        if rate < _LEAST_GROWTH or process.is_new:
+            continue
+        sites = _sites(evidence, process.pid, "faults")
+        mapped = _sites(evidence, process.pid, "grown")
+        total = sum(amount for _, amount in sites)
+        named = ", ".join(
+            f"{source} {share(amount, total)}"
+            for source, amount in sites[:3]
+            if amount > 0.08 * total
+        )
+        support = [f"new pages are first used in {named}"] if named else []
+        if mapped and (not sites or mapped[0][0].function != sites[0][0].function):
+            support.append(f"mapped in {mapped[0][0]}")
+        yield Finding(
+            *("growth", process.comm, (process.pid,), 0.15 + min(1.0, rate / 5e6)),
+            f"grows by {rate / 1e6:.2f} MB a second, always ({process.anon[-1] >> 20} MiB now)",
+            tuple(support),
+            ("mem", "-p", str(process.pid)),
+            own=sites[0][0] if sites else None,
+        )
+
+
+def _steady_growth(anon: Sequence[int]) -> float:
+    """Bytes a second of memory that grows in most steps and never shrinks; else 0.0."""
+    if len(anon) < _READINGS:
+        return 0.0
+    steps = [after - before for before, after in pairwise(anon)]
+    grown = anon[-1] - anon[0]
+    if grown <= 0 or min(steps) < -_NOISE or sum(step > 0 for step in steps) < _UP * len(steps):
+        return 0.0
+    if anon[len(anon) // 2] - anon[0] > _EARLY * grown:
+        return 0.0
+    return grown / len(steps)
+
+
+def _sites(evidence: Evidence, pid: int, kind: str) -> list[tuple[Source, int]]:
+    """The functions of page faults or growth, own ones where there are some, heaviest first."""
+    weights: Counter[Source] = Counter()
+    program = evidence.program(pid)
+    for use in evidence.facts.memory:
+        if use.pid != pid or use.kind != kind:
+            continue
+        own = next((frame for frame in use.user if program.owns(frame)), None)
+        frame = own or next((frame for frame in use.user if frame.name), None)
+        source = evidence.source(frame)
+        if source is not None:
+            weights[source] += use.amount
+    return weights.most_common()

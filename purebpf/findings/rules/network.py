@@ -1,0 +1,118 @@
+"""Connections that are refused or too many, and floods of datagrams."""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Iterator
+
+from purebpf.findings.evidence import Evidence
+from purebpf.findings.finding import Finding
+from purebpf.findings.words import call_site, share
+
+__all__ = ["connections", "datagrams", "refused"]
+
+_FAILURES = 0.4
+_CONNECTIONS, _LOCAL_CONNECTIONS, _CONNECTION_S = 300.0, 100.0, 5e-4
+_DATAGRAMS, _DROPS, _DATAGRAM_S = 20_000.0, 50.0, 8e-6
+_SENDS = ("sendto", "sendmsg", "sendmmsg", "write")
+_RECEIVES = ("recvfrom", "recvmsg", "recvmmsg", "read")
+_ERRORS = {
+    errno.ECONNREFUSED: "is refused (ECONNREFUSED)",
+    errno.ETIMEDOUT: "gets no answer (ETIMEDOUT)",
+    errno.EHOSTUNREACH: "finds no way there (EHOSTUNREACH)",
+    errno.ENETUNREACH: "finds no way there (ENETUNREACH)",
+    errno.ECONNRESET: "is reset (ECONNRESET)",
+}
+
+
+def _spell(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def refused(evidence: Evidence) -> Iterator[Finding]:
+    """A program tries again and again to connect to where nobody answers."""
+    for one in evidence.facts.connects:
+        rate = one.times / evidence.elapsed_s
+        if one.error not in _ERRORS or rate < _FAILURES or one.pid not in evidence.processes:
+            continue
+        function = call_site(evidence, (one.pid,), "connect")
+        nobody = evidence.is_local(one.address) and one.port not in evidence.listeners
+        yield Finding(
+            *("refused", evidence.process(one.pid).comm, (one.pid,), min(2.0, 0.2 + rate / 20)),
+            f"connects to {_spell(one.address, one.port)} {rate:.1f} times a second, and "
+            f"{_ERRORS[one.error]}",
+            (
+                f"nobody listens on port {one.port}" if nobody else "",
+                f"in {function}" if function else "",
+            ),
+            ("tcp", "-p", str(one.pid)),
+            place=_spell(one.address, one.port),
+        )
+
+
+def connections(evidence: Evidence) -> Iterator[Finding]:
+    """A program makes a new connection for each request."""
+    failed: Counter[tuple[int, str, int]] = Counter()
+    for one in evidence.facts.connects:
+        if one.error:
+            failed[one.pid, one.address, one.port] += one.times
+    for one in evidence.facts.connects:
+        rate = one.times / evidence.elapsed_s
+        limit = _LOCAL_CONNECTIONS if one.port in evidence.listeners else _CONNECTIONS
+        if one.error or rate < limit or one.pid not in evidence.processes:
+            continue
+        if failed[one.pid, one.address, one.port] > 0.5 * one.times:
+            continue
+        function = call_site(evidence, (one.pid,), "connect")
+        yield Finding(
+            *("connections", evidence.process(one.pid).comm, (one.pid,), rate * _CONNECTION_S),
+            f"makes {rate:.0f} connections a second to {_spell(one.address, one.port)}",
+            ("none is used again", f"in {function}" if function else ""),
+            ("tcp", "-p", str(one.pid)),
+            place=_spell(one.address, one.port),
+        )
+
+
+def datagrams(evidence: Evidence) -> Iterator[Finding]:
+    """UDP packets come faster than their receiver takes them."""
+    counters, elapsed_s = evidence.facts.counters, evidence.elapsed_s
+    rate = counters.get("UdpInDatagrams", 0.0) / elapsed_s
+    drops = counters.get("UdpRcvbufErrors", 0.0) / elapsed_s
+    if rate < _DATAGRAMS and drops < _DROPS:
+        return
+    sender, sent = _most(evidence, _SENDS)
+    receiver, received = _most(evidence, _RECEIVES)
+    if not sender and not receiver:
+        return
+    who = sender or receiver
+    function = call_site(evidence, (sender,), "send")
+    softirq = counters.get("softirq", 0.0) / elapsed_s
+    dropped = f"{drops:.0f} a second are dropped, as its buffer is full (RcvbufErrors)"
+    yield Finding(
+        *("udp-flood", evidence.process(who).comm, tuple(filter(None, (sender, receiver)))),
+        max(softirq, min(1.0, rate * _DATAGRAM_S), 0.9 * evidence.cpu_of[who]),
+        f"sends {sent / elapsed_s:.0f} UDP packets a second (sendto)"
+        + (f" in {function}" if function else ""),
+        (
+            f"{evidence.name(receiver)} takes {received / elapsed_s:.0f}" if receiver else "",
+            dropped if drops > 1 else "",
+            f"softirq {softirq:.2f} CPUs, {share(softirq, evidence.facts.cpus)} of all",
+        ),
+        ("profile", "-p", str(who)),
+    )
+
+
+def _most(evidence: Evidence, calls: tuple[str, ...]) -> tuple[int, int]:
+    """The process with a UDP socket that makes most of these calls, and their number."""
+    udp = {
+        pid
+        for socket in evidence.facts.sockets
+        if socket.protocol.startswith("udp")
+        for pid in evidence.sockets.get(socket.inode, ())
+    }
+    made: Counter[int] = Counter()
+    for count in evidence.facts.calls:
+        if count.call in calls and not count.error and count.pid in udp:
+            made[count.pid] += count.times
+    return made.most_common(1)[0] if made else (0, 0)

@@ -1,0 +1,63 @@
+"""Pools of processes or threads without a free worker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from purebpf.findings.evidence import Evidence
+from purebpf.findings.finding import Finding
+
+__all__ = ["accept_queues", "busy_team"]
+
+_BUSY = 0.85
+"""The part of the time that a worker is at work which is never free."""
+_QUEUED = 0.5
+"""Connections that wait to be accepted, in the mean."""
+_LISTEN = 10
+
+
+def busy_team(evidence: Evidence, pids: Sequence[int]) -> str:
+    """A clause that all workers beside these processes are busy; "" if one of them is free."""
+    parents = {evidence.process(pid).ppid for pid in pids}
+    if len(parents) != 1:
+        return ""
+    (parent,) = parents
+    team = [
+        process.pid
+        for process in evidence.facts.processes
+        if process.ppid == parent and evidence.family(process.pid) == evidence.family(pids[0])
+    ]
+    if len(team) < 2 or evidence.family(parent) != evidence.family(team[0]):  # noqa: PLR2004
+        return ""
+    busy: Counter[int] = Counter()
+    for pid in team:
+        for stay in evidence.by_process.get(pid, ()):
+            if stay.is_work:
+                busy[pid] += round(1e6 * stay.seconds)
+    if all(busy[pid] > 1e6 * _BUSY * evidence.elapsed_s for pid in team):
+        return f"all {len(team)} workers are busy all the time"
+    return ""
+
+
+def accept_queues(evidence: Evidence) -> Iterator[Finding]:
+    """Connections wait in a listener's queue: nobody is free to accept them."""
+    for socket in evidence.facts.sockets:
+        if (
+            socket.state != _LISTEN
+            or socket.queue < _QUEUED
+            or not socket.protocol.startswith("tcp")
+        ):
+            continue
+        pids = tuple(sorted(evidence.sockets.get(socket.inode, ()), reverse=True))
+        if not pids:
+            continue
+        team = busy_team(evidence, pids[:1])
+        yield Finding(
+            *("accept-queue", evidence.process(pids[0]).comm, pids, socket.queue),
+            f"has no free worker: {socket.queue:.1f} connections wait to be accepted on port "
+            f"{socket.port}",
+            (team,),
+            ("tcp", "-p", str(pids[0])),
+            place=str(socket.port),
+        )

@@ -1,0 +1,101 @@
+"""Programs that are started again and again, and children that nobody waits for."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from purebpf.findings.evidence import Evidence
+from purebpf.findings.finding import Finding
+from purebpf.findings.ownership import is_interpreter
+
+__all__ = ["started_programs", "zombies"]
+
+_PROGRAMS, _FORKS = 20.0, 50.0
+"""A second."""
+_ZOMBIES = 20
+_EACH_S = 0.001
+"""A program costs at least so much."""
+
+
+def started_programs(evidence: Evidence) -> Iterator[Finding]:
+    """Many short-lived programs are started by one parent, or by its short-lived children."""
+    programs: dict[str, Counter[str]] = defaultdict(Counter)
+    forks: Counter[str] = Counter()
+    parents: dict[str, Counter[int]] = defaultdict(Counter)
+    for start in evidence.facts.starts:
+        parents[start.parent_comm][start.parent] += start.times
+        if start.is_fork:
+            forks[start.parent_comm] += start.times
+        else:
+            programs[start.parent_comm][start.comm] += start.times
+    for comm, started in parents.items():
+        executed = programs[comm].total() / evidence.elapsed_s
+        forked = forks[comm] / evidence.elapsed_s
+        if executed < _PROGRAMS and forked < _FORKS:
+            continue
+        pid = _living(evidence, comm, started)
+        cost = max(_cpu_of_children(evidence, pid), executed * _EACH_S, forked * _EACH_S / 2)
+        script = _script(evidence, pid)
+        names = ", ".join(
+            f"{name} {times / evidence.elapsed_s:.0f}"
+            for name, times in programs[comm].most_common(4)
+        )
+        kind = "programs" if executed >= forked / 3 else "processes"
+        rate = executed if kind == "programs" else forked
+        yield Finding(
+            *("exec-storm", comm, (pid,) if pid else tuple(started), cost),
+            f"starts {rate:.0f} {kind} a second{f' in {script}' if script else ''}"
+            + (f": {names}" if names else ""),
+            (f"their CPU time: {cost:.2f} s a second; {forked:.0f} forks",),
+            ("exec", "-p", str(pid), "--tree") if pid else ("exec",),
+        )
+
+
+def _living(evidence: Evidence, comm: str, started: Counter[int]) -> int:
+    """The parent that lives on and has waited for most CPU time; 0: it did not show."""
+    living = [
+        process
+        for process in evidence.facts.processes
+        if process.comm == comm and not process.is_gone and not process.is_new
+    ]
+    best = max(living, key=lambda one: (one.children_cpu_s, started[one.pid]), default=None)
+    return best.pid if best else 0
+
+
+def _cpu_of_children(evidence: Evidence, pid: int) -> float:
+    """CPUs of processes that are gone, at most what its children took."""
+    gone = [stay for stay in evidence.cpu if stay.pid not in evidence.processes]
+    own = evidence.process(pid).children_cpu_s / evidence.elapsed_s if pid else 0.0
+    return max(own, evidence.rate(gone) if not own else 0.0)
+
+
+def _script(evidence: Evidence, pid: int) -> str:
+    process = evidence.process(pid)
+    if not pid or not is_interpreter(process.exe):
+        return ""
+    names = (word for word in process.command.split()[1:] if not word.startswith("-"))
+    return next(names, "").rpartition("/")[2]
+
+
+def zombies(evidence: Evidence) -> Iterator[Finding]:
+    """Children that ended and stay, because their parent does not wait for them."""
+    ended = Counter(one.ppid for one in evidence.facts.processes if one.state == "Z")
+    for parent, count in ended.items():
+        if count < _ZOMBIES or parent not in evidence.processes:
+            continue
+        process = evidence.process(parent)
+        names = Counter(
+            one.comm for one in evidence.facts.processes if one.state == "Z" and one.ppid == parent
+        )
+        functions = Counter(
+            evidence.spell(stay.own) for stay in evidence.by_process.get(parent, ()) if stay.own
+        )
+        where = f"it is in {functions.most_common(1)[0][0]}" if functions else ""
+        yield Finding(
+            *("zombies", process.comm, (parent,), 0.1 + count / 1000),
+            f"has {count} zombies: children ({names.most_common(1)[0][0]}) that ended and that it "
+            "does not wait for",
+            (where,),
+            ("exec", "-p", str(parent), "--tree"),
+        )

@@ -1,0 +1,104 @@
+"""Waits for disks: synced writes, reads behind others."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from purebpf.findings.evidence import Evidence, Stay, threads_of
+from purebpf.findings.finding import Finding
+from purebpf.findings.words import chief
+
+__all__ = ["disk_waits", "synced_writes"]
+
+_LEAST = 0.03
+_SYNCS = ("fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync")
+_MOVES = 1e6
+"""Bytes a second of who uses a disk."""
+
+
+def synced_writes(evidence: Evidence) -> Iterator[Finding]:
+    """Threads wait for their data to reach the disk."""
+    for stays in _by_function(evidence, [s for s in evidence.stays if _is_sync(s)]):
+        pids, where = chief(stays), next((s.own for s in stays if s.own is not None), None)
+        tids = {stay.tid for stay in stays}
+        sums = [one for one in evidence.facts.waits if one.tid in tids and one.call in _SYNCS]
+        cost = max(evidence.rate(stays), sum(one.seconds for one in sums) / evidence.elapsed_s)
+        if cost < _LEAST:
+            continue
+        calls = sum(
+            count.times
+            for pid in pids
+            for count in evidence.calls.get(pid, ())
+            if count.call in _SYNCS
+        )
+        path = _path(evidence, stays)
+        call = next((stay.call for stay in stays if stay.call in _SYNCS), "fsync")
+        yield Finding(
+            *("fsync", evidence.process(pids[0]).comm, pids, cost),
+            f"waits for {call} in {evidence.spell(where)}: {calls / evidence.elapsed_s:.0f} times "
+            "a second" + (f", of {path}" if path else ""),
+            (f"{threads_of(stays)} threads wait {cost:.2f} s a second",),
+            ("offcpu", "-p", str(pids[0])),
+            own=evidence.source(where),
+            place=path,
+        )
+
+
+def disk_waits(evidence: Evidence) -> Iterator[Finding]:
+    """Threads wait for reads and writes; who moves most bytes is named."""
+    waits = [s for s in evidence.work("disk", "dirty-pages") if not _is_sync(s)]
+    movers = sorted(
+        ((process.read_bytes + process.written_bytes) / evidence.elapsed_s, process.pid)
+        for process in evidence.facts.processes
+    )[::-1]
+    for stays in _by_function(evidence, waits):
+        cost = evidence.rate(stays)
+        if cost < _LEAST:
+            continue
+        pids, where = chief(stays), next((s.own for s in stays if s.own is not None), None)
+        others = [
+            f"{evidence.name(pid)} {rate / 1e6:.0f} MB/s"
+            for rate, pid in movers[:3]
+            if rate > _MOVES and pid not in pids
+        ]
+        is_mover = bool(movers) and movers[0][1] in pids and movers[0][0] > _MOVES
+        path = _path(evidence, stays)
+        kernel = stays[0].kernel[0] if stays[0].kernel else "?"
+        yield Finding(
+            *("disk", evidence.process(pids[0]).comm, pids, cost * (0.1 if is_mover else 1)),
+            f"waits for the disk in {evidence.spell(where)} ({kernel})"
+            + (f", {path}" if path else ""),
+            (
+                f"the disk is used by {', '.join(others)}"
+                if others
+                else f"it moves {movers[0][0] / 1e6 if movers else 0:.0f} MB/s itself",
+            ),
+            ("io", "--by", "process"),
+            own=evidence.source(where),
+            place=path,
+        )
+
+
+def _is_sync(stay: Stay) -> bool:
+    if stay.kind in ("cpu", "queue"):
+        return False
+    return stay.kind == "fsync" or (
+        stay.kind in ("disk", "other", "kernel-lock")
+        and (stay.call in _SYNCS or any("fsync" in name for name in stay.kernel))
+    )
+
+
+def _path(evidence: Evidence, stays: list[Stay]) -> str:
+    paths = Counter(
+        path for stay in stays if (path := evidence.path_of(stay.pid, stay.argument & 0xFFFFFFFF))
+    )
+    return paths.most_common(1)[0][0] if paths else ""
+
+
+def _by_function(evidence: Evidence, stays: list[Stay]) -> list[list[Stay]]:
+    groups: dict[tuple[tuple[str, str], str], list[Stay]] = defaultdict(list)
+    for stay in stays:
+        function = stay.own.name if stay.own else next((f.name for f in stay.user if f.name), "?")
+        groups[evidence.family(stay.pid), function].append(stay)
+    return list(groups.values())

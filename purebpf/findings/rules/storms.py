@@ -1,0 +1,238 @@
+"""Thousands of cheap calls a second: files, small transfers, timers, signals, switches."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from purebpf.findings.evidence import Evidence
+from purebpf.findings.facts import CallCount
+from purebpf.findings.finding import Finding
+from purebpf.findings.words import call_site, share
+
+__all__ = ["calls", "file_calls", "signals", "small_transfers", "switches", "timers"]
+
+_OPENS = frozenset({"open", "openat", "openat2"})
+_LOOKS = frozenset(
+    {
+        "newfstatat",
+        "stat",
+        "lstat",
+        "statx",
+        "access",
+        "faccessat",
+        "faccessat2",
+        "readlink",
+        "getdents64",
+    }
+)
+_FILE_CALL_S = 8e-6
+_FILE_CALLS = 5000.0
+_TRANSFERS = frozenset({"read", "write", "pread64", "pwrite64", "recvfrom", "sendto"})
+_SMALL, _MANY_TRANSFERS, _TRANSFER_S = 64, 5000.0, 1.5e-6
+_TIMERS = frozenset(
+    {"clock_nanosleep", "nanosleep", "timerfd_settime", "setitimer", "timer_settime"}
+)
+_MANY_TIMERS = 1500.0
+_SENDS = frozenset({"kill", "tgkill", "tkill", "rt_sigqueueinfo"})
+_MANY_SIGNALS, _SIGNAL_S = 1000.0, 2e-5
+_MANY_CALLS, _CALL_S = 20_000.0, 2e-6
+_MANY_SWITCHES = 20_000.0
+_SIGNALS = {
+    10: "SIGUSR1",
+    12: "SIGUSR2",
+    14: "SIGALRM",
+    17: "SIGCHLD",
+    18: "SIGCONT",
+    26: "SIGVTALRM",
+    27: "SIGPROF",
+    29: "SIGIO",
+}
+
+
+def _by_family(evidence: Evidence) -> dict[tuple[str, str], list[CallCount]]:
+    groups: dict[tuple[str, str], list[CallCount]] = defaultdict(list)
+    for count in evidence.facts.calls:
+        if count.pid in evidence.processes:
+            groups[evidence.family(count.pid)].append(count)
+    return groups
+
+
+def _main_pid(counts: list[CallCount]) -> int:
+    by_pid: Counter[int] = Counter()
+    for count in counts:
+        by_pid[count.pid] += count.times
+    return by_pid.most_common(1)[0][0]
+
+
+def file_calls(evidence: Evidence) -> Iterator[Finding]:
+    """The same files are opened or asked for again and again."""
+    for family, counts in _by_family(evidence).items():
+        files = sum(c.times for c in counts if c.call in _OPENS | _LOOKS) / evidence.elapsed_s
+        opens = sum(c.times for c in counts if c.call in _OPENS) / evidence.elapsed_s
+        if files < _FILE_CALLS:
+            continue
+        wanted = _OPENS if opens > 500 and opens > 0.15 * files else _LOOKS | _OPENS  # noqa: PLR2004
+        by_call: Counter[str] = Counter()
+        for count in counts:
+            if count.call in wanted:
+                by_call[count.call] += count.times
+        call, times = by_call.most_common(1)[0]
+        pids = evidence.pids_of(family)
+        function = call_site(
+            evidence, pids, re.sub(r"at\d?$|64$|^new|f?stat.*", "", call) or "stat"
+        )
+        function = function or call_site(evidence, pids, "stat")
+        pid = _main_pid(counts)
+        place = _hot_path(evidence, pids, wanted)
+        is_open = call in _OPENS
+        yield Finding(
+            *("file-storm", family[0], (pid, *(one for one in pids if one != pid))),
+            min(1.0, files * _FILE_CALL_S),
+            f"calls {call} {times} times ({times / evidence.elapsed_s:.0f} a second){place}",
+            (f"in {function}" if function else "",),
+            ("open", "--summary", "-p", str(pid)) if is_open else ("summary", "-p", str(pid)),
+        )
+
+
+def _hot_path(evidence: Evidence, pids: tuple[int, ...], calls_: frozenset[str]) -> str:
+    paths: Counter[str] = Counter()
+    for one in evidence.facts.paths:
+        if one.pid in pids and one.call in calls_ and one.path:
+            paths[one.path] += one.times
+    if not paths:
+        return ""
+    path, times = paths.most_common(1)[0]
+    if times > 0.3 * paths.total():
+        return f", {share(times, paths.total())} of them for {path}"
+    folders: Counter[str] = Counter()
+    for path, times in paths.items():
+        folders[path.rpartition("/")[0] or path] += times
+    folder, times = folders.most_common(1)[0]
+    return f", for {len(paths)} or more files, {share(times, folders.total())} in {folder}"
+
+
+def small_transfers(evidence: Evidence) -> Iterator[Finding]:
+    """Reads or writes of a few bytes, thousands a second."""
+    for count in evidence.facts.calls:
+        rate = count.times / evidence.elapsed_s
+        if count.error or count.call not in _TRANSFERS or rate < _MANY_TRANSFERS:
+            continue
+        if count.pid not in evidence.processes or count.size >= _SMALL * count.times:
+            continue
+        word = re.sub(r"from|to$|64|^p", "", count.call)
+        function = call_site(evidence, (count.pid,), word)
+        path = evidence.path_of(count.pid, count.fd)
+        cpus = evidence.cpu_of[count.pid]
+        yield Finding(
+            *("small-calls", evidence.process(count.pid).comm, (count.pid,)),
+            max(min(1.0, rate * _TRANSFER_S) + 0.05, 0.9 * cpus),
+            f"makes {rate:.0f} {count.call} calls a second of {count.size / count.times:.0f} bytes "
+            "each" + (f", {path}" if path else ""),
+            (f"in {function}" if function else "",),
+            ("summary", "-p", str(count.pid)),
+        )
+
+
+def timers(evidence: Evidence) -> Iterator[Finding]:
+    """A program sets or sleeps on timers thousands of times a second."""
+    for count in evidence.facts.calls:
+        rate = count.times / evidence.elapsed_s
+        if count.call not in _TIMERS or rate < _MANY_TIMERS or count.pid not in evidence.processes:
+            continue
+        sleeps = [s for s in evidence.by_process.get(count.pid, ()) if s.kind == "sleep" and s.own]
+        if "nanosleep" in count.call and not sleeps:
+            continue  # a runtime's own thread
+        function = call_site(
+            evidence, (count.pid,), "nanosleep" if "nano" in count.call else "timer"
+        )
+        function = function or (evidence.spell(sleeps[0].own) if sleeps else "")
+        cpus = evidence.cpu_of[count.pid]
+        yield Finding(
+            *("timers", evidence.process(count.pid).comm, (count.pid,), max(cpus, rate * _CALL_S)),
+            f"sets {rate:.0f} timers a second ({count.call})",
+            (f"in {function}, {cpus:.2f} CPUs" if function else f"{cpus:.2f} CPUs",),
+            ("summary", "-p", str(count.pid)),
+        )
+
+
+def signals(evidence: Evidence) -> Iterator[Finding]:
+    """Processes get thousands of signals a second."""
+    for one in evidence.facts.signals:
+        rate = one.times / evidence.elapsed_s
+        if rate < _MANY_SIGNALS or one.receiver not in evidence.processes:
+            continue
+        sends = [c for c in evidence.calls.get(one.sender, ()) if c.call in _SENDS]
+        is_sent = sum(count.times for count in sends) > 0.3 * one.times
+        who = one.sender if is_sent and one.sender in evidence.processes else one.receiver
+        name = _SIGNALS.get(one.signal, f"signal {one.signal}")
+        function = call_site(evidence, (who,), "kill")
+        if not function:
+            own = Counter(evidence.spell(s.own) for s in evidence.by_process.get(who, ()) if s.own)
+            function = own.most_common(1)[0][0] if own else ""
+        if who == one.sender and who != one.receiver:
+            text = f"sends {rate:.0f} signals a second ({name}) to {evidence.name(one.receiver)}"
+        elif is_sent:
+            text = f"sends itself {rate:.0f} signals a second ({name})"
+        else:
+            text = f"gets {rate:.0f} signals a second ({name}) from a timer"
+        cost = max(0.1, rate * _SIGNAL_S, 0.9 * evidence.cpu_of[who])
+        yield Finding(
+            *("signals", evidence.process(who).comm, (who, one.receiver), cost, text),
+            (f"in {function}" if function else "",),
+            ("trace", "-p", str(who)),
+        )
+
+
+def switches(evidence: Evidence) -> Iterator[Finding]:
+    """Threads hand work to each other in tiny pieces, and switch all the time."""
+    waits: Counter[int] = Counter()
+    for one in evidence.facts.waits:
+        waits[one.pid] += one.times
+    for pid, times in waits.items():
+        rate = times / evidence.elapsed_s
+        if rate < _MANY_SWITCHES or pid not in evidence.processes:
+            continue
+        own = [s for s in evidence.by_process.get(pid, ()) if s.kind not in ("cpu", "queue")]
+        own.sort(key=lambda stay: -stay.times)
+        kernel = Counter[str]()
+        for stay in own:
+            kernel[next((n for n in stay.kernel if _is_wait(n)), stay.kind)] += stay.times
+        functions = dict.fromkeys(evidence.spell(stay.own) for stay in own[:8] if stay.own)
+        where = kernel.most_common(1)[0][0] if kernel else "?"
+        yield Finding(
+            *("ping-pong", evidence.process(pid).comm, (pid,), max(0.2, evidence.cpu_of[pid])),
+            f"switches threads {rate:.0f} times a second, waiting in {where}",
+            (f"between {', '.join([*functions][:3])}" if functions else "",),
+            ("offcpu", "-p", str(pid)),
+        )
+
+
+def _is_wait(name: str) -> bool:
+    return bool(
+        re.search(r"pipe_(read|write)|futex_wait|unix_stream|epoll_wait|tcp_recv|eventfd", name)
+    )
+
+
+def calls(evidence: Evidence) -> Iterator[Finding]:
+    """Very many system calls of any kind; a sharper finding replaces this one."""
+    for family, counts in _by_family(evidence).items():
+        total = sum(count.times for count in counts) / evidence.elapsed_s
+        failed = sum(count.times for count in counts if count.error) / evidence.elapsed_s
+        if total < _MANY_CALLS or failed > 0.8 * total:
+            continue
+        by_call: Counter[str] = Counter()
+        for count in counts:
+            by_call[count.call] += count.times
+        call, times = by_call.most_common(1)[0]
+        pids, pid = evidence.pids_of(family), _main_pid(counts)
+        function = call_site(evidence, pids, re.sub(r"from$|to$|msg$|64$", "", call))
+        yield Finding(
+            *("call-storm", family[0], (pid, *(one for one in pids if one != pid))),
+            min(1.0, total * _CALL_S),
+            f"makes {total:.0f} system calls a second, mostly {call} "
+            f"({share(times, total * evidence.elapsed_s)})",
+            (f"in {function}" if function else "",),
+            ("summary", "-p", str(pid)),
+        )

@@ -1,0 +1,109 @@
+"""Stays in words: "waits for an answer of 10.0.0.7:5432 in ask_price (shop.py:16)". Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from purebpf.findings.evidence import Evidence, Stay
+from purebpf.findings.facts import Endpoint
+from purebpf.findings.finding import Source
+
+__all__ = [
+    "call_site",
+    "chief",
+    "describe_activity",
+    "describe_wait",
+    "frame_of",
+    "share",
+    "spell_endpoint",
+    "way_to",
+]
+
+_WAITS = {
+    "sock-read": "waits for an answer",
+    "connect": "waits for a connection",
+    "sleep": "sleeps",
+    "fsync": "waits for fsync",
+    "disk": "waits for the disk",
+    "pipe-write": "waits to write a full pipe (pipe_write)",
+    "pipe-read": "waits to read a pipe",
+    "sock-write": "waits to write a full socket",
+    "lock": "waits for a lock",
+    "cond": "waits to be woken",
+    "gil": "waits for the GIL",
+    "child": "waits for a child process",
+    "file-lock": "waits for the lock of a file",
+    "epoll": "waits for events",
+    "cpu": "runs",
+    "queue": "waits for a CPU",
+}
+
+
+def share(part: float, whole: float) -> str:
+    """`95 %`."""
+    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+
+
+def spell_endpoint(endpoint: Endpoint) -> str:
+    """The peer of a connection, or ""."""
+    if endpoint.kind != "socket":
+        return ""
+    if not endpoint.port:
+        return "a unix socket" if endpoint.family == "other" else "a socket"
+    host = f"[{endpoint.address}]" if ":" in endpoint.address else endpoint.address
+    return f"{host}:{endpoint.port}"
+
+
+def describe_wait(stay: Stay) -> str:
+    """What a thread does, without where: "waits for an answer of 10.0.0.7:80"."""
+    text = _WAITS.get(stay.kind, f"waits ({stay.kind})")
+    peer = spell_endpoint(stay.endpoint) if stay.kind in ("sock-read", "connect") else ""
+    return f"{text} of {peer}" if peer else text
+
+
+def describe_activity(evidence: Evidence, stays: Iterable[Stay]) -> str:
+    """What threads mostly do, with the function and the share of their time; "" for no stays."""
+    weights: Counter[tuple[str, str]] = Counter()
+    for stay in stays:
+        weights[describe_wait(stay), evidence.spell(stay.own)] += round(1e6 * stay.seconds)
+    if not weights:
+        return ""
+    (text, own), most = weights.most_common(1)[0]
+    where = f" in {own}" if own != "?" else ""
+    return f"{text}{where} ({share(most, weights.total())} of that time)"
+
+
+def frame_of(stays: Sequence[Stay]) -> Source | None:
+    """The function of stays that are alike: an own one, or else the innermost."""
+    for stay in stays:
+        if stay.own is not None:
+            return Source(stay.own.name, stay.own.module, stay.own.line)
+    return None
+
+
+def way_to(evidence: Evidence, stay: Stay) -> str:
+    """The own functions that lead to a stay, the outermost first: "handle > ask > send"."""
+    return " > ".join(map(evidence.spell, evidence.own_path(stay)))
+
+
+def chief(stays: Iterable[Stay]) -> tuple[int, ...]:
+    """The processes of stays, the one with most of their time first."""
+    weights: Counter[int] = Counter()
+    for stay in stays:
+        weights[stay.pid] += round(1e6 * stay.seconds) + 1
+    return tuple(pid for pid, _ in weights.most_common())
+
+
+def call_site(evidence: Evidence, pids: Iterable[int], word: str) -> str:
+    """The own function that makes a call most, by CPU time in it: kernel or leaf names with a word.
+
+    "" if it did not show.
+    """
+    weights: Counter[str] = Counter()
+    for pid in pids:
+        for stay in evidence.by_process.get(pid, ()):
+            near = (*stay.kernel, *(frame.name for frame in stay.user[:3]))
+            if stay.own is not None and any(word in name for name in near):
+                weights[evidence.spell(stay.own)] += round(1e6 * stay.seconds)
+    return weights.most_common(1)[0][0] if weights else ""

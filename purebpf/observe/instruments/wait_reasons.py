@@ -1,0 +1,202 @@
+"""`WaitReasons`: the program of bpf_src/waits.bpf.c, which says why threads wait, without stacks.
+
+Needs BTF tracepoints, bpf_task_pt_regs() (Linux 5.15, commit dd6e10fbd9fb) and storage of tasks
+(Linux 5.11, commit 4cf1bc1f1045).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import platform
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from purebpf import objects
+from purebpf.abi import syscalls
+from purebpf.closable import Closing
+from purebpf.findings.facts import (
+    CallCount,
+    Connect,
+    Endpoint,
+    PathCount,
+    SignalCount,
+    Start,
+    WaitSum,
+    WakerSum,
+)
+from purebpf.loader.load.load import load
+from purebpf.observe.instruments import sched_compat
+
+__all__ = ["WaitReasons", "call_name"]
+
+_FUTEX, _POLL, _TIMED, _BYTES, _PATH, _PATH_AT, _FD = (1 << bit for bit in range(7))
+"""enum call_kind."""
+_KINDS = {
+    _FUTEX: ("futex", "futex_wait"),
+    _POLL: ("poll", "ppoll"),
+    _TIMED: ("nanosleep", "clock_nanosleep"),
+    _BYTES | _FD: (
+        *("read", "write", "pread64", "pwrite64", "readv", "writev", "sendto", "recvfrom"),
+        *("sendmsg", "recvmsg"),
+    ),
+    _PATH: ("open", "stat", "lstat", "access", "readlink", "unlink", "mkdir"),
+    _PATH_AT: (
+        *("openat", "newfstatat", "statx", "faccessat", "faccessat2", "readlinkat", "openat2"),
+        *("unlinkat", "mkdirat"),
+    ),
+    _FD: (
+        *("connect", "accept", "accept4", "fsync", "fdatasync", "flock", "fcntl", "close"),
+        *("epoll_wait", "epoll_pwait", "sync_file_range", "getdents64", "ioctl", "sendfile"),
+        *("recvmmsg", "sendmmsg", "fallocate", "ftruncate"),
+    ),
+}
+_CALLS = 512
+_BUSY = 100_000
+"""Calls a second from which on only some are counted."""
+_ENDPOINTS = ("", "file", "pipe", "socket")
+_FAMILIES = {2: "inet", 10: "inet6"}
+
+
+def call_name(number: int) -> str:
+    """The name of a system call; "" for none, which a page fault or an exit is."""
+    if not 0 <= number < _CALLS:
+        return ""
+    return syscalls.name(_abi(), number)
+
+
+def _abi() -> str:
+    return syscalls.machine(platform.machine()).native
+
+
+class WaitReasons(Closing):
+    """Counts from `start()` to `stop()`.
+
+    Args:
+        namespace: our PID namespace, as `PidNamespace`.
+
+    Raises:
+        KernelError: the kernel refused a program.
+        NotSupportedError: it does not show its types.
+    """
+
+    def __init__(self, namespace: tuple[int, int] = (0, 0)) -> None:
+        spec = objects.spec("waits").set(
+            own_tgid=os.getpid(),
+            call_kinds=_call_kinds(),
+            pid_namespace_dev=namespace[0],
+            pid_namespace_ino=namespace[1],
+        )
+        with ExitStack() as undo:
+            self._loaded = undo.enter_context(load(sched_compat.adapt(spec)))
+            self._loaded.attach()
+            self._closing = undo.pop_all()
+        self._counted = 0
+
+    def start(self) -> None:
+        """Count from now on."""
+        self._loaded.globals["is_on"] = 1
+
+    def thin_out(self, elapsed_s: float) -> None:
+        """Count fewer calls where there were very many since this was last called."""
+        counted = sum(each.count for sums in self._maps["calls"].values() for each in sums)
+        rate, self._counted = (counted - self._counted) / max(0.1, elapsed_s), counted
+        thinned = max(0, int(rate / _BUSY).bit_length())
+        self._loaded.globals["thinned"] = min(6, thinned)
+
+    def stop(self) -> None:
+        """Count no more."""
+        self._loaded.globals["is_on"] = 0
+
+    @property
+    def _maps(self) -> Any:
+        return self._loaded.maps
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """Sums that found no room, by map."""
+        sums: dict[str, int] = {}
+        for stats in self._maps["wait_stats"][0]:
+            for name, count in stats._asdict().items():
+                sums[name] = sums.get(name, 0) + count
+        return sums
+
+    def waits(self) -> Iterator[WaitSum]:
+        """The waits that ended. Raises KernelError; so do the others."""
+        for key, value in self._maps["waits"].items():
+            yield WaitSum(
+                *(key.tgid, key.tid, call_name(key.call), key.argument, key.fd, key.owner),
+                *(_endpoint(key.endpoint), value.ns / 1e9, value.count, value.longest_ns / 1e9),
+            )
+
+    def wakers(self) -> Iterator[WakerSum]:
+        """Who ended the longer of those."""
+        for key, value in self._maps["wakers"].items():
+            yield WakerSum(
+                *(key.tid, call_name(key.call), key.waker_tgid, key.waker_tid),
+                *(value.ns / 1e9, value.count),
+            )
+
+    def calls(self) -> Iterator[CallCount]:
+        """System calls by process and result."""
+        for key, sums in self._maps["calls"].items():
+            times, size = sum(each.count for each in sums), sum(each.bytes for each in sums)
+            fd = max(each.fd for each in sums)
+            yield CallCount(key.tgid, call_name(key.call), key.error, times, size, fd)
+
+    def paths(self) -> Iterator[PathCount]:
+        """Paths of calls."""
+        for key, times in self._maps["paths"].items():
+            path = _text(key.path)
+            yield PathCount(key.tgid, call_name(key.call), path, times)
+
+    def connects(self) -> Iterator[Connect]:
+        """TCP connections by peer."""
+        for key, times in self._maps["connects"].items():
+            endpoint = _endpoint(key.endpoint)
+            yield Connect(key.tgid, key.error, endpoint.address, endpoint.port, times)
+
+    def starts(self) -> Iterator[Start]:
+        """Programs executed and processes forked, by parent."""
+        for key, times in self._maps["starts"].items():
+            names = _text(key.parent_comm), _text(key.comm)
+            yield Start(key.parent, *names, bool(key.is_fork), times)
+
+    def signals(self) -> Iterator[SignalCount]:
+        """Signals by sender and receiver."""
+        for key, times in self._maps["signals"].items():
+            yield SignalCount(key.sender, key.receiver, key.signal, times)
+
+    def close(self) -> None:
+        """Detach and unload; again is harmless."""
+        self._closing.close()
+
+
+def _call_kinds() -> tuple[int, ...]:
+    kinds = [0] * _CALLS
+    for kind, names in _KINDS.items():
+        for name in names:
+            number = syscalls.number(_abi(), name)
+            if number is not None and number < _CALLS:
+                kinds[number] |= kind
+    return tuple(kinds)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return bytes(value).partition(b"\0")[0].decode(errors="backslashreplace")
+
+
+def _endpoint(raw: Any) -> Endpoint:
+    family = _FAMILIES.get(raw.family, "other" if raw.kind == 3 else "")  # noqa: PLR2004
+    address = ""
+    if family == "inet":
+        address = str(ipaddress.IPv4Address(struct.pack("<I", raw.address[0])))
+    elif family == "inet6":
+        given = ipaddress.IPv6Address(struct.pack("<4I", *raw.address))
+        address = str(given.ipv4_mapped or given)
+    kind = _ENDPOINTS[raw.kind]
+    return Endpoint(kind, family, address, raw.port, raw.local_port, raw.inode)

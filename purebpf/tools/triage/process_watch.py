@@ -1,0 +1,160 @@
+"""`ProcessWatch`: the counters of all processes before and after, and what grows in between."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+from purebpf.errors import KernelError
+from purebpf.findings.facts import Process, ThreadTime
+from purebpf.symbols.cgroup_names import cgroup_name
+from purebpf.syscall import proc
+from purebpf.syscall.process_memory import read_arguments, reading_others
+from purebpf.tools.triage.proc_files import entries, link, read_text, words
+from purebpf.tuples import NamedTuple
+
+__all__ = ["ProcessWatch"]
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PF_KTHREAD = 0x00200000
+_LONGEST = 300
+"""Characters of a command line."""
+_TITLED = ("postgres", "postmaster")
+"""Executables whose command line says what they do at the moment."""
+_CONTAINERS_OF_ALL = ("slice", "path")
+
+
+class _Reading(NamedTuple):
+    """A process at one moment."""
+
+    comm: str
+    ppid: int
+    state: str
+    threads: int
+    cpu_s: float
+    children_cpu_s: float
+    minor_faults: int
+    major_faults: int
+    read_bytes: int
+    written_bytes: int
+
+
+class ProcessWatch:
+    """Reads them at its start, at each `tick`, and at the end.
+
+    Args:
+        own: processes that are not looked at: purebpf itself.
+    """
+
+    def __init__(self, own: frozenset[int]) -> None:
+        self._own = own
+        self._anon: dict[int, list[int]] = {}
+        self._titles: dict[int, Counter[str]] = {}
+        self._who: dict[int, tuple[str, str, str]] = {}
+        self._before = self._read()
+        self._times = self._thread_times()
+
+    @property
+    def pids(self) -> list[int]:
+        """Processes that were there at the start."""
+        return list(self._before)
+
+    def exe(self, pid: int) -> str:
+        """The executable of a process that was there at a reading."""
+        return self._who.get(pid, ("", "", ""))[0]
+
+    def tick(self) -> None:
+        """Take in what has to be read again and again."""
+        for pid in self._before:
+            sizes = read_text(f"/proc/{pid}/statm").split()
+            if len(sizes) > 2:  # noqa: PLR2004
+                anon = (int(sizes[1]) - int(sizes[2])) * _PAGE
+                self._anon.setdefault(pid, []).append(anon)
+            if self.exe(pid).endswith(_TITLED):
+                self._titles.setdefault(pid, Counter())[_command(pid)] += 1
+
+    def finish(self) -> tuple[tuple[Process, ...], tuple[ThreadTime, ...]]:
+        """The processes and threads, with what their counters grew by."""
+        before, after = self._before, self._read()
+        processes = tuple(
+            self._process(pid, before.get(pid), after.get(pid)) for pid in before | after
+        )
+        then, now = self._times, self._thread_times()
+        nothing = (0, 0.0, 0.0)
+        threads = [
+            ThreadTime(
+                pid, tid, cpu - then.get(tid, nothing)[1], queued - then.get(tid, nothing)[2]
+            )
+            for tid, (pid, cpu, queued) in now.items()
+        ]
+        return processes, tuple(thread for thread in threads if thread.cpu_s or thread.queued_s)
+
+    def _process(self, pid: int, before: _Reading | None, after: _Reading | None) -> Process:
+        last = after or before
+        assert last is not None
+        first = before or _Reading(last.comm, 0, "", 0, 0.0, 0.0, 0, 0, 0, 0)
+        exe, command, cgroup = self._who.get(pid, ("", "", ""))
+        name = cgroup_name(cgroup)
+        return Process(
+            *(pid, last.ppid, last.comm, exe, command, cgroup),
+            unit="" if name.kind in _CONTAINERS_OF_ALL else name.label,
+            state=last.state,
+            threads=last.threads,
+            cpu_s=last.cpu_s - first.cpu_s,
+            children_cpu_s=last.children_cpu_s - first.children_cpu_s,
+            minor_faults=last.minor_faults - first.minor_faults,
+            major_faults=last.major_faults - first.major_faults,
+            read_bytes=last.read_bytes - first.read_bytes,
+            written_bytes=last.written_bytes - first.written_bytes,
+            anon=tuple(self._anon.get(pid, ())),
+            titles=dict(self._titles.get(pid, {})),
+            is_new=before is None,
+            is_gone=after is None,
+        )
+
+    def _read(self) -> dict[int, _Reading]:
+        readings = {}
+        with reading_others():
+            for pid in proc.pids():
+                reading = None if pid in self._own else _read(pid)
+                if reading is not None:
+                    readings[pid] = reading
+                    exe = link(f"/proc/{pid}/exe").removesuffix(" (deleted)")
+                    self._who[pid] = exe, _command(pid), read_text(f"/proc/{pid}/cgroup")
+        return readings
+
+    def _thread_times(self) -> dict[int, tuple[int, float, float]]:
+        times = {}
+        for pid in proc.pids():
+            if pid in self._own:
+                continue
+            for tid in entries(f"/proc/{pid}/task"):
+                fields = read_text(f"/proc/{pid}/task/{tid}/schedstat").split()
+                if len(fields) == 3:  # noqa: PLR2004
+                    times[int(tid)] = pid, int(fields[0]) / 1e9, int(fields[1]) / 1e9
+        return times
+
+
+def _command(pid: int) -> str:
+    """The command line, which is in the memory of the process: that may not answer."""
+    try:
+        return (read_arguments(pid) or "")[:_LONGEST]
+    except KernelError:
+        return ""
+
+
+def _read(pid: int) -> _Reading | None:
+    """One process; None: it is over, or a thread of the kernel. See proc_pid_stat(5)."""
+    text = read_text(f"/proc/{pid}/stat")
+    comm, _, rest = text.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    if not fields or int(fields[6]) & _PF_KTHREAD:
+        return None
+    io = dict(words(f"/proc/{pid}/io"))
+    return _Reading(
+        *(comm, int(fields[1]), fields[0], int(fields[17])),
+        *((int(fields[11]) + int(fields[12])) / _TICK, (int(fields[13]) + int(fields[14])) / _TICK),
+        *(int(fields[7]), int(fields[9])),
+        *(int(io.get("read_bytes", 0)), int(io.get("write_bytes", 0))),
+    )

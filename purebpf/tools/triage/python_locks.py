@@ -1,0 +1,69 @@
+"""Who holds the locks that Python threads wait for, read from outside: nothing is stopped."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from purebpf.errors import PurebpfError
+from purebpf.findings.facts import Blocked
+from purebpf.observe.runtimes.cpython.python_process import find_python
+from purebpf.runtimes.cpython.held_locks import HeldLock, held_locks
+from purebpf.runtimes.cpython.memory import UnreadableError
+from purebpf.syscall.process_memory import reading_others
+
+__all__ = ["python_lock_holders"]
+
+_PYTHON = re.compile(r"/(python|uwsgi|gunicorn)[^/]*$")
+_MOST_PROCESSES, _MOST_THREADS = 8, 300
+"""26 ms for 20 threads."""
+
+
+def python_lock_holders(
+    blocked: Iterable[Blocked], exe: Callable[[int], str]
+) -> dict[int, dict[int, int]]:
+    """The thread that holds a lock by the address of its futex, by process."""
+    waiting: dict[int, dict[int, int]] = defaultdict(dict)
+    for thread in blocked:
+        if thread.call == "futex" and _PYTHON.search(exe(thread.pid)):
+            waiting[thread.pid][thread.tid] = thread.arguments[0]
+    busiest = sorted(waiting, key=lambda pid: -len(waiting[pid]))[:_MOST_PROCESSES]
+    holders = {}
+    with reading_others():
+        for pid in busiest:
+            found = _holders(pid, waiting[pid])
+            if found:
+                holders[pid] = found
+    return holders
+
+
+def _holders(pid: int, waiting: dict[int, int]) -> dict[int, int]:
+    """Of one process; `waiting` has the futex of each thread that waits."""
+    try:
+        python = find_python(pid)
+        if python is None:
+            return {}
+        with python:
+            reading = python.look(lines=False)
+            threads = [
+                thread for interpreter in reading.interpreters for thread in interpreter.threads
+            ]
+            threads = threads[:_MOST_THREADS]
+            locks = list(held_locks(python.version, python.layout, reading.memory, threads))
+    except (PurebpfError, UnreadableError):
+        return {}
+    numbers = {thread.pthread: thread.native_id for thread in threads}
+    return _one_holder_each(locks, numbers, waiting)
+
+
+def _one_holder_each(
+    locks: Iterable[HeldLock], numbers: dict[int, int], waiting: dict[int, int]
+) -> dict[int, int]:
+    """Who has a lock that waits for another one or for none; nobody, where it may be two."""
+    candidates: dict[int, set[int]] = defaultdict(set)
+    for lock in locks:
+        tid = numbers.get(lock.owner or lock.thread, 0)
+        if tid and (lock.owner or waiting.get(tid) != lock.futex):
+            candidates[lock.futex].add(tid)
+    return {futex: tids.pop() for futex, tids in candidates.items() if len(tids) == 1}

@@ -1,0 +1,82 @@
+"""`SocketWatch`: the TCP and UDP sockets of all network namespaces, with their queues."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from itertools import islice
+
+from purebpf.findings.facts import Socket
+from purebpf.syscall import proc
+from purebpf.tools.triage.proc_files import read_text
+
+__all__ = ["SocketWatch"]
+
+_PROTOCOLS = ("tcp", "tcp6", "udp", "udp6")
+_MOST_NAMESPACES = 50
+_MOST_LINES = 20_000
+"""Of one file of /proc/PID/net: to read more would take longer than a second."""
+_LISTEN = 10
+
+
+class SocketWatch:
+    """Reads them at each `tick`; a socket that is gone by then stays in the result."""
+
+    def __init__(self) -> None:
+        self._sockets: dict[tuple[int, int], Socket] = {}
+        self._queues: dict[tuple[int, int], list[int]] = {}
+
+    def tick(self) -> None:
+        """Take in the sockets of this moment."""
+        for namespace, pid in _namespaces().items():
+            for protocol in _PROTOCOLS:
+                lines = read_text(f"/proc/{pid}/net/{protocol}").splitlines()[1:]
+                for line in islice(lines, _MOST_LINES):
+                    socket = _parse(line.split(), protocol, namespace)
+                    key = namespace, socket.inode
+                    self._sockets[key] = socket
+                    if socket.state == _LISTEN or protocol.startswith("udp"):
+                        self._queues.setdefault(key, []).append(int(socket.queue))
+
+    def finish(self) -> tuple[Socket, ...]:
+        """All that were seen, with the means of their queues."""
+        for key, lengths in self._queues.items():
+            mean = sum(lengths) / len(lengths)
+            self._sockets[key] = self._sockets[key]._replace(queue=mean)
+        return tuple(self._sockets.values())
+
+
+def _namespaces() -> dict[int, int]:
+    """A process of each network namespace, ours first."""
+    found: dict[int, int] = {}
+    for pid in (os.getpid(), *proc.pids()):
+        try:
+            found.setdefault(os.stat(f"/proc/{pid}/ns/net").st_ino, pid)
+        except OSError:
+            continue
+        if len(found) >= _MOST_NAMESPACES:
+            break
+    return found
+
+
+def _parse(fields: list[str], protocol: str, namespace: int) -> Socket:
+    """A line of /proc/PID/net/tcp and its like: proc_pid_net(5)."""
+    address, port = _end(fields[1])
+    peer, peer_port = _end(fields[2])
+    drops = int(fields[12]) if protocol.startswith("udp") and len(fields) > 12 else 0  # noqa: PLR2004
+    return Socket(
+        *(int(fields[9]), protocol, address, port, peer, peer_port, int(fields[3], 16)),
+        queue=int(fields[4].partition(":")[2], 16),
+        drops=drops,
+        namespace=namespace,
+    )
+
+
+def _end(text: str) -> tuple[str, int]:
+    """An address and a port of `0100007F:1F90`: words of 32 bits in the CPU's order."""
+    digits, _, port = text.partition(":")
+    raw = bytes.fromhex(digits)
+    swapped = b"".join(raw[at : at + 4][::-1] for at in range(0, len(raw), 4))
+    address = ipaddress.ip_address(swapped)
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address), int(port, 16)

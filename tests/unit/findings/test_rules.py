@@ -1,0 +1,327 @@
+"""Each rule on an incident, and on its counter-example, where it is silent."""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.findings.facts import (
+    Blocked,
+    CallCount,
+    Cgroup,
+    Connect,
+    Endpoint,
+    Facts,
+    MemoryUse,
+    PathCount,
+    Process,
+    SignalCount,
+    Socket,
+    Start,
+    ThreadTime,
+    WaitSum,
+    WakerSum,
+)
+from purebpf.findings.find import find
+from purebpf.findings.finding import Finding
+from tests.support.builders.facts import (
+    LOCKING,
+    PYTHON,
+    THREAD,
+    facts,
+    library,
+    native,
+    own,
+    running,
+    waiting,
+)
+
+CPP = "/srv/quoted"
+FLASK = library("Flask.dispatch", "/v/lib/python3.11/site-packages/flask/app.py")
+
+
+def kinds(measured: Facts) -> list[str]:
+    return [finding.kind for finding in find(measured) if not finding.is_busy]
+
+
+def only(measured: Facts) -> Finding:
+    found = [finding for finding in find(measured) if not finding.is_busy]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def said(finding: Finding) -> str:
+    return "; ".join((finding.text, *finding.evidence))
+
+
+# Locks
+
+
+def queueing(*, tids: range, seconds: float = 6.0) -> list:
+    stack = (*LOCKING, own("reserve", 22), *THREAD)
+    return [waiting(7, tid, "futex", *stack, seconds=seconds) for tid in tids]
+
+
+def sums(tid: int, owner: int = 0, times: int = 100) -> WaitSum:
+    return WaitSum(7, tid, "futex", 0x1000, -1, owner, Endpoint(), 6.0, times, 0.2)
+
+
+def test_a_convoy_names_the_taker_and_its_holders_activity() -> None:
+    asking = waiting(7, 8, "recvfrom", own("ask", 16), own("reserve", 23), *THREAD, seconds=2.0)
+    measured = facts(
+        *queueing(tids=range(9, 13)),
+        asking,
+        waits=tuple(sums(tid) for tid in range(9, 13)),
+        wakers=tuple(WakerSum(tid, "futex", 7, 8, 6.0, 100) for tid in range(9, 13)),
+    )
+    finding = next(one for one in find(measured) if one.kind == "lock-convoy")
+    assert "4 threads wait for the lock that reserve (app.py:22) takes" in said(finding)
+    assert "its holder waits for an answer in ask (app.py:16)" in said(finding)
+    assert finding.command == ("lock", "--userspace", "-p", "7")
+    assert round(finding.cost, 1) == 2.4
+
+
+def test_idle_workers_of_a_queue_are_no_convoy() -> None:
+    stack = (*LOCKING, library("Queue.get"), own("serve"), *THREAD)
+    assert kinds(facts(*(waiting(7, tid, "futex", *stack) for tid in range(9, 13)))) == []
+
+
+def deadlocked(words: dict[int, int]) -> Facts:
+    def stack(name: str) -> tuple:
+        return (native("___pthread_mutex_lock"), native(name, CPP), native("start_thread"))
+
+    waits = [
+        waiting(7, 8, "futex", *stack("transfer()"), seconds=10.0, argument=0x10),
+        waiting(7, 9, "futex", *stack("settle()"), seconds=10.0, argument=0x20),
+    ]
+    blocked = tuple(
+        Blocked(7, tid, "futex", (0x10 * (tid - 7), 0, 2), words=(2, 1, owner))
+        for tid, owner in words.items()
+    )
+    return facts(*waits, exe=CPP, blocked=blocked)
+
+
+def test_a_deadlock_names_both_sides() -> None:
+    finding = only(deadlocked({8: 9, 9: 8}))
+    assert finding.kind == "deadlock"
+    assert "transfer and settle each wait for the lock that the other holds" in finding.text
+
+
+def test_waits_for_ever_without_owners_are_no_ring() -> None:
+    finding = only(deadlocked({8: 0, 9: 0}))
+    assert finding.text.startswith("deadlock, it seems: 2 threads wait all the time")
+
+
+# Answers
+
+
+def listening(port: int, inode: int) -> Socket:
+    return Socket(inode, "tcp", "127.0.0.1", port, "0.0.0.0", 0, 10)  # noqa: S104
+
+
+def asking(each_s: float, port: int = 8080) -> Facts:
+    endpoint = Endpoint("socket", "inet", "127.0.0.1", port, 40000, 5)
+    times = round(9 / each_s)
+    return facts(
+        waiting(7, 7, "recvfrom", own("fetch", 4), FLASK, argument=3),
+        waits=(WaitSum(7, 7, "recvfrom", 3, 3, 0, endpoint, 9.0, times, each_s),),
+    )
+
+
+def test_a_slow_peer_is_named_with_its_address() -> None:
+    finding = only(asking(0.3))
+    assert finding.kind == "downstream"
+    assert "waits for answers of 127.0.0.1:8080 in fetch (app.py:4): 300 ms each" in finding.text
+
+
+def test_a_client_is_a_loss_of_its_busy_server() -> None:
+    client = asking(0.005)
+    server = running(9, 9, own("render", 7, "/srv/web/render.py"))
+    measured = client._replace(
+        activities=(*client.activities, server),
+        processes=(*client.processes, Process(9, 1, "web", PYTHON)),
+        sockets=(listening(8080, 55),),
+        descriptors={9: {4: "socket:[55]"}},
+    )
+    finding = only(measured)
+    assert (finding.kind, finding.pid) == ("cpu", 9)
+    assert [(loss.name, loss.pid) for loss in finding.lost_by] == [("app7", 7)]
+
+
+def test_dns_is_told_from_other_answers() -> None:
+    stack = (native("__res_context_send"), native("getaddrinfo"), own("lookup"), FLASK)
+    finding = only(facts(waiting(7, 7, "recvfrom", *stack)))
+    assert finding.kind == "dns"
+    assert finding.command[:2] == ("tcp", "--dns")
+
+
+# CPU, the GIL, pools
+
+
+def test_cpu_time_nobody_waits_for_is_busy() -> None:
+    (finding,) = find(facts(running(7, 7, own("crunch", 9), own("main"))))
+    assert finding.is_busy
+    assert "crunch (app.py:9) 100 %" in finding.text
+
+
+def test_a_thread_that_keeps_the_gil_is_named() -> None:
+    waits = [
+        waiting(7, tid, "futex", own("serve"), *THREAD, seconds=3.0, state="gil") for tid in (9, 10)
+    ]
+    finding = next(
+        one
+        for one in find(facts(running(7, 8, own("rebuild", 5), *THREAD, seconds=8.0), *waits))
+        if one.kind == "gil"
+    )
+    assert "rebuild (app.py:5) holds it" in finding.text
+
+
+def test_two_threads_that_share_the_gil_are_well() -> None:
+    shared = [
+        part
+        for tid in (8, 9)
+        for part in (
+            running(7, tid, own("serve"), *THREAD, seconds=1.0),
+            waiting(7, tid, "futex", own("serve"), *THREAD, seconds=0.4, state="gil"),
+        )
+    ]
+    assert "gil" not in kinds(facts(*shared))
+
+
+def test_an_accept_queue_is_a_pool_without_a_free_worker() -> None:
+    queue = listening(80, 55)._replace(queue=3.0)
+    measured = facts(
+        running(7, 7, own("x"), seconds=0.1), sockets=(queue,), descriptors={7: {3: "socket:[55]"}}
+    )
+    assert "3.0 connections wait to be accepted on port 80" in only(measured).text
+    assert kinds(measured._replace(sockets=(listening(80, 55),))) == []
+
+
+# Limits
+
+
+def test_a_throttled_cgroup_is_named_with_its_limit() -> None:
+    cgroup = Cgroup("/sys/fs/cgroup/shop", 0.15, periods=100, throttled=90, throttled_s=8.0)
+    process = Process(7, 1, "app", PYTHON, cgroup="0::/shop")
+    measured = Facts(10.0, 2, processes=(process,), cgroups=(cgroup,))
+    assert "throttled by its cgroup's CPU limit in 90 %" in only(measured).text
+    assert kinds(measured._replace(cgroups=(cgroup._replace(throttled=2),))) == []
+
+
+def test_a_noisy_neighbour_is_named_by_its_victim() -> None:
+    hog = running(8, 8, native("index()", "/srv/index"), seconds=9.0)
+    measured = facts(hog, exe="/srv/index")._replace(
+        processes=(Process(7, 1, "web", PYTHON), Process(8, 1, "index", "/srv/index")),
+        threads=(ThreadTime(7, 7, 0.4, 6.0), ThreadTime(8, 8, 9.0, 0.1)),
+    )
+    finding = only(measured)
+    assert finding.kind == "run-queue"
+    assert "index (8) uses 0.90 CPUs in index" in said(finding)
+
+
+# Storms and failures
+
+
+def calls(*counts: CallCount, **more: object) -> Facts:
+    """Calls of a process of which few samples were taken."""
+    polling = running(7, 7, own("poll"), seconds=0.5)
+    return facts(polling, calls=counts, threads=(ThreadTime(7, 7, 3.0, 0.0),), **more)
+
+
+def test_a_storm_of_opens_names_the_path() -> None:
+    measured = calls(
+        CallCount(7, "openat", 0, 80_000), paths=(PathCount(7, "openat", "/etc/shop.ini", 79_000),)
+    )
+    assert "100 % of them for /etc/shop.ini" in only(measured).text
+    assert kinds(calls(CallCount(7, "openat", 0, 800))) == []
+
+
+def test_a_full_disk_is_named() -> None:
+    finding = only(calls(CallCount(7, "write", errno.ENOSPC, 50)))
+    assert "write fails with ENOSPC" in finding.text
+    assert kinds(calls(CallCount(7, "openat", errno.ENOENT, 50))) == []
+
+
+def test_asking_without_waiting_is_a_spin() -> None:
+    finding = only(calls(CallCount(7, "recvfrom", errno.EAGAIN, 900_000)))
+    assert finding.kind == "spin"
+    assert kinds(calls(CallCount(7, "recvfrom", errno.EAGAIN, 900))) == []
+
+
+def test_small_reads_replace_the_storm_of_calls() -> None:
+    assert kinds(calls(CallCount(7, "read", 0, 900_000, 900_000))) == ["small-calls"]
+    assert kinds(calls(CallCount(7, "read", 0, 900_000, 900_000 << 12))) == ["call-storm"]
+
+
+def test_refused_connections_are_named_with_the_port() -> None:
+    refused = Connect(7, errno.ECONNREFUSED, "127.0.0.1", 2525, 300)
+    finding = only(calls(connects=(refused,)))
+    assert "127.0.0.1:2525 30.0 times a second, and is refused (ECONNREFUSED)" in finding.text
+    assert kinds(calls(connects=(refused._replace(times=1),))) == []
+
+
+def test_short_programs_are_named_with_their_script() -> None:
+    shell = Process(7, 1, "sh", "/usr/bin/dash", "sh /srv/collect.sh", children_cpu_s=6.0)
+    starts = (Start(99, "sh", "cut", False, 900), Start(99, "sh", "expr", False, 800))
+    finding = only(Facts(10.0, 2, processes=(shell,), starts=starts))
+    assert "starts 170 programs a second in collect.sh: cut 90, expr 80" in finding.text
+    few = tuple(start._replace(times=20) for start in starts)
+    assert kinds(Facts(10.0, 2, processes=(shell,), starts=few)) == []
+
+
+def test_signals_are_counted_by_their_sender() -> None:
+    measured = calls(CallCount(7, "kill", 0, 60_000), signals=(SignalCount(7, 8, 10, 60_000),))
+    measured = measured._replace(processes=(*measured.processes, Process(8, 1, "target")))
+    assert "sends 6000 signals a second (SIGUSR1) to target (8)" in only(measured).text
+
+
+def test_zombies_are_their_parents() -> None:
+    dead = [Process(pid, 7, "job", state="Z") for pid in range(100, 130)]
+    finding = only(Facts(10.0, 2, processes=(Process(7, 1, "boss"), *dead)))
+    assert "has 30 zombies" in finding.text
+    assert kinds(Facts(10.0, 2, processes=(Process(7, 1, "boss"), *dead[:5]))) == []
+
+
+# Memory, disks, pipes, databases
+
+
+def test_growth_names_the_function_that_uses_new_pages() -> None:
+    leaking = Process(7, 1, "app", PYTHON, anon=tuple(range(0, 20_000_000, 2_000_000)))
+    use = MemoryUse(7, "faults", 4000, (own("remember", 3), FLASK))
+    measured = Facts(10.0, 2, processes=(leaking,), memory=(use,))
+    assert "remember (app.py:3) 100 %" in said(only(measured))
+    warm = leaking._replace(anon=(0, *[18_000_000] * 9))
+    assert kinds(measured._replace(processes=(warm,))) == []
+
+
+def test_a_full_pipe_is_named_with_its_reader() -> None:
+    pipe = Endpoint("pipe", inode=77)
+    measured = facts(
+        waiting(7, 7, "write", own("log"), *THREAD, argument=2),
+        waiting(8, 8, "clock_nanosleep", own("ship"), own("main")),
+        waits=(WaitSum(7, 7, "write", 2, 2, 0, pipe, 9.0, 20, 1.0),),
+        descriptors={7: {2: "pipe:[77]"}, 8: {0: "pipe:[77]"}},
+    )
+    finding = only(measured)
+    assert "blocks in pipe_write of log (app.py:10): fd 2 is full" in finding.text
+    assert "read by app8 (8), which sleeps in ship" in said(finding)
+
+
+def test_synced_writes_are_counted() -> None:
+    measured = facts(
+        waiting(7, 7, "fsync", own("append"), argument=4, seconds=3.0),
+        calls=(CallCount(7, "fsync", 0, 500),),
+        descriptors={7: {4: "/var/lib/orders.wal"}},
+    )
+    assert (
+        "fsync in append (app.py:10): 50 times a second, of /var/lib/orders.wal"
+        in only(measured).text
+    )
+
+
+def test_backends_that_wait_name_the_idle_transaction() -> None:
+    waits = Process(7, 1, "postgres", titles={"postgres: shop db [local] UPDATE waiting": 9})
+    idle = Process(8, 1, "postgres", titles={"postgres: shop db [local] idle in transaction": 9})
+    finding = only(Facts(10.0, 2, processes=(waits, idle)))
+    assert "UPDATE waiting" in finding.text
+    assert "postgres (8)" in said(finding)
+    assert kinds(Facts(10.0, 2, processes=(idle,))) == []

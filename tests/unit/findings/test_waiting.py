@@ -1,0 +1,88 @@
+"""Idle or work, by the stacks of a wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.findings.facts import StackFrame
+from purebpf.findings.ownership import Program
+from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
+from tests.support.builders.facts import (
+    KERNEL,
+    LOCKING,
+    PYTHON,
+    THREAD,
+    library,
+    native,
+    own,
+)
+
+PROGRAM = Program(PYTHON)
+LOOP = (library("Handle._run", "/usr/lib/python3.11/asyncio/events.py"),)
+
+
+def of(call: str, *user: StackFrame, **more: object) -> Judgement:
+    return judge(PROGRAM, KERNEL[call], user, **more)  # type: ignore[arg-type]
+
+
+def test_a_lock_of_own_code_is_work_and_a_queue_is_idle() -> None:
+    lock = of("futex", *LOCKING, own("reserve"), *THREAD)
+    assert (lock.kind, lock.is_work) == ("lock", True)
+    queue = of("futex", *LOCKING, library("Queue.get"), own("serve"), *THREAD)
+    assert (queue.kind, queue.is_work) == ("cond", False)
+
+
+def test_a_queue_below_a_framework_is_work() -> None:
+    handler = of("futex", *LOCKING, library("Queue.put"), own("store"), library("Flask.dispatch"))
+    assert (handler.kind, handler.is_work, handler.is_called) == ("cond", True, True)
+
+
+@pytest.mark.parametrize(("outer", "is_work"), [(THREAD, False), (LOOP, True)])
+def test_a_sleep_is_work_where_a_loop_called_it(
+    outer: tuple[StackFrame, ...], is_work: bool
+) -> None:
+    sleep = of("clock_nanosleep", own("throttle"), *outer)
+    assert (sleep.kind, sleep.is_work) == ("sleep", is_work)
+
+
+@pytest.mark.parametrize(
+    ("side", "is_work"), [(Side.CLIENT, True), (Side.SERVER, False), (Side.UNKNOWN, False)]
+)
+def test_the_side_of_a_connection_decides(side: Side, is_work: bool) -> None:
+    assert of("recvfrom", own("talk"), *THREAD, side=side).is_work is is_work
+
+
+def test_kinds_that_nobody_waits_for_by_choice_are_work() -> None:
+    for call in ("write", "fsync"):
+        assert of(call, native("write")).is_work
+
+
+def test_an_idle_loop_is_idle() -> None:
+    assert not of("epoll_wait", native("epoll_wait"), own("main")).is_work
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("pthread_mutex_lock", "lock"),
+        ("___pthread_mutex_lock", "lock"),
+        ("__pthread_mutex_cond_lock", "lock"),
+        ("pthread_rwlock_rdlock", "lock"),
+        ("pthread_cond_wait", "cond"),
+        ("__pthread_clockjoin_ex", "join"),
+        ("runtime.futexsleep", "go-park"),
+        ("ObjectMonitor::enter(JavaThread*)", "java-monitor"),
+        ("Unsafe_Park", "java-park"),
+    ],
+)
+def test_futexes_are_told_apart_by_who_called(name: str, kind: str) -> None:
+    stack = (native("futex_wait"), native(name), native("work", "/srv/app"))
+    assert judge(Program("/srv/app"), KERNEL["futex"], stack).kind == kind
+
+
+def test_a_wait_below_the_home_of_its_thread_is_work() -> None:
+    home = Judgement("sleep", False, False, 1)
+    deeper = Judgement("sleep", False, False, 3)
+    waits = [(home, 5.0, 50, Side.UNKNOWN), (deeper, 4.0, 40, Side.UNKNOWN)]
+    assert are_deeper_than_home(waits, 0.2) == [False, True]
+    assert are_deeper_than_home(waits[:1], 0.2) == [False]
