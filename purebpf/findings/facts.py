@@ -16,6 +16,7 @@ __all__ = [
     "Connect",
     "Endpoint",
     "Facts",
+    "JavaMonitor",
     "MemoryUse",
     "PathCount",
     "Process",
@@ -260,6 +261,16 @@ class MemoryUse(NamedTuple):
     user: tuple[StackFrame, ...]
 
 
+class JavaMonitor(NamedTuple):
+    """A Java thread that waits to enter a monitor, and the thread that is inside, 0 if unknown."""
+
+    pid: int
+    tid: int
+    monitor: int
+    class_name: str
+    owner: int
+
+
 class Facts(NamedTuple):
     """Everything that one measurement saw.
 
@@ -291,6 +302,7 @@ class Facts(NamedTuple):
     sockets: tuple[Socket, ...] = ()
     cgroups: tuple[Cgroup, ...] = ()
     memory: tuple[MemoryUse, ...] = ()
+    monitors: tuple[JavaMonitor, ...] = ()
     counters: dict[str, float] = {}  # noqa: RUF012 - nobody changes facts
     descriptors: dict[int, dict[int, str]] = {}  # noqa: RUF012
     lock_holders: dict[int, dict[int, int]] = {}  # noqa: RUF012

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, Stay, threads_of
 from purebpf.findings.finding import Finding
-from purebpf.findings.words import chief, share
+from purebpf.findings.words import chief, describe_activity, share
 
 __all__ = ["garbage_collection", "java_monitors", "python_gil"]
 
@@ -78,16 +78,36 @@ def java_monitors(evidence: Evidence) -> Iterator[Finding]:
         cost = evidence.rate(waits)
         if cost < _LEAST:
             continue
-        text = f"{threads_of(waits)} threads wait for Java monitors (synchronized locks)"
+        text, support = _monitor_text(evidence, pid, waits)
         yield Finding(
             "lock-convoy",
             evidence.process(pid).comm,
             (pid,),
             cost,
             text,
-            ("a thread dump names them",),
+            (support,),
             ("dump", str(pid)),
         )
+
+
+def _monitor_text(evidence: Evidence, pid: int, waits: list[Stay]) -> tuple[str, str]:
+    """Name the monitor that most threads want at the end, and the activity of its owner."""
+    threads = threads_of(waits)
+    wanted = [one for one in evidence.facts.monitors if one.pid == pid and one.class_name]
+    if not wanted:
+        return f"{threads} threads wait for Java monitors (synchronized locks)", ""
+    classes = Counter(one.class_name for one in wanted)
+    name = classes.most_common(1)[0][0]
+    text = f"{threads} threads wait for the monitor (lock) of {name}"
+    owners = Counter(one.owner for one in wanted if one.class_name == name and one.owner)
+    if not owners:
+        return text, "its owner did not show"
+    owner = owners.most_common(1)[0][0]
+    does = [stay for stay in evidence.by_thread.get(owner, ()) if stay.kind != "java-monitor"]
+    activity = describe_activity(evidence, does)
+    named = next((stay.comm for stay in does), "")
+    thread = f'thread {owner} "{named}"' if named else f"thread {owner}"
+    return text, f"its owner at the end was {thread}" + (f", which {activity}" if activity else "")
 
 
 def garbage_collection(evidence: Evidence) -> Iterator[Finding]:

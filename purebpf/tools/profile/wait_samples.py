@@ -21,7 +21,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from purebpf.closable import Closing
-from purebpf.measure.stacks.sleeping import Sleeping, read_python, read_stacks, unwind
+from purebpf.measure.stacks.sleeping import (
+    ReadPython,
+    ReadStack,
+    Sleeping,
+    read_python,
+    read_stacks,
+    unwind,
+)
 from purebpf.observe.instruments.sleepers import Sleeper, SleeperList, Whereabouts
 from purebpf.observe.unwind.user_stacks import Trace
 from purebpf.results import Loss, Profile, count_cause
@@ -41,6 +48,8 @@ _LONGEST_S = 60.0
 """Between two looks, whatever they cost."""
 _MOST_THREADS, _MOST_READ = 32768, 256
 """Of a look: threads that count, and those of them of which the user stack is read, 64 KiB each."""
+_BATCH = 32
+"""Threads of which the stacks are read before their states are asked for again."""
 _SHARE = 0.0015
 """Of a CPU, for what looks for weeks."""
 _WEIGHT = 0.2
@@ -207,18 +216,32 @@ class WaitSampler(Closing):
     def _read(self, moved: Mapping[int, Sleeping]) -> tuple[dict[int, Trace], set[int]]:
         """The user stacks of threads, by their numbers, and which of them wait for the GIL.
 
-        A stack that was read while its thread ran is none.
+        A stack that was read while its thread ran is none. Threads that wake often have run again
+        before hundreds of others were read: so few are read at a time, processes in any order.
         """
-        if not moved:
-            return {}, set()
+        walking = self._sampling.walking
+        order = {pid: random.random() for pid in {thread.pid for thread in moved.values()}}  # noqa: S311
+        by_process = sorted(moved.items(), key=lambda item: order[item[1].pid])
+        stacks: dict[int, ReadStack] = {}
+        known: dict[int, ReadPython] = {}
+        for first in range(0, len(by_process), _BATCH):
+            read, python = self._read_batch(dict(by_process[first : first + _BATCH]))
+            stacks |= read
+            known |= python
+        traces = {tid: unwind(walking, moved[tid], stacks[tid], known.get(tid)) for tid in stacks}
+        return traces, {tid for tid, read in known.items() if read.waits_for_gil}
+
+    def _read_batch(
+        self, moved: Mapping[int, Sleeping]
+    ) -> tuple[dict[int, ReadStack], dict[int, ReadPython]]:
+        """The stacks of threads that stayed where they were, and Python's words for any of them."""
         walking, python = self._sampling.walking, self._sampling.python
         stacks = read_stacks(moved.values(), copy=walking is not None)
         still = self._list.resting() & stacks.keys()
         known = {} if python is None else read_python(python, moved.values(), still)
         if any(read.words for read in known.values()):
             still -= known.keys() - self._list.resting()
-        traces = {tid: unwind(walking, moved[tid], stacks[tid], known.get(tid)) for tid in still}
-        return traces, {tid for tid, read in known.items() if read.waits_for_gil}
+        return {tid: stacks[tid] for tid in still}, known
 
     def _number(self, trace: Trace) -> int:
         number = self._numbers.get(trace)

@@ -49,12 +49,12 @@ def _run(options: Options) -> int:
 
 def _measure(options: Options) -> tuple[Facts, list[tuple[str, Loss, str]]]:
     from purebpf.measure.run import prepare, run
-    from purebpf.tools.triage.countdown import Countdown
+    from purebpf.tools.triage.countdown import countdown
     from purebpf.tools.triage.session import Triage
 
     triage = partial(Triage, options.duration_s)
-    with prepare(triage) as (session, ends), Countdown() as countdown:
-        facts = run(session, ends, lambda: countdown.show(session.left_s))
+    with prepare(triage) as (session, ends), countdown() as show:
+        facts = run(session, ends, lambda: show(session.left_s))
     return facts, [(name, profile.loss, unit) for name, profile, unit in session.profiles]
 
 

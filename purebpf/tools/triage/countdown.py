@@ -1,41 +1,38 @@
-"""`Countdown`: the seconds that a measurement still takes, on a terminal."""
+"""The seconds that a measurement still takes, on a terminal."""
 
 from __future__ import annotations
 
 import sys
-from types import TracebackType
-from typing import Self, TextIO
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
 
-__all__ = ["Countdown"]
+__all__ = ["countdown"]
+
+_CLEAR_LINE = "\r\x1b[K"
 
 
-class Countdown:
-    """Writes to standard error where that is a terminal, else nothing."""
+@contextmanager
+def countdown() -> Iterator[Callable[[float], None]]:
+    """Yield a function that shows the seconds left; it does nothing where stderr is no terminal."""
+    stream: TextIO | None = sys.stderr  # None where the descriptor is closed
+    if stream is None or not stream.isatty():
+        yield lambda _: None
+        return
+    shown: list[int] = []
 
-    def __init__(self) -> None:
-        stream: TextIO | None = sys.stderr
-        self._stream = stream if stream is not None and stream.isatty() else None
-        self._shown = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def show(self, left_s: float) -> None:
-        """Say how long it takes from now on."""
+    def show(left_s: float) -> None:
         left = round(left_s)
-        if self._stream is None or left == self._shown:
+        if shown[-1:] == [left]:
             return
-        self._shown = left
+        shown.append(left)
         words = f"measuring the whole machine: {left} s" if left else "looking up names"
-        self._stream.write(f"\r\x1b[K{words} (Ctrl-C: now)")
-        self._stream.flush()
+        stream.write(f"{_CLEAR_LINE}{words} (Ctrl-C: now)")
+        stream.flush()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._stream is not None and self._shown >= 0:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+    try:
+        yield show
+    finally:
+        if shown:
+            stream.write(_CLEAR_LINE)
+            stream.flush()

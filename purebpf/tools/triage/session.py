@@ -24,6 +24,7 @@ from purebpf.tools import mem, profile
 from purebpf.tools.triage.activities import cpu_times, memory_use, waiting_times
 from purebpf.tools.triage.blocked_threads import blocked_threads, descriptors
 from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
+from purebpf.tools.triage.java_monitors import java_monitors
 from purebpf.tools.triage.process_watch import ProcessWatch
 from purebpf.tools.triage.python_locks import python_lock_holders
 from purebpf.tools.triage.socket_watch import SocketWatch
@@ -158,11 +159,15 @@ class Triage(Closing):
                 counters=counters,
                 descriptors=descriptors(process.pid for process in processes),
                 lock_holders=python_lock_holders(blocked, self._processes.exe),
+                monitors=tuple(java_monitors(filter(self._runs_java, pids))),
             )
             facts = self._with_stacks(facts)
             return self._with_reasons(facts)._replace(
                 missing=tuple(self._missing), own_cpu_s=time.process_time()
             )
+
+    def _runs_java(self, pid: int) -> bool:
+        return self._processes.exe(pid).endswith("/java")
 
     def _with_stacks(self, facts: Facts) -> Facts:
         waits = self._profiler.waits()

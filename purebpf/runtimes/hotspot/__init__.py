@@ -1,0 +1,1 @@
+"""HotSpot from outside: the parts of a JVM that its own description of its structs names. Pure."""
