@@ -25,6 +25,7 @@ __all__ = [
     "StackFrame",
     "Start",
     "ThreadTime",
+    "Unanswered",
     "WaitSum",
     "WakerSum",
 ]
@@ -261,6 +262,14 @@ class MemoryUse(NamedTuple):
     user: tuple[StackFrame, ...]
 
 
+class Unanswered(NamedTuple):
+    """A connection that awaits an answer: the part of the time, and the mean age of the request."""
+
+    inode: int
+    share: float
+    age_s: float
+
+
 class JavaMonitor(NamedTuple):
     """A Java thread that waits to enter a monitor, and the thread that is inside, 0 if unknown."""
 
@@ -303,6 +312,7 @@ class Facts(NamedTuple):
     cgroups: tuple[Cgroup, ...] = ()
     memory: tuple[MemoryUse, ...] = ()
     monitors: tuple[JavaMonitor, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
     counters: dict[str, float] = {}  # noqa: RUF012 - nobody changes facts
     descriptors: dict[int, dict[int, str]] = {}  # noqa: RUF012
     lock_holders: dict[int, dict[int, int]] = {}  # noqa: RUF012

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from purebpf.findings.evidence import Evidence, Stay
+from purebpf.findings.evidence import Evidence, Stay, threads_of
 from purebpf.findings.facts import Endpoint
 from purebpf.findings.finding import Source
 
 __all__ = [
     "call_site",
     "chief",
+    "count_threads",
     "describe_activity",
     "describe_wait",
     "frame_of",
@@ -38,6 +39,14 @@ _WAITS = {
     "cpu": "runs",
     "queue": "waits for a CPU",
 }
+
+
+def count_threads(stays: Iterable[Stay], verb: str = "") -> str:
+    """`1 thread waits`, `3 threads wait`; the verb is given as `wait`."""
+    threads = threads_of(stays)
+    if threads == 1:
+        return f"1 thread {verb}s" if verb else "1 thread"
+    return f"{threads} threads {verb}" if verb else f"{threads} threads"
 
 
 def share(part: float, whole: float) -> str:

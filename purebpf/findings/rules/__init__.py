@@ -35,7 +35,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(databases.waiting_backends,),
     *(interpreters.python_gil, interpreters.garbage_collection, interpreters.java_monitors),
     *(locks.convoys, locks.deadlocks),
-    *(answers.slow_answers, answers.delayed_acknowledgements),
+    *(answers.slow_answers, answers.unanswered_requests, answers.delayed_acknowledgements),
     *(blocking.full_pipes, blocking.blocked_loops, blocking.children, blocking.other_waits),
     *(pools.accept_queues,),
     *(storage.synced_writes, storage.disk_waits),

@@ -6,13 +6,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
-from purebpf.findings.facts import WaitSum
+from purebpf.findings.evidence import Evidence, Stay, seconds_of
+from purebpf.findings.facts import Endpoint, Unanswered, WaitSum
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.pools import busy_team
-from purebpf.findings.words import chief, spell_endpoint, way_to
+from purebpf.findings.waiting import Side
+from purebpf.findings.words import chief, count_threads, spell_endpoint, way_to
 
-__all__ = ["delayed_acknowledgements", "slow_answers"]
+__all__ = ["delayed_acknowledgements", "slow_answers", "unanswered_requests"]
 
 _LEAST = 0.15
 _SLOW_S = 0.03
@@ -43,11 +44,7 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
     own = next((stay.own for stay in stays if stay.own is not None), None)
     where = f" in {evidence.spell(own)}" if own else ""
     servers = set().union(*(evidence.servers_of(stay.endpoint) for stay in stays)) - set(pids)
-    counted = (
-        f"{threads_of(stays)} threads, {times} times"
-        if times > 1
-        else f"{threads_of(stays)} threads"
-    )
+    counted = f"{count_threads(stays)}, {times} times" if times > 1 else count_threads(stays)
     team = busy_team(evidence, pids)
     source = evidence.source(own)
     name = evidence.process(pids[0]).comm
@@ -77,6 +74,49 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         own=source,
         place=peer,
     )
+
+
+def unanswered_requests(evidence: Evidence) -> Iterator[Finding]:
+    """An event loop waits for answers of a peer: its sockets know which.
+
+    Silent about peers that threads are seen to wait for.
+    """
+    inodes = {socket.inode: socket for socket in evidence.facts.sockets}
+    shares: dict[tuple[tuple[str, str], str], list[tuple[Unanswered, Endpoint, int]]]
+    shares = defaultdict(list)
+    for one in evidence.facts.unanswered:
+        socket = inodes.get(one.inode)
+        if socket is None:
+            continue
+        ends = (socket.peer, socket.peer_port, socket.port, one.inode)
+        endpoint = Endpoint("socket", "inet", *ends)
+        if evidence.side(endpoint) is Side.CLIENT:
+            for pid in evidence.sockets.get(one.inode, ())[:1]:
+                shares[evidence.family(pid), spell_endpoint(endpoint)].append((one, endpoint, pid))
+    for (family, peer), group in shares.items():
+        cost = sum(one.share for one, _, _ in group)
+        age_s = sum(one.share * one.age_s for one, _, _ in group) / cost
+        pids = tuple(dict.fromkeys(pid for _, _, pid in group))
+        waited_for = {
+            spell_endpoint(stay.endpoint)
+            for pid in evidence.pids_of(family)
+            for stay in evidence.by_process.get(pid, ())
+            if stay.kind in ("sock-read", "connect")
+        }
+        if cost < _LEAST or age_s < _SLOW_S or peer in waited_for:
+            continue
+        servers = evidence.servers_of(group[0][1]) - set(pids)
+        at = ", ".join(evidence.name(server) for server in sorted(servers)[:2])
+        yield Finding(
+            *("downstream", family[0], pids, cost),
+            f"its event loop waits for answers of {peer}: {len(group)} connections, requests are "
+            f"{1000 * age_s:.0f} ms old in the mean",
+            (f"the peer is {at or 'not on this machine, or not known'}",),
+            ("tcp", "-p", str(pids[0])),
+            servers=tuple(sorted(servers)),
+            each_s=2 * age_s,
+            place=peer,
+        )
 
 
 def _is_dns(stays: list[Stay]) -> bool:

@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
 from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import short_name
-from purebpf.findings.words import chief, describe_activity, describe_wait, share, way_to
+from purebpf.findings.words import (
+    chief,
+    count_threads,
+    describe_activity,
+    describe_wait,
+    share,
+    way_to,
+)
 
 __all__ = ["blocked_loops", "children", "full_pipes", "other_waits"]
 
@@ -140,7 +147,7 @@ def other_waits(evidence: Evidence) -> Iterator[Finding]:
         activity = describe_activity(evidence, does)
         yield Finding(
             *("waits", evidence.process(pids[0]).comm, pids, cost),
-            f"{threads_of(stays)} threads wait in {evidence.spell(stay.own)}{_via(evidence, stay)}",
+            f"{count_threads(stays, 'wait')} in {evidence.spell(stay.own)}{_via(evidence, stay)}",
             (f"who wakes them {activity}" if activity else "who wakes them did not show",),
             ("offcpu", "--waker", "-p", str(pids[0])),
             own=evidence.source(stay.own),

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from purebpf.findings.evidence import Evidence, Stay, threads_of
+from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding
-from purebpf.findings.words import chief, describe_activity, share
+from purebpf.findings.words import chief, count_threads, describe_activity, share
 
 __all__ = ["garbage_collection", "java_monitors", "python_gil"]
 
@@ -52,7 +52,7 @@ def python_gil(evidence: Evidence) -> Iterator[Finding]:
             evidence.process(pid).comm,
             (pid,),
             cost,
-            f"{threads_of(victims)} threads wait for Python's GIL; {function} holds it",
+            f"{count_threads(victims, 'wait')} for Python's GIL; {function} holds it",
             (
                 f"thread {hog} runs {function} {hog_share * 100:.0f} % of the time",
                 "waiting: " + ", ".join(name for name, _ in waiting.most_common(2))
@@ -92,13 +92,13 @@ def java_monitors(evidence: Evidence) -> Iterator[Finding]:
 
 def _monitor_text(evidence: Evidence, pid: int, waits: list[Stay]) -> tuple[str, str]:
     """Name the monitor that most threads want at the end, and the activity of its owner."""
-    threads = threads_of(waits)
+    threads = count_threads(waits, "wait")
     wanted = [one for one in evidence.facts.monitors if one.pid == pid and one.class_name]
     if not wanted:
-        return f"{threads} threads wait for Java monitors (synchronized locks)", ""
+        return f"{threads} for Java monitors (synchronized locks)", ""
     classes = Counter(one.class_name for one in wanted)
     name = classes.most_common(1)[0][0]
-    text = f"{threads} threads wait for the monitor (lock) of {name}"
+    text = f"{threads} for the monitor (lock) of {name}"
     owners = Counter(one.owner for one in wanted if one.class_name == name and one.owner)
     if not owners:
         return text, "its owner did not show"

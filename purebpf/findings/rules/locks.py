@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
 from purebpf.findings.facts import StackFrame
 from purebpf.findings.finding import Finding
-from purebpf.findings.words import chief, describe_activity
+from purebpf.findings.words import chief, count_threads, describe_activity
 
 __all__ = ["convoys", "deadlocks"]
 
@@ -101,7 +101,7 @@ def _file_lock(evidence: Evidence, stays: list[Stay]) -> tuple[str, str]:
         path for stay in stays if (path := evidence.path_of(stay.pid, stay.argument & 0xFFFFFFFF))
     )
     path = paths.most_common(1)[0][0] if paths else ""
-    text = f"{threads_of(stays)} threads wait for the lock of a file (flock)"
+    text = f"{count_threads(stays, 'wait')} for the lock of a file (flock)"
     text += f": {path}" if path else ""
     text += f", in {evidence.spell(where)}" if where else ""
     holders = [

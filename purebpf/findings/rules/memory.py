@@ -22,6 +22,7 @@ _EARLY = 0.8
 """A program that did more than this of its growth in the first half is warming up."""
 _NOISE = 65536
 _READINGS = 5
+_WHOLE = 3
 
 
 def page_faults(evidence: Evidence) -> Iterator[Finding]:
@@ -97,15 +98,18 @@ def _steady_growth(anon: Sequence[int]) -> float:
 
 
 def _sites(evidence: Evidence, pid: int, kind: str) -> list[tuple[Source, int]]:
-    """The functions of page faults or growth, own ones where there are some, heaviest first."""
+    """The functions of page faults or growth, own ones where there are some, heaviest first.
+
+    Stacks of one or two frames are of the time before the process could be unwound: they say
+    nothing beside whole ones.
+    """
+    uses = [use for use in evidence.facts.memory if use.pid == pid and use.kind == kind]
+    whole = [use for use in uses if len(use.user) >= _WHOLE]
     weights: Counter[Source] = Counter()
     program = evidence.program(pid)
-    for use in evidence.facts.memory:
-        if use.pid != pid or use.kind != kind:
-            continue
+    for use in whole or uses:
         own = next((frame for frame in use.user if program.owns(frame)), None)
-        frame = own or next((frame for frame in use.user if frame.name), None)
-        source = evidence.source(frame)
+        source = evidence.source(own or next((frame for frame in use.user if frame.name), None))
         if source is not None:
             weights[source] += use.amount
     return weights.most_common()

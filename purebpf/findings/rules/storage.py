@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from purebpf.findings.evidence import Evidence, Stay, threads_of
+from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding
-from purebpf.findings.words import chief
+from purebpf.findings.words import chief, count_threads
 
 __all__ = ["disk_waits", "synced_writes"]
 
@@ -38,7 +38,7 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
             *("fsync", evidence.process(pids[0]).comm, pids, cost),
             f"waits for {call} in {evidence.spell(where)}: {calls / evidence.elapsed_s:.0f} times "
             "a second" + (f", of {path}" if path else ""),
-            (f"{threads_of(stays)} threads wait {cost:.2f} s a second",),
+            (f"{count_threads(stays, 'wait')} {cost:.2f} s a second",),
             ("offcpu", "-p", str(pids[0])),
             own=evidence.source(where),
             place=path,

@@ -55,21 +55,24 @@ def _finding(finding: Finding) -> Iterator[str]:
     clauses = [f"{_who(finding)}: {finding.text}"]
     if finding.is_busy:
         clauses.append("nobody is seen to wait for it")
-    support = [clause for clause in finding.evidence if clause]
-    clauses += support[:1]
+    wrapped = _wrap("; ".join([*clauses, *filter(None, finding.evidence)]), _MOST_LINES)
     if finding.lost_by:
-        clauses.append("lost by " + ", ".join(_losses(finding)))
-    clauses += support[1:]
-    body = _PLACE.sub(rf"\1{_KEPT_TOGETHER}(\2)", printable("; ".join(clauses)))
-    wrapped = textwrap.wrap(body, _WIDTH - _INDENT, break_on_hyphens=False)
-    if len(wrapped) > _MOST_LINES:
-        last = wrapped[_MOST_LINES - 1][: _WIDTH - _INDENT - 4].rpartition(" ")[0].rstrip(";,")
-        wrapped = [*wrapped[: _MOST_LINES - 1], f"{last} ..."]
+        wrapped += _wrap("lost by " + ", ".join(_losses(finding)), 1)
     head = "busy" if finding.is_busy else f"{finding.cost:.{2 * (finding.cost < 1000)}f} s/s"
     for at, line in enumerate(wrapped):
         start = f"{head:>{_INDENT - 2}}  " if not at else " " * _INDENT
         yield start + cut(line.replace(_KEPT_TOGETHER, " "), _WIDTH - _INDENT) + "\n"
     yield f"{'':{_INDENT}}-> purebpf {shlex.join(finding.command)}\n"
+
+
+def _wrap(text: str, most: int) -> list[str]:
+    """At most so many lines; a name and its place stay together."""
+    body = _PLACE.sub(rf"\1{_KEPT_TOGETHER}(\2)", printable(text))
+    wrapped = textwrap.wrap(body, _WIDTH - _INDENT, break_on_hyphens=False)
+    if len(wrapped) <= most:
+        return wrapped
+    last = wrapped[most - 1][: _WIDTH - _INDENT - 4].rpartition(" ")[0].rstrip(";,")
+    return [*wrapped[: most - 1], f"{last} ..."]
 
 
 def _who(finding: Finding) -> str:

@@ -28,6 +28,7 @@ from purebpf.tools.triage.java_monitors import java_monitors
 from purebpf.tools.triage.process_watch import ProcessWatch
 from purebpf.tools.triage.python_locks import python_lock_holders
 from purebpf.tools.triage.socket_watch import SocketWatch
+from purebpf.tools.triage.unanswered import UnansweredWatch
 
 __all__ = ["Triage"]
 
@@ -89,8 +90,9 @@ class Triage(Closing):
             self._profiler.sample_waits(_LOOKS, by_thread=True, share=_SHARE)
             self._cgroups, self._counters = read_cgroups(), machine_counters()
             self._processes, self._sockets = ProcessWatch(self._own), SocketWatch()
+            self._unanswered = UnansweredWatch()
             self._owned = stack.pop_all()
-        self._started_s = self._ticked_s = time.monotonic()
+        self._started_s = self._ticked_s = self._asked_s = time.monotonic()
         if self._reasons is not None:
             self._reasons.start()
         return self
@@ -116,6 +118,7 @@ class Triage(Closing):
         if profiler.wait(*ends, at_most_s=max(_MOMENT_S, moment_s)):
             return True
         profiler.look_if_due()
+        self._ask_connections()
         if self._memory is not None:
             self._memory.wait(at_most_s=_MOMENT_S)
         now_s = time.monotonic()
@@ -123,6 +126,12 @@ class Triage(Closing):
             self._tick(now_s - self._ticked_s)
             self._ticked_s = now_s
         return not self.left_s
+
+    def _ask_connections(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._asked_s >= _ROUND_S:
+            self._unanswered.tick()
+            self._asked_s = now_s
 
     def _tick(self, elapsed_s: float) -> None:
         if self._reasons is not None:
@@ -155,6 +164,7 @@ class Triage(Closing):
                 threads=threads,
                 blocked=blocked,
                 sockets=self._sockets.finish(),
+                unanswered=self._unanswered.finish(),
                 cgroups=since(read_cgroups(), self._cgroups),
                 counters=counters,
                 descriptors=descriptors(process.pid for process in processes),

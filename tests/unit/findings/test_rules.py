@@ -11,6 +11,7 @@ from purebpf.findings.facts import (
     Connect,
     Endpoint,
     Facts,
+    JavaMonitor,
     MemoryUse,
     PathCount,
     Process,
@@ -18,6 +19,7 @@ from purebpf.findings.facts import (
     Socket,
     Start,
     ThreadTime,
+    Unanswered,
     WaitSum,
     WakerSum,
 )
@@ -147,6 +149,21 @@ def test_a_client_is_a_loss_of_its_busy_server() -> None:
     assert [(loss.name, loss.pid) for loss in finding.lost_by] == [("app7", 7)]
 
 
+def test_an_event_loop_names_the_peer_that_owes_an_answer() -> None:
+    loop = waiting(7, 7, "epoll_wait", native("uv_run"))
+    ours = Socket(31, "tcp", "10.0.0.2", 40000, "10.0.0.9", 5432, 1)
+    measured = facts(
+        loop,
+        exe="/usr/bin/node",
+        sockets=(ours,),
+        descriptors={7: {9: "socket:[31]"}},
+        unanswered=(Unanswered(31, 0.8, 0.2),),
+    )
+    finding = only(measured)
+    assert "waits for answers of 10.0.0.9:5432" in finding.text
+    assert kinds(measured._replace(unanswered=(Unanswered(31, 0.8, 0.01),))) == []
+
+
 def test_dns_is_told_from_other_answers() -> None:
     stack = (native("__res_context_send"), native("getaddrinfo"), own("lookup"), FLASK)
     finding = only(facts(waiting(7, 7, "recvfrom", *stack)))
@@ -194,6 +211,16 @@ def test_an_accept_queue_is_a_pool_without_a_free_worker() -> None:
     )
     assert "3.0 connections wait to be accepted on port 80" in only(measured).text
     assert kinds(measured._replace(sockets=(listening(80, 55),))) == []
+
+
+def test_a_java_monitor_is_named_by_its_class() -> None:
+    stack = (native("ObjectMonitor::enter(JavaThread*)", "/jdk/libjvm.so"),)
+    waits = [waiting(7, tid, "futex", *stack, seconds=5.0) for tid in (9, 10)]
+    owner = waiting(7, 8, "clock_nanosleep", native("os::naked_sleep"), seconds=9.0)
+    monitors = tuple(JavaMonitor(7, tid, 0xC000, "shop.OrderBook", 8) for tid in (9, 10))
+    finding = only(facts(*waits, owner, exe="/usr/lib/jvm/bin/java", monitors=monitors))
+    assert finding.text == "2 threads wait for the monitor (lock) of shop.OrderBook"
+    assert "which sleeps" in said(finding)
 
 
 # Limits

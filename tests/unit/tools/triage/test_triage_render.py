@@ -34,7 +34,8 @@ def test_a_finding_in_eighty_columns() -> None:
 
   9.18 s/s  stock.service: python3 (185): 12 threads wait for the lock that
             reserve (stock.py:22) takes; its holder waits for an answer of
-            127.0.0.1:3333 in ask (stock.py:16) (95 % of that time); lost ...
+            127.0.0.1:3333 in ask (stock.py:16) (95 % of that time)
+            lost by nginx (99) 9.10 s/s
             -> purebpf lock --userspace -p 185
 
       busy  batch (7): uses 0.90 CPUs; nobody is seen to wait for it

@@ -1,0 +1,114 @@
+"""TCP connections on which an answer is awaited, by the kernel's own clocks of each connection.
+
+An event loop waits for many peers at once, so its threads do not say for whom. For each connection,
+the kernel knows when data was last sent and last received (struct tcp_info of linux/tcp.h), and
+sock_diag(7) asks for it. A connection that sent more recently than it received waits for an answer.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import defaultdict
+from collections.abc import Iterator
+
+from purebpf.findings.facts import Unanswered
+from purebpf.tuples import NamedTuple
+
+__all__ = ["UnansweredWatch"]
+
+_SOCK_DIAG, _BY_FAMILY = 4, 20
+_DUMP = 0x301
+"""NLM_F_REQUEST | NLM_F_DUMP."""
+_TCP, _ESTABLISHED, _INFO = 6, 1, 2
+_HEADER = struct.Struct("<IHHII")
+_REQUEST = struct.Struct("<BBBxI48x")
+_MESSAGE = struct.Struct("<4x4x32x12x16xI")
+"""struct inet_diag_msg, of which the inode is read."""
+_ATTRIBUTE = struct.Struct("<HH")
+_SENT, _RECEIVED, _BYTES = 44, 52, 128
+"""In struct tcp_info: tcpi_last_data_sent, tcpi_last_data_recv, tcpi_bytes_received."""
+_DONE, _ERROR = 3, 2
+_SLOW_MS, _FRESH_MS = 30, 1000
+_ROOM = 1 << 17
+_TIMEOUT_S = 0.5
+
+
+class _Clocks(NamedTuple):
+    """Milliseconds since data was sent and received, and bytes received in all."""
+
+    sent_ms: int
+    received_ms: int
+    received: int
+
+
+class UnansweredWatch:
+    """Asks at each `tick`, in our network namespace."""
+
+    def __init__(self) -> None:
+        self._ticks = 0
+        self._awaited: dict[int, list[int]] = defaultdict(list)
+        self._received: dict[int, set[int]] = defaultdict(set)
+        self._fresh: set[int] = set()
+
+    def tick(self) -> None:
+        """Take in the connections of this moment; nothing where the kernel does not answer."""
+        self._ticks += 1
+        for family in (socket.AF_INET, socket.AF_INET6):
+            try:
+                for inode, clocks in _connections(family):
+                    self._add(inode, clocks)
+            except OSError:
+                continue
+
+    def _add(self, inode: int, clocks: _Clocks) -> None:
+        self._received[inode].add(clocks.received)
+        if _SLOW_MS <= clocks.sent_ms < clocks.received_ms:
+            self._awaited[inode].append(clocks.sent_ms)
+            if not clocks.received and clocks.received_ms - clocks.sent_ms < _FRESH_MS:
+                self._fresh.add(inode)
+
+    def finish(self) -> tuple[Unanswered, ...]:
+        """The connections that got answers, or have just begun; who only sends awaits none."""
+        return tuple(
+            Unanswered(inode, len(ages) / self._ticks, sum(ages) / len(ages) / 1000)
+            for inode, ages in self._awaited.items()
+            if len(self._received[inode]) > 1 or inode in self._fresh
+        )
+
+
+def _connections(family: int) -> Iterator[tuple[int, _Clocks]]:
+    request = _REQUEST.pack(family, _TCP, 1 << (_INFO - 1), 1 << _ESTABLISHED)
+    header = _HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 1, 0)
+    with socket.socket(
+        socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG
+    ) as sock:
+        sock.settimeout(_TIMEOUT_S)
+        sock.send(header + request)
+        while True:
+            data = sock.recv(_ROOM)
+            at = 0
+            while at + _HEADER.size <= len(data):
+                size, kind, *_ = _HEADER.unpack_from(data, at)
+                if kind in (_DONE, _ERROR) or size < _HEADER.size:
+                    return
+                yield from _read_message(data[at + _HEADER.size : at + size])
+                at += (size + 3) & ~3
+
+
+def _read_message(message: bytes) -> Iterator[tuple[int, _Clocks]]:
+    if len(message) < _MESSAGE.size:
+        return
+    (inode,) = _MESSAGE.unpack_from(message)
+    at = _MESSAGE.size
+    while at + _ATTRIBUTE.size <= len(message):
+        size, kind = _ATTRIBUTE.unpack_from(message, at)
+        if kind == _INFO and size >= _ATTRIBUTE.size + _BYTES + 8:
+            info = message[at + _ATTRIBUTE.size : at + size]
+            sent, received = (
+                struct.unpack_from("<I", info, offset)[0] for offset in (_SENT, _RECEIVED)
+            )
+            yield inode, _Clocks(sent, received, struct.unpack_from("<Q", info, _BYTES)[0])
+        if size < _ATTRIBUTE.size:
+            return
+        at += (size + 3) & ~3

@@ -1,0 +1,95 @@
+"""Monitors in the memory of a JVM, laid out here as libjvm.so describes it."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from purebpf.runtimes.cpython.memory import Memory
+from purebpf.runtimes.hotspot.monitors import WantedMonitor, wanted_monitors
+from purebpf.runtimes.hotspot.vm_structs import EXPORTS
+
+FIELDS = (
+    ("ThreadsSMRSupport", "_java_thread_list", 0, 0x9000),
+    ("ThreadsList", "_length", 0, 0),
+    ("ThreadsList", "_threads", 8, 0),
+    ("Thread", "_osthread", 16, 0),
+    ("OSThread", "_thread_id", 24, 0),
+    ("JavaThread", "_current_pending_monitor", 32, 0),
+    ("ObjectMonitor", "_owner", 8, 0),
+    ("ObjectMonitor", "_object", 16, 0),
+    ("CompressedKlassPointers", "_narrow_klass._base", 0, 0x9010),
+    ("CompressedKlassPointers", "_narrow_klass._shift", 0, 0x9018),
+    ("Klass", "_name", 24, 0),
+    ("Symbol", "_length", 0, 0),
+    ("Symbol", "_body[0]", 6, 0),
+    ("Other", "_field", 0, 0),
+)
+STRIDE = 48
+WAITER, OWNER = 0x20000, 0x21000
+
+
+class Jvm:
+    def __init__(self) -> None:
+        self._bytes = bytearray(0x40000)
+        self.symbols = {name: 0x100 + 8 * at for at, name in enumerate(EXPORTS)}
+        self._describe()
+        self._fill()
+
+    def put(self, at: int, *words: int) -> None:
+        struct.pack_into(f"<{len(words)}Q", self._bytes, at, *words)
+
+    def text(self, at: int, value: str) -> int:
+        self._bytes[at : at + len(value) + 1] = value.encode() + b"\0"
+        return at
+
+    def _describe(self) -> None:
+        for name, value in zip(EXPORTS, (0x1000, STRIDE, 0, 8, 24, 32, 40), strict=True):
+            self.put(self.symbols[name], value)
+        texts = 0x4000
+        for number, (kind, name, offset, address) in enumerate(FIELDS):
+            at = 0x1000 + number * STRIDE
+            self.put(at, self.text(texts, kind), self.text(texts + 64, name), 0)
+            self.put(at + 24, int(bool(address)), offset, address)
+            texts += 128
+
+    def _fill(self) -> None:
+        self.put(0x9000, 0xA000)  # the list of threads
+        self.put(0xA000, 2, 0xB000)
+        self.put(0xB000, WAITER, OWNER)
+        for thread, tid, wanted in ((WAITER, 501, 0xC000), (OWNER, 502, 0)):
+            self.put(thread + 16, thread + 0x100)
+            self.put(thread + 0x100 + 24, tid)
+            self.put(thread + 32, wanted)
+        self.put(0xC008, OWNER, 0xC100)
+        self.put(0xC100, 0xD000)  # the handle of the object
+        self.put(0xD008, 0xE00)  # its class, compressed
+        self.put(0x9010, 0, 4)
+        self.put(0xE000 + 24, 0xF000)
+        struct.pack_into("<H", self._bytes, 0xF000, 14)
+        self.text(0xF006, "shop/OrderBook")
+
+    def read(self, address: int, size: int) -> bytes:
+        return bytes(self._bytes[address : address + size])
+
+
+def test_a_waiter_its_monitor_and_the_owner() -> None:
+    jvm = Jvm()
+    assert wanted_monitors(Memory(jvm.read), jvm.symbols) == [
+        WantedMonitor(501, 0xC000, "shop.OrderBook", 502)
+    ]
+
+
+@pytest.mark.parametrize("at", [0x100, 0x9000, 0xA008])
+def test_garbage_is_no_monitor(at: int) -> None:
+    jvm = Jvm()
+    jvm.put(at, 0x7FFF_FFFF_FFFF)
+    assert wanted_monitors(Memory(jvm.read), jvm.symbols) == []
+
+
+def test_a_class_that_cannot_be_read_is_left_empty() -> None:
+    jvm = Jvm()
+    jvm.put(0xC010, 0)
+    (wanted,) = wanted_monitors(Memory(jvm.read), jvm.symbols)
+    assert (wanted.tid, wanted.class_name) == (501, "")

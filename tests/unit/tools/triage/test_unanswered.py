@@ -1,0 +1,50 @@
+"""Requests that wait for answers, on connections of this machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+from purebpf.tools.triage.unanswered import UnansweredWatch
+
+
+def exchange(watch: UnansweredWatch) -> int:
+    """Let a client wait for three answers; the inode of its socket."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+        with client, peer:
+            for _ in range(3):
+                time.sleep(0.05)
+                client.send(b"request")
+                peer.recv(100)
+                for _ in range(2):
+                    time.sleep(0.06)
+                    watch.tick()
+                peer.send(b"answer")
+                client.recv(100)
+            return os.fstat(client.fileno()).st_ino
+
+
+def test_a_client_that_waits_is_seen_with_the_age_of_its_request() -> None:
+    watch = UnansweredWatch()
+    inode = exchange(watch)
+    (found,) = [one for one in watch.finish() if one.inode == inode]
+    assert found.share > 0.4
+    assert found.age_s > 0.05
+
+
+def test_a_client_that_only_sends_waits_for_nothing() -> None:
+    quiet = UnansweredWatch()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+        with client, peer:
+            time.sleep(1.1)
+            for _ in range(4):
+                client.send(b"line of a log")
+                time.sleep(0.05)
+                quiet.tick()
+            inode = os.fstat(client.fileno()).st_ino
+    assert inode not in {one.inode for one in quiet.finish()}
