@@ -33,7 +33,7 @@ int stack_call(u64 *ctx)
 		return 0;
 	state = state_of(own_task(), false);
 	st = bpf_map_lookup_elem(&stats, &zero);
-	if (!state || !state->call.open || !st)
+	if (!state || state->call.open != OPEN || !st)
 		return 0;
 	read_comm(&state->call.caller);
 	__sync_fetch_and_add(&st->stacks, 1);

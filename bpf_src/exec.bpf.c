@@ -253,13 +253,26 @@ static __always_inline int begin_exec(u64 path)
 	return 0;
 }
 
+// The call that the current task returns from, of which the argument `place` is the path.
+static __always_inline bool take_exec(struct call *call, u32 place)
+{
+	u64 arguments[6];
+
+	if (end_call(call))
+		return true;
+	if (!own_task_wanted(&call->tgid, &call->tid) || !unseen_arguments(arguments))
+		return false;
+	call->path = arguments[place];
+	return true;
+}
+
 static __always_inline int end_exec(s64 result, u32 slot)
 {
 	struct refused_scratch *scratch;
-	struct call call;
+	struct call call = {};
 	u32 size;
 
-	if (!end_call(&call) || result >= 0)
+	if (!take_exec(&call, slot) || result >= 0) // the path is the first argument, or the second
 		return 0;
 	scratch = bpf_map_lookup_elem(&refused_scratch, &slot);
 	if (!scratch)

@@ -11,6 +11,8 @@
 CONFIG bool only_failed = false;
 CONFIG u32 only_errno = 0; // only calls that failed with it
 
+#define UNKNOWN_NS (~0ULL) // only the return was seen
+
 enum kind {
 	OPENED = 0,
 };
@@ -19,7 +21,7 @@ enum kind {
 // directory it is relative to, the innermost first.
 struct opened {
 	struct event event;
-	u64 duration_ns;
+	u64 duration_ns; // or UNKNOWN_NS
 	u64 flags;
 	s32 result; // a file descriptor, or minus an errno
 	s32 dirfd;
@@ -57,15 +59,55 @@ struct {
 	__type(value, struct draft);
 } drafts SEC(".maps");
 
-static __always_inline int begin_open(s32 dirfd, u64 path, u64 flags)
+enum variant {
+	OPENAT = 0,
+	OPENAT2 = 1,
+	OPEN = 2,
+	CREAT = 3,
+};
+
+// What the arguments of each of the calls mean.
+static __always_inline void read_variant(struct call *call, u64 *arguments, enum variant variant)
 {
-	struct call call = {.path = path, .flags = flags, .dirfd = dirfd};
+	bool has_directory = variant == OPENAT || variant == OPENAT2;
+
+	call->dirfd = has_directory ? arguments[0] : AT_FDCWD;
+	call->path = arguments[has_directory];
+	if (variant == CREAT)
+		call->flags = O_CREAT_WRONLY_TRUNC;
+	else if (variant == OPENAT2) // the first member of struct open_how
+		bpf_probe_read_user(&call->flags, sizeof(call->flags), (void *)arguments[2]);
+	else
+		call->flags = (u32)arguments[1 + has_directory];
+}
+
+static __always_inline int begin_open(struct call_start *ctx, enum variant variant)
+{
+	// the verifier takes constant offsets into the context only
+	u64 arguments[3] = {ctx->arguments[0], ctx->arguments[1]};
+	struct call call = {};
 
 	if (!own_task_wanted(&call.tgid, &call.tid))
 		return 0;
+	if (variant != CREAT) // its record ends before
+		arguments[2] = ctx->arguments[2];
+	read_variant(&call, arguments, variant);
 	if (!begin_call(&call))
 		COUNT(calls_full);
 	return 0;
+}
+
+// The call that the current task returns from.
+static __always_inline bool take_open(struct call *call, enum variant variant)
+{
+	u64 arguments[6];
+
+	if (end_call(call))
+		return true;
+	if (!own_task_wanted(&call->tgid, &call->tid) || !unseen_arguments(arguments))
+		return false;
+	read_variant(call, arguments, variant);
+	return true;
 }
 
 // The directory that a descriptor of the current task is open on. False: it is open on nothing.
@@ -101,15 +143,16 @@ static __always_inline bool result_wanted(s64 result)
 	return !only_errno || -result == only_errno;
 }
 
-static __always_inline int end_open(s64 result, u32 slot)
+static __always_inline int end_open(s64 result, enum variant variant)
 {
 	u64 now = bpf_ktime_get_ns();
+	u32 slot = variant;
 	struct draft *draft;
 	struct opened *record;
-	struct call call;
+	struct call call = {};
 	u32 used;
 
-	if (!end_call(&call) || !result_wanted(result))
+	if (!take_open(&call, variant) || !result_wanted(result))
 		return 0;
 	draft = bpf_map_lookup_elem(&drafts, &slot);
 	if (!draft)
@@ -118,7 +161,7 @@ static __always_inline int end_open(s64 result, u32 slot)
 	begin_event(&record->event, OPENED, call.tgid, call.tid);
 	if (!call.tgid)
 		COUNT(outside_namespace);
-	record->duration_ns = now - call.start_ns;
+	record->duration_ns = call.start_ns ? now - call.start_ns : UNKNOWN_NS;
 	record->flags = call.flags;
 	record->result = result;
 	record->dirfd = call.dirfd;
@@ -150,52 +193,49 @@ static __always_inline int end_open(s64 result, u32 slot)
 SEC("tracepoint/syscalls/sys_enter_openat")
 int enter_openat(struct call_start *ctx)
 {
-	return begin_open(ctx->arguments[0], ctx->arguments[1], (u32)ctx->arguments[2]);
+	return begin_open(ctx, OPENAT);
 }
 
 SEC("tracepoint/syscalls/sys_exit_openat")
 int exit_openat(struct call_end *ctx)
 {
-	return end_open(ctx->result, 0);
+	return end_open(ctx->result, OPENAT);
 }
 
 SEC("tracepoint/syscalls/sys_enter_openat2")
 int enter_openat2(struct call_start *ctx)
 {
-	u64 flags = 0; // the first member of struct open_how
-
-	bpf_probe_read_user(&flags, sizeof(flags), (void *)ctx->arguments[2]);
-	return begin_open(ctx->arguments[0], ctx->arguments[1], flags);
+	return begin_open(ctx, OPENAT2);
 }
 
 SEC("tracepoint/syscalls/sys_exit_openat2")
 int exit_openat2(struct call_end *ctx)
 {
-	return end_open(ctx->result, 1);
+	return end_open(ctx->result, OPENAT2);
 }
 
 SEC("?tracepoint/syscalls/sys_enter_open")
 int enter_open(struct call_start *ctx)
 {
-	return begin_open(AT_FDCWD, ctx->arguments[0], (u32)ctx->arguments[1]);
+	return begin_open(ctx, OPEN);
 }
 
 SEC("?tracepoint/syscalls/sys_exit_open")
 int exit_open(struct call_end *ctx)
 {
-	return end_open(ctx->result, 2);
+	return end_open(ctx->result, OPEN);
 }
 
 SEC("?tracepoint/syscalls/sys_enter_creat")
 int enter_creat(struct call_start *ctx)
 {
-	return begin_open(AT_FDCWD, ctx->arguments[0], O_CREAT_WRONLY_TRUNC);
+	return begin_open(ctx, CREAT);
 }
 
 SEC("?tracepoint/syscalls/sys_exit_creat")
 int exit_creat(struct call_end *ctx)
 {
-	return end_open(ctx->result, 3);
+	return end_open(ctx->result, CREAT);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

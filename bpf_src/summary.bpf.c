@@ -13,13 +13,15 @@
 
 CONFIG u32 exit_numbers[2][2] = {}; // exit and exit_group, by ABI
 
+CONFIG u32 number_offset = 0; // where struct pt_regs has the number of the call
+
 u32 phase = 0; // 0: off; else 1 + the epoch to write to
 
 static __always_inline int enter(struct pt_regs *regs, long nr, bool btf)
 {
 	struct task_state *state;
 
-	if (!phase)
+	if (!phase || (s32)nr < 0) // a tracer has replaced the number
 		return 0;
 	state = own_state((u64)regs, true, btf);
 	if (!state) {
@@ -42,12 +44,27 @@ static __always_inline int enter(struct pt_regs *regs, long nr, bool btf)
 	return 0;
 }
 
+// The number and the ABI of a call that returns without an entry. False: a tracer has replaced the
+// number, and it is not known from when that stopped the task.
+static __always_inline bool identify(struct task_state *state, struct pt_regs *regs, s32 nr, bool btf)
+{
+	if (nr < 0 && state->abi & STOPPED) {
+		state->abi &= ~STOPPED;
+		return true;
+	}
+	state->nr = nr;
+	state->abi = btf ? abi_of(regs) : abi_of_task();
+	return nr >= 0;
+}
+
 // A return without an entry: from the call that made this task, from one that was open when the
-// run began, or from one that seccomp refused before its entry was traced.
-static __noinline int unpaired(bool btf)
+// run began, or from one that seccomp or a tracer refused before its entry was traced. How long
+// these last two took is not known.
+static __noinline int unpaired(struct pt_regs *regs, long nr, u32 errno_value, bool btf)
 {
 	struct task_state *state = own_state(0, true, btf);
-	bool known;
+	u32 running = phase;
+	bool known, born;
 
 	if (!state) {
 		COUNT(states_full);
@@ -55,18 +72,25 @@ static __noinline int unpaired(bool btf)
 	}
 	known = decided(state->verdict);
 	decide(state, btf);
-	if (state->verdict == WANTED && !state->newborn) {
-		if (known)
-			COUNT(unpaired);
-		else
-			COUNT(open_at_start);
-	}
+	born = state->newborn;
 	state->newborn = false;
 	state->changed = true;
+	if (state->verdict != WANTED || born || !running)
+		return 0;
+	if (!identify(state, regs, nr, btf)) {
+		COUNT(unnamed);
+		return 0;
+	}
+	if (known)
+		COUNT(unpaired);
+	else
+		COUNT(open_at_start);
+	if (!has_filters || return_wanted(state, errno_value))
+		count(state, (running - 1) & 1, UNTIMED, errno_value);
 	return 0;
 }
 
-static __always_inline int leave(u64 regs, s64 result, bool btf)
+static __always_inline int leave(struct pt_regs *regs, long nr, s64 result, bool btf)
 {
 	u32 errno_value = (u64)result >= (u64)-MAX_ERRNO ? -result : 0;
 	u32 running = phase;
@@ -76,10 +100,10 @@ static __always_inline int leave(u64 regs, s64 result, bool btf)
 	if (!running)
 		return 0;
 	elapsed_ns = bpf_ktime_get_ns();
-	state = own_state(regs, false, btf);
+	state = own_state((u64)regs, false, btf);
 	if (!state || !state->start_ns) {
 		if (!state || state->verdict != UNWANTED)
-			unpaired(btf);
+			unpaired(regs, btf ? call_in(regs) : nr, errno_value, btf);
 		return 0;
 	}
 	elapsed_ns -= state->start_ns;
@@ -115,7 +139,7 @@ static __always_inline int execve(u32 old_tid, u32 tid, bool btf)
 	return 0;
 }
 
-static __always_inline void close_for_good(struct task_state *state)
+static __always_inline void close_for_good(struct task_state *state, bool btf)
 {
 	u32 abi = state->abi & 1, nr = state->nr & ~X32_BIT;
 
@@ -124,6 +148,8 @@ static __always_inline void close_for_good(struct task_state *state)
 			COUNT(exits);
 		else
 			COUNT(died);
+	} else if (btf && state->verdict == WANTED && call_ended_by_seccomp()) {
+		COUNT(died);
 	}
 	if (state->group && (mode == MODE_THREAD || state->tgid == state->tid))
 		name_group(state, BPF_EXIST); // it may have been renamed
@@ -135,7 +161,7 @@ static __always_inline int task_exit(bool btf)
 	struct task_state *state = own_state(0, false, btf);
 
 	if (phase && state)
-		close_for_good(state);
+		close_for_good(state, btf);
 	forget_by_address(bpf_get_current_task());
 	return 0;
 }
@@ -149,7 +175,7 @@ int btf_sys_enter(u64 *ctx)
 SEC("?tp_btf/sys_exit")
 int btf_sys_exit(u64 *ctx)
 {
-	return leave(ctx[0], ctx[1], true);
+	return leave((void *)ctx[0], 0, ctx[1], true);
 }
 
 SEC("?tp_btf/sched_process_fork")
@@ -184,6 +210,35 @@ int btf_exit(u64 *ctx)
 	return task_exit(true);
 }
 
+static __always_inline u64 state_of_leaver(struct task_struct *prev)
+{
+	if (bpf_core_field_exists(prev->__state))
+		return prev->__state;
+	return ((struct task_struct___before_5_14 *)prev)->state;
+}
+
+// A tracer stops a task before the kernel passes the tracepoint of its call, and may then replace the
+// number of that call. `task` is still the current one.
+static __noinline int remember_stop(struct task_struct *task, struct task_state *now)
+{
+	struct pt_regs *regs;
+	s32 nr;
+
+	if (!task_pt_regs)
+		return 0;
+	regs = (void *)bpf_task_pt_regs(task);
+	nr = call_in(regs);
+	if (nr < 0 || !has_no_result(regs))
+		return 0;
+	claim(now, (u64)regs);
+	if (now->start_ns)
+		return 0;
+	now->nr = nr;
+	now->abi = abi_by_flag(task) | STOPPED;
+	now->changed = true;
+	return 0;
+}
+
 SEC("?tp_btf/sched_switch")
 int btf_switch(u64 *ctx)
 {
@@ -196,6 +251,8 @@ int btf_switch(u64 *ctx)
 	now = bpf_map_lookup_elem(&running, &zero);
 	if (!now)
 		return 0; // not so: there is one for each CPU
+	if (state_of_leaver(prev) & TASK_TRACED)
+		remember_stop(prev, now);
 	if (now->task == (u64)prev && (now->start_ns || now->changed)) {
 		now->changed = false;
 		kept = kept_state(prev, true);
@@ -222,10 +279,19 @@ int raw_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 	return enter(NULL, ctx->args[1], false);
 }
 
+// The number of a call by the address of its registers, where no types say where it is.
+static __always_inline s32 call_at(u64 registers)
+{
+	s32 nr = -1;
+
+	bpf_probe_read_kernel(&nr, sizeof(nr), (void *)(registers + number_offset));
+	return nr;
+}
+
 SEC("?raw_tp/sys_exit")
 int raw_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 {
-	return leave(0, ctx->args[1], false);
+	return leave(NULL, call_at(ctx->args[0]), ctx->args[1], false);
 }
 
 // What tracepoints pass behind their eight common bytes.
@@ -256,7 +322,7 @@ int tp_sys_enter(struct sys_enter_record *ctx)
 SEC("?tracepoint/raw_syscalls/sys_exit")
 int tp_sys_exit(struct sys_exit_record *ctx)
 {
-	return leave(0, ctx->ret, false);
+	return leave(NULL, ctx->id, ctx->ret, false);
 }
 
 SEC("?tracepoint/sched/sched_process_fork")

@@ -5,7 +5,8 @@
 // they jump to a program that purebpf/tools/trace/code.py wrote for the signature of the call, which
 // copies strings and structs behind the record, straight on. A call without pointers has none.
 // A tracepoint has a program of purebpf/tools/trace/tracepoint_programs.py, which jumps here.
-#include "trace/records.h"
+#include "trace/losses.h"
+#include "trace/unseen.h"
 
 CONFIG u32 command_tgid = 0; // who is going to execute the command: its execve counts
 CONFIG u32 exec_numbers[2] = {}; // of execve and execveat
@@ -15,16 +16,8 @@ CONFIG u64 least_ns = 0; // only calls that take as long
 #define SLOTS 512	// numbers of an ABI that have programs of their own
 #define MAX_ERRNO 4095
 
-struct losses {
-	u64 states_full;       // calls of tasks that found no place
-	u64 outside_namespace; // calls of tasks without a number in our pid namespace
-};
-
-struct losses losses = {};
 u64 lost[3 * SLOTS] = {}; // dropped calls, by slot, then tracepoints; the last of each third: others
 u64 lost_calls = 0;	  // and tracepoints
-
-#define COUNT(field) __sync_fetch_and_add(&losses.field, 1)
 
 int send_call(u64 *ctx);
 
@@ -43,13 +36,6 @@ struct {
 	__array(values, int(u64 *));
 } then SEC(".maps") = {.values = {[0] = (void *)&send_call}};
 
-struct pt_regs___arguments {
-	unsigned long di, si, dx, r10, r8, r9; // x86-64
-	unsigned long bx, cx, bp;	       // i386: bx, cx, dx, si, di, bp
-	u64 regs[31];			       // arm64
-	u64 orig_x0;
-} __attribute__((preserve_access_index));
-
 struct task_struct___exit {
 	int exit_code;
 } __attribute__((preserve_access_index));
@@ -61,32 +47,6 @@ struct kernel_siginfo {
 } __attribute__((preserve_access_index));
 
 #define SIGINFO_FIELDS 16 // where the union of siginfo_t begins on 64-bit machines
-
-static __always_inline void read_arguments(u64 *to, struct pt_regs___arguments *regs, u8 abi)
-{
-	if (!bpf_core_field_exists(regs->di)) {
-		to[0] = regs->orig_x0;
-		to[1] = regs->regs[1];
-		to[2] = regs->regs[2];
-		to[3] = regs->regs[3];
-		to[4] = regs->regs[4];
-		to[5] = regs->regs[5];
-	} else if (abi == ABI_COMPAT) {
-		to[0] = (u32)regs->bx;
-		to[1] = (u32)regs->cx;
-		to[2] = (u32)regs->dx;
-		to[3] = (u32)regs->si;
-		to[4] = (u32)regs->di;
-		to[5] = (u32)regs->bp;
-	} else {
-		to[0] = regs->di;
-		to[1] = regs->si;
-		to[2] = regs->dx;
-		to[3] = regs->r10;
-		to[4] = regs->r8;
-		to[5] = regs->r9;
-	}
-}
 
 // Where a call has its programs and its counter.
 static __always_inline u32 slot_of(u32 nr, u8 abi)
@@ -103,6 +63,19 @@ static __always_inline bool may_become_command(u32 tgid, u32 nr)
 	       (nr == exec_numbers[0] || nr == exec_numbers[1]);
 }
 
+// A call that begins on another CPU than those asked for may return on one of them.
+static __always_inline int enter_unasked(void)
+{
+	struct task_state *state;
+
+	if (!has_cpus)
+		return 0;
+	state = state_of(own_task(), true);
+	if (state)
+		state->call.open = UNASKED;
+	return 0;
+}
+
 SEC("?tp_btf/sys_enter")
 int enter_call(u64 *ctx)
 {
@@ -112,19 +85,19 @@ int enter_call(u64 *ctx)
 	struct task_state *state;
 	struct call *call;
 
+	if ((s32)nr < 0)
+		return 0; // a tracer has replaced the number: stop_at_tracer() knows the call
 	if (!own_task_wanted(&tgid, &tid)) {
 		if (!may_become_command(tgid, nr))
-			return 0;
+			return enter_unasked();
 		is_awaited = 1;
 	}
 	abi = abi_of(regs);
 	if (has_calls && !call_wanted(nr, abi))
 		return 0;
 	state = state_of(own_task(), true);
-	if (!state) {
-		COUNT(states_full);
-		return 0;
-	}
+	if (!state)
+		return 0; // counted when it returns
 	call = &state->call;
 	call->event.tgid = tgid;
 	call->event.tid = tid;
@@ -132,10 +105,11 @@ int enter_call(u64 *ctx)
 	call->abi = abi;
 	call->is_awaited = is_awaited;
 	call->missed = 0;
+	call->entered = 1;
 	call->used = 0;
 	call->stack = 0;
-	call->open = 1;
-	read_arguments(call->arguments, (void *)regs, abi);
+	call->open = OPEN;
+	read_call_arguments(call->arguments, (void *)regs, abi);
 	call->event.time_ns = bpf_ktime_get_ns();
 	bpf_tail_call(ctx, &at_start, slot_of(nr, abi));
 	return 0;
@@ -146,7 +120,7 @@ static __always_inline void send(struct task_state *state)
 	struct call *call = &state->call;
 	u64 used = call->used, slot;
 
-	call->open = 0;
+	call->open = CLOSED;
 	call->lost = lost_calls;
 	if (used > CAPTURE_ROOM)
 		return; // not so
@@ -181,6 +155,10 @@ static __always_inline bool end_wanted(struct call *call, s64 result, u64 now)
 		return false;
 	if (only_failed && (u64)result < (u64)-MAX_ERRNO)
 		return false;
+	if (!least_ns)
+		return true;
+	if (!call->entered)
+		COUNT(starts_unknown);
 	return now - call->event.time_ns >= least_ns;
 }
 
@@ -191,12 +169,18 @@ int leave_call(u64 *ctx)
 	struct call *call;
 	u64 now;
 
-	if (!state || !state->call.open)
+	if (state && state->call.open == UNASKED) {
+		state->call.open = CLOSED;
+		return 0;
+	}
+	if (!state || state->call.open != OPEN)
+		state = open_unseen((void *)ctx[0], ctx[1]);
+	if (!state)
 		return 0;
 	now = bpf_ktime_get_ns();
 	call = &state->call;
 	if (!end_wanted(call, ctx[1], now)) {
-		call->open = 0;
+		call->open = CLOSED;
 		return 0;
 	}
 	call->result = ctx[1];
@@ -216,24 +200,37 @@ int send_call(u64 *ctx)
 	return 0;
 }
 
+// The call that the current task ends in; NULL: none.
+static __always_inline struct task_state *call_at_end(void)
+{
+	struct task_state *state = state_of(own_task(), false);
+	struct pt_regs *regs;
+
+	if (state && state->call.open == OPEN)
+		return state;
+	regs = call_ended_by_seccomp();
+	return regs ? open_unseen(regs, -ENOSYS) : NULL;
+}
+
 // A thread ends: in a call that does not return.
 SEC("?tp_btf/sched_process_exit")
 int end_task(u64 *ctx)
 {
-	struct task_state *state = state_of(own_task(), false);
 	struct task_struct___exit *task = (void *)own_task();
 	struct exited record = {};
+	struct task_state *state;
 	u64 now = bpf_ktime_get_ns();
 	u32 tgid, tid;
 
 	if (!own_task_wanted(&tgid, &tid))
 		return 0;
-	if (state && state->call.open) {
+	state = call_at_end();
+	if (state) {
 		if (!only_failed && end_wanted(&state->call, 0, now)) {
 			end(&state->call, now, UNFINISHED);
 			send(state);
 		}
-		state->call.open = 0;
+		state->call.open = CLOSED;
 	}
 	begin_event(&record.event, EXITED, tgid, tid);
 	record.code = BPF_CORE_READ(task, exit_code);
@@ -242,6 +239,33 @@ int end_task(u64 *ctx)
 	return 0;
 }
 
+// A tracer, which is asked before the tracepoint sys_enter is passed, stops the task there. What it
+// does to the registers may hide which call it was.
+SEC("?tp_btf/sched_switch")
+int stop_at_tracer(u64 *ctx)
+{
+	struct task_state *state;
+	struct pt_regs *regs;
+	u32 tgid, tid;
+	s32 nr;
+
+	if (!task_pt_regs || !(state_bits((void *)bpf_get_current_task()) & TASK_TRACED))
+		return 0;
+	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	nr = call_in(regs);
+	if (nr < 0 || !has_no_result(regs) || !own_task_wanted(&tgid, &tid))
+		return 0;
+	state = state_of(own_task(), true);
+	if (!state || state->call.open)
+		return 0;
+	state->call.nr = nr;
+	state->call.open = STOPPED;
+	return 0;
+}
+
+// Without a siginfo: the kernel ends a thread whose process ends, or executes in another thread.
+#define HAS_SIGINFO(info) ((u64)(info) > 1)
+
 SEC("?tp_btf/signal_deliver")
 int deliver_signal(u64 *ctx)
 {
@@ -249,7 +273,7 @@ int deliver_signal(u64 *ctx)
 	struct signal record = {};
 	u32 tgid, tid;
 
-	if (!own_task_wanted(&tgid, &tid))
+	if (!HAS_SIGINFO(info) || !own_task_wanted(&tgid, &tid))
 		return 0;
 	begin_event(&record.event, SIGNAL, tgid, tid);
 	record.number = BPF_CORE_READ(info, si_signo);
@@ -308,19 +332,11 @@ int send_stacked_point(void *ctx)
 	return state ? send_passed(ctx, state) : 0;
 }
 
-// Every call that is open, for the end of a run.
-SEC("?iter/task")
-int list_calls(struct bpf_iter__task *ctx)
+static __always_inline int list_call(struct seq_file *out, struct task_struct *task,
+				     struct task_state *state)
 {
-	struct task_struct *task = ctx->task;
-	struct task_state *state;
 	u64 used;
 
-	if (!task || only_failed)
-		return 0;
-	state = state_of(task, false);
-	if (!state || !state->call.open || state->call.is_awaited)
-		return 0;
 	state->call.duration_ns = bpf_ktime_get_ns() - state->call.event.time_ns;
 	if (state->call.duration_ns < least_ns)
 		return 0;
@@ -331,8 +347,49 @@ int list_calls(struct bpf_iter__task *ctx)
 	state->call.ending = IN_FLIGHT;
 	state->call.lost = lost_calls;
 	BPF_CORE_READ_STR_INTO(&state->call.event.comm, task, comm);
-	bpf_seq_write(ctx->meta->seq, state, sizeof(state->call) + used);
+	bpf_seq_write(out, state, sizeof(state->call) + used);
 	return 0;
+}
+
+// A call that was in progress all the time. Of a cgroup, user space asks.
+static __always_inline int list_sleeper(struct seq_file *out, struct task_struct *task)
+{
+	struct task_struct___unseen *of = (void *)task;
+	struct call call = {.event = {.kind = CALL}, .ending = IN_FLIGHT};
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	u32 tgid = task->tgid, tid = task->pid;
+	s32 nr = call_of_sleeper(task, regs);
+	u8 abi = abi_by_flag(task);
+
+	if (pid_namespace_ino)
+		numbers_of(task, &tgid, &tid);
+	if (nr < 0 || (own_tgid && tgid == own_tgid) || !listed(tgid, tid))
+		return 0;
+	if (has_calls && !call_wanted(nr, abi))
+		return 0;
+	fill_unseen(&call, regs, nr, abi, tgid, tid);
+	call.event.uid = BPF_CORE_READ(of, real_cred, uid.val);
+	call.lost = lost_calls;
+	BPF_CORE_READ_STR_INTO(&call.event.comm, task, comm);
+	bpf_seq_write(out, &call, sizeof(call));
+	return 0;
+}
+
+// Every call that is open, for the end of a run.
+SEC("?iter/task")
+int list_calls(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct task_state *state;
+
+	if (!task || only_failed)
+		return 0;
+	state = state_of(task, false);
+	if (state && state->call.open == OPEN)
+		return state->call.is_awaited ? 0 : list_call(ctx->meta->seq, task, state);
+	if ((state && state->call.open) || !task_pt_regs || !(has_tgids || has_tids || has_cgroup))
+		return 0; // of the whole machine, they would be all that sleeps
+	return list_sleeper(ctx->meta->seq, task);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

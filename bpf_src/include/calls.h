@@ -3,9 +3,10 @@
 #ifndef CALLS_H
 #define CALLS_H
 
-#include "purebpf.h"
+#include "call_arguments.h"
+#include "cpus.h"
 
-typedef __s32 s32;
+CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, commit dd6e10fbd9fb)
 
 // What the tracepoints syscalls/sys_enter_* and sys_exit_* pass behind their eight common bytes.
 // The kernel runs programs there with preemption off (kernel/trace/trace_syscalls.c).
@@ -22,7 +23,7 @@ struct call_end {
 };
 
 struct call {
-	u64 start_ns;
+	u64 start_ns; // 0: not known
 	u64 path; // an address in the task's memory
 	u64 flags;
 	s32 dirfd;
@@ -46,6 +47,18 @@ static __always_inline bool begin_call(struct call *call)
 	call->start_ns = bpf_ktime_get_ns();
 	err = bpf_map_update_elem(&calls, &thread, call, BPF_ANY);
 	return !err;
+}
+
+// The arguments of a call that returns without a start: it was in progress when the run began, or
+// seccomp or a tracer refused it before the kernel passed its first tracepoint. False: they are not
+// known, or it cannot be told on which CPU it began.
+static __always_inline bool unseen_arguments(u64 *arguments)
+{
+	if (!task_pt_regs || has_cpus)
+		return false;
+	read_call_arguments(arguments, (void *)bpf_task_pt_regs(bpf_get_current_task_btf()),
+			    ABI_NATIVE);
+	return true;
 }
 
 // Takes the call that the current thread is in. False: its start was not traced, or not wanted.

@@ -4,8 +4,7 @@
 #define SUMMARY_LIST_H
 
 #include "decide.h"
-
-CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, commit dd6e10fbd9fb)
+#include "seccomp.h"
 
 // A call that was open at the end. With start_ns 0 it was open at the start already.
 struct open_call {
@@ -29,9 +28,7 @@ static __always_inline long call_of_sleeper(struct task_struct *task)
 	if (!task_pt_regs || !task->mm || !state_bits(task))
 		return -1;
 	regs = (void *)bpf_task_pt_regs(task);
-	if (bpf_core_field_exists(regs->orig_ax))
-		return BPF_CORE_READ(regs, orig_ax);
-	return BPF_CORE_READ(regs, syscallno);
+	return call_in(regs);
 }
 
 SEC("?iter/task")

@@ -25,11 +25,13 @@ struct task_state {
 	u32 tgid; // in the pid namespace of who asks, once it is decided
 	u32 tid;
 	u32 nr;
-	u8 abi;
+	u8 abi; // and STOPPED
 	u8 verdict;
 	u8 newborn; // it has yet to return from the call that made it
 	u8 changed; // in `running`: there is more than `tasks` knows
 };
+
+#define STOPPED 0x80 // a tracer has stopped it in the call `nr`, before its tracepoint
 
 #define SPARE_STATES 4096
 #include "task_state.h"
@@ -51,6 +53,7 @@ struct error_key {
 struct statistics {
 	u64 calls;
 	u64 errors;
+	u64 untimed; // of the calls, those whose entry was not seen; times are of the others
 	u64 total_ns;
 	u64 min_ns;
 	u64 max_ns;
@@ -64,8 +67,9 @@ struct histogram {
 
 // What the tables do not say, in calls except where it says tasks. Rarely written, so atomically.
 struct losses {
-	u64 open_at_start;     // open when the run began; seen to return
-	u64 unpaired;	       // returns of calls that were never entered: seccomp refused them
+	u64 open_at_start;     // open when the run began; seen to return, and counted
+	u64 unpaired;	       // seccomp or a tracer refused them before their entry; counted
+	u64 unnamed;	       // the same, but a tracer has replaced the number: in no row
 	u64 exits;	       // exit and exit_group, which do not return
 	u64 died;	       // the task died inside another call
 	u64 unreturned;	       // calls whose return was not seen

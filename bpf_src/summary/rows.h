@@ -64,15 +64,22 @@ static __always_inline void add_square(struct statistics *row, u64 x)
 		row->squares_high++;
 }
 
+#define UNTIMED (~0ULL) // as a duration: it is not known
+
 static __always_inline void add(struct statistics *row, u64 elapsed_ns, bool failed)
 {
-	if (!row->calls || elapsed_ns < row->min_ns)
+	if (failed)
+		row->errors++;
+	if (elapsed_ns == UNTIMED) {
+		row->calls++;
+		row->untimed++;
+		return;
+	}
+	if (row->calls == row->untimed || elapsed_ns < row->min_ns)
 		row->min_ns = elapsed_ns;
 	if (elapsed_ns > row->max_ns)
 		row->max_ns = elapsed_ns;
 	row->calls++;
-	if (failed)
-		row->errors++;
 	row->total_ns += elapsed_ns;
 	add_square(row, elapsed_ns);
 }
@@ -116,7 +123,7 @@ static __always_inline void count_in_row(struct row_key *key, u64 elapsed_ns, u3
 		}
 	}
 	add(row, elapsed_ns, errno_value != 0);
-	if (histograms_wanted)
+	if (histograms_wanted && elapsed_ns != UNTIMED)
 		count_in_histogram(key, elapsed_ns);
 }
 
@@ -128,7 +135,7 @@ static __always_inline void count_in_totals(u32 slot, u64 elapsed_ns, u32 errno_
 	if (!row)
 		return; // not so: slot is below max_entries
 	add(row, elapsed_ns, errno_value != 0);
-	if (!histograms_wanted)
+	if (!histograms_wanted || elapsed_ns == UNTIMED)
 		return;
 	histogram = bpf_map_lookup_elem(&total_histograms, &slot);
 	if (histogram)

@@ -24,6 +24,14 @@ enum ending {
 	IN_FLIGHT = 2,	// it was open when the run ended
 };
 
+// How far a call has come.
+enum progress {
+	CLOSED = 0,
+	OPEN = 1,	// it lasts, and is wanted
+	UNASKED = 2,	// it lasts, and is not wanted: its return is no surprise
+	STOPPED = 3,	// a tracer has stopped it before its tracepoint; `nr` is known
+};
+
 // Behind it: `used` bytes, each piece with a struct piece before it, at a multiple of 8.
 struct call {
 	struct event event; // of its end, but that `time_ns` is when it began
@@ -33,10 +41,11 @@ struct call {
 	u32 nr;
 	u8 abi;
 	u8 ending;
-	u8 open;      // it lasts
+	u8 open;      // enum progress
 	u8 is_awaited; // by the process that is to execute the command: wanted if that succeeds
 	u16 missed;   // which arguments could not be read at the start, as bits
-	u16 pad;
+	u8 entered;   // 0: only its return was seen, and `time_ns` is of that
+	u8 pad;
 	u32 used;
 	u64 lost; // calls that were dropped until now, in the whole run
 	u64 stack; // of user space when it began: bpf_src/call_stacks.bpf.c; 0: not asked for

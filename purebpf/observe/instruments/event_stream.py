@@ -75,7 +75,7 @@ class EventStream(Closing):
         follows = bool(whose.command_pid or (tree and whose.pids))
         asked = whose._replace(own_pid=os.getpid(), command_pid=0)
         spec = objects.spec(request.object)
-        if "task_storage" in spec.variables:
+        if {"task_storage", "task_pt_regs"} & spec.variables.keys():
             spec = sched_compat.adapt(spec)
         if request.programs:
             spec = spec.only(*request.programs, *request.others)

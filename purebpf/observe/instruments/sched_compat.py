@@ -29,7 +29,9 @@ def adapt(spec: ObjectSpec) -> ObjectSpec:
         spec = spec.set(has_prev_state=has_prev_state())
     if "task_pt_regs" in spec.variables:
         spec = spec.set(task_pt_regs=_has_helper(bpf_func_id.BPF_FUNC_task_pt_regs))
-    return spec if has_task_storage() else without_task_storage(spec)
+    if "task_storage" not in spec.variables or has_task_storage():
+        return spec
+    return without_task_storage(spec)
 
 
 def has_task_storage() -> bool:

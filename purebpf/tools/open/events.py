@@ -21,7 +21,8 @@ class Opened(NamedTuple):
         dirfd: what a relative path is relative to; AT_FDCWD (-100): the current directory.
         fd: the new descriptor; None if the call failed.
         errno: why it failed; 0 if it did not.
-        duration_ns: how long the call took.
+        duration_ns: how long the call took; None: only its return was seen, as it was in progress
+            when the run began, or was refused by seccomp or a tracer.
     """
 
     time_ns: int
@@ -36,4 +37,4 @@ class Opened(NamedTuple):
     dirfd: int
     fd: int | None
     errno: int
-    duration_ns: int
+    duration_ns: int | None

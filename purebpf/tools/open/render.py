@@ -38,10 +38,11 @@ class TextPrinter(TaskLines[Opened]):
 
     def _columns(self, event: Opened) -> str:
         result = errno_name(event.errno) if event.errno else f"fd {event.fd}"
+        takes = "?" if event.duration_ns is None else in_unit(event.duration_ns)
         return (
             f"{self.time(event.time_ns)}{result:8}{event.pid:7} {pad(printable(event.comm), 15)}"
             f"{self.cgroup(event.cgroup)} "
-            f"{in_unit(event.duration_ns):>7} {access(event.flags):3} "
+            f"{takes:>7} {access(event.flags):3} "
         )
 
 

@@ -14,6 +14,9 @@ from purebpf.tools.open.request import Options
 
 __all__ = ["Opens"]
 
+_UNKNOWN_NS = (1 << 64) - 1
+"""As bpf_src/open.bpf.c has it."""
+
 _CALLS = ("openat", "openat2", "open", "creat")
 _LOSSES = {
     "calls_full": "calls were dropped: the map of calls in flight was full",
@@ -88,5 +91,5 @@ class Opens(EventSession[Opened]):
             dirfd=fields.dirfd,
             fd=fields.result if fields.result >= 0 else None,
             errno=max(0, -fields.result),
-            duration_ns=fields.duration_ns,
+            duration_ns=fields.duration_ns if fields.duration_ns != _UNKNOWN_NS else None,
         )

@@ -75,8 +75,9 @@ class Summary:
                 self._text_left -= len(name)
                 row = self._rows[key] = Row(name)
             row.calls += 1
-            row.total_ns += event.duration_ns
-            row.max_ns = max(row.max_ns, event.duration_ns)
+            duration_ns = event.duration_ns or 0  # where it is not known, too
+            row.total_ns += duration_ns
+            row.max_ns = max(row.max_ns, duration_ns)
             if event.errno:
                 row.errors[event.errno] += 1
             self._count_apart(row, event.pid if by_path else hash(event.path))

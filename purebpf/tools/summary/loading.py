@@ -40,6 +40,9 @@ HOOKS = {
 }
 """The programs of each way to attach, in the order of attaching: the best way first."""
 
+_NUMBER_OFFSETS = {"x86_64": 120, "aarch64": 280}
+"""Where struct pt_regs has the number of the call, in bytes: arch/*/include/asm/ptrace.h."""
+
 _HOST = (errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """Refusals that have nothing to do with the way to attach."""
 
@@ -143,4 +146,8 @@ def _machine_settings(machine: syscalls.MachineAbis) -> dict[str, Any]:
         [syscalls.number(abi, name) or 0 for name in ("exit", "exit_group")]
         for abi in (machine.native, machine.compat)
     ]
-    return {"compat_flag": machine.compat_flag, "exit_numbers": exits}
+    return {
+        "compat_flag": machine.compat_flag,
+        "exit_numbers": exits,
+        "number_offset": _NUMBER_OFFSETS.get(machine.native, 0),
+    }

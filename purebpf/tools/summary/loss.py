@@ -35,12 +35,13 @@ def losses(
     more = f"at {options.row_entries} entries. Raise --map-entries"
     histograms = f"the map of them was full, at {options.histogram_entries} entries"
     what = {
-        "open_at_start": "calls were in flight when the run began",
+        "open_at_start": "calls were in flight when the run began; their duration is not known",
         "in_flight": "calls were in flight when it ended; list them with --inflight",
         "exits": "calls of exit and exit_group, which do not return",
         "died": "tasks died inside another call, which did not return",
-        "unpaired": "returns of calls that seccomp refused before their entry was traced",
+        "unpaired": "calls that seccomp or a tracer refused; their duration is not known",
         "tid_changed": "threads took over the PID of their process (execve)",
+        "unnamed": "calls are in no row: a tracer replaced their number",
         "unreturned": "returns were not traced: a recursion miss, or a tracer skipped them",
         "states_full": "calls were dropped: the map of calls in flight was full",
         "rows_full": f"calls were dropped: the map of rows was full, {more}",

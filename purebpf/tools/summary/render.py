@@ -15,6 +15,7 @@ __all__ = ["csv_header", "render"]
 _CSV = (
     *("interval", "mode", "id", "name", "syscall", "nr", "abi", "calls", "errors", "total_ns"),
     *("min_ns", "avg_ns", "max_ns", "stddev_pct", "p50_ns", "p95_ns", "p99_ns", "errno"),
+    "untimed",
 )
 
 
@@ -88,6 +89,7 @@ def _json_row(row: Row) -> dict[str, Any]:
         "stddev_pct": statistics.stddev_pct,
         **{f"p{percent}_ns": statistics.percentile_ns(percent) for percent in PERCENTILES},
         "errno": {errno_name(number): count for number, count in statistics.errnos.most_common()},
+        "untimed": statistics.untimed,
     }
 
 
@@ -101,7 +103,7 @@ def _csv(table: Table, view: View) -> Iterator[str]:
 
 def _csv_row(table: Table, group: Group, row: Row) -> list[object]:
     fields = _json_row(row)
-    errnos = fields.pop("errno")
+    errnos, untimed = fields.pop("errno"), fields.pop("untimed")
     fields["avg_ns"] = f"{fields['avg_ns']:.3f}"
     fields["stddev_pct"] = f"{fields['stddev_pct']:.4f}"
     return [
@@ -111,4 +113,5 @@ def _csv_row(table: Table, group: Group, row: Row) -> list[object]:
         group.label.name,
         *fields.values(),
         ";".join(f"{name}={count}" for name, count in errnos.items()),
+        untimed,
     ]

@@ -17,17 +17,23 @@ class Statistics:
     Attributes:
         calls: how many there were.
         errors: how many of them failed.
-        total_ns, min_ns, max_ns: of their durations.
+        untimed: how many of them have no duration, as only their return was seen: they were in
+            flight when the run began, or seccomp or a tracer refused them.
+        total_ns, min_ns, max_ns: of the durations of the others.
         squares: the sum of the squared durations.
         buckets: calls by duration (`purebpf.results.shape.histogram`); empty unless they were
         asked for.
     """
 
-    __slots__ = ("_errnos", "buckets", "calls", "errors", "max_ns", "min_ns", "squares", "total_ns")
+    __slots__ = (
+        *("_errnos", "buckets", "calls", "errors", "max_ns", "min_ns", "squares", "total_ns"),
+        "untimed",
+    )
 
     def __init__(self) -> None:
         self.calls = 0
         self.errors = 0
+        self.untimed = 0
         self.total_ns = 0
         self.min_ns = 0
         self.max_ns = 0
@@ -36,18 +42,31 @@ class Statistics:
         self._errnos: Counter[int] | None = None
         self.buckets: Sequence[int] = ()
 
-    def add(
-        self, calls: int, errors: int, total_ns: int, *, min_ns: int, max_ns: int, squares: int
+    def add(  # noqa: PLR0913 - the members of struct statistics
+        self,
+        calls: int,
+        errors: int,
+        total_ns: int,
+        *,
+        min_ns: int,
+        max_ns: int,
+        squares: int,
+        untimed: int = 0,
     ) -> None:
         """Add what one writer saw. Sums are exact, so the order does not matter."""
-        if not calls:
-            return
-        self.min_ns = min(self.min_ns, min_ns) if self.calls else min_ns
+        if calls > untimed:
+            self.min_ns = min(self.min_ns, min_ns) if self.timed else min_ns
+        self.untimed += untimed
         self.max_ns = max(self.max_ns, max_ns)
         self.calls += calls
         self.errors += errors
         self.total_ns += total_ns
         self.squares += squares
+
+    @property
+    def timed(self) -> int:
+        """The calls with a duration."""
+        return self.calls - self.untimed
 
     @property
     def errnos(self) -> Counter[int]:
@@ -74,6 +93,7 @@ class Statistics:
             min_ns=other.min_ns,
             max_ns=other.max_ns,
             squares=other.squares,
+            untimed=other.untimed,
         )
         self.add_errnos(other.errnos)
         if other.buckets:
@@ -82,25 +102,25 @@ class Statistics:
     @property
     def avg_ns(self) -> float:
         """The mean duration."""
-        return self.total_ns / self.calls if self.calls else 0.0
+        return self.total_ns / self.timed if self.timed else 0.0
 
     @property
     def variance(self) -> float:
         """The sample variance in ns^2, `statistics.variance` of the durations; 0 of one call."""
-        if self.calls < 2:
+        if self.timed < 2:
             return 0.0
-        return self._spread / (self.calls * (self.calls - 1))
+        return self._spread / (self.timed * (self.timed - 1))
 
     @property
     def stddev_pct(self) -> float:
         """The standard error of the mean, in percent of the mean: perf's `stddev` column."""
-        if self.calls < 2 or not self.total_ns:
+        if self.timed < 2 or not self.total_ns:
             return 0.0
-        return 100 * math.sqrt(self._spread / (self.calls - 1)) / self.total_ns
+        return 100 * math.sqrt(self._spread / (self.timed - 1)) / self.total_ns
 
     @property
     def _spread(self) -> int:
-        return self.calls * self.squares - self.total_ns * self.total_ns
+        return self.timed * self.squares - self.total_ns * self.total_ns
 
     def percentile_ns(self, percent: float) -> int | None:
         """The duration that `percent` of the calls do not exceed; None without a histogram.

@@ -87,6 +87,7 @@ def _add(statistics: Statistics, row: Any) -> None:
         row.calls,
         row.errors,
         row.total_ns,
+        untimed=row.untimed,
         min_ns=row.min_ns,
         max_ns=row.max_ns,
         squares=row.squares_high << 64 | row.squares_low,

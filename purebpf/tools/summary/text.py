@@ -74,6 +74,9 @@ def _row(row: Row, view: View) -> str:
     if display_width(row.call.name) > _NAME:
         name = f"{row.call.name}\n  {'':<{_NAME}}"
     start = f"  {name} {count_in_unit(counted.calls):>8} {count_in_unit(counted.errors, 6):>6}"
+    if not counted.timed:  # only returns were seen
+        columns = len(PERCENTILES) + 2 if view.has_percentiles else 5
+        return start + columns * f" {'-':>7}" + "\n"
     if view.has_percentiles:
         middle = (counted.percentile_ns(percent) or 0 for percent in PERCENTILES)
         times = (counted.total_ns, *middle, counted.max_ns)

@@ -37,7 +37,7 @@ from purebpf.tools.trace.capture import (
     piece_id,
 )
 
-__all__ = ["SLOTS", "Layout", "program"]
+__all__ = ["SLOTS", "Again", "Layout", "program"]
 
 SLOTS = 512
 """Numbers of each ABI that have slots in the kernel half."""
@@ -53,7 +53,19 @@ _NUMBER = -16
 _ENTRY = -32  # a struct iovec
 _HEADER = -96  # a struct msghdr
 
+_UNASKED = 2  # enum progress
+
 Emit = Callable[[], None]
+
+
+class Again(NamedTuple):
+    """Copies that are made at the end of a call, where they could not be made at its start.
+
+    `after_success`: also if the call succeeded; execve(2) has replaced the memory then.
+    """
+
+    copies: tuple[Copy, ...]
+    after_success: bool = True
 
 
 class Layout(NamedTuple):
@@ -94,7 +106,7 @@ class _Source(NamedTuple):
 
 
 def program(
-    name: str, copies: tuple[Copy, ...], again: tuple[Copy, ...], layout: Layout, *, end: bool
+    name: str, copies: tuple[Copy, ...], again: Again, layout: Layout, *, end: bool
 ) -> Program:
     """The program of one end of a call.
 
@@ -116,24 +128,12 @@ class _Writer:
         self._missing: Label | None = None
         self._phase = end
 
-    def write(self, copies: tuple[Copy, ...], again: tuple[Copy, ...]) -> Program:
+    def write(self, copies: tuple[Copy, ...], again: Again) -> Program:
         code = self._code
         out = code.label()
         self._begin(out)
-        if again:
-            behind = code.label()
-            code.load(R1, R6, self._layout.missed, 2)
-            code.jump("==", R1, 0, behind)
-            self._phase = False
-            for copy in again:
-                skip = code.label()
-                code.load(R1, R6, self._layout.missed, 2)
-                code.alu("&=", R1, 1 << copy.argument)
-                code.jump("==", R1, 0, skip)
-                self._copy(copy)
-                code.place(skip)
-            self._phase = True
-            code.place(behind)
+        if again.copies:
+            self._copy_again(again)
         for copy in copies:
             self._copy(copy)
         code.store(R6, self._layout.used, R7, 4)
@@ -143,6 +143,25 @@ class _Writer:
         code.move(R0, 0)
         code.exit()
         return code
+
+    def _copy_again(self, again: Again) -> None:
+        code = self._code
+        behind = code.label()
+        code.load(R1, R6, self._layout.missed, 2)
+        code.jump("==", R1, 0, behind)
+        if not again.after_success:
+            code.load(R1, R6, self._layout.result, 8)
+            code.jump("s>=", R1, 0, behind)
+        self._phase = False
+        for copy in again.copies:
+            skip = code.label()
+            code.load(R1, R6, self._layout.missed, 2)
+            code.alu("&=", R1, 1 << copy.argument)
+            code.jump("==", R1, 0, skip)
+            self._copy(copy)
+            code.place(skip)
+        self._phase = True
+        code.place(behind)
 
     def _begin(self, out: Label) -> None:
         """Find the state."""
@@ -231,7 +250,7 @@ class _Writer:
         is_wanted = code.label()
         for number in copy.calls:
             code.jump("==", R8, number, is_wanted)
-        code.store_constant(R6, layout.open, 0, 1)
+        code.store_constant(R6, layout.open, _UNASKED, 1)
         code.move(R0, 0)
         code.exit()
         code.place(is_wanted)

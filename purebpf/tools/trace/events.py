@@ -23,7 +23,7 @@ class Call(NamedTuple):
     """A system call.
 
     Attributes:
-        time_ns: when it began, since 1970.
+        time_ns: when it began, since 1970; where `duration_ns` is None, when it returned.
         task: of whom.
         name: `openat`; `syscall:N` where the number has no name.
         abi: `x86_64`, `i386`, `x32`, `aarch64` or `arm`.
@@ -33,7 +33,8 @@ class Call(NamedTuple):
         result: what it returned; None: it did not return.
         result_text: the same with the name of an error, and what came out besides: `0 (Timeout)`.
         errno: why it failed; 0 if it did not.
-        duration_ns: how long it took, or has taken.
+        duration_ns: how long it took, or has taken; None: only its return was seen. It was in
+            progress when the run began, or seccomp or a tracer refused it.
         stack: the functions that it was called from, innermost first; None: not asked for.
         ending: `returned`; `unfinished`, the thread ended in it; `in flight`, when the run ended.
     """
@@ -48,7 +49,7 @@ class Call(NamedTuple):
     result: int | None
     result_text: str
     errno: int
-    duration_ns: int
+    duration_ns: int | None
     ending: str
     stack: tuple[str, ...] | None = None
 

@@ -11,8 +11,8 @@ from purebpf import asm
 from purebpf.abi import syscalls
 from purebpf.btf.types.kinds import Kind, Struct
 from purebpf.loader.load.load import load
-from purebpf.tools.trace.capture import Capture, Copy, Unpacked
-from purebpf.tools.trace.code import SLOTS, Layout, program
+from purebpf.tools.trace.capture import Capture, Copy, Framed, Unpacked
+from purebpf.tools.trace.code import SLOTS, Again, Layout, program
 from purebpf.tools.trace.compat.calls import FIRST_SOCKET_CALL, SOCKET_CALLS
 from purebpf.tools.trace.compat.captures import compat_capture_of, unpack_socket_calls
 from purebpf.tools.trace.kinds import capture_of
@@ -105,16 +105,25 @@ class _Programs:
 
     def end(self, capture: Capture) -> str:
         """The name of the program for its end."""
-        again = tuple(copy for copy in capture.start if not isinstance(copy, Unpacked))
-        again = again if capture.again else ()
-        return self._name(capture.end, again, end=True) if capture.end or again else ""
+        again = tuple(copy for copy in capture.start if not isinstance(copy, Unpacked | Framed))
+        if not (capture.end or again):
+            return ""
+        return self._name(capture.end, again, end=True, after_success=capture.again)
 
-    def _name(self, copies: tuple[Copy, ...], again: tuple[Copy, ...], *, end: bool) -> str:
+    def _name(
+        self,
+        copies: tuple[Copy, ...],
+        again: tuple[Copy, ...],
+        *,
+        end: bool,
+        after_success: bool = True,
+    ) -> str:
         # types, too: a Text and a Block of the same numbers are equal as tuples
-        key = (copies, again, end, *map(type, copies), *map(type, again))
+        key = (copies, again, end, after_success, *map(type, copies), *map(type, again))
         if key not in self._made:
             name = f"{'end' if end else 'start'}_{len(self._made)}"
-            self._made[key] = program(name, copies, again, self._layout, end=end)
+            again_after = Again(again, after_success=after_success)
+            self._made[key] = program(name, copies, again_after, self._layout, end=end)
         return self._made[key].name
 
 

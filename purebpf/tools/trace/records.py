@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 
+from purebpf.tools.trace import siginfo as siginfos
 from purebpf.tools.trace import structs
 from purebpf.tools.trace.constants import flag_names, name_of, signal_name
 from purebpf.tools.trace.kinds import THREAD_AREA_PART, Kind
@@ -66,7 +67,7 @@ def siginfo(view: View, index: int, _: Kind) -> str:
     data = view.piece(index, end=True)
     if data is None or view.failed or not int.from_bytes(data[:4], "little"):
         return pointer(view.arguments[index])
-    return structs.siginfo(data)
+    return siginfos.siginfo(data)
 
 
 def signal_frame(view: View, index: int, _: Kind) -> str | None:

@@ -74,6 +74,10 @@ def _fit_call(call: Call, prefix: str, width: int) -> str:
     return cut(_begin(call, prefix), room) + result
 
 
+def _duration(call: Call) -> str:
+    return "?" if call.duration_ns is None else in_unit(call.duration_ns)
+
+
 def _stack(event: Event) -> tuple[str, ...]:
     return (event.stack or ()) if isinstance(event, Call | Passed) else ()
 
@@ -89,7 +93,7 @@ class TextPrinter(TaskLines[Event]):
         """An event; what is too long is cut."""
         if isinstance(event, Lost):
             return fit(describe(event), width)
-        takes = in_unit(event.duration_ns) if isinstance(event, Call) else ""
+        takes = _duration(event) if isinstance(event, Call) else ""
         task = event.task
         columns = (
             f"{self.time(event.time_ns)}{task.tid:7} {printable(task.comm):15}"

@@ -12,6 +12,7 @@ from purebpf.abi import syscalls
 from purebpf.measure.event_session import Ending, EventSession
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids
+from purebpf.measure.targets import is_below
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.observe.instruments.task_filter import bit_words
 from purebpf.observe.processes.cgroup_ids import CgroupIds
@@ -26,7 +27,7 @@ from purebpf.tools.trace.kinds import signature
 from purebpf.tools.trace.request import Options
 from purebpf.tools.trace.results import show_result
 from purebpf.tools.trace.selection import select, split
-from purebpf.tools.trace.structs import show_siginfo
+from purebpf.tools.trace.siginfo import show_siginfo
 from purebpf.tools.trace.tracepoint_programs import (
     Tracepoint,
     attach_tracepoints,
@@ -43,11 +44,16 @@ __all__ = ["Traces"]
 
 _LOSSES = {
     "states_full": "calls were not traced: tasks found no place for them",
+    "starts_unknown": "note: calls are left out, as --least needs to know when they began: they "
+    "were in progress when the run began, or were refused before they were traced",
+    "numbers_unknown": "note: returns are not shown, as a tracer replaced the number of the call",
     "outside_namespace": "note: calls are of tasks without an ID in this PID namespace",
 }
 _CALL, _EXITED, _SIGNAL = 0, 1, 2
 _ENDINGS = ("returned", "unfinished", "in flight")
 _POINTS = 2  # the third of the counters of what is dropped that tracepoints have
+_FORKS = ("clone", "clone3", "fork", "vfork")
+_NO_NUMBER = 0xFFFFFFFF
 _CALL_WORDS = 9  # CALL_BITS / 64
 _RING = 1 << 25
 """Bytes: some 200,000 calls without pieces."""
@@ -126,7 +132,7 @@ class Traces(EventSession[Event]):
             "trace",
             ("call", "exited", "signal", "point"),
             (
-                *(("enter_call", "leave_call") if has_calls else ()),
+                *(("enter_call", "leave_call", "stop_at_tracer") if has_calls else ()),
                 "end_task",
                 *(("deliver_signal",) if whole else ()),
             ),
@@ -138,6 +144,10 @@ class Traces(EventSession[Event]):
             settings={
                 "command_tgid": self._command_pid,
                 "exec_numbers": execs,
+                "fork_numbers": [
+                    [syscalls.number(abi, name) or _NO_NUMBER for name in _FORKS]
+                    for abi in (machine.native, machine.compat)
+                ],
                 "compat_flag": machine.compat_flag,
                 "only_failed": options.failed,
                 "least_ns": int(options.least_ms * 1e6),
@@ -198,9 +208,14 @@ class Traces(EventSession[Event]):
         while at < len(data):
             record = self.stream.decode(data[at:])
             size = len(data) - at - len(record.tail) + record.fields.used
-            event = self.make_event(Record(record.kind, record.fields, data[at : at + size]))
+            if self._is_below_cgroup(record.fields):
+                yield self.make_event(Record(record.kind, record.fields, data[at : at + size]))
             at += size
-            yield event
+
+    def _is_below_cgroup(self, call: Any) -> bool:
+        """Whether a task is of the cgroup asked for; the programs asked that of entered calls."""
+        cgroup = self._options.cgroup
+        return bool(call.entered) or cgroup is None or is_below(call.event.tid, cgroup)
 
     def make_event(self, record: Record) -> Event:
         """What a record says."""
@@ -264,7 +279,7 @@ class Traces(EventSession[Event]):
             result=result,
             result_text=show_result(view),
             errno=-result if view.failed and result is not None else 0,
-            duration_ns=fields.duration_ns,
+            duration_ns=fields.duration_ns if fields.entered else None,
             ending=ending,
             stack=self._stacks.name(fields) if self._stacks else None,
         )

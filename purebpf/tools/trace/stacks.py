@@ -49,9 +49,10 @@ class StackNames(EventStackNames):
     def name(self, call: Any) -> tuple[str, ...]:
         """The functions of the stack of a `struct call`, the innermost first; () without one.
 
-        That of the command's own execve is this program's, and is left out.
+        The stack of the command's own execve is this program's, and is left out. Stacks are taken
+        when a call begins: a call whose beginning was not seen has none.
         """
-        if call.is_awaited:
+        if call.is_awaited or not call.entered:
             return ()
         return self.user(call.stack, call.event.tgid, call.caller)
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from purebpf.tools.trace.constants import flag_names, name_of, signal_name
+from purebpf.tools.trace.constants import flag_names, signal_name
 from purebpf.tools.trace.quoting import quote
 
 __all__ = [
@@ -16,8 +16,6 @@ __all__ = [
     "file_mode",
     "segment",
     "show",
-    "show_siginfo",
-    "siginfo",
     "signal_set",
     "timespec",
 ]
@@ -252,42 +250,3 @@ SIZES = {name: size for name, (size, _) in _KINDS.items()}
 def show(name: str, data: bytes) -> str:
     """A struct as text."""
     return str(_KINDS[name][1](data))
-
-
-_CHILD, _SEGV, _BUS, _ILL, _FPE = 17, 11, 7, 4, 8
-_SI_USER, _SI_TKILL, _SI_QUEUE, _SI_KERNEL = 0, -6, -1, 0x80
-
-
-def siginfo(data: bytes) -> str:
-    """A siginfo_t: `{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=7, si_uid=0, ...}`."""
-    number, error, code = struct.unpack_from("<iii", data)
-    fields = struct.unpack_from("<6i", data, 16)
-    return show_siginfo(number, code, error, fields)
-
-
-def show_siginfo(number: int, code: int, error: int, fields: tuple[int, ...]) -> str:
-    """The same, of its members; `fields`: the union as 32-bit words."""
-    shown = [f"si_signo={signal_name(number)}", f"si_code={_code(number, code)}"]
-    if error:
-        shown.append(f"si_errno={error}")
-    if code in (_SI_USER, _SI_TKILL):
-        shown += [f"si_pid={fields[0]}", f"si_uid={fields[1]}"]
-    elif code == _SI_QUEUE:
-        value = (fields[3] & 0xFFFFFFFF) << 32 | fields[2] & 0xFFFFFFFF
-        shown += [f"si_pid={fields[0]}", f"si_uid={fields[1]}"]
-        shown.append(f"si_value={{sival_int={fields[2]}, sival_ptr={_hex(value)}}}")
-    elif number == _CHILD and code != _SI_KERNEL:
-        status = str(fields[2]) if code == 1 else signal_name(fields[2])
-        shown += [f"si_pid={fields[0]}", f"si_uid={fields[1]}", f"si_status={status}"]
-        times = struct.unpack("<q", struct.pack("<ii", fields[4], fields[5]))[0]
-        shown += [f"si_utime={times}", "si_stime=0"]
-    elif number in (_SEGV, _BUS, _ILL, _FPE):
-        address = (fields[1] & 0xFFFFFFFF) << 32 | fields[0] & 0xFFFFFFFF
-        shown.append(f"si_addr={address:#x}" if address else "si_addr=NULL")
-    return f"{{{', '.join(shown)}}}"
-
-
-def _code(number: int, code: int) -> str:
-    table = {_CHILD: "cld_code", _SEGV: "segv_code"}.get(number, "")
-    named = name_of("si_code", code) or (name_of(table, code) if table else None)
-    return named or str(code)

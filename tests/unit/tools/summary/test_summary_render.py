@@ -52,6 +52,7 @@ def table(mode: str, *groups: Group, open_calls: tuple[OpenCall, ...] = ()) -> T
 
 LOSSES = (
     *("open_at_start", "unpaired", "exits", "died", "unreturned", "tid_changed", "states_full"),
+    "unnamed",
     *("rows_full", "errors_full", "histograms_full", "names_full", "follow_full"),
     *("switches_missed", "clock_backwards", "outside_namespace"),
 )
@@ -331,8 +332,9 @@ def explained(**counted: int) -> Loss:
 def test_the_loss_line_says_zero_too() -> None:
     (line,) = of_table(explained(exits=7, open_at_start=5))
     assert line == (
-        "loss: open_at_start=7 in_flight=3 exits=7 died=0 unpaired=0 tid_changed=0 unreturned=0 "
-        "states_full=0 rows_full=0 errors_full=0 histograms_full=0 names_full=0 follow_full=0 "
+        "loss: open_at_start=7 in_flight=3 exits=7 died=0 unpaired=0 tid_changed=0 unnamed=0 "
+        "unreturned=0 states_full=0 rows_full=0 errors_full=0 histograms_full=0 names_full=0 "
+        "follow_full=0 "
         "recursion_misses=0 switches_missed=0 clock_backwards=0 outside_namespace=0"
     )
 
