@@ -63,6 +63,11 @@ class Loaded(NamedTuple):
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
         refuse_copy(self, protocol)
 
+    @property
+    def has_generations(self) -> bool:
+        """Whether a group's number says when its thread or process began."""
+        return self.hook == "tp_btf"
+
     def close(self) -> None:
         """Detach and unload; again is harmless."""
         with self.object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from purebpf.results import Loss, count_cause
+from purebpf.results import Cause, Loss, count_cause
 from purebpf.tools.summary.request import Options
 
 __all__ = ["EXPLANATIONS", "losses"]
@@ -16,7 +16,13 @@ EXPLANATIONS = frozenset(
 
 
 def losses(
-    counted: Mapping[str, int], *, in_flight: int, still_open: int, misses: int, options: Options
+    counted: Mapping[str, int],
+    *,
+    in_flight: int,
+    still_open: int,
+    misses: int,
+    options: Options,
+    fault_causes: tuple[Cause, ...] = (),
 ) -> Loss:
     """Every cause, zero or not.
 
@@ -26,6 +32,7 @@ def losses(
         still_open: calls that were open at the start and at the end.
         misses: how often the kernel did not run a program that was running on the CPU already.
         options: what was asked for.
+        fault_causes: those of page faults.
     """
     counts = {
         "in_flight": in_flight,
@@ -61,8 +68,7 @@ def losses(
         "outside_namespace": "times a target task had no ID in this PID namespace",
     }
     lost = {name: counts[name] if name in counts else counted[name] for name in what}
-    return Loss(
-        causes=tuple(
-            count_cause(name, lost[name], text, name in EXPLANATIONS) for name, text in what.items()
-        )
+    causes = (
+        count_cause(name, lost[name], text, name in EXPLANATIONS) for name, text in what.items()
     )
+    return Loss(causes=(*causes, *fault_causes))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, seconds, user_id
-from purebpf.tools.summary.request import HISTOGRAMS, MAP_ENTRIES, MODES, Options
+from purebpf.tools.summary.request import FAULTS, HISTOGRAMS, MAP_ENTRIES, MODES, Options
 
 __all__ = ["SORTS", "View", "build_parser", "parse"]
 
@@ -24,6 +24,7 @@ examples:
   purebpf summary -- make test    a command and its children
   purebpf summary --mode process -T 10 5
   purebpf summary --syscall read,write --hist 5
+  purebpf summary --faults all -v -p 185 5   page faults, too, and of what
   purebpf summary -x --errno-summary 5
   purebpf summary --format json -o out.json 5
 
@@ -68,6 +69,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, View]:
     parsed.histogram = view.has_percentiles or view.format != "text"
     parsed.errno_summary = view.errno_summary or view.format != "text"
     parsed.cost = view.format == "json"
+    parsed.fault_places = bool(parsed.faults) and (view.verbose or view.format == "json")
     return parser.pick(Options, parsed), view
 
 
@@ -77,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_duration(made, "count")
     _add_targets(made.add_argument_group("targets"))
     _add_filters(made.add_argument_group("which calls"))
+    _add_faults(made.add_argument_group("page faults"))
     _add_output(made.add_argument_group("output"))
     return made
 
@@ -108,6 +111,13 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
         type=_errno,
         help="only calls that failed with this errno, such as ENOENT",
     )
+
+
+def _add_faults(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        *("-F", "--faults", "--pf"), choices=FAULTS, default="",
+        help="count page faults, too: major, minor or all; with -v by function and mapping",
+    )  # fmt: skip
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:

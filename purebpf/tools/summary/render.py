@@ -7,7 +7,7 @@ from typing import Any
 
 from purebpf.tools.summary.calls import errno_name
 from purebpf.tools.summary.options import View
-from purebpf.tools.summary.table import Group, Label, Row, Table, sort_groups
+from purebpf.tools.summary.table import Faults, Group, Label, Row, Table, sort_groups
 from purebpf.tools.summary.text import PERCENTILES, longest_first, pieces
 
 __all__ = ["csv_header", "render"]
@@ -43,6 +43,7 @@ def _json(table: Table, view: View) -> str:
             {
                 "group": _json_label(table.mode, group.label),
                 "rows": [_json_row(row) for row in group.rows[: view.top]],
+                **_json_faults(group.faults),
             }
             for group in sort_groups(table.groups, view.sort, view.top)
         ],
@@ -71,7 +72,16 @@ def _json_label(mode: str, label: Label) -> dict[str, Any]:
         return {}
     if mode == "cgroup":
         return {"id": label.number, "path": label.name or None}
+    if mode == "command":
+        return {"comm": label.name or None}
     return {"tid" if mode == "thread" else "pid": label.number, "comm": label.name or None}
+
+
+def _json_faults(faults: Faults | None) -> dict[str, Any]:
+    if faults is None:
+        return {}
+    places = [place._asdict() for place in faults.places]
+    return {"faults": {"major": faults.major, "minor": faults.minor, "places": places}}
 
 
 def _json_row(row: Row) -> dict[str, Any]:
@@ -99,6 +109,14 @@ def _csv(table: Table, view: View) -> Iterator[str]:
     for group in sort_groups(table.groups, view.sort, view.top):
         for row in group.rows[: view.top]:
             yield csv_line(_csv_row(table, group, row))
+        for kind, count in _fault_counts(group.faults):
+            label = (group.label.number, group.label.name)
+            cells = [table.interval, table.mode, *label, f"{kind} faults", "", "", count]
+            yield csv_line([*cells, *[""] * (len(_CSV) - len(cells))])
+
+
+def _fault_counts(faults: Faults | None) -> tuple[tuple[str, int], ...]:
+    return () if faults is None else (("major", faults.major), ("minor", faults.minor))
 
 
 def _csv_row(table: Table, group: Group, row: Row) -> list[object]:

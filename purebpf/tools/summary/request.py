@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["HISTOGRAMS", "MAP_ENTRIES", "MODES", "Options"]
+__all__ = ["FAULTS", "HISTOGRAMS", "MAP_ENTRIES", "MODES", "Options"]
 
-MODES = ("total", "thread", "process", "cgroup")
+MODES = ("total", "thread", "process", "cgroup", "command")
+FAULTS = ("maj", "min", "all")
+"""Which page faults can be counted: major, minor or both."""
 MAP_ENTRIES = 131072
 """Rows that the modes other than total have room for: 17 MB."""
 HISTOGRAMS = 8192
@@ -19,6 +21,7 @@ class Options(NamedTuple):
 
     `histogram` counts durations by size, for percentiles; `errno_summary` counts failed calls by
     their error; `cost` has the kernel measure the programs for a moment, for `Table.cost`.
+    `faults` is one of FAULTS, or "" for no page faults; `fault_places` with mappings and functions.
     `map_entries` is the number of rows in the modes other than total, None: `MAP_ENTRIES`, fewer of
     them with a histogram. `duration_s` None: until a signal, or until `command` ends. `hook` None:
     the best one that the kernel has ("tp_btf", "raw_tp", "tracepoint").
@@ -37,6 +40,8 @@ class Options(NamedTuple):
     errno_summary: bool = False
     histogram: bool = False
     cost: bool = False
+    faults: str = ""
+    fault_places: bool = False
     interval_s: float | None = None
     duration_s: float | None = None
     command: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
@@ -24,7 +24,10 @@ from purebpf.tools.summary.inflight import Open, open_calls
 from purebpf.tools.summary.loading import load_best
 from purebpf.tools.summary.loss import losses
 from purebpf.tools.summary.request import MODES, Options
-from purebpf.tools.summary.table import Cost, Group, OpenCall, Row, Table
+from purebpf.tools.summary.table import Cost, Faults, Group, OpenCall, Row, Table
+
+if TYPE_CHECKING:
+    from purebpf.tools.summary.faults import FaultCounter
 
 __all__ = ["Summary"]
 
@@ -90,10 +93,19 @@ class Summary(Closing):
             self._object = self._loaded.object
             self._maps = self._object.maps
             whose.fill(self._maps)
+            self._faults: FaultCounter | None = None
+            if options.faults:
+                from purebpf.tools.summary.faults import (
+                    FaultCounter,  # most summaries count calls alone
+                )
+
+                self._faults = stack.enter_context(FaultCounter(options, whose))
         stack.enter_context(self._measuring)
         if options.cost:
             self._measure()
         self._object.globals["phase"] = 1 + self._epoch
+        if self._faults:
+            self._faults.start()
         if options.tree:
             tgids = self._maps["tgids"]
             follow_descendants(options.pids, lambda pids: tgids.update(dict.fromkeys(pids, 1)))
@@ -108,7 +120,7 @@ class Summary(Closing):
     def _settings(self) -> dict[str, Any]:
         options = self._options
         return {
-            "mode": MODES.index(options.mode),
+            "mode": MODES.index("thread" if options.mode == "command" else options.mode),
             "histograms_wanted": options.histogram,
             "errnos_wanted": options.errno_summary,
             "has_filters": options.has_filters,
@@ -125,7 +137,7 @@ class Summary(Closing):
         options = self._options
         epochs = tables.EPOCHS if options.interval_s else 1
         grouped = not self._total
-        named = options.mode in ("thread", "process")
+        named = options.mode in ("thread", "process", "command")
         return {
             "totals": epochs * 2 * tables.SLOTS if self._total else 1,
             "total_histograms": (
@@ -188,6 +200,8 @@ class Summary(Closing):
         """
         with self._owned:
             self._object.globals["phase"] = 0
+            if self._faults:
+                self._faults.stop()
             ended_ns = time.monotonic_ns()
             settle()
             opened = open_calls(self._object)
@@ -211,7 +225,7 @@ class Summary(Closing):
             started_ns=begun_ns - self._started_ns,
             duration_ns=now_ns - begun_ns,
             interval=self._interval,
-            groups=self._groups(counted),
+            groups=self._groups(counted, self._faults.take() if self._faults else None),
             open_calls=tuple(self._open_call(open_one, now_ns) for open_one in mine),
             loss=losses(
                 self._object.globals["losses"]._asdict(),
@@ -221,17 +235,26 @@ class Summary(Closing):
                     program.info.recursion_misses for program in self._object.programs.values()
                 ),
                 options=options,
+                fault_causes=self._faults.causes() if self._faults else (),
             ),
             cost=self._cost(),
         )
 
-    def _groups(self, counted: tables.Counted) -> tuple[Group, ...]:
-        label = tables.labels(self._options.mode, self._maps)
+    def _groups(
+        self, counted: tables.Counted, faults: dict[int, Faults] | None
+    ) -> tuple[Group, ...]:
+        mode, others = self._options.mode, self._faults.names() if self._faults else {}
+        label = tables.labels(mode, self._maps, others)
+        if faults and not self._loaded.has_generations:
+            faults = tables.without_generations(counted, faults)
         groups = []
+        for group in set(faults or ()) - counted.keys():
+            counted[group] = {}
         while counted:  # a hundred thousand rows need not be held twice
             group, rows = counted.popitem()
-            groups.append(Group(label(group), tuple(map(Row._make, rows.items()))))
-        return tuple(groups)
+            own = None if faults is None else faults.get(group, Faults())
+            groups.append(Group(label(group), tuple(map(Row._make, rows.items())), own))
+        return tables.by_label(groups) if mode == "command" else tuple(groups)
 
     def _open_call(self, open_one: Open, now_ns: int) -> OpenCall:
         elapsed_ns = now_ns - open_one.start_ns if open_one.start_ns else None

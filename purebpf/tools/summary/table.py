@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -9,14 +10,25 @@ from purebpf.results import Loss
 from purebpf.tools.summary.calls import Call
 from purebpf.tools.summary.statistics import Statistics
 
-__all__ = ["SORT_KEYS", "Cost", "Group", "Label", "OpenCall", "Row", "Table", "sort_groups"]
+__all__ = [
+    "SORT_KEYS",
+    "Cost",
+    "FaultPlace",
+    "Faults",
+    "Group",
+    "Label",
+    "OpenCall",
+    "Row",
+    "Table",
+    "sort_groups",
+]
 
 
 class Label(NamedTuple):
     """The owner of a group's calls: a thread's, a process's or a cgroup's; of mode total, all.
 
-    `number` is the thread, process or cgroup id, `name` its comm or path; "" where it is not
-    known.
+    `number` is the thread, process or cgroup id (0 of mode command), `name` its comm or path; ""
+    where it is not known.
     """
 
     number: int = 0
@@ -30,11 +42,48 @@ class Row(NamedTuple):
     statistics: Statistics
 
 
+class FaultPlace(NamedTuple):
+    """Where page faults were.
+
+    Attributes:
+        kind: "minor" or "major".
+        function: of the program, which touched the page or made the system call that did.
+        mapping: a file's name, `[heap]`, `[stack]`, `[anonymous]` or `[unknown]`.
+        times: how many.
+    """
+
+    kind: str
+    function: str
+    mapping: str
+    times: int = 0
+
+
+class Faults(NamedTuple):
+    """Page faults of a group, as getrusage(2) counts them; `places` are ranked."""
+
+    minor: int = 0
+    major: int = 0
+    places: tuple[FaultPlace, ...] = ()
+
+    def plus(self, other: Faults) -> Faults:
+        """Both together."""
+        counts: Counter[FaultPlace] = Counter()
+        for place in (*self.places, *other.places):
+            counts[place._replace(times=0)] += place.times
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        places = tuple(place._replace(times=count) for place, count in ranked)
+        return Faults(self.minor + other.minor, self.major + other.major, places)
+
+
 class Group(NamedTuple):
-    """A thread, a process, a cgroup or everything."""
+    """A thread, a process, a cgroup, all threads of a name, or everything.
+
+    `faults` None: they are not counted.
+    """
 
     label: Label
     rows: tuple[Row, ...]
+    faults: Faults | None = None
 
     @property
     def calls(self) -> int:
@@ -71,7 +120,7 @@ class Table(NamedTuple):
     """Everything there is to print.
 
     Attributes:
-        mode: "total", "thread", "process" or "cgroup".
+        mode: one of `purebpf.tools.summary.request.MODES`.
         started_ns, duration_ns: since the start of the run, and the length of this interval.
         interval: its number from 0.
         groups: unsorted; see `arranged`.
@@ -119,9 +168,8 @@ def sort_groups(
         key=lambda group: (-(group.calls if sort == "calls" else group.total_ns), group.label),
     )[:top]
     return [
-        Group(
-            group.label,
-            tuple(sorted(group.rows, key=lambda row: (-key(row.statistics), row.call.name))),
+        group._replace(
+            rows=tuple(sorted(group.rows, key=lambda row: (-key(row.statistics), row.call.name)))
         )
         for group in chosen
     ]

@@ -10,9 +10,18 @@ from purebpf.loader.host.cpus import possible
 from purebpf.loader.maps.map import Map
 from purebpf.tools.summary.calls import Call, call
 from purebpf.tools.summary.statistics import Statistics
-from purebpf.tools.summary.table import Label
+from purebpf.tools.summary.table import Faults, Group, Label, Row
 
-__all__ = ["EPOCHS", "SLOTS", "Counted", "clear", "collect", "labels"]
+__all__ = [
+    "EPOCHS",
+    "SLOTS",
+    "Counted",
+    "by_label",
+    "clear",
+    "collect",
+    "labels",
+    "without_generations",
+]
 
 SLOTS = 512
 EPOCHS = 2
@@ -115,8 +124,13 @@ def _zero(array: Map, slots: Iterable[int]) -> None:
     array.update((slot, zero) for slot in slots)
 
 
-def labels(mode: str, maps: Mapping[str, Map]) -> Callable[[int], Label]:
+def labels(mode: str, maps: Mapping[str, Map], others: Mapping[int, str]) -> Callable[[int], Label]:
     """What makes a label of a group's key, as bpf_src/summary.bpf.c has them.
+
+    Args:
+        mode: what groups are.
+        maps: those of the object.
+        others: names of groups that made no calls.
 
     Raises:
         KernelError: the names could not be read.
@@ -126,5 +140,37 @@ def labels(mode: str, maps: Mapping[str, Map]) -> Callable[[int], Label]:
         return lambda group: Label(group, paths.get(group, ""))
     if mode == "total":
         return lambda _: Label()
-    comms = {group: name.comm for group, name in maps["names"].items()}
+    comms = {**others, **{group: name.comm for group, name in maps["names"].items()}}
+    if mode == "command":
+        return lambda group: Label(0, comms.get(group, ""))
     return lambda group: Label(group & _NUMBER, comms.get(group, ""))
+
+
+def by_label(groups: Iterable[Group]) -> tuple[Group, ...]:
+    """Groups of one label as one."""
+    rows: dict[Label, dict[Call, Statistics]] = {}
+    faults: dict[Label, Faults | None] = {}
+    for group in groups:
+        merged = rows.setdefault(group.label, {})
+        for row in group.rows:
+            merged.setdefault(row.call, Statistics()).merge(row.statistics)
+        before = faults.get(group.label)
+        own = group.faults
+        faults[group.label] = own if before is None or own is None else before.plus(own)
+    return tuple(
+        Group(label, tuple(map(Row._make, merged.items())), faults[label])
+        for label, merged in rows.items()
+    )
+
+
+def without_generations(counted: Counted, faults: Mapping[int, Faults]) -> dict[int, Faults]:
+    """Faults under the groups of calls that were counted by ID, without the time of their start.
+
+    Programs without BTF cannot tell two threads apart that had the same ID.
+    """
+    groups = {group & _NUMBER: group for group in counted}
+    merged: dict[int, Faults] = {}
+    for group, own in faults.items():
+        known = groups.get(group & _NUMBER, group)
+        merged[known] = merged[known].plus(own) if known in merged else own
+    return merged

@@ -11,13 +11,15 @@ from purebpf.results.shape import histogram
 from purebpf.tools.summary.calls import errno_name
 from purebpf.tools.summary.options import View
 from purebpf.tools.summary.statistics import Statistics
-from purebpf.tools.summary.table import Label, OpenCall, Row, Table, sort_groups
+from purebpf.tools.summary.table import Faults, Label, OpenCall, Row, Table, sort_groups
 
 __all__ = ["PERCENTILES", "longest_first", "pieces"]
 
 PERCENTILES = (50, 95, 99)
 _WIDTH = 80
 _NAME = 22
+_PLACES = 20
+"""Functions and mappings that faulted, which are shown of a group."""
 _PERFS_HEAD = """\
    syscall            calls  errors  total       min       avg       max       stddev{more}
                                      (msec)    (msec)    (msec)    (msec)        (%){units}
@@ -46,6 +48,8 @@ def pieces(table: Table, view: View) -> Iterator[str]:
         for row in group.rows[: view.top]:
             yield _perfs_row(row, view) if as_perf else _row(row, view)
             yield from _below(row.statistics, view)
+        if group.faults:
+            yield from _faults(group.faults, view)
     yield "\n"
     if view.inflight and table.open_calls:
         yield from _open_calls(table.open_calls)
@@ -56,6 +60,8 @@ def _title(mode: str, label: Label) -> str:
         return "total"
     if mode == "cgroup":
         return f"cgroup {printable(label.name) or f'id:{label.number}'}"
+    if mode == "command":
+        return f"command {printable(label.name) or '?'}"
     return f"{printable(label.name) or '?'} ({label.number})"
 
 
@@ -95,6 +101,19 @@ def _below(statistics: Statistics, view: View) -> Iterator[str]:
         yield "\n"
         yield from histogram.lines(statistics.buckets, "nsecs")
         yield "\n"
+
+
+def _faults(faults: Faults, view: View) -> Iterator[str]:
+    yield f"\n  page faults: {faults.major:,} major, {faults.minor:,} minor\n"
+    if not (view.verbose and faults.places):
+        return
+    yield f"  {'kind':5} {'faults':>8} {'mapping':<24} function\n"
+    shown = faults.places[: view.top or _PLACES]
+    for place in shown:
+        mapping = cut(pad(printable(place.mapping), 24), 24)
+        yield f"  {place.kind:5} {count_in_unit(place.times):>8} {mapping} {place.function}\n"
+    if left := sum(place.times for place in faults.places[len(shown) :]):
+        yield f"  ... and {left:,} more faults\n"
 
 
 def _perfs_head(view: View) -> str:

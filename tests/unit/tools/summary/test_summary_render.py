@@ -244,6 +244,7 @@ def test_json_has_every_number_and_one_line() -> None:
                         "p50_ns": 10_000_000,
                         "p95_ns": 10_000_000,
                         "p99_ns": 10_000_000,
+                        "untimed": 0,
                         "errno": {"ENOENT": 1},
                     }
                 ],
