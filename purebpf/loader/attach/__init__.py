@@ -1,7 +1,7 @@
 """Attaching, one module for each way to do it, chosen by the type of the program.
 
-Every module but `query` has `attach(program, target, **options) -> Link`, and its docstring says
-what the target is; `struct_ops.attach` takes a map. A kind of program that is not here is a
+Every module but `query` has `attach(program, target, **options) -> Link`, and its docstring
+describes the target; `struct_ops.attach` takes a map. A kind of program without a module is a
 `NotSupportedError` that names the kind.
 """
 
@@ -133,10 +133,11 @@ def _enter_namespace(netns: Any, stack: ExitStack) -> None:
 
 
 def attaches_itself(program: Program) -> bool:
-    """Whether the section name says all that attaching takes: `tp/sched/sched_switch` does.
+    """Return True if the section name has everything that attaching needs, as
+    `tp/sched/sched_switch` has.
 
     `perf_event` and `xdp` do not (which event, which interface?), nor does a bare `tp`. As in
-    libbpf, programs of a kind that purebpf cannot attach yet do: attaching them is an error.
+    libbpf, the answer is True for kinds that purebpf cannot attach yet: attaching them is an error.
     """
     return program.definition is not None and program.definition.auto and bool(program.target)
 

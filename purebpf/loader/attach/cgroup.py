@@ -1,4 +1,5 @@
-"""Attach to a cgroup (v2): what the processes in it, and below it, do with sockets and devices.
+"""Attach to a cgroup (v2): programs that see what processes in or below it do with sockets and
+devices.
 
 By a bpf_link (Linux 5.7, commit af6eea57437a), else by BPF_PROG_ATTACH (4.10, commit f4324551489e;
 several programs 4.15, commit 324bda9e6c5a). Every program attached here lets others be attached,
@@ -127,7 +128,7 @@ def _plainly(
 
 
 def _has_order(cgroup: Descriptor, attach_type: int) -> bool:
-    """Whether this kernel orders the programs of a cgroup: then it also counts revisions."""
+    """Return True if this kernel orders the programs of a cgroup: then it also counts revisions."""
     from purebpf.loader.attach.query import query
 
     try:

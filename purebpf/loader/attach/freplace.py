@@ -31,8 +31,8 @@ def attach(
         target: the program that has the function; without it, the one it was loaded for, which
             the kernel accepts once. Another one's function must have the same signature (Linux
             5.10).
-        function: its name in `target`; by default that of the program's section.
-        cookie: what bpf_get_attach_cookie() returns (Linux 5.19).
+        function: its name in `target`; by default the name in the program's section.
+        cookie: the value of bpf_get_attach_cookie() (Linux 5.19).
 
     Raises:
         TypeError: a function, and no target.

@@ -60,7 +60,7 @@ class IteratorLink(Link):
         self._btf = btf
 
     def open_file(self) -> BinaryIO:
-        """What the program writes, as a file; the program runs while it is read.
+        """Return the program's output as a file; the program runs while it is read.
 
         Raises:
             ValueError: the link is closed.
@@ -73,19 +73,20 @@ class IteratorLink(Link):
 
         Raises:
             ValueError, KernelError: as `open_file`.
-            OSError: what the program made of it: EAGAIN when it asked to stop.
+            OSError: an error of the program: EAGAIN when it asked to stop.
         """
         with self.open_file() as file:
             return file.read()
 
     def records(self, type: str) -> Iterator[Any]:  # noqa: A002 - as in Map.read
-        """What a program writes with bpf_seq_write(), once, as values of a type of its object.
+        """Return the values that a program writes with bpf_seq_write(), once, by a type of its
+        object.
 
-        `type` is `"struct event"` or `"event"`. The program runs while records are asked for.
+        `type` is `"struct event"` or `"event"`. The program runs while the caller iterates.
 
         Raises:
             SchemaError: the object's BTF has no such type.
-            FormatError: what was written is not a whole number of records.
+            FormatError: the output is not a whole number of records.
             ValueError, KernelError, OSError: as `read`.
         """
         if self._btf is None:
@@ -118,7 +119,7 @@ def attach(
     """Make `program` readable.
 
     Args:
-        program: what runs for each object; its section says which kind: `SEC("iter/task")`.
+        program: it runs for each object; its section names the kind: `SEC("iter/task")`.
         target: there is none.
         map: the map of the elements that it runs over (`iter/bpf_map_elem`, `iter/sockmap`).
         pid: only the threads of this process (`iter/task`, `task_file`, `task_vma`).

@@ -39,7 +39,7 @@ def attach(
             module; for `SEC("ksyscall")` a system call, `"openat"`; purebpf finds its function.
             Without it, the one that the program's section names.
         returns: at the function's return; by default as the section says (`kretprobe`).
-        cookie: what bpf_get_attach_cookie() returns (Linux 5.15).
+        cookie: the value of bpf_get_attach_cookie() (Linux 5.15).
 
     Raises:
         TypeError: no target, and none in the section name.

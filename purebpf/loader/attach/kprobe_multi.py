@@ -48,11 +48,11 @@ def attach(
 
     Args:
         program: a `kprobe.multi`, `kretprobe.multi` or `kprobe.session` program.
-        target: a pattern with `*` and `?`, `"vfs_*"`, of which those that can be traced are taken;
-            or names, each of which must be, `{"vfs_read": 1, "vfs_write": 2}` with their cookies.
-            Without it, what the program's section says.
+        target: a pattern with `*` and `?`, `"vfs_*"`, which selects the traceable functions; or
+            names, each of which must be traceable, `{"vfs_read": 1, "vfs_write": 2}` with their
+            cookies. By default, the target in the program's section.
         returns: at the return; by default as the section says. A session has both.
-        cookie: what bpf_get_attach_cookie() returns, at each of them that has none of its own.
+        cookie: the value of bpf_get_attach_cookie() for targets without their own.
 
     Raises:
         TypeError: no target, and none in the section name; cookies, and one for all.
@@ -126,7 +126,7 @@ def matching(pattern: str) -> list[int]:
 
 
 def traceable() -> set[str]:
-    """The functions that ftrace lists, those of modules too.
+    """Return the functions that ftrace lists, modules included.
 
     Raises:
         NotSupportedError: no tracefs.

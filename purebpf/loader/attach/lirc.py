@@ -33,7 +33,7 @@ def attach(program: Program, target: Device | None = None) -> Link:
     """Run `program` for every pulse and space that the receiver `target` sees.
 
     Args:
-        program: a `lirc_mode2` program, which says what key was pressed (bpf_rc_keydown()).
+        program: a `lirc_mode2` program, which reports pressed keys (bpf_rc_keydown()).
         target: the device, `"/dev/lirc0"`.
 
     Raises:

@@ -2,8 +2,8 @@
 
 Commit 3a0af8fd61f9; for seg6local commit 004d4b274e2a.
 
-A lightweight tunnel is a route that runs a program for the packets it is taken by: those that come
-to this machine over it, those that a socket sends, those about to leave by its interface, or those
+A lightweight tunnel is a route that runs a program for its packets: packets that come to this
+machine over it, packets that a socket sends, packets about to leave by its interface, or packets
 that come with a segment routing header (SRv6) and that next segment. There is no bpf_link for
 it: the route is made over netlink, through pyroute2, and removed with the link.
 """
@@ -47,7 +47,7 @@ def attach(
     interface: str | int | None = None,
     gateway: str = "",
 ) -> Link:
-    """Run `program` for packets that take the route to the network `target`, which is made.
+    """Make a route to the network `target`, and run `program` for its packets.
 
     Args:
         program: an `lwt_in`, `lwt_out`, `lwt_xmit` or `lwt_seg6local` program.

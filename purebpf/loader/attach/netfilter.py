@@ -50,7 +50,7 @@ def attach(
     Raises:
         TypeError: no family, or no hook.
         ValueError: an unknown family or hook; the program is closed.
-        AttachError: EBUSY, the priority is taken; EPERM, no CAP_NET_ADMIN; EINVAL, no such links.
+        AttachError: EBUSY, the priority is in use; EPERM, no CAP_NET_ADMIN; EINVAL, no such links.
     """
     if not target or not hook:
         raise TypeError(f'program {program.name!r}: family and hook required: "ipv4", hook="input"')

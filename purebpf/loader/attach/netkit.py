@@ -1,4 +1,4 @@
-"""Attach to a netkit device: what its two ends send, before it leaves them.
+"""Attach to a netkit device: programs see the packets of its two ends before they leave.
 
 Linux 6.7 (commit 35dfaad7188c).
 """
@@ -48,7 +48,7 @@ def attach(
     Raises:
         TypeError: no interface; no end.
         ValueError: no such interface, lists similar ones; the program is closed.
-        AttachError: EINVAL, ENXIO: it is not a netkit device, or no primary one; EPERM; those of
+        AttachError: EINVAL, ENXIO: it is not a netkit device, or no primary one; EPERM; errors of
             the order.
     """
     interface = find_interface(target)

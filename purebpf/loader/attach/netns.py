@@ -39,8 +39,7 @@ def attach(program: Program, target: Namespace = None) -> Link:
     Args:
         program: an `sk_lookup` program, which finds the socket for a packet, or a
             `flow_dissector`, of which a namespace has one.
-        target: the namespace, as a path or something with `fileno()`; without it, that of this
-            thread.
+        target: the namespace, as a path or an object with `fileno()`; by default, this thread's.
 
     Raises:
         TypeError: a target that is not a file.

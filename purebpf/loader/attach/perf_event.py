@@ -26,9 +26,9 @@ def attach(
 ) -> Link:
     """Run `program` at each sample of the perf event `target`, which stays its owner's.
 
-    Without `enable`, an event that was opened disabled remains so. `cookie` is what
-    bpf_get_attach_cookie() returns (Linux 5.15). Before Linux 5.15 (commit b89fbfbb854c) there is
-    no bpf_link for perf events: the program then belongs to the event until that is closed, and
+    Without `enable`, an event that was opened disabled remains so. `cookie` is the value of
+    bpf_get_attach_cookie() (Linux 5.15). Before Linux 5.15 (commit b89fbfbb854c) there is no
+    bpf_link for perf events: the program then belongs to the event until the event is closed, and
     closing the link disables the event.
 
     Raises:

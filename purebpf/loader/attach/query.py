@@ -1,4 +1,4 @@
-"""What is attached to a place: BPF_PROG_QUERY.
+"""The programs attached to a place: BPF_PROG_QUERY.
 
 For cgroups, interfaces, network namespaces, maps of sockets and infrared receivers.
 """
@@ -44,7 +44,7 @@ Target = str | int | os.PathLike[str] | Usable | None
 
 
 class AttachedProgram(NamedTuple):
-    """One program: its id, that of its link, its flags.
+    """One program: its id, its link's id, its flags.
 
     The kernel tells links and their programs apart for interfaces only: elsewhere `link_id` is 0.
     """
@@ -73,10 +73,10 @@ def query(target: Target, kind: str | int, *, effective: bool = False) -> Attach
     """The programs attached to `target`.
 
     Args:
-        target: what `Program.attach` takes for this kind: a cgroup's directory, an interface's
+        target: the target of `Program.attach` for this kind: a cgroup's directory, an interface's
             name or index, a network namespace (None: this one), a socket map, `"/dev/lirc0"`.
         kind: the hook, as a section names it: `"cgroup/connect4"`, `"tcx/ingress"`, `"sk_lookup"`.
-        effective: of a cgroup, also those of the cgroups above, which run for it too.
+        effective: for a cgroup, include programs of the cgroups above, which run for it as well.
 
     Raises:
         TypeError: a target that does not go with the kind.
@@ -107,7 +107,7 @@ def query(target: Target, kind: str | int, *, effective: bool = False) -> Attach
 
 
 def _place(target: Target, attach_type: int, stack: ExitStack) -> int:
-    """The descriptor or interface index, what was opened for it closed by `stack`."""
+    """Return the descriptor or interface index; `stack` closes descriptors opened here."""
     if attach_type in _DEVICES:
         from purebpf.loader.host.interfaces import find_interface
 

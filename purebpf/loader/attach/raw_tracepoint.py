@@ -19,8 +19,8 @@ __all__ = ["attach", "explain_refusal"]
 def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
     """Run `program` whenever raw tracepoint `target` is passed: `"sched_switch"`.
 
-    Without `target`, the one that its section names. `cookie` is what bpf_get_attach_cookie()
-    returns (Linux 6.10, commit 68ca5d4eebb8).
+    By default `target` is the tracepoint that its section names. `cookie` is the value of
+    bpf_get_attach_cookie() (Linux 6.10, commit 68ca5d4eebb8).
 
     Raises:
         TypeError: no target, and none in the section name.

@@ -1,4 +1,4 @@
-"""Attach to a socket: a filter of what it receives, or the choice among sockets of one port.
+"""Attach to a socket: a filter of received packets, or the choice among sockets of one port.
 
 There is no bpf_link for these: the socket holds the program, until the link is closed or the
 socket is.
@@ -30,7 +30,7 @@ _WHY = {
 
 
 def attach(program: Program, target: Usable | None, *, reuseport: bool | None = None) -> Link:
-    """Run `program` for what the socket `target` receives.
+    """Run `program` for the packets that the socket `target` receives.
 
     Args:
         program: a `socket` program, which returns how many bytes of a packet the socket gets; or

@@ -1,4 +1,4 @@
-"""Attach to a map of sockets: what its sockets receive (`sk_skb`, Linux 4.14) or send (`sk_msg`).
+"""Attach to a map of sockets: programs see received (`sk_skb`, Linux 4.14) or sent data (`sk_msg`).
 
 By a bpf_link (Linux 6.10, commit 699c23f02c65, "bpf: Add bpf_link support for sk_msg and sk_skb
 progs"), else by BPF_PROG_ATTACH. A map has one program of each kind; without links, the last one

@@ -3,8 +3,8 @@
 Commit e420bed02507 (tcx); commit 1f211a1b929c, "net, sched: add clsact qdisc".
 
 A tcx program is a bpf_link: it ends with its process. A filter outlives the process that dies
-without removing it. Of clsact only what was made here is removed: the filter, and the qdisc when
-it was made here and holds no filter of anybody any more.
+without removing it. Closing removes only parts of clsact that were made here: the filter, and the
+qdisc when it was made here and holds no other filter.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def attach(
         revision: only if the hook is at this revision (`Program.query`).
         replace: a tcx program that was attached without a bpf_link, to take its place.
         clsact: a filter, though the kernel has tcx.
-        priority: of a filter: those of lower numbers run first. A kernel without tcx (before 6.6)
-            gets a filter, and what `Link.what` says then tells so.
+        priority: of a filter: lower numbers run first. A kernel without tcx (before 6.6) gets a
+            filter, and `Link.what` says so.
 
     Raises:
         TypeError: no interface; no direction; a priority, and tcx, which has an order instead.
@@ -172,7 +172,7 @@ def _qdisc_was_missing(route: netlink.Route, interface: Interface) -> bool:
 def _add_filter(
     route: netlink.Route, interface: Interface, side: int, priority: int, program: Program
 ) -> netlink.TcFilter:
-    """Where the filter is: the first free handle of its priority."""
+    """Return the place of the filter: the first free handle of its priority."""
     for handle in range(1, _HANDLES):
         place = netlink.TcFilter(side, priority, handle)
         try:

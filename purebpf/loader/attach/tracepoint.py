@@ -31,8 +31,8 @@ _ANY_CPU = 0
 def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
     """Run `program` whenever a tracepoint is passed: `"sched/sched_switch"` or `sched:...`.
 
-    Without `target`, the one that its section names. `cookie` is what bpf_get_attach_cookie()
-    returns (Linux 5.15). tracefs need not be mounted (Linux 5.2).
+    By default `target` is the tracepoint that its section names. `cookie` is the value of
+    bpf_get_attach_cookie() (Linux 5.15). tracefs need not be mounted (Linux 5.2).
 
     Raises:
         TypeError: no target, and none in the section name.

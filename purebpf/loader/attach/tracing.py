@@ -1,4 +1,5 @@
-"""Attach what was loaded for one place: `tp_btf`, `fentry`, `fexit`, `fsession`, `fmod_ret`, `lsm`.
+"""Attach programs that were loaded for one place: `tp_btf`, `fentry`, `fexit`, `fsession`,
+`fmod_ret`, `lsm`.
 
 The place was chosen at load, when the verifier checked the program against it. Linux 5.5
 (tracepoints: commit f1b9509c2fb0; fentry and fexit: commit fec56f5890d9), 5.7 (fmod_ret:
@@ -39,9 +40,9 @@ _WHY: dict[int, str] = {
 def attach(program: Program, target: None = None, *, cookie: int = 0) -> Link:
     """Run `program` whenever its tracepoint, function or hook is passed.
 
-    It was loaded for one place: there is no other `target`. `cookie` is what
-    bpf_get_attach_cookie() returns (Linux 5.19, commit 2fcc82411e74; for tracepoints 6.10,
-    commit 68ca5d4eebb8).
+    It was loaded for one place: there is no other `target`. `cookie` is the value of
+    bpf_get_attach_cookie() (Linux 5.19, commit 2fcc82411e74; for tracepoints 6.10, commit
+    68ca5d4eebb8).
 
     Raises:
         TypeError: a target.

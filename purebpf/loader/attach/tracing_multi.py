@@ -44,11 +44,11 @@ def attach(program: Program, target: Functions | None = None, *, cookie: int = 0
 
     Args:
         program: an `fentry.multi`, `fexit.multi` or `fsession.multi` program.
-        target: a pattern with `*` and `?`, `"vfs_*"`; or several and names, each of which must be,
-            `{"vfs_read": 1, "vfs_w*": 2}` with their cookies, of which the last that fits counts.
-            Without it, what the program's section says. A program for a module,
+        target: a pattern with `*` and `?`, `"vfs_*"`; or several, and names, each of which must be
+            traceable, `{"vfs_read": 1, "vfs_w*": 2}` with their cookies; the last match counts. By
+            default, the target in the program's section. A program for a module,
             `"nf_conntrack:nf_ct_*"`, was loaded for it: its section must say so.
-        cookie: what bpf_get_attach_cookie() returns, at each of them that has none of its own.
+        cookie: the value of bpf_get_attach_cookie() for targets without their own.
 
     Raises:
         TypeError: no target, and none in the section name; cookies, and one for all.
@@ -75,7 +75,7 @@ def attach(program: Program, target: Functions | None = None, *, cookie: int = 0
 
 
 def _ids(wanted: Mapping[str, int], what: str) -> Iterator[tuple[int, int]]:
-    """The id of each function that is meant, all in the BTF of vmlinux or of one module, and its
+    """Return the id of each selected function, all in the BTF of vmlinux or of one module, and its
     cookie.
     """
     try:
@@ -122,7 +122,7 @@ def _matching(btf: Btf, pattern: str, known: set[str] | None) -> list[int]:
 
 
 def _in_registers(btf: Btf, type_id: int) -> bool:
-    """Whether a trampoline can pass the arguments on, and the result."""
+    """Return True if a trampoline can pass the arguments on, and the result."""
     function = btf.type(type_id)
     assert isinstance(function, Func)
     prototype = btf.type(function.type_id)

@@ -44,23 +44,23 @@ def attach(
         program: a uprobe program.
         target: `"/bin/bash:readline"`, `"libc.so.6:malloc+4"`, `"libc.so.6:memcpy@GLIBC_2.2.5"`,
             `"./server:db::Pool::get(int)"` (C++ and Rust names as they are printed, parameters
-            optional), or an offset into the file, `"/bin/bash:0x1234"`. A library is searched
-            where the dynamic linker would, another file without a `/` in $PATH; one of a
-            container is below `/proc/PID/root`, one that was deleted is `/proc/PID/exe`.
-            Without it, what the section says.
+            optional), or an offset into the file, `"/bin/bash:0x1234"`. A library is searched where
+            the dynamic linker would, another file without a `/` in $PATH; a container's file is
+            below `/proc/PID/root`, a deleted one is `/proc/PID/exe`. By default, the target in the
+            section.
         pid: only in this process, 0 for our own; -1 for every one.
         returns: at the function's return; by default as the section says (`uretprobe`).
-        cookie: what bpf_get_attach_cookie() returns (Linux 5.15).
+        cookie: the value of bpf_get_attach_cookie() (Linux 5.15).
         semaphore: the file offset of a 16-bit counter of attached tracers (Linux 4.20,
             commit a6ca88b241d5, "trace_uprobe: support reference counter in fd-based uprobe").
 
     Raises:
         TypeError: no target, and none in the section name.
         ValueError: a target that is none, or several functions; the program is closed.
-        AttachError: ENOENT, no such file or function, one that only chooses what is called
-            (IFUNC), or a file that was exchanged after that; EINVAL, nothing can be probed there.
+        AttachError: ENOENT, no such file or function, a function that only chooses another (IFUNC),
+            or a file that was exchanged after that; EINVAL, nothing can be probed there.
         KernelError: EACCES, no CAP_SYS_ADMIN or CAP_PERFMON.
-        FormatError: the file is not an ELF file, and no offset was given.
+        FormatError: the file is not an ELF file, and the target is not an offset.
         NotSupportedError: a kernel without uprobes; a cookie, and a kernel that has none.
     """
     where = target_of(program, target, "target required: 'file:function'")

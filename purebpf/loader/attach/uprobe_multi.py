@@ -45,18 +45,18 @@ def attach(
         program: a `uprobe.multi`, `uretprobe.multi` or `uprobe.session` program.
         target: `"/bin/bash:read*"`, `"libc.so.6:*alloc"`: a file, as for `uprobe`, and a pattern
             with `*` and `?`; or several of one file, `{"libc.so.6:malloc": 1, "libc.so.6:free": 2}`
-            with their cookies, of which the last that fits counts. Without it, what the program's
-            section says.
+            with their cookies; the last match counts. By default, the target in the program's
+            section.
         pid: only in this process, 0 for our own; -1 for every one.
         returns: at the return; by default as the section says. A session has both.
-        cookie: what bpf_get_attach_cookie() returns, at each of them that has none of its own.
+        cookie: the value of bpf_get_attach_cookie() for targets without their own.
 
     Raises:
         TypeError: no target, and none in the section name; cookies, and one for all.
         ValueError: a target that is none, or of several files; a cookie of more than 64 bits, a
             negative `pid`; the program is closed.
         AttachError: ENOENT, no such file or functions; EINVAL, not on this kernel.
-        FormatError: the file is not an ELF file, and no offset was given.
+        FormatError: the file is not an ELF file, and the target is not an offset.
     """
     where = target_of(program, target, "target required: 'file:pattern'")
     what = f"program {program.name!r} on {where}"

@@ -81,7 +81,7 @@ class UsdtLink(Link):
         return super().fileno()
 
     def close(self) -> None:
-        """Detach from every place. A pinned link stays, and so do its descriptions."""
+        """Detach from every place. A pinned link stays, with its descriptions."""
         is_pinned = bool(self._pins)
         super().close()
         while self._parts:
@@ -98,10 +98,10 @@ def attach(
 
     Args:
         program: a `usdt` program that includes `bpf/usdt.bpf.h`.
-        target: `"file:provider:name"`, as `"libc.so.6:libc:setjmp"`; the file as for `uprobe`.
-            Without it, what the program's section says.
+        target: `"file:provider:name"`, as `"libc.so.6:libc:setjmp"`; the file as for `uprobe`. By
+            default, the target in the program's section.
         pid: only in this process, 0 for our own; -1 for every one.
-        cookie: what bpf_usdt_cookie() returns.
+        cookie: the value of bpf_usdt_cookie().
 
     Raises:
         TypeError: no target, and none in the section name.
@@ -273,7 +273,9 @@ def _link_each(
 
 
 def _addresses(target: UsdtTarget, what: str) -> list[int]:
-    """Where the probes are in memory: as linked, or where the process has the library."""
+    """Return the probes' addresses in memory: as linked, or in the process's mapping of the
+    library.
+    """
     if not target.movable:
         return [usdt_probe.address for usdt_probe in target.probes]
     if target.pid < 0:

@@ -1,1 +1,1 @@
-"""Finds what this kernel can do by trying it."""
+"""Detects the features of this kernel by trying them."""

@@ -1,4 +1,4 @@
-"""What programs can be attached to here, found by attaching to what does not exist.
+"""The kinds of attachment that work here, detected by attaching to targets that do not exist.
 
 A kernel that has a kind of link looks for its target and says that there is none (EBADF, ENODEV,
 ENOENT); another does not know the kind (EINVAL, EOPNOTSUPP). Tracing programs are the exception:
@@ -103,7 +103,7 @@ _FUNCTIONS = {
 
 @remember
 def have_attach(kind: str) -> Feature:
-    """Whether programs can be attached in a way: "kprobe", "fentry", "tcx"; see `KINDS`.
+    """Test if programs can be attached in a way: "kprobe", "fentry", "tcx"; see `KINDS`.
 
     Raises:
         KeyError: there is no such kind; lists those that there are.
@@ -183,7 +183,7 @@ def _tracepoint(name: str) -> Feature:
 
 
 def _probe_event(kind: str) -> Callable[[str], Feature]:
-    """Kprobes and uprobes: a PMU of their own, or a file in tracefs.
+    """Test for kprobes and uprobes: a separate PMU, or a file in tracefs.
 
     The PMUs came with Linux 4.17: commit e12f03d7031a, "perf/core: Implement the 'perf_kprobe'
     PMU", and commit 33ea4b24277b, "perf/core: Implement the 'perf_uprobe' PMU".

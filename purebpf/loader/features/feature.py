@@ -1,7 +1,7 @@
 """An answer about the kernel, and how answers are remembered.
 
-What failed because the machine was out of memory or descriptors says nothing about the kernel:
-that answer is given, and asked for again the next time.
+A failure because the machine was out of memory or descriptors says nothing about the kernel: that
+answer is returned, and tested again the next time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _known: list[dict[object, Feature]] = []
 
 
 class Feature(NamedTuple):
-    """An answer. Its truth is `supported`; `reason` is what the kernel said."""
+    """An answer. Its truth is `supported`; `reason` is the kernel's answer."""
 
     name: str
     supported: bool

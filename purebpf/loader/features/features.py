@@ -1,8 +1,9 @@
-"""What this kernel can do, found by doing it (bpf(2) lies about versions, and so do distributions).
+"""The features of this kernel, detected by use (bpf(2) lies about versions, and so do
+distributions).
 
-Every probe makes the smallest thing that needs the feature, throws it away, and is remembered,
-unless it failed for want of memory or descriptors.
-A `Feature` is true or false and says what the kernel said:
+Every probe makes the smallest object that needs the feature, throws it away, and is remembered,
+unless it failed for want of memory or descriptors. A `Feature` is true or false and has the
+kernel's answer:
 
     if not (feature := features.have_map_type("ringbuf")):
         print(feature)        # "map type RINGBUF: no: bpf(BPF_MAP_CREATE) failed with EINVAL"
@@ -71,7 +72,7 @@ _CANNOT_CALL = re.compile(r"invalid func |unknown func |cannot use helper|helper
 
 
 def _try(name: str, make: Callable[[], Descriptor | None]) -> Feature:
-    """Whether making it works."""
+    """Return True if making it works."""
     try:
         made = _make(make)
     except KernelError as error:
@@ -84,7 +85,7 @@ def _try(name: str, make: Callable[[], Descriptor | None]) -> Feature:
 def _make(make: Callable[[], Descriptor | None]) -> Descriptor | None:
     """The result, for which RLIMIT_MEMLOCK is raised once: before Linux 5.11 it hides features.
 
-    Memory of what was thrown away counts until an RCU grace period is over.
+    Memory of discarded objects counts until an RCU grace period is over.
     """
     try:
         return make()
@@ -95,7 +96,7 @@ def _make(make: Callable[[], Descriptor | None]) -> Descriptor | None:
 
 
 def have_program_type(program_type: int | str) -> Feature:
-    """Whether programs of enum bpf_prog_type `program_type` can be loaded: "kprobe", "xdp".
+    """Test if programs of enum bpf_prog_type `program_type` can be loaded: "kprobe", "xdp".
 
     Raises:
         KeyError: there is no such name; lists those that there are.
@@ -114,7 +115,7 @@ def _have_program_type(program_type: int) -> Feature:
 
 
 def have_map_type(map_type: int | str) -> Feature:
-    """Whether maps of enum bpf_map_type `map_type` can be created: "hash", "ringbuf".
+    """Test if maps of enum bpf_map_type `map_type` can be created: "hash", "ringbuf".
 
     Raises:
         KeyError: there is no such name; lists those that there are.
@@ -137,7 +138,7 @@ def _have_map_type(map_type: int) -> Feature:
 
 
 def have_helper(program_type: int | str, helper: int | str) -> Feature:
-    """Whether GPL programs of a type may call helper `helper` (enum bpf_func_id).
+    """Test if GPL programs of a type may call helper `helper` (enum bpf_func_id).
 
     Both by number or name: `have_helper("kprobe", "get_stack")`.
 
@@ -173,13 +174,13 @@ def _have_helper(program_type: int, helper: int) -> Feature:
 
 @remember
 def have_btf_kind(kind: Kind) -> Feature:
-    """Whether BPF_BTF_LOAD takes types of this kind."""
+    """Test if BPF_BTF_LOAD accepts types of this kind."""
     return _try(f"BTF kind {kind.name}", lambda: bpf.btf_load(probes.kind_blob(kind)))
 
 
 @remember
 def have_global_functions() -> Feature:
-    """Whether BTF functions may be global, to be verified on their own.
+    """Test if BTF functions may be global, to be verified separately.
 
     Linux 5.6 (commit 51c39bb1d5d1).
     """
@@ -188,7 +189,7 @@ def have_global_functions() -> Feature:
 
 @remember
 def have_question_marks() -> Feature:
-    """Whether BTF may name sections as `SEC("?.struct_ops")` does (Linux 6.9).
+    """Test if BTF may name sections as `SEC("?.struct_ops")` does (Linux 6.9).
 
     Commit bd70a8fb7ca4, "bpf: Allow all printable characters in BTF DATASEC names".
     """

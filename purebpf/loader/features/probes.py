@@ -1,7 +1,8 @@
-"""The smallest program, map and BTF of each kind: what `features` shows to the kernel.
+"""The smallest program, map and BTF of each kind, for `features`.
 
-Each function makes one and throws it away, raising `KernelError` as the call did. The oddities
-in the tables are what a type insists on (kernel/bpf/*.c, and libbpf's probes, which found them).
+Each function makes one and throws it away, and raises the `KernelError` of the call. The oddities
+in the tables are requirements of the types (kernel/bpf/*.c, and libbpf's probes, which discovered
+them).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When to look again for what was not there: after 1, 2, 4, 8... misses."""
+"""Times for retries of a failed search: after 1, 2, 4, 8... misses."""
 
 from __future__ import annotations
 

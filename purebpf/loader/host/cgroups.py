@@ -12,7 +12,7 @@ __all__ = ["open_cgroup_directory", "paths_by_id", "root", "where"]
 
 
 def root() -> str | None:
-    """Where the cgroup2 file system is mounted; None: nowhere."""
+    """Return the mount point of the cgroup2 file system; None: not mounted."""
     return next((path for path, kind in proc.mounts() if kind == "cgroup2"), None)
 
 

@@ -1,4 +1,4 @@
-"""Which CPUs there are, by number: the numbers may have holes."""
+"""The CPUs by number: the numbers may have holes."""
 
 from __future__ import annotations
 
@@ -17,5 +17,7 @@ def online() -> tuple[int, ...]:
 
 @cache
 def possible() -> tuple[int, ...]:
-    """The CPUs that may ever run: what per-CPU map values have room for. Set when Linux boots."""
+    """Return the CPUs that may ever run: per-CPU map values have room for them. Set when Linux
+    boots.
+    """
     return proc.cpu_numbers("possible")

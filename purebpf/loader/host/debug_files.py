@@ -4,9 +4,9 @@ The places are those that gdb looks in (its manual, "Separate Debug Files"): by 
 /usr/lib/debug/.build-id, then by the name in .gnu_debuglink beside the file, in .debug/ there, and
 below /usr/lib/debug. In the mount namespace of the process first (a container's), then in ours.
 
-Every user may mount what they like over these places in a namespace of their own
-(user_namespaces(7)), but own what they put there. So a debug file must be of the owner of the file
-that it is for, or root's: else it would name what others run.
+Every user may mount anything over these places in their own namespace (user_namespaces(7)), but
+owns the files put there. So a debug file must belong to the owner of the file that it is for, or to
+root: else it would name other users' programs.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ def debug_file(
     owner: int,
     spend: Spend | None = None,
 ) -> DebugFile | None:
-    """The debug file of an image, if one exists with what `has` asks for.
+    """Return the debug file of an image, if there is one that `has` accepts.
 
     Args:
         image: of the file that was mapped.
         path: of that file, as its process sees it.
         pids: processes; their mount namespaces are searched before our own.
         has: whether a file is of use.
-        fetch: asked where nothing was found.
+        fetch: called if no file was found.
         owner: the user ID of the image's file.
         spend: called with the bytes read.
 
     Raises:
-        Exception: what `spend` raises.
+        Exception: any exception of `spend`.
     """
     owners = {owner, 0, os.geteuid()}
     for place in _places(image, path):

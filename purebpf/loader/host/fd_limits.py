@@ -16,7 +16,7 @@ NONE_LEFT = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def count_left() -> int:
-    """How many more files this process may open; 0 if it cannot even find out."""
+    """Return how many more files this process may open; 0 if it cannot even find out."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         return max(soft - len(os.listdir("/proc/self/fd")), 0)
@@ -25,7 +25,7 @@ def count_left() -> int:
 
 
 def explain_too_few(needed: int) -> str:
-    """Why something that needs so many open files cannot be done, and what would help."""
+    """Explain that too few files can be opened for a task, with advice."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     fix = f"ulimit -n {hard}" if hard >= needed + soft - count_left() else "ulimit -n 1024"
     return (
@@ -35,7 +35,7 @@ def explain_too_few(needed: int) -> str:
 
 
 def explanation(number: int) -> tuple[str, str]:
-    """Why, on this host, and what would help; `number` is one of NONE_LEFT."""
+    """Return the reason on this host, and advice; `number` is one of NONE_LEFT."""
     if number == errno.ENFILE:
         return (
             "the system has reached fs.file-max, its limit of open files",

@@ -1,8 +1,8 @@
-"""Which process made an attachment that outlives its descriptors, and so may undo it.
+"""The process that made an attachment which outlives its descriptors, and so may undo it.
 
-fork(2) copies descriptors, and closing the copies changes nothing for the parent. What is undone
-by asking the kernel (disabling an event, detaching from a cgroup, taking an element out of a map)
-is undone for everybody: a child that closes what it inherited must not ask.
+fork(2) copies descriptors, and closing the copies changes nothing for the parent. An undo through
+the kernel (disabling an event, detaching from a cgroup, taking an element out of a map) affects
+everybody: a child that closes inherited objects must not do it.
 """
 
 from __future__ import annotations
@@ -22,5 +22,5 @@ class Maker:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is still that process, and not a child that it forked."""
+        """Return True if this is still that process, and not a child that it forked."""
         return os.getpid() == self._pid

@@ -1,7 +1,7 @@
 """IDs of maps, programs and links: lists them, and opens the objects that they belong to.
 
-The order is that of the numbers, which the kernel gives out in turn. What comes and goes during it
-may or may not be met; nothing is met twice.
+The order follows the numbers, which the kernel gives out in turn. Objects that come or go during
+the walk may be missed; none is met twice.
 """
 
 from __future__ import annotations

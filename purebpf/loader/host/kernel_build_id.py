@@ -13,7 +13,9 @@ def kernel_build_id() -> bytes:
 
 
 def read_build_id(path: str) -> bytes:
-    """That of a file of notes as sysfs has them, of the kernel or a module; b"": it has none."""
+    """Return the build id in a file of notes as sysfs has them, of the kernel or a module; b"":
+    it has none.
+    """
     try:
         with open(path, "rb") as file:
             return find_build_id(file.read())

@@ -1,4 +1,4 @@
-"""Pins in a bpf file system: made, and opened as what was asked for."""
+"""Pins in a bpf file system: made, and opened with a check of their kind."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def make_directory(path: str) -> None:
     """Make a directory for pins, for its owner alone, as libbpf does; one that is there will do.
 
     Raises:
-        KernelError: ENOENT, that which it is to be in is not there either; EACCES, EROFS.
+        KernelError: ENOENT, its parent directory does not exist; EACCES, EROFS.
     """
     try:
         os.mkdir(path or ".", 0o700)
@@ -214,12 +214,12 @@ def open_link(path: str) -> Descriptor:
 
 
 def require_map(fd: int, what: str = "") -> None:
-    """Refuse what is not a map: a pin or a descriptor may be of a program, a link or a file.
+    """Refuse anything but a map: a pin or a descriptor may be a program's, a link's or a file's.
 
     The info command would answer for programs and links too, with another struct.
 
     Raises:
-        KernelError: EINVAL, it is something else; says what. EBADF, it is nothing.
+        KernelError: EINVAL, it is another object, which the text names. EBADF, it is nothing.
     """
     kind = proc.descriptor(fd).removeprefix("anon_inode:").strip("[]")
     if kind != "bpf-map":

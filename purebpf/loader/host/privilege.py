@@ -1,9 +1,9 @@
-"""Why the kernel said EPERM: what was read on this host, and the one command that helps.
+"""The reason for an EPERM of the kernel: facts of this host, and the one command that helps.
 
-The rules are those of kernel/bpf/syscall.c (CAP_BPF and CAP_PERFMON since Linux 5.8:
-commit a17b53c4a4b5 and commit c9e0924e5c2b; CAP_SYS_ADMIN includes both; uprobes of the PMU again
-need CAP_SYS_ADMIN since Linux 6.16: commit ba677dbe77af), of security/lockdown, and
-of RLIMIT_MEMLOCK, which limited maps and programs before Linux 5.11 (commit 97306be45fbe).
+The rules come from kernel/bpf/syscall.c (CAP_BPF and CAP_PERFMON since Linux 5.8: commit
+a17b53c4a4b5 and commit c9e0924e5c2b; CAP_SYS_ADMIN includes both; uprobes of the PMU again need
+CAP_SYS_ADMIN since Linux 6.16: commit ba677dbe77af), from security/lockdown, and from
+RLIMIT_MEMLOCK, which limited maps and programs before Linux 5.11 (commit 97306be45fbe).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PARENT_HAS_ALL = "0 0 4294967295"
 
 
 class Host(NamedTuple):
-    """What decides about permission, as read; None where this kernel does not have it.
+    """The facts that decide about permission; None where this kernel lacks them.
 
     `capabilities` is CapEff, `uid_map` the process's user namespace, `seccomp` the mode of
     seccomp(2), `memlock` the soft RLIMIT_MEMLOCK in bytes (None: unlimited).
@@ -69,7 +69,7 @@ def read_host() -> Host:
 def advice(host: Host, *needed: str) -> tuple[str, str]:
     """Why a call that needs the capabilities `needed` ("CAP_BPF", ...) was refused, and the fix.
 
-    The first reason that holds is given; the second string may be empty.
+    The first reason that holds is returned; the second string may be empty.
     """
     missing = _missing(host, needed)
     if missing:
@@ -89,7 +89,7 @@ def advice(host: Host, *needed: str) -> tuple[str, str]:
 
 
 def _restrictions(host: Host, needed: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """What else may be why, and what lifts each. Only some calls are under each of them."""
+    """Yield other possible reasons, and the remedy for each. Each concerns only some calls."""
     facts, fixes = [], []
     if host.lockdown not in (None, "none", ""):
         facts.append(f"the kernel is locked down (/sys/kernel/security/lockdown: {host.lockdown})")
@@ -110,7 +110,7 @@ def advise_or(*needed: str, otherwise: str) -> tuple[str, str]:
 
 
 def has(host: Host, *needed: str) -> bool:
-    """Whether the process has these capabilities, and not only in a user namespace."""
+    """Return True if the process has these capabilities, and not only in a user namespace."""
     return not _missing(host, needed) and host.uid_map in (None, _PARENT_HAS_ALL)
 
 
@@ -136,14 +136,16 @@ def _lacks(host: Host, missing: list[str]) -> str:
 
 
 def perf_needs_admin(host: Host) -> bool:
-    """Whether CAP_PERFMON does not help this process with perf events (a patch of Debian's)."""
+    """Return True if CAP_PERFMON does not help this process with perf events (a patch of
+    Debian's).
+    """
     has = {name: _has(host, name) for name in ("CAP_PERFMON", "CAP_SYS_ADMIN")}
     paranoid = int(host.perf_event_paranoid or 0)
     return has["CAP_PERFMON"] and not has["CAP_SYS_ADMIN"] and paranoid > 2
 
 
 def uprobe_needs_admin(host: Host) -> bool:
-    """Whether CAP_PERFMON does not help this process with an event of the uprobe PMU.
+    """Return True if CAP_PERFMON does not help this process with an event of the uprobe PMU.
 
     Commit ba677dbe77af, "perf: Revert to requiring CAP_SYS_ADMIN for uprobes" (CVE-2025-38466), in
     Linux 6.16 and the stable kernels of July 2025. Links of many uprobes do not need it.

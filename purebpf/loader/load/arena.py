@@ -1,4 +1,4 @@
-"""Where an arena's global variables go: its last pages, so that the first ones are free.
+"""The place of an arena's global variables: its last pages, so that the first ones are free.
 
 Programs reserve the first page of an arena to catch null pointers (sched_ext's library), so libbpf
 1.7 and later put variables at the end where the kernel can. Until commit 12a1fe6e12db
@@ -57,7 +57,7 @@ def _start(arena: MapSpec, given: Map | None) -> int:
 
 @remember
 def have_far_offsets() -> Feature:
-    """Whether an ld_imm64 may be for a byte beyond 512 MiB of an arena (commit 12a1fe6e12db).
+    """Test if an ld_imm64 may address a byte beyond 512 MiB of an arena (commit 12a1fe6e12db).
 
     Such an offset into a small array is refused either way: the log says which rule was broken.
     """

@@ -128,7 +128,7 @@ def _find_tagged(btf: Btf) -> Iterator[_Tagged]:
 
 
 def _is_other(btf: Btf, type_id: int, kind: int) -> bool:
-    """Whether a parameter's type means the context, but is not the one that the kernel expects."""
+    """Return True if a parameter's type means the context, but differs from the kernel's."""
     pointer = btf.type(btf.resolve(type_id))
     if not isinstance(pointer, Ptr):
         return False

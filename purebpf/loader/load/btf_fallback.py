@@ -1,4 +1,4 @@
-"""What to do with BTF that the kernel refused."""
+"""Fallbacks for BTF that the kernel refused."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """BTF in the words of an older kernel: each kind that it refuses becomes one that it knows.
 
-Ids stay what they are, so maps, programs and .BTF.ext need no change; what is lost is detail that
-such a kernel has no use for. The replacements have the same length and are libbpf's
-(bpf_object__sanitize_btf), which has tried them on every kernel since 4.18. What came later:
+Ids do not change, so maps, programs and .BTF.ext need no change; only details are lost that such a
+kernel has no use for. The replacements have the same length and follow libbpf's
+(bpf_object__sanitize_btf), which has tried them on every kernel since 4.18. Later additions:
 
     FUNC, FUNC_PROTO  commit 2667a2626f4d, "bpf: btf: Add BTF_KIND_FUNC and BTF_KIND_FUNC_PROTO"
     VAR, DATASEC      commit 1dc92851849c, "bpf: kernel side support for BTF Var and DataSec"
@@ -43,7 +43,9 @@ def kinds_of(btf: Btf) -> set[Kind]:
 
 
 def has_question_marks(btf: Btf) -> bool:
-    """Whether a section is called `?...`, as those of struct_ops that are not used by default."""
+    """Return True if a section's name begins with `?`, as for struct_ops that are not used by
+    default.
+    """
     return any(
         btf.kind(type_id) is Kind.DATASEC and btf.name(type_id).startswith("?")
         for type_id in range(1, len(btf))

@@ -45,7 +45,7 @@ def create_maps(
     """Every map of the object but those to leave out, in the object's order.
 
     Args:
-        prepared: the object, and the maps that are given instead of some.
+        prepared: the object, and the maps that replace some of its own.
         linked: the programs that a map may be exclusive to.
         upload: the object's BTF in the kernel.
         pin_path: where maps that ask to be pinned by name are, or go.
@@ -144,7 +144,7 @@ def _create_with_more(
 
 
 def _pin_directory(root: str, below: str) -> str:
-    """The directory of a pin; those between it and the root, which few maps have, are made."""
+    """Make the directory of a pin, and the directories above it, which few maps have."""
     path = root
     for part in filter(None, below.split("/")):
         make_directory(path)
@@ -153,7 +153,9 @@ def _pin_directory(root: str, below: str) -> str:
 
 
 def _unpin(made: Map) -> None:
-    """Remove the pin of a map, as libbpf does (bpf_object_unpin); not what came in its place."""
+    """Remove the pin of a map, as libbpf does (bpf_object_unpin), but no other file in its
+    place.
+    """
     if made.pinned is not None:
         with suppress(OSError):
             unpin(made.pinned)

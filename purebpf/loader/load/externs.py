@@ -1,8 +1,8 @@
-"""What this kernel has for the `__ksym` externs of an object.
+"""This kernel's symbols for the `__ksym` externs of an object.
 
-Typed variables and kernel functions are found in the BTF of vmlinux, else in that of a module;
-untyped variables in /proc/kallsyms, read once for all of them. Imported only for an object that
-has such externs.
+Typed variables and kernel functions are in the BTF of vmlinux, or else of a module; untyped
+variables in /proc/kallsyms, read once for all of them. Imported only for an object that has such
+externs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["KernelExterns"]
 
 
 class KernelExterns:
-    """Looks externs up, each once. Descriptors of modules' BTF are those of `modules`."""
+    """Looks externs up, each once. `modules` owns the descriptors of modules' BTF."""
 
     def __init__(self, spec: ObjectSpec, modules: Modules) -> None:
         assert spec.btf is not None  # externs come from BTF
@@ -38,12 +38,12 @@ class KernelExterns:
         self._hidden = False
 
     def __call__(self, extern: ExternSpec) -> ResolvedExtern | None:
-        """What this kernel has for an extern; None for nothing.
+        """Return this kernel's symbol for an extern; None: there is none.
 
         Raises:
             LinkError: the kernel's symbol has another type, or several symbols have the name.
             NotSupportedError: no kernel BTF; addresses that this process may not see.
-            KernelError: EPERM, for what only a module has, without CAP_SYS_ADMIN.
+            KernelError: EPERM, for a symbol that only a module has, without CAP_SYS_ADMIN.
         """
         if extern.name not in self._known:
             self._known[extern.name] = self._find(extern)
@@ -144,7 +144,7 @@ class KernelExterns:
 
 
 def _explain_forward(btf: Btf, declared: int) -> str:
-    """What to do about a parameter that points to a type which the object only declares.
+    """Return advice about a parameter that points to a type which the object only declares.
 
     A forward declaration agrees with no struct, as in libbpf (bpf_core_types_are_compat), but both
     are spelt alike.

@@ -15,7 +15,7 @@ _Element = TypeVar("_Element")
 
 
 class VariableBytes(NamedTuple):
-    """Where a variable's bytes are: `read(start, end)` and `write(start, data)`, from its start."""
+    """Access to a variable's bytes: `read(start, end)` and `write(start, data)`, from its start."""
 
     name: str
     read: Callable[[int, int], bytes]
@@ -25,9 +25,9 @@ class VariableBytes(NamedTuple):
 class GlobalArray(Sequence[_Element]):
     """The elements of an array variable as they are now: `obj.globals["table"][3] = 5`.
 
-    Reading an element reads that one, writing it writes that one: what programs write to the others
-    stays. Iterating, comparing and `tuple(array)` read all of them at once. Elements that are
-    arrays themselves are such views, too. It is equal to a tuple or list of the same elements.
+    Reading or writing an element touches only that one: the program's writes to the others stay.
+    Iterating, comparing and `tuple(array)` read all of them at once. Elements that are arrays
+    themselves are views as well. It is equal to a tuple or list of the same elements.
     """
 
     __slots__ = ("_array", "_bytes", "_start")
@@ -96,7 +96,7 @@ class GlobalArray(Sequence[_Element]):
         return tuple, (tuple(self),)
 
     def _find(self, index: int) -> int:
-        """Where element `index` starts in the variable."""
+        """Return the start of element `index` in the variable."""
         count = self._array.count
         position = index + count if index < 0 else index
         if not 0 <= position < count:

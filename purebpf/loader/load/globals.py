@@ -29,7 +29,7 @@ _INDEX = bytes(4)
 
 
 class _Mapped(NamedTuple):
-    """A variable in mapped memory, and what decodes a copy of its bytes."""
+    """A variable in mapped memory, and the decoder of a copy of its bytes."""
 
     memory: Memory
     start: int
@@ -44,8 +44,8 @@ class Globals(Closing, MutableMapping[str, Any]):
 
     Where the kernel maps the section (BPF_F_MMAPABLE, Linux 5.5, commit fc9702273e2e), reading and
     writing touch just the variable; a store of 1, 2, 4 or 8 aligned bytes is one store to the
-    program. Elsewhere a write reads the whole section and writes it back, and undoes what the
-    program wrote since.
+    program. Elsewhere a write reads the whole section and writes it back, and undoes the program's
+    writes in between.
 
     Constants were frozen at load: change them before, with `ObjectSpec.set`.
     """
@@ -147,7 +147,7 @@ class Globals(Closing, MutableMapping[str, Any]):
             bpf.map_update_elem(self._maps[variable.map].fileno(), _INDEX, section)
 
     def __delitem__(self, name: str) -> None:
-        """A variable cannot be taken away: TypeError."""
+        """Raise TypeError: a variable cannot be deleted."""
         raise TypeError("a global variable cannot be deleted")
 
     def __iter__(self) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _map_memory(owner: Map) -> Memory:
 
 @contextmanager
 def _about(what: str) -> Iterator[None]:
-    """Add to a KernelError what was done."""
+    """Add the operation to a KernelError."""
     try:
         yield
     except KernelError as error:

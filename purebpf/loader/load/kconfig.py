@@ -1,4 +1,4 @@
-"""What this kernel answers to `__kconfig` externs: its configuration, and what libbpf adds to it.
+"""This kernel's values for `__kconfig` externs: its configuration, and libbpf's additions.
 
 Imported only for an object that has such externs.
 """
@@ -26,10 +26,10 @@ def configure(spec: ObjectSpec, override: str = "") -> ObjectSpec:
         spec: an object.
         override: lines of a .config that win over this kernel's: `"CONFIG_HZ=1000"`.
 
-    The kernel's configuration is only read for what `override` does not set.
+    The kernel's configuration is only read for values that `override` does not set.
 
     Raises:
-        NotSupportedError: a value that is not weak is not set; no configuration to be found.
+        NotSupportedError: a value that is not weak is not set; no configuration is available.
         SchemaError: a value that its extern's type does not take.
         KernelError: the configuration is there and cannot be read.
     """

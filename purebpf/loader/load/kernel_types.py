@@ -1,4 +1,4 @@
-"""What loading one object asks of the kernel's types: CO-RE, externs, attach targets.
+"""The kernel's types as one object needs them: CO-RE, externs, attach targets.
 
 Everything is read at the first question: most objects ask for little of it.
 """
@@ -36,7 +36,7 @@ class KernelTypes(Closing):
         self._externs: KernelExterns | None = None
 
     def core_targets(self) -> Iterator[Btf]:
-        """What CO-RE relocations are matched against: vmlinux, then, when asked for, modules."""
+        """Return the targets of CO-RE relocations: vmlinux, then, when needed, modules."""
         if self._btf is not None:
             yield self._btf
             return
@@ -46,7 +46,7 @@ class KernelTypes(Closing):
         yield from self.modules.types().values()
 
     def extern(self, extern: ExternSpec) -> ResolvedExtern | None:
-        """What the kernel has for an extern. Raises as `KernelExterns` does."""
+        """Return the kernel's symbol for an extern. Raises as `KernelExterns` does."""
         if self._externs is None:
             from purebpf.loader.load.externs import KernelExterns
 
@@ -55,7 +55,7 @@ class KernelTypes(Closing):
 
     @property
     def fd_array(self) -> bytes:
-        """The descriptors of modules with functions that were found, for BPF_PROG_LOAD."""
+        """Return the descriptors of modules with used functions, for BPF_PROG_LOAD."""
         return self._externs.fd_array if self._externs is not None else b""
 
     @property
@@ -68,6 +68,6 @@ class KernelTypes(Closing):
         return self._modules
 
     def close(self) -> None:
-        """Close what was opened. Twice is harmless."""
+        """Close the opened descriptors. Twice is harmless."""
         if self._modules is not None:
             self._modules.close()

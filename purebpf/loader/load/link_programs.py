@@ -20,7 +20,7 @@ def link_programs(spec: ObjectSpec, types: KernelTypes) -> Mapping[str, LinkedPr
         LinkError: a map is exclusive to a program that the object does not have; or as
             `Linker.link`.
         FormatError, CoreRelocationError: as `Linker.link`.
-        NotSupportedError, KernelError: as `KernelTypes` is asked for symbols and types.
+        NotSupportedError, KernelError: as for the symbols and types of `KernelTypes`.
     """
     linker = Linker(spec, types.core_targets, types.extern)
     linked = {

@@ -44,19 +44,19 @@ def load(
     """Put an object into the kernel: its BTF, then its maps, then its programs.
 
     Args:
-        source: what `purebpf.read_object` gave, or what it takes: a path, bytes, a file.
-        btf: kernel types to match CO-RE relocations against, instead of those of the running
-            kernel and its modules; or the path of a file that has them (BTFHub, a vmlinux).
+        source: a result of `purebpf.read_object`, or an argument for it: a path, bytes, a file.
+        btf: kernel types to match CO-RE relocations against, instead of the running kernel's and
+            its modules'; or the path of a file that has them (BTFHub, a vmlinux).
         kconfig: lines of a .config, `"CONFIG_HZ=1000"`, that win over this kernel's own for the
             object's `__kconfig` externs.
         log_level: keep the verifier's log of accepted programs too, in `Program.log`: 1 for the
             path that it followed last, 2 for every instruction, 4 for statistics.
         pin_path: where maps that ask to be pinned by name are, or go.
-        token: where a bpf file system is mounted that delegates what the object needs, for a
-            process without privileges outside of its user namespace; or a token's descriptor. The
-            environment's LIBBPF_BPF_TOKEN_PATH says where when this does not, and /sys/fs/bpf is
-            tried when nothing does. "" is for no token.
-        maps: maps to use instead of making those of these names; they stay the caller's.
+        token: the mount point of a bpf file system that delegates the required rights, for a
+            process without privileges outside of its user namespace; or a token's descriptor. By
+            default the environment's LIBBPF_BPF_TOKEN_PATH, then /sys/fs/bpf is tried. "" means no
+            token.
+        maps: maps to use in place of the object's maps with these names; they stay the caller's.
         targets: for programs of these names, the loaded program that has the function they replace
             (`SEC("freplace/function")`) or watch (`fentry`, `fexit`).
 
@@ -66,10 +66,10 @@ def load(
         VerifierError: the kernel refused a program; says which line decided, and why.
         KernelError: it refused a map, or had no memory or descriptors left.
         FormatError, LinkError, CoreRelocationError, NotSupportedError, OSError: as `read_object`;
-            or a program that refers to what this kernel, or purebpf, does not have.
+            or a program that needs a feature that this kernel, or purebpf, lacks.
         SchemaError: a configuration value that its extern's type does not take.
         ValueError: a log level that there is not.
-        KeyError: a map or target that is given for nothing in the object.
+        KeyError: a map or target does not belong to anything in the object.
 
     Whatever it raises, nothing stays open, and the maps that it pinned are unpinned again.
     """

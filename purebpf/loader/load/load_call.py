@@ -27,7 +27,7 @@ UNRELATED = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, e
 
 
 class LoadCall(NamedTuple):
-    """The arguments of the call; `fields` are those of union bpf_attr, by name."""
+    """The arguments of the call; `fields` is union bpf_attr, by name."""
 
     type: int
     code: bytes
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
 
 
 def attempt(call: LoadCall, log_level: int) -> Outcome:
-    """Load it; without a log at first unless one was asked for."""
+    """Load it; the first attempt has no log unless one was requested."""
     if log_level:
         return _load_with_log(call, log_level)
     kind, code, terms = call.type, call.code, call.license

@@ -1,10 +1,10 @@
 """Fifth stage of a load: loads each program (BPF_PROG_LOAD); its BTF and maps exist by now.
 
-A refused program is asked about again, with a log, which then decides:
+A refused program is loaded again, with a log, which then decides:
 
 - the verifier said something: `VerifierError`;
-- it said nothing, so the kernel did not like the call itself: once more, without what this kernel
-  turns out not to know (names, function info, an optional attach type).
+- the log is empty, so the kernel refused the call itself: once more, without the parts that this
+  kernel does not know (names, function info, an optional attach type).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BOUND_TO_DEVICE = 1 << 6
 
 
 class _Given(NamedTuple):
-    """What all programs of an object refer to; `btf_fd` is None if they cannot."""
+    """The objects that all programs refer to; `btf_fd` is None if they cannot."""
 
     prepared: Prepared
     btf_fd: int | None
@@ -59,9 +59,9 @@ def load_programs(
     """Load the object's programs, by name; `owned` closes them.
 
     Args:
-        prepared: the object, and what its programs attach to.
+        prepared: the object, and the attach targets of its programs.
         linked: the instructions of each.
-        upload: what became of the object's BTF.
+        upload: the result for the object's BTF.
         maps: its maps.
         fd_array: the descriptors of modules with functions that it calls.
         owned: closes the programs.
@@ -69,7 +69,7 @@ def load_programs(
 
     Raises:
         VerifierError: the kernel refused a program; says which line decided, and why.
-        KernelError: the call failed for reasons of its own: ENOMEM, EMFILE.
+        KernelError: the call failed for another reason: ENOMEM, EMFILE.
     """
     fds = {name: bpf_map.fileno() for name, bpf_map in maps.items()}
     spec = prepared.spec
@@ -126,7 +126,7 @@ def _load_program(program: ProgramSpec, linked: LinkedProgram, given: _Given) ->
 
 
 def _fields(program: ProgramSpec, linked: LinkedProgram, given: _Given) -> dict[str, Field]:
-    """What BPF_PROG_LOAD gets besides instructions, license and name."""
+    """Return the fields of BPF_PROG_LOAD besides instructions, license and name."""
     fields: dict[str, Field] = {
         "prog_flags": program.flags,
         "expected_attach_type": program.attach_type,
@@ -164,7 +164,9 @@ def _fields(program: ProgramSpec, linked: LinkedProgram, given: _Given) -> dict[
 def _retry(
     program: ProgramSpec, linked: LinkedProgram, call: LoadCall, outcome: Outcome, given: _Given
 ) -> Outcome:
-    """The outcome without what this kernel does not know; raises if that is a refusal too."""
+    """Return the outcome without the parts that this kernel does not know; raise if it is a
+    refusal as well.
+    """
     if isinstance(outcome.result, KernelError) and outcome.result.errno in NONE_LEFT:
         raise outcome.result
     from purebpf.loader.load import load_refusal
@@ -184,8 +186,8 @@ def _bind_constants(program: Descriptor, constants: Iterable[int]) -> None:
 
     BPF_PROG_BIND_MAP (Linux 5.10, commit ef15314aa5de).
 
-    So what an object says about itself there (`bpf_metadata_...`) is found from the program:
-    `bpftool prog` shows it.
+    So the object's metadata there (`bpf_metadata_...`) can be found from the program: `bpftool
+    prog` prints it.
     """
     for fd in constants:
         with suppress(KernelError):

@@ -1,4 +1,4 @@
-"""What to make of a refused program: what to leave out and try again, and what to tell the user.
+"""Handles a refused program: the parts to leave out for a retry, and the words for the user.
 
 Imported only when a program was refused.
 """
@@ -47,13 +47,15 @@ _UNSIGNED = {
 
 
 def is_about_the_call(outcome: Outcome) -> bool:
-    """Whether the kernel refused the call itself, before the verifier looked at the program."""
+    """Return True if the kernel refused the call itself, before the verifier looked at the
+    program.
+    """
     result = outcome.result
     return not outcome.log and isinstance(result, KernelError) and result.errno in _CALL_REFUSED
 
 
 def leave_out_unknown(call: LoadCall, program: ProgramSpec) -> LoadCall:
-    """The call without what this kernel does not know."""
+    """Return the call without the parts that this kernel does not know."""
     from purebpf.loader.features import features
 
     fields = dict(call.fields)
@@ -76,7 +78,9 @@ def explain_refusal(
     spec: ObjectSpec,
     btf_problem: str,
 ) -> KernelError:
-    """The refusal in words; `btf_problem` is what the kernel made of the object's BTF."""
+    """Return the refusal in words; `btf_problem` is the kernel's complaint about the object's
+    BTF.
+    """
     error, log = outcome.result, outcome.log
     assert isinstance(error, KernelError)
     number = error.errno or 0
@@ -120,7 +124,7 @@ def explain_refusal(
 
 
 def _silent_refusal(program: ProgramSpec, error: KernelError, log: str) -> tuple[str, str]:
-    """Why, when the verifier was not even asked or did not say; and what would help."""
+    """Explain a refusal without a verifier log, with advice."""
     if error.errno == errno.EPERM:
         needed = ["CAP_BPF"]
         if program.type in _TRACING:
@@ -166,7 +170,7 @@ def _unbound(ifindex: int, error: int) -> str:
 
 
 def _host() -> privilege.Host:
-    """What decides about permission; RLIMIT_MEMLOCK only on a kernel that it concerns.
+    """Return the facts about permission; RLIMIT_MEMLOCK only on a kernel where it matters.
 
     The helper (Linux 5.11, commit d05512618056) came with the accounting that replaced the limit.
     """

@@ -26,14 +26,14 @@ _Owned = TypeVar("_Owned")
 
 
 class Object(Closing):
-    """What `load` made; `close()`, or the end of a `with` block, undoes all of it.
+    """The result of `load`; `close()`, or the end of a `with` block, undoes all of it.
 
-    Closing detaches the links that `attach()` made here and in its programs' name; what was
-    pinned stays. An Object that is collected while open warns (ResourceWarning), and closes.
+    Closing detaches the links that `attach()` made here and in its programs' name; pinned objects
+    stay. An Object that is collected while open warns (ResourceWarning), and closes.
 
     Attributes:
-        spec: what it was loaded from.
-        btf_problem: what the kernel refused of the object's BTF, or "".
+        spec: its source.
+        btf_problem: the kernel's complaint about the object's BTF, or "".
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class Object(Closing):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Return True after it was closed."""
         return not self._open
 
     @property
     def maps(self) -> Mapping[str, Map]:
-        """Its maps by name, those of data sections (".rodata") included. ValueError if closed."""
+        """The maps by name, with data sections (".rodata"). ValueError if closed."""
         return self._use(self._maps)
 
     @property
@@ -97,13 +97,13 @@ class Object(Closing):
     def attach(self) -> tuple[Link, ...]:
         """Attach each program where its section says, and each struct_ops map; the links.
 
-        The object owns them. As in libbpf, a program with a section that does not say where
-        (`perf_event`, `xdp`, a bare `tp`) is left for `obj.programs[name].attach(target)`. When
-        one cannot be attached, those before it are detached again.
+        The object owns them. As in libbpf, a program whose section has no target (`perf_event`,
+        `xdp`, a bare `tp`) is left for `obj.programs[name].attach(target)`. When one cannot be
+        attached, the ones before it are detached again.
 
         Raises:
             AttachError, NotSupportedError: as `Program.attach`.
-            FormatError: what a section says is not a target of its kind (`SEC("uprobe/malloc")`).
+            FormatError: the text of a section is not a target of its kind (`SEC("uprobe/malloc")`).
             ValueError: the object is closed.
         """
         made: list[Link] = []

@@ -1,4 +1,4 @@
-"""First stage of a load: works out what the object means on this kernel; creates nothing.
+"""First stage of a load: resolves the object on this kernel; creates nothing.
 
 Most objects need none of this; each part is imported for those that do.
 """
@@ -39,9 +39,9 @@ class Prepared(NamedTuple):
     """An object as this kernel is to get it.
 
     Attributes:
-        spec: the object, with configuration values, the place of its arena's variables, and those
-            of its struct_ops programs to load that a map has as a member.
-        given: maps to use instead of making those of these names.
+        spec: the object, with configuration values, the place of its arena's variables, and the
+            struct_ops programs to load that are members of a map.
+        given: maps that replace the object's maps with these names.
         struct_ops: the struct_ops maps to create, as this kernel has their structs.
         attach_targets: by program, the type or function that the verifier checks it against.
         btf: the object's types as they are uploaded, or None.
@@ -68,9 +68,9 @@ def prepare_spec(
 
     Args:
         spec: the object.
-        types: this kernel's, with those of its modules.
+        types: this kernel's types, modules included.
         kconfig: lines of a .config that win over this kernel's.
-        given: maps to use instead of those of these names.
+        given: maps that replace the object's maps with these names.
         replaced: for programs of these names, the loaded program that has the function they replace
             or watch.
 
@@ -78,8 +78,8 @@ def prepare_spec(
         NotSupportedError: another byte order; a configuration value, a struct of struct_ops or a
             function that this kernel does not have.
         SchemaError: a configuration value that its extern's type does not take.
-        KeyError: a map or program that is given for none of the object's.
-        KernelError: EPERM, for what only a module has, without CAP_SYS_ADMIN.
+        KeyError: the object has no such map or program.
+        KernelError: EPERM, for a symbol that only a module has, without CAP_SYS_ADMIN.
     """
     if spec.byteorder != sys.byteorder:
         reason = f"its code is {spec.byteorder}-endian, but this machine is {sys.byteorder}-endian"
@@ -116,7 +116,7 @@ def prepare_spec(
 def _find_attach_targets(
     spec: ObjectSpec, types: KernelTypes, replaced: Mapping[str, Program], known: Collection[str]
 ) -> dict[str, AttachTarget]:
-    """What each program attaches to that the kernel wants to know at BPF_PROG_LOAD."""
+    """Return the attach target of each program that the kernel needs at BPF_PROG_LOAD."""
     targets: dict[str, AttachTarget] = {}
     if replaced:
         from purebpf.loader.programs.attach_target import function_target

@@ -1,8 +1,8 @@
 """struct_ops maps: an object's tables of functions, as this kernel has them.
 
 The kernel's struct may have more members than the object's, or have them elsewhere, so each member
-is moved by name. What the kernel keeps is `bpf_struct_ops_NAME`, which has the struct inside.
-A program is loaded for one member of one struct, and goes into the table as its descriptor.
+is moved by name. The kernel stores `bpf_struct_ops_NAME`, which contains the struct. A program is
+loaded for one member of one struct, and goes into the table as its descriptor.
 Source: libbpf, bpf_map__init_kern_struct_ops; kernel/bpf/bpf_struct_ops.c.
 """
 
@@ -78,7 +78,7 @@ class StructOpsMap(NamedTuple):
         return Map(made, name=spec.name)
 
     def value(self, programs: Mapping[str, Program]) -> bytes:
-        """What to write into the map."""
+        """Return the bytes to write into the map."""
         image = bytearray(self.image)
         for name, offset in self.functions:
             _DESCRIPTOR.pack_into(image, offset, programs[name].fileno())
@@ -86,7 +86,7 @@ class StructOpsMap(NamedTuple):
 
 
 class StructOps(NamedTuple):
-    """What an object's struct_ops maps mean on this kernel.
+    """An object's struct_ops maps, resolved on this kernel.
 
     Attributes:
         spec: the object, with its struct_ops programs set to load for their members or not at all.
@@ -221,7 +221,7 @@ class _Table:
     def _find(self, types: KernelTypes) -> tuple[str, Btf, int]:
         """The module ("" for vmlinux), its BTF, and the id of `bpf_struct_ops_NAME` in it.
 
-        The struct itself may be vmlinux's and what makes it one for programs a module's.
+        The struct itself may be vmlinux's while a module makes it one for programs.
         """
         name = _PREFIX + self._name
         if own := kernel_btf().find(name, Kind.STRUCT):

@@ -2,8 +2,8 @@
 
 A bpf file system mounted for a user namespace with `delegate_cmds`, `delegate_maps`,
 `delegate_progs` and `delegate_attachs` lets processes of that namespace make tokens, and a token
-lets them load what was delegated (Linux 6.9, commit 35f96de04127). The capabilities CAP_BPF and,
-for tracing, CAP_PERFMON or, for packets, CAP_NET_ADMIN are those of the namespace.
+lets them use the delegated commands (Linux 6.9, commit 35f96de04127). The capabilities CAP_BPF and,
+for tracing, CAP_PERFMON or, for packets, CAP_NET_ADMIN are held in the namespace.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the kernel took of an object's BTF."""
+"""The parts of an object's BTF that the kernel accepted."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ UNRELATED = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 
 
 class Upload(NamedTuple):
-    """What became of an object's BTF.
+    """The result for an object's BTF.
 
     Attributes:
         descriptor: the BTF in the kernel, or None when the kernel takes none of it: maps then have
             no types, and programs no function or line info.
         functions: whether it still describes functions, so that programs can refer to them.
-        problem: what the kernel refused, or "".
+        problem: the kernel's complaint, or "".
     """
 
     descriptor: Descriptor | None

@@ -1,4 +1,4 @@
-"""What a verifier log says, in three parts: the reason, the instruction, the C line.
+"""A verifier log in three parts: the reason, the instruction, the C line.
 
 The log is written for people and changes with every kernel, so nothing here matches a reason, but
 that a helper has no name, which is added: what is recognised is the noise around it (instructions,

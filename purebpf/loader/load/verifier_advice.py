@@ -1,7 +1,7 @@
 """What helps against the commonest refusals of the verifier, by the line that decided.
 
-Only advice depends on what a log says: a line that is not known here is shown all the same. The
-texts are those of kernel/bpf/verifier.c, from Linux 4.19 to 7.2; several have changed in between.
+Only advice depends on the text of a log: an unknown line is displayed all the same. The texts come
+from kernel/bpf/verifier.c, Linux 4.19 to 7.2; several have changed in between.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Refusal(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What the program's section says of its type: `SEC("xdp")`."""
+        """Return the kind of program in the section's name: `SEC("xdp")`."""
         return f'SEC("{self.section.lstrip("?")}")'
 
     @property
@@ -64,7 +64,7 @@ class Refusal(NamedTuple):
 
 
 def advise(refusal: Refusal) -> str:
-    """What would help, as an imperative sentence; "" for a line that is not known."""
+    """Return advice as an imperative sentence; "" for an unknown line."""
     for pattern, advice in _ADVICE:
         if match := pattern.search(refusal.line):
             return advice if isinstance(advice, str) else advice(match, refusal)

@@ -36,7 +36,7 @@ class Arena(Memory):
         self._btf = btf
 
     def offset(self, pointer: int) -> int:
-        """Where in `view` a pointer of a program leads, in full or its lower half.
+        """Return the place in `view` of a program's pointer, given whole or by its lower half.
 
         Raises:
             ValueError: it is NULL, or leads out of the arena.

@@ -36,17 +36,16 @@ _MISSING: Any = object()
 class Map(MapHandle, MutableMapping[K, V]):
     """A map in the kernel, alive as long as a descriptor, a pin or a program holds it.
 
-    `Map[int, Call]` says to type checkers what keys and values are.
+    `Map[int, Call]` tells type checkers the types of keys and values.
 
     Keys and values have the Python types of their BTF (`purebpf.btf.codec.codecs`). Without BTF
-    they are
-    bytes, or ints where the kernel says so (indexes, ids); bytes of the right length always go in.
-    Per-CPU values are tuples with a value for each possible CPU, in the order of
-    `purebpf.loader.host.cpus.possible()`. In a map of maps, a value is a `Map`: put one in, and
-    close what comes out. A stack trace is a tuple of addresses (`purebpf.loader.maps.map_stacks`).
-    Descriptors may be given as numbers or as anything with `fileno()`. The keys of task storage are
-    process and thread ids, or pidfds with `fileno()`; those of cgroup and inode storage may
-    be paths.
+    they are bytes, or ints for kinds where the kernel defines that (indexes, ids); bytes of the
+    right length always go in. Per-CPU values are tuples with a value for each possible CPU, in the
+    order of `purebpf.loader.host.cpus.possible()`. In a map of maps, a value is a `Map`: put one
+    in, and close the ones that come out. A stack trace is a tuple of addresses
+    (`purebpf.loader.maps.map_stacks`). Descriptors may be numbers or objects with `fileno()`. The
+    keys of task storage are process and thread ids, or pidfds with `fileno()`; keys of cgroup and
+    inode storage may be paths.
 
     Programs may change the map at any time: iterating never ends in an endless loop, see
     `purebpf.loader.maps.map_bulk`. `items()` and `values()` read in bulk and `len()` counts, O(n):
@@ -209,28 +208,28 @@ class Map(MapHandle, MutableMapping[K, V]):
         return map_bulk.keys(self._store)
 
     def __len__(self) -> int:
-        """How many elements there are, by counting them: O(n)."""
+        """Return the number of elements, by counting them: O(n)."""
         return map_bulk.count(self._store)
 
     def __bool__(self) -> bool:
-        """Whether there is an element, without counting."""
+        """Return True if there is an element, without counting."""
         return next(map_bulk.raw_keys(self._store), None) is not None
 
     def items(self) -> ItemsView[K, V]:
-        """The pairs, read in bulk. What vanishes during the read is left out."""
+        """Return the pairs, read in bulk. Elements that vanish during the read are skipped."""
         return _Items(self, self._store)
 
     def values(self) -> ValuesView[V]:
-        """The values, read in bulk. What vanishes during the read is left out."""
+        """Return the values, read in bulk. Elements that vanish during the read are skipped."""
         return _Values(self, self._store)
 
     def to_numpy(self, *, at_rest: bool = False) -> tuple[Any, Any]:
         """Every key and every value as two numpy arrays, row by row: no Python object for each.
 
         Structs become structured arrays: `values["total_ns"].sum()`, see
-        `purebpf.btf.codec.columns`;
-        what has no type, raw bytes (dtype V). The values of a per-CPU map have a column for each
-        possible CPU. Needs numpy: `pip install purebpf[numpy]`.
+        `purebpf.btf.codec.columns`; values without a type become raw bytes (dtype V). The values of
+        a per-CPU map have a column for each possible CPU. Needs numpy: `pip install
+        purebpf[numpy]`.
 
         Args:
             at_rest: no program or process writes elements during the read. Then a BPF program
@@ -255,7 +254,7 @@ class Map(MapHandle, MutableMapping[K, V]):
         Raises:
             NotSupportedError: numpy is not installed.
             SchemaError: arrays that do not have the map's types, or not a value for each key.
-            KernelError: a refusal; what came before it is stored.
+            KernelError: a refusal; the elements before it are stored.
         """
         from purebpf.loader.maps.map_numpy import store_arrays
 
@@ -307,10 +306,10 @@ class Map(MapHandle, MutableMapping[K, V]):
     ) -> Map[Any, Any]:
         """Have keys or values be instances of a NamedTuple or dataclass that mirrors the C struct.
 
-        See `purebpf.btf.codec.record_class`; the map itself, to write `counts =
-        obj.maps[...].bind(...)`. Keys of an LPM trie come back as they are given with
+        See `purebpf.btf.codec.record_class`; returns the map itself, to write `counts =
+        obj.maps[...].bind(...)`. Keys of an LPM trie come back in the form of
         `key=ipaddress.IPv4Network`, `IPv6Network`, or `str` ("10.0.0.0/8"). With `text=False`, char
-        arrays are bytes, with all that follows a NUL: in keys, values and the records of a ring.
+        arrays are bytes, with all bytes behind a NUL: in keys, values and the records of a ring.
 
         Raises:
             SchemaError: the class differs from the struct; shows both side by side.
@@ -341,9 +340,9 @@ class Map(MapHandle, MutableMapping[K, V]):
     ) -> Iterator[Any]:
         """The records that come within `timeout` seconds, as `Reader.read`.
 
-        Of a ring buffer or perf event array. `type` says what they are, if the object does not
-        (`purebpf.loader.rings.record_types`), and holds for later calls, as `short` does: "zero"
-        makes zero what a record lacks that is shorter than its type, "error" refuses it. The reader
+        For a ring buffer or perf event array. `type` is the type of the records, if the object does
+        not declare it (`purebpf.loader.rings.record_types`), and holds for later calls, as `short`
+        does: "zero" fills a record shorter than its type with zeros, "error" refuses it. The reader
         is made at the first call, before which a perf event array takes no records, and closed with
         the map; for other options, use `reader()`.
         """

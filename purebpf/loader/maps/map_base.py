@@ -1,4 +1,4 @@
-"""A map as a kernel object: how it is made, found, pinned, frozen, mapped and closed."""
+"""A map as a kernel object: creating, finding, pinning, freezing, mapping and closing it."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class MapHandle(Closing):
         name: its name in the object, in full; of a map found elsewhere, the kernel's.
         type: enum bpf_map_type.
         max_entries: elements; bytes of a ring buffer.
-        info: what the kernel says about it.
+        info: the kernel's description of it.
         btf: the types, or None.
         key_type_id: in `btf`, or 0.
         value_type_id: in `btf`, or 0; of a ring, the type of its records.
-        inner: what the maps in a map of maps are like, if that is known.
+        inner: the spec of the maps in a map of maps, if available.
         frozen: whether `freeze` was called through this object, or the one that it replaces.
         pinned: where it was pinned last through this object, or None.
-        struct_ops: what a struct_ops map of an object registers; b"" of another map.
+        struct_ops: the name that a struct_ops map of an object registers; b"" of another map.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class MapHandle(Closing):
             btf: the types that `spec` refers to.
             btf_fd: the same in the kernel (BPF_BTF_LOAD); 0: none.
             object_name: begins the kernel's name of a data section.
-            complete: does what else there is to do to a new map; the map is closed if it raises.
+            complete: does the remaining work on a new map; the map is closed if it raises.
 
         Raises:
             KernelError: refused, see `map_create.create`.
@@ -185,7 +185,7 @@ class MapHandle(Closing):
 
         Raises:
             KernelError: EINVAL, it is not a map; EBADF.
-            OSError: EMFILE, no descriptor is left.
+            OSError: EMFILE, there is no free descriptor.
         """
         pins.require_map(fd)
         borrowed = Descriptor(fd)
@@ -207,14 +207,14 @@ class MapHandle(Closing):
     ) -> Self:
         """The map pinned at `path` if it is like `spec`, else a new one that is now pinned there.
 
-        A new one is complete before others can find it. Its directory is made, too (mode 0700), but
-        not those above.
+        A new map is complete before others can find it. Its directory is made as well (mode 0700),
+        but not the ones above.
 
         Raises:
-            NotSupportedError: what is pinned differs; says how.
+            NotSupportedError: the pinned map differs; the text says how.
             KernelError: as `open`, `create` and `pin`; EPERM, the pin or its directory is another
                 user's, who could write to it or replace it (`Map.open` opens it all the same);
-                EEXIST, what is there cannot be opened: a symbolic link that leads nowhere.
+                EEXIST, the path cannot be opened: a symbolic link without a target.
         """
         path = os.fsdecode(path)
         for last in (*[False] * _TAKEN_FIRST, True):
@@ -279,7 +279,7 @@ class MapHandle(Closing):
 
     @classmethod
     def _adopt(cls, descriptor: Descriptor) -> Self:
-        """A map of another process, with the BTF it was made with, if that can be read."""
+        """Return a map of another process, with the BTF it was made with, if that is readable."""
         handle = cls(descriptor)
         if not handle.info.btf_id:
             return handle
@@ -297,7 +297,7 @@ class MapHandle(Closing):
 
     @property
     def text(self) -> bool:
-        """Whether char arrays are text, or bytes (`Map.bind(text=False)`)."""
+        """True if char arrays are text, False for bytes (`Map.bind(text=False)`)."""
         return self._store.text
 
     def fileno(self) -> int:
@@ -382,8 +382,8 @@ class MapHandle(Closing):
     def arena(self) -> Arena:
         """The pages of an arena (Linux 6.9), mapped writable until the map is closed.
 
-        The address is the same for programs and for every process: `map_extra`, or what the first
-        mapping was given. A page comes to be when it is touched, here or by a program.
+        The address is the same for programs and for every process: `map_extra`, or the address of
+        the first mapping. A page comes into being when it is touched, here or by a program.
 
         Raises:
             NotSupportedError: the map is not an arena.
@@ -405,7 +405,8 @@ class MapHandle(Closing):
         """A new reader of a ring buffer or perf event array, which the caller closes.
 
         Takes the arguments of `RingBuffer` or `PerfBuffer` after the map, and raises as they do.
-        What only one of them has, type checkers find in `RingBuffer(map)` or `PerfBuffer(map)`.
+        Type checkers know the options of only one of them from `RingBuffer(map)` or
+        `PerfBuffer(map)`.
 
         Raises:
             NotSupportedError: the map holds no records.

@@ -3,7 +3,7 @@
 Commit cb4d03ab499d (lookup), commit aa2e93b8e58e (update, delete), commit 057996380a42 (lookup with
 deletion, and hash maps).
 
-Whether it does is found by trying: `Unsupported` is raised before anything was done.
+Support is detected by trying: `Unsupported` is raised before anything was done.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Unsupported(Exception):  # noqa: N818 - an answer, caught by the caller
 
 
 class Shape(NamedTuple):
-    """Bytes of a key and of what the kernel moves for a value, and the map's max_entries."""
+    """The bytes of a key and of the value as the kernel moves it, and the map's max_entries."""
 
     key_size: int
     value_size: int

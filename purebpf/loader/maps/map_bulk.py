@@ -1,10 +1,10 @@
 """Many elements at once: in batches where kernel and map offer them, else one by one.
 
-What reads raises `KernelError` for a type with keys that cannot be listed, and
-`map_walk.Interrupted` where keys are followed and vanish faster than that goes. Elements that come
-or go during the read may be left out; one that stays is seen once.
+Reads raise `KernelError` for a type with keys that cannot be listed, and `map_walk.Interrupted`
+where keys are followed and vanish faster than that goes. Elements that come or go during the read
+may be left out; one that stays is seen once.
 
-Elements are decoded by the chunk and chained: no step of Python's is taken for each.
+Elements are decoded by the chunk and chained: no Python step runs for each.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _keys(store: Store) -> Iterator[Iterable[Any]]:
 
 
 def count(store: Store) -> int:
-    """How many keys there are."""
+    """Return the number of keys."""
     if store.info.type in map_traits.ARRAYS:
         return store.info.max_entries
     try:
@@ -226,7 +226,7 @@ def update(store: Store, items: Mapping[Any, Any] | Iterable[tuple[Any, Any]], f
     """Store every pair; stops at the first that is refused.
 
     Raises:
-        KernelError: a refusal; what came before it is stored.
+        KernelError: a refusal; the elements before it are stored.
         SchemaError: a key or value that the map cannot hold.
     """
     count = chunk_size(store.shape)
@@ -330,7 +330,7 @@ def delete(store: Store, raw: Iterable[bytes]) -> int:
 
 
 def _delete_batch(store: Store, chunk: list[bytes]) -> int:
-    """How many were deleted before the first that was not there, or that was refused."""
+    """Return how many were deleted before the first missing or refused one."""
     with store.elements.using() as fd:
         result = bpf.map_delete_batch(fd, b"".join(chunk), len(chunk))
     return result.done if result.errno in (0, errno.ENOENT) else 0

@@ -33,7 +33,7 @@ _Spaced = Callable[[int, int], Callable[[Readable], Iterator[Any]] | None]
 
 
 class Prefix:
-    """The key of an LPM trie, which may also be given as an `ipaddress` network or address.
+    """The key of an LPM trie, for which an `ipaddress` network or address may be given.
 
     `struct bpf_lpm_trie_key`: the prefix length in the host's byte order, then the data, most
     significant byte first. Text is a network, too: "10.0.0.0/8". Keys come out as the inner codec
@@ -47,7 +47,8 @@ class Prefix:
         self.iter_decode = inner.iter_decode
 
     def encode(self, value: Any, /) -> bytes:
-        """The bytes of a network, of an address (all its bits), or of what the inner codec takes.
+        """Return the bytes of a network, of an address (all its bits), or of any value of the inner
+        codec.
 
         Raises:
             SchemaError: an address of another size, or as the inner codec.
@@ -182,7 +183,7 @@ def _codec_of_type(
 def key_codec(
     map_type: int, size: int, btf: Btf | None, type_id: int, *, text: bool = True
 ) -> Codec:
-    """How the keys of a map go in and out; without `text`, char arrays are bytes."""
+    """Return the codec of a map's keys; without `text`, char arrays are bytes."""
     if not size:
         return NoKeys(map_type)
     if map_type in map_traits.FD_KEYS and size == Index.size:
@@ -198,7 +199,7 @@ def key_codec(
 def value_codec(
     map_type: int, size: int, btf: Btf | None, type_id: int, cpus: int, *, text: bool = True
 ) -> Codec:
-    """How the values of a map go in and out; `size` is that of one CPU's value."""
+    """Return the codec of a map's values; `size` is one CPU's value."""
     if map_type in map_traits.FD_VALUES:
         return Handle(map_traits.FD_SIZE)
     if map_type in map_traits.SOCKETS:

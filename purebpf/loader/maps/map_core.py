@@ -1,4 +1,4 @@
-"""A map in the kernel and how its bytes are read: what `Map` and the bulk operations share."""
+"""A map in the kernel and the reading of its bytes, for `Map` and the bulk operations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Store(SoleOwner):
 
     Attributes:
         descriptor: the map.
-        info: what the kernel says about it.
+        info: the kernel's description of it.
         elements: for single elements.
         shape: for many.
         batches: whether to try the batch commands: false once the kernel refused one.
@@ -107,13 +107,13 @@ class Store(SoleOwner):
 
     @cached_property
     def read_value(self) -> Callable[[bytearray], Any]:
-        """What decodes the value of an element, which has room for all of it."""
+        """Return the decoder of an element's value, which has room for all of it."""
         quick: Callable[[bytearray], Any] | None = getattr(self.value, "from_start", None)
         return quick or self.value.decode
 
     @cached_property
     def look_up(self) -> Callable[..., Any]:
-        """What gives for `(key, flags=0)` the value, or an `Errno`.
+        """Return a function that returns for `(key, flags=0)` the value, or an `Errno`.
 
         It raises SchemaError as `encode_key`, without the map's name.
         """
@@ -121,7 +121,9 @@ class Store(SoleOwner):
 
     @cached_property
     def update(self) -> Callable[..., int]:
-        """What stores a value for `(key, value, flags=0)`: 0, or a negated errno; as `look_up`."""
+        """Return a function that stores a value for `(key, value, flags=0)`: 0, or a negated
+        errno; as `look_up`.
+        """
         return self.elements.updater(_writer(self.key), _writer(self.value))
 
     def bind(self, key: type | None, value: type | None, *, text: bool | None) -> None:

@@ -1,4 +1,4 @@
-"""How a MapSpec becomes a map: libbpf's rules, and what to leave out for older kernels."""
+"""Turns a MapSpec into a map: libbpf's rules, and the parts to leave out for older kernels."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _FINAL = {errno.EPERM, errno.ENOMEM, *NONE_LEFT}
 
 
 def kernel_name(spec: MapSpec, object_name: str = "") -> bytes:
-    """What the map is called in the kernel, before `purebpf.syscall.command` cuts it to 15 bytes.
+    """Return the map's name in the kernel, before `purebpf.syscall.command` cuts it to 15 bytes.
 
-    A data section is called after its object and itself, `opensnoo.rodata`, as by libbpf; one with
-    a name of its own, `.data.foo`, after itself alone.
+    A data section is named after its object and itself, `opensnoo.rodata`, as by libbpf; a custom
+    one, `.data.foo`, after itself alone.
     """
     name = spec.name
     if spec.section and "." not in spec.section[1:]:
@@ -56,8 +56,8 @@ def entries(spec: MapSpec) -> int:
 def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
     """Create the map, without contents. `btf_fd` is the object's BTF in the kernel, 0 for none.
 
-    When the kernel refuses, it is asked again without BTF, then without a name (before Linux 4.15),
-    then, for a data section, without BPF_F_MMAPABLE (before 5.5, commit fc9702273e2e).
+    When the kernel refuses, the call is repeated without BTF, then without a name (before Linux
+    4.15), then, for a data section, without BPF_F_MMAPABLE (before 5.5, commit fc9702273e2e).
 
     Raises:
         KernelError: the kernel refused them all; says with which values.
@@ -100,7 +100,7 @@ def create(spec: MapSpec, btf_fd: int = 0, object_name: str = "") -> Descriptor:
 def fit_sizes(spec: MapSpec) -> MapSpec:
     """The spec with the sizes that its type prescribes.
 
-    Rings and perf event arrays may declare what their records are as their value type.
+    Rings and perf event arrays may declare the type of their records as their value type.
     """
     key_size, value_size = spec.key_size, spec.value_size
     if spec.type in map_traits.RINGS:

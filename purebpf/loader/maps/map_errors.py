@@ -45,7 +45,7 @@ _WRITES = ("updating", "deleting from")
 
 
 def creation(error: KernelError, spec: MapSpec) -> KernelError:
-    """A refused BPF_MAP_CREATE again, with the values that were asked for."""
+    """Return a refused BPF_MAP_CREATE with the requested values."""
     what = (
         f"map {spec.name!r} ({map_traits.type_name(spec.type)}, key {spec.key_size} B, "
         f"value {spec.value_size} B, {spec.max_entries} entries, flags {spec.flags:#x})"
@@ -140,7 +140,7 @@ def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "")
 
 
 def _element_rule(info: MapInfo) -> str:
-    """What a key or value must be like beyond its size, or ""."""
+    """Return the requirement on a key or value beyond its size, or ""."""
     if info.type in map_traits.MAP_VALUES:
         inner = (
             "with keys and values of one size, and the same flags (arrays: the same max_entries)"

@@ -1,4 +1,4 @@
-"""What the kernel says about a map."""
+"""The kernel's description of a map."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBERS = (
 
 
 class MapInfo(NamedTuple):
-    """struct bpf_map_info; what an older kernel does not report is 0.
+    """struct bpf_map_info; fields that an older kernel does not report are 0.
 
     Attributes:
         type: enum bpf_map_type; a plain int when it is newer than our tables.

@@ -26,8 +26,8 @@ class InnerMaps(Handle):
 
     Args:
         open_id: opens a map by its id.
-        btf: the types of a map that has none of its own.
-        inner: what such a map is like.
+        btf: the types of a map without its own.
+        inner: the spec of such a map.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
-"""A whole map, or what a ring holds, as numpy arrays: one object for all instead of one for each.
+"""A whole map, or the records of a ring, as numpy arrays: one object for all instead of one for
+each.
 
-numpy is an optional dependency (`pip install purebpf[numpy]`), imported when it is asked for.
+numpy is an optional dependency (`pip install purebpf[numpy]`), imported when needed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def store_arrays(
     Raises:
         NotSupportedError: no numpy.
         SchemaError: arrays that do not have the types of the map, or not one value for each key.
-        KernelError: a refusal; what came before it is stored.
+        KernelError: a refusal; the elements before it are stored.
     """
     np = numpy()
     size = store.info.value_size

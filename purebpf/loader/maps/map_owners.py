@@ -1,6 +1,6 @@
 """Keys of local storage: a process by its id, a cgroup or a file by its path.
 
-The kernel takes a descriptor of each. One that is opened here lives as long as the bytes that hold
+The kernel takes a descriptor of each. A descriptor opened here lives as long as the bytes that hold
 its number, and so through the call that they are made for.
 """
 
@@ -33,7 +33,7 @@ class OwnerKey(bytes):
 
 
 class Owners(Handle):
-    """What `Handle` takes, and an id (task storage) or a path (of cgroups and inodes)."""
+    """The arguments of `Handle`, and an id (task storage) or a path (of cgroups and inodes)."""
 
     def __init__(self, map_type: int) -> None:
         super().__init__(4)
@@ -59,7 +59,9 @@ class Owners(Handle):
         return key
 
     def writer(self) -> Callable[[bytearray, Any], bytes]:
-        """What puts a key into an element, and gives back what keeps it open."""
+        """Return a function that puts a key into an element, and returns the object that keeps
+        it open.
+        """
 
         def write(buffer: bytearray, value: Any) -> bytes:
             key = buffer[:] = self.encode(value)

@@ -42,7 +42,9 @@ def _explain(error: KernelError, what: str, needed: str) -> KernelError:
 
 
 def differences(spec: MapSpec, info: MapInfo) -> list[str]:
-    """How a map in the kernel differs from what `spec` would make; empty: it can be shared."""
+    """Return how a map in the kernel differs from the one that `spec` would make; empty: it can
+    be shared.
+    """
     asked = fit_sizes(spec)
     flags = info.flags
     if info.type in map_traits.REDIRECTS and not asked.flags & _ADDED_BY_KERNEL:
@@ -56,7 +58,9 @@ def differences(spec: MapSpec, info: MapInfo) -> list[str]:
 
 
 def shape_differences(spec: MapSpec, info: MapInfo) -> list[str]:
-    """How keys and values differ: in what a program that was compiled for `spec` relies on."""
+    """Return how keys and values differ in properties that a program compiled for `spec` relies
+    on.
+    """
     asked = fit_sizes(spec)
     rows = (
         ("type", map_traits.type_name(asked.type), map_traits.type_name(info.type)),

@@ -1,4 +1,4 @@
-"""Keys and values without a BTF type: bytes, and what the kernel defines for kinds of maps.
+"""Keys and values without a BTF type: bytes, and the kernel's definitions for kinds of maps.
 
 Bytes of the right length always go in as they are.
 """
@@ -32,7 +32,7 @@ Readable = bytes | bytearray | memoryview
 
 
 class Codec(Protocol):
-    """What `purebpf.btf.codec.codecs.codec` gives, too: values of `size` bytes."""
+    """The interface of `purebpf.btf.codec.codecs.codec`: values of `size` bytes."""
 
     @property
     def size(self) -> int:
@@ -91,7 +91,7 @@ class NoKeys(Bytes):
         """b"".
 
         Raises:
-            SchemaError: anything else; says what there is instead.
+            SchemaError: anything else; the text says what there is instead.
         """
         if isinstance(value, bytes | bytearray | memoryview) and not len(value):
             return b""
@@ -166,7 +166,7 @@ class Handle:
         """The bytes of the descriptor.
 
         Raises:
-            SchemaError: neither an int nor something with `fileno()`.
+            SchemaError: neither an int nor an object with `fileno()`.
         """
         if isinstance(value, bytes | bytearray | memoryview):
             return exactly(self.size, value)
@@ -182,7 +182,8 @@ class Handle:
 
 
 class Redirect(NamedTuple):
-    """Where a map sends XDP frames: an interface's index or a CPU's queue, and a program there.
+    """The target of redirected XDP frames: an interface's index or a CPU's queue, and a program
+    there.
 
     `program` goes in as a program or its descriptor, and comes out as its id; 0: there is none.
     """

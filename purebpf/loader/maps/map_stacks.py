@@ -16,7 +16,7 @@ __all__ = ["BuildIdFrame", "BuildIdStack", "StackTrace", "stack_codec"]
 
 
 class StackTrace:
-    """A stack as a tuple of addresses, the innermost first; zeros behind the last are left out."""
+    """A stack as a tuple of addresses, the innermost first; zeros behind the last are dropped."""
 
     _FRAME = struct.Struct("=Q")
     _WHAT = "addresses"
@@ -83,6 +83,6 @@ class BuildIdStack(StackTrace):
 
 
 def stack_codec(size: int, flags: int) -> Codec:
-    """How the stacks of a map with these flags go in and out."""
+    """Return the codec of the stacks of a map with these flags."""
     kind = BuildIdStack if flags & BPF_F_STACK_BUILD_ID else StackTrace
     return Bytes(size) if size % kind._FRAME.size else kind(size)  # noqa: SLF001 - of this module

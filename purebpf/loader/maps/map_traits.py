@@ -1,4 +1,4 @@
-"""How map types differ, as sets of types (kernel/bpf/*map*.c, libbpf.c)."""
+"""The properties of map types, as sets of types (kernel/bpf/*map*.c, libbpf.c)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Events as perf(1) users spell them: names with modifiers, and those of sysfs by their terms.
+"""Events as perf(1) users spell them: names with modifiers, and sysfs events by their terms.
 
     cycles:u    page-faults    L1-dcache-load-misses:k    r01c2    sched:sched_switch
     cpu/event=0x3c,umask=0x1/pp    msr/tsc/    software/config=0,period=1000/
     mem:0x404040    mem:0x404040/8:w:u
 
 A modifier is a letter: `u`, `k`, `h` count in user space, in the kernel, in the hypervisor only;
-each `p` asks for a more precise place; `I` leaves out idle CPUs. What a performance unit calls its
-terms is in sysfs (Documentation/ABI/testing/sysfs-bus-event_source-devices-format). `mem:` is a
-breakpoint of the processor: an address, how many bytes from there on (4), and whether reading,
+each `p` asks for a more precise place; `I` leaves out idle CPUs. sysfs has the names of a
+performance unit's terms (Documentation/ABI/testing/sysfs-bus-event_source-devices-format). `mem:`
+is a breakpoint of the processor: an address, how many bytes from there on (4), and whether reading,
 writing (both) or executing counts.
 """
 
@@ -58,7 +58,7 @@ class Choice(NamedTuple):
 
     @property
     def is_tracepoint(self) -> bool:
-        """Whether it is a place in the kernel's code instead of a count."""
+        """Return True if it is a place in the kernel's code instead of a count."""
         return self.event.type == perf_type_id.PERF_TYPE_TRACEPOINT
 
 
@@ -79,7 +79,7 @@ def choose_event(text: str) -> Choice:
     """One event.
 
     Raises:
-        EventError: nothing is called that; the nearest names are said.
+        EventError: there is no such event; the text has the nearest names.
         KernelError, NotSupportedError: tracefs or sysfs may not be read.
     """
     if not text:
@@ -236,7 +236,7 @@ def _list(path: str) -> list[str]:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    """What to say about names that are like it."""
+    """Return a sentence about similar names."""
     import difflib  # 3 ms for those who misspell
 
     close = difflib.get_close_matches(name, list(known), n=_NEAREST)

@@ -1,4 +1,4 @@
-"""How many samples an event should have given, by its count."""
+"""The number of samples due from an event, by its count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHORTEST_NS = 10_000  # the clocks sample no more often (perf_swevent_start_hrt
 
 
 def samples_due(attr: bytes, counts: Iterable[int]) -> int | None:
-    """How many samples the counts of an event are worth; None where only the kernel could tell.
+    """Return how many samples the counts of an event are worth; None if only the kernel could tell.
 
     A frequency is a period of the clocks alone. They go on where they are not to be sampled, so
     a restricted one says nothing.

@@ -1,4 +1,4 @@
-"""Who inherits the event of a thread: what it starts."""
+"""The heirs of a thread's event: the threads and processes that it starts."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def pack_attr(event: Event, fields: Mapping[str, int], *, lost: bool) -> bytes:
 def rate(frequency: int | None, period: int | None) -> dict[str, int]:
     """The fields that make an event sample, `frequency` in Hz or `period` in counts.
 
-    Raises ValueError unless exactly one of the two is given, and positive.
+    Raises ValueError unless exactly one of the two is present, and positive.
     """
     if (frequency is None) == (period is None):
         raise ValueError("exactly one of frequency and period is required")
@@ -63,7 +63,7 @@ def rate(frequency: int | None, period: int | None) -> dict[str, int]:
 
 
 def record_format(attr: bytes) -> RecordFormat:
-    """How the records of an event with this attr are decoded.
+    """Return the decoder of the records of an event with this attr.
 
     Raises NotSupportedError for a sample_type with parts that purebpf cannot decode.
     """

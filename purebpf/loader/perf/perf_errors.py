@@ -1,4 +1,4 @@
-"""Why perf_event_open(2) failed, in words: only what was read on this host, no guesses."""
+"""The reason why perf_event_open(2) failed, in words: only facts of this host, no guesses."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ _LATE_FIELDS: dict[int, str] = {
 
 
 def _unknown_fields(sample_type: int) -> list[str]:
-    """What it asks for that a dummy event of this process cannot have either."""
+    """Return the requested fields that a dummy event of this process cannot have either."""
     names = []
     for number in range(perf_event_sample_format.PERF_SAMPLE_CGROUP.bit_length() - 1, 64):
         bit = sample_type & 1 << number

@@ -66,11 +66,11 @@ class PerfEvent(Closing):
     - `cgroup`: the path of a directory of the cgroup file system, instead of `pid`;
     - `inherit=1` (an attr field): also the threads and children that `pid` makes later.
 
-    Any field of struct perf_event_attr may be given by its name: `exclude_kernel=1`,
+    Any field of struct perf_event_attr may be set by its name: `exclude_kernel=1`,
     `enable_on_exec=1, disabled=1`, `sample_max_stack=32`; the bit `cgroup` as `cgroup_records`.
 
     Attributes:
-        event: what is really counted, and why when that is not what was asked for.
+        event: the event that is really counted, and the reason if it is not the requested one.
         pid: the thread, or -1.
         cpu: the CPU, or -1.
         attr: the bytes of its struct perf_event_attr.
@@ -107,7 +107,7 @@ class PerfEvent(Closing):
         `group` is the leader of the event's group. The read format is purebpf's own.
 
         Raises:
-            KernelError: the kernel refused; its text says why on this host and what would help.
+            KernelError: the kernel refused; the text has the reason on this host and advice.
             TypeError: a field that struct perf_event_attr has not.
             ValueError: no event of that name; a value that its field cannot hold.
         """
@@ -173,7 +173,7 @@ class PerfEvent(Closing):
         the machine has no counter for them, as in most virtual machines: see `.event`.
 
         Raises:
-            ValueError: unless exactly one of `frequency` (Hz) and `period` is given.
+            ValueError: unless exactly one of `frequency` (Hz) and `period` is present.
             KernelError: as `open`.
         """
         attr |= perf_attr.rate(frequency, period)
@@ -213,7 +213,7 @@ class PerfEvent(Closing):
 
         Raises:
             KernelError, NotSupportedError: as `open`; it takes the same options; and for a name
-                that cannot be found in tracefs.
+                that is not in tracefs.
         """
         if isinstance(tracepoint, str):
             return cls.open(tracepoint.replace("/", ":"), **options)
@@ -264,7 +264,7 @@ class PerfEvent(Closing):
 
     @property
     def format(self) -> RecordFormat:
-        """How the records of this event are decoded."""
+        """Return the decoder of this event's records."""
         if self._format is None:
             self._format = perf_attr.record_format(self.attr)
         return self._format

@@ -18,8 +18,8 @@ __all__ = ["PerfEvents"]
 class PerfEvents(Closing, Sequence[PerfEvent]):
     """One event for each CPU, in the order of their numbers: `events[0].cpu`.
 
-    The fallback for CPU cycles is chosen once, on the first CPU. A CPU that goes
-    offline in between is left out. Options are those of `PerfEvent.open`.
+    The fallback for CPU cycles is chosen once, on the first CPU. A CPU that goes offline in between
+    is skipped. Options are the same as for `PerfEvent.open`.
     """
 
     def __init__(self, events: Iterable[PerfEvent]) -> None:
@@ -74,7 +74,9 @@ class PerfEvents(Closing, Sequence[PerfEvent]):
 
     @property
     def event(self) -> Event:
-        """What is really counted, the same everywhere. Raises ValueError without any CPU."""
+        """The event that is really counted, the same everywhere. Raises ValueError without any
+        CPU.
+        """
         if not self._events:
             raise ValueError("no CPU, no event")
         return self._events[0].event

@@ -1,6 +1,6 @@
 """Perf events by name, as perf(1) spells them: `cpu-cycles`, `page-faults`, `sched:sched_switch`.
 
-Modifiers and the events of sysfs (`cpu/event=0x3c/u`) are those of `event_choice`.
+Modifiers and the events of sysfs (`cpu/event=0x3c/u`) are in `event_choice`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Event", "event_named", "known_names"]
 
 
 class Event(NamedTuple):
-    """What an event counts.
+    """The kind of an event.
 
     `asked` is the name of the requested event if this one replaces it, and `why_not`
     the error that stood in its way; both are "" otherwise.
@@ -35,7 +35,7 @@ class Event(NamedTuple):
 
     @property
     def fell_back(self) -> bool:
-        """Whether this is not the event that was asked for."""
+        """Return True if this is not the requested event."""
         return bool(self.asked)
 
 
@@ -97,7 +97,7 @@ def event_named(name: str) -> Event:
 
 @cache
 def known_names() -> frozenset[str]:
-    """Every name but those of tracepoints and raw events."""
+    """Return every name except for tracepoints and raw events."""
     generic = [
         member.split("_", 3)[3].lower().replace("_", "-")
         for kinds in (perf_sw_ids, perf_hw_id)

@@ -1,11 +1,10 @@
 """The ring that a perf event writes its records to, mapped and read.
 
 The kernel maps one control page and then the data, once: records may wrap. `data_head` is the
-kernel's, `data_tail` ours; both only grow. What is behind the head may be read once the head was,
-and what is before the tail may be overwritten once the tail is stored. Here both are single
-aligned 8-byte accesses, and their order against the copy of the data is what x86 guarantees
-(loads are not reordered with loads, nor stores with earlier loads); other machines need barriers
-that Python has not.
+kernel's, `data_tail` ours; both only grow. Data behind the head may be read after the head was, and
+data before the tail may be overwritten once the tail is stored. Here both are single aligned 8-byte
+accesses, and x86 guarantees their order against the copy of the data (loads are not reordered with
+loads, nor stores with earlier loads); other machines need barriers that Python lacks.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class PerfRing(SoleOwner):
 
     @property
     def head(self) -> int:
-        """Where the kernel writes next, for `peek` and `give_back`."""
+        """Return the kernel's write position, for `peek` and `give_back`."""
         return self._control[_HEAD]
 
     def consume(self) -> bytes:

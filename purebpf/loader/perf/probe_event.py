@@ -70,7 +70,7 @@ def syscall_function(name: str) -> str:
 
 
 def has_syscall_wrapper() -> bool:
-    """Whether system call functions get a struct pt_regs (CONFIG_ARCH_HAS_SYSCALL_WRAPPER).
+    """Return True if system call functions get a struct pt_regs (CONFIG_ARCH_HAS_SYSCALL_WRAPPER).
 
     Asked as libbpf does: by a kprobe on `__x64_sys_bpf`. A kernel without kprobes says no.
     """

@@ -4,7 +4,7 @@ Commit e12f03d7031a, "perf/core: Implement the 'perf_kprobe' PMU"; commit 33ea4b
 Implement the 'perf_uprobe' PMU".
 
 A line in `kprobe_events` or `uprobe_events` makes a tracepoint, which is a perf event like any
-other; another line removes it. Those of a process that was killed stay, so names say which they
+other; another line removes it. A killed process leaves its tracepoints, so names say which they
 are: `purebpf/p_4711_1_vfs_read`.
 Source: Documentation/trace/kprobetrace.rst and uprobetracer.rst.
 """

@@ -1,7 +1,8 @@
-"""What a program is made for: a function or tracepoint, by its id in BTF of vmlinux or a module.
+"""The target that a program is loaded for: a function or tracepoint, by its id in BTF of vmlinux or
+a module.
 
 The verifier checks the program's arguments against it, so it is chosen at load. `SEC("fentry/f")`
-means the `f` of vmlinux, else that of a module; `SEC("fentry/module:f")` says which module.
+means the `f` of vmlinux, else a module's; `SEC("fentry/module:f")` names the module.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class AttachTarget(NamedTuple):
 def attach_target(program: ProgramSpec, modules: Callable[[], Modules]) -> AttachTarget:
     """The target of a program that needs one; `modules()`, asked when needed, keep the descriptor.
 
-    A program for many functions has no type: only the module is said, `module:pattern`.
+    A program for many functions has no type: it only names the module, `module:pattern`.
 
     Raises:
         NotSupportedError: no target in the section's name; none of that name here, or several.

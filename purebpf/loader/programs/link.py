@@ -48,7 +48,7 @@ class EventDescriptor(Protocol):
 
 
 class Held(Protocol):
-    """What undoing an attachment needs, such as an ExitStack of descriptors."""
+    """The resources for undoing an attachment, such as an ExitStack of descriptors."""
 
     def close(self) -> None:
         """Close it."""
@@ -64,13 +64,13 @@ class Usable(Protocol):
 class Link(Closing):
     """A program attached to something; detached by `close()` or the end of a `with` block.
 
-    A bpf_link that was pinned stays attached after `close()`, until it is unpinned. A Link that
-    is collected while open detaches, and says so in a ResourceWarning (which Python shows with
-    `-W default` or `-X dev`): unlike libbpf's, it must be kept. What a forked child closes stays
-    attached for its parent.
+    A bpf_link that was pinned stays attached after `close()`, until it is unpinned. A Link that is
+    collected while open detaches, with a ResourceWarning (which Python shows with `-W default` or
+    `-X dev`): unlike libbpf's, it must be kept. A link that a forked child closes stays attached
+    for its parent.
 
     Attributes:
-        what: what is attached to what, in words.
+        what: the program and its target, in words.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Link(Closing):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed or detached."""
+        """Return True after it was closed or detached."""
         return not self._open
 
     def fileno(self) -> int:
@@ -162,7 +162,7 @@ class Link(Closing):
 
     @property
     def info(self) -> LinkInfo:
-        """What the kernel says about it (Linux 5.8, commit f2e10bff16a0).
+        """Return the kernel's description of it (Linux 5.8, commit f2e10bff16a0).
 
         Raises:
             NotSupportedError: it is not a bpf_link.
@@ -178,12 +178,12 @@ class Link(Closing):
         BPF_LINK_UPDATE (Linux 5.7, commit 0c991ebc8c69).
 
         Cgroups, XDP, tcx, netkit, network namespaces, sockmaps, iterators; for struct_ops, `new` is
-        a map. With `old`, only if that is what is attached now.
+        a map. With `old`, only if `old` is attached now.
 
         Raises:
             NotSupportedError: it is not a bpf_link, or of a kind that cannot be updated.
-            KernelError: EPERM, another program than `old` is attached; EINVAL, `new` is of
-                another type or for another hook; ENOLINK, what it was attached to is gone.
+            KernelError: EPERM, another program than `old` is attached; EINVAL, `new` is of another
+                type or for another hook; ENOLINK, its target is gone.
             AttachError: EINVAL, a member that must be set is not in the new struct_ops map.
             ValueError: it, or a program, is closed.
         """
@@ -210,7 +210,7 @@ class Link(Closing):
         return KernelError(error.call, number, self.what, why=why)
 
     def _can_be_updated(self) -> bool:
-        """Whether the kernel updates links of this kind; also where it does not tell the kind."""
+        """Return True if the kernel updates links of this kind, or does not tell the kind."""
         from purebpf.loader.programs.link_info import UPDATED
 
         try:
@@ -223,7 +223,7 @@ class Link(Closing):
 
         Raises:
             NotSupportedError: it is not a bpf_link, and ends with its perf event.
-            KernelError: EEXIST, the name is taken; EPERM, not a bpf file system; ENOENT.
+            KernelError: EEXIST, the name is in use; EPERM, not a bpf file system; ENOENT.
             ValueError: it is closed.
         """
         self._pins.append(pins.pin(self._bpf_link("pinning a link"), os.fsdecode(path)))
@@ -238,7 +238,7 @@ class Link(Closing):
     def detach(self) -> None:
         """End the attachment, even if other processes hold it; remove its pins, and close it.
 
-        The kernel can end those of cgroups, network interfaces and namespaces, netfilter, sockmaps
+        The kernel can end links of cgroups, network interfaces and namespaces, netfilter, sockmaps
         and struct_ops at once (Linux 5.9, commit 73b11c2ab072). Others last until their last
         reference closes, and for a moment longer (an RCU grace period). Again is harmless, and so
         is a pin that is already gone.

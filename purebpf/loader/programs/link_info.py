@@ -1,4 +1,4 @@
-"""What the kernel says about a bpf_link: struct bpf_link_info, and which part of it applies.
+"""The kernel's description of a bpf_link: struct bpf_link_info, and the part of it that applies.
 
 The struct is a head and a union. `LinkInfo.details` is the member that belongs to the link's
 type, under the kernel's names; a type without a member here has None.
@@ -60,7 +60,7 @@ class RawTracepointLink(NamedTuple):
 
 
 class TracingLink(NamedTuple):
-    """What a tracing program, or one that replaces another's function, is attached to.
+    """The target of a tracing program, or of one that replaces another's function.
 
     `target_object_id` is the id of the BTF that `target_btf_id` is in, or of the program with the
     function it is (Linux 5.13, commit 441e8c66b23e).
@@ -80,7 +80,9 @@ class CgroupLink(NamedTuple):
 
 
 class IterLink(NamedTuple):
-    """What an iterator runs over: `"bpf_map_elem"`; the rest is 0 where it does not apply."""
+    """The objects that an iterator runs over: `"bpf_map_elem"`; the rest is 0 where it does not
+    apply.
+    """
 
     target: str
     map_id: int
@@ -121,7 +123,7 @@ class NetfilterLink(NamedTuple):
 
 
 class PerfEventLink(NamedTuple):
-    """A perf event: enum bpf_perf_event_type and what it is about (Linux 6.6).
+    """A perf event: enum bpf_perf_event_type and its target (Linux 6.6).
 
     Commit 1b715e1b0ec5, "bpf: Support ->fill_link_info for perf_event".
 
@@ -180,13 +182,13 @@ LinkDetails = (
 
 
 class LinkInfo(NamedTuple):
-    """What the kernel says about a bpf_link.
+    """The kernel's description of a bpf_link.
 
     Attributes:
         id: its number, as in `bpftool link`.
         type: enum bpf_link_type; a plain int when it is newer than our tables.
         program_id: the number of its program, or 0 (struct_ops).
-        details: what it is attached to, by its type; zeros where an older kernel says nothing.
+        details: its target, by its type; zeros where an older kernel has no details.
     """
 
     id: int

@@ -29,7 +29,7 @@ _U32 = 4
 
 
 class ProgramInfo(NamedTuple):
-    """What the kernel says about a program (struct bpf_prog_info).
+    """The kernel's description of a program (struct bpf_prog_info).
 
     Numbers that an older kernel does not report are 0. `run_time_ns` and `run_cnt` grow only
     while run time statistics are on (`purebpf.loader.programs.statistics.run_time`).
@@ -79,9 +79,9 @@ class Program(Closing):
         type: enum bpf_prog_type.
         attach_type: enum bpf_attach_type it was loaded with.
         section: its section in the object; "" when it was not loaded from one.
-        target: what the section name says to attach to: "sched/sched_switch"; may be "".
-        log: the verifier's log, when it was asked for at load.
-        definition: what its section's name means, by libbpf's table; None without a known section.
+        target: the target in the section name: "sched/sched_switch"; may be "".
+        log: the verifier's log, if it was requested at load.
+        definition: its section's line in libbpf's table; None without a known section.
         btf: the types of the object it was loaded from, or None.
         usdt_arguments: the numbers of the arguments that it reads of a probe, from 0; None: any.
         usdt: where to describe the probes it runs at, when its object has `bpf/usdt.bpf.h`.
@@ -154,7 +154,7 @@ class Program(Closing):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Return True after it was closed."""
         return self._descriptor.closed
 
     @property
@@ -187,8 +187,8 @@ class Program(Closing):
     ) -> Link:
         """Attach it to `target`, or where its section name says.
 
-        What `target` is, and which options there are, depends on the kind of program: see the
-        `attach` function of each module in `purebpf.loader.attach`.
+        The meaning of `target`, and the options, depend on the kind of program: see the `attach`
+        function of each module in `purebpf.loader.attach`.
 
         With `pin`, the link has that name in a bpf file system and stays when this process ends.
         Where the name is a link's already, that link gets this program, without a gap, and stays
@@ -249,10 +249,11 @@ class Program(Closing):
         )
 
     def read_stream(self, name: str = "stdout") -> str:
-        """What it has printed since the last read, by `bpf_stream_printk()`; "" when nothing.
+        """Return the text printed since the last read, by `bpf_stream_printk()`; "" when there is
+        none.
 
-        "stderr" has what the kernel reports of it: a loop that took too long, a deadlock, an access
-        to a page that its arena lacks. The kernel keeps 100,000 bytes of each until they are read.
+        "stderr" has the kernel's reports about it: a loop that took too long, a deadlock, an access
+        to a page that its arena lacks. The kernel stores 100,000 bytes of each until they are read.
 
         Raises:
             NotSupportedError: the kernel does not have streams (Linux 6.17, commit 5ab154f1463a).
@@ -264,7 +265,7 @@ class Program(Closing):
 
     @property
     def info(self) -> ProgramInfo:
-        """What the kernel says about it now.
+        """Return the kernel's present description of it.
 
         Raises:
             ValueError: it is closed.
@@ -309,7 +310,7 @@ class Program(Closing):
         """Give it a name in a bpf file system: it then lives without a process.
 
         Raises:
-            KernelError: EEXIST, the name is taken; EPERM, not a bpf file system; ENOENT.
+            KernelError: EEXIST, the name is in use; EPERM, not a bpf file system; ENOENT.
             ValueError: it is closed.
         """
         pins.pin(self.fileno(), os.fsdecode(path))

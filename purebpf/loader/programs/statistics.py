@@ -1,4 +1,4 @@
-"""Run time and run count of programs, which the kernel only keeps when it is asked to."""
+"""Run time and run count of programs, which the kernel only counts on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs print to streams of their own, and the kernel to those of a program."""
+"""The streams that programs print to, and the kernel's reports about a program."""
 
 from __future__ import annotations
 

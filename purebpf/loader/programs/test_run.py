@@ -50,7 +50,7 @@ _WHY = {
 
 
 class Runnable(Protocol):
-    """What a test run needs of a program."""
+    """The parts of a program that a test run needs."""
 
     name: str
     type: int
@@ -60,13 +60,13 @@ class Runnable(Protocol):
 
 
 class TestRun(NamedTuple):
-    """What a run did.
+    """The result of a run.
 
     Attributes:
-        retval: what the program returned, as an unsigned 32-bit number.
+        retval: the program's return value, as an unsigned 32-bit number.
         data: the packet afterwards; b"" for programs without one.
-        ctx: the context afterwards, as long as the kernel's; b"" when none was given. A record of
-            its type when a mapping or record was given.
+        ctx: the context afterwards, as long as the kernel's; b"" without a context. A record of its
+            type if the context was a mapping or record.
         duration_ns: nanoseconds of one run, the mean of `repeat`.
     """
 
@@ -77,7 +77,7 @@ class TestRun(NamedTuple):
 
     @property
     def retval_signed(self) -> int:
-        """What the program returned, as an `int` of C: -1, not 4294967295."""
+        """The program's return value, as an `int` of C: -1, not 4294967295."""
         return self.retval - (self.retval >> 31 << 32)
 
 
@@ -102,9 +102,9 @@ def run(
     struct __sk_buff or xdp_md for these, the arguments as u64 for raw tracepoints, any struct for
     syscall programs. `cpu` chooses one for raw tracepoints (Linux 5.10, commit 1b4d60ec162f).
 
-    With `live_frames`, what an XDP program returns really happens to each of `repeat` packets,
+    With `live_frames`, the verdict of an XDP program really applies to each of `repeat` packets,
     which are made in batches of `batch_size`, 64 by default (Linux 5.18, commit b530e9e1063e):
-    XDP_TX sends them. There is no packet to show afterwards.
+    XDP_TX sends them. There is no packet to return afterwards.
 
     Raises:
         NotSupportedError: a type of program that cannot be run this way.
@@ -157,7 +157,7 @@ def run(
 
 
 def _context_codec(program: Runnable) -> StructCodec:
-    """What makes contexts of this kind of program, by the kernel's types."""
+    """Return the function that makes contexts of this kind of program, by the kernel's types."""
     from purebpf.btf.codec.codecs import codec
     from purebpf.btf.codec.structs import StructCodec
     from purebpf.btf.types.kinds import Kind

@@ -15,7 +15,7 @@ class PendingRecords:
     """A batch of records: a run is decoded at once, where its type allows it, others one by one.
 
     Attributes:
-        values: what is left of them; another iterator after `decode_as` and `raw`, where this one
+        values: the remaining values; another iterator after `decode_as` and `raw`, where this one
             then has nothing left for the loops that still hold it.
     """
 
@@ -43,13 +43,15 @@ class PendingRecords:
         return run.last(sum(1 for _ in self.values))
 
     def decode_as(self, decoder: Decoder) -> None:
-        """Decode the records that are left by another type."""
+        """Decode the remaining records by another type."""
         self._decoder = decoder
         if self._run is not None:
             self._take(self._rest(self._run))
 
     def raw(self) -> Iterator[bytes]:
-        """What is left, as bytes, shared with `values`: each record goes to the first caller."""
+        """Return the remaining records as bytes, shared with `values`: each record goes to the
+        first caller.
+        """
         if self._run is not None:
             self._take(self._rest(self._run).records())
         return self._records

@@ -1,4 +1,6 @@
-"""`PerfBuffer`: what programs send with bpf_perf_event_output to a PERF_EVENT_ARRAY map."""
+"""`PerfBuffer`: the records that programs send with bpf_perf_event_output to a PERF_EVENT_ARRAY
+map.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,9 @@ class PerfBuffer(Reader[V]):
 
     Commit a43eec304259, "bpf: introduce bpf_perf_event_output() helper".
 
-    Records come CPU after CPU: between CPUs they are not in the order of time. A record is as
-    long as the kernel made it, up to 7 bytes longer than what the program sent. On a CPU that
-    comes online later, the program's output fails with ENOENT.
+    Records come CPU after CPU: between CPUs they are not in the order of time. A record is as long
+    as the kernel made it, up to 7 bytes longer than the program's data. On a CPU that comes online
+    later, the program's output fails with ENOENT.
     """
 
     @overload
@@ -70,12 +72,11 @@ class PerfBuffer(Reader[V]):
 
         Args:
             source: the map; it must stay open.
-            type: what the records are: see `purebpf.loader.rings.record_types`.
+            type: the type of the records: see `purebpf.loader.rings.record_types`.
             pages: data pages of each ring, a power of two.
             wakeup: wake the reader after this many records of a CPU. With more than 1, those
                 that sent no wake-up are seen when the time is over.
-            short: of records that are shorter than their type: "error", or "zero" for what they
-                lack.
+            short: for records that are shorter than their type: "error", or "zero" to fill them.
 
         Raises:
             KernelError: the kernel refused an event, a ring, or an element of the map.
@@ -129,7 +130,7 @@ class PerfBuffer(Reader[V]):
     def close(self) -> None:
         """Remove the events from the map, unmap and close them, wake waiters; again is harmless.
 
-        A forked child that closes what it inherited leaves them in the map, for its parent.
+        A forked child that closes the reader leaves the rings in the map, for its parent.
         """
         if not self._closed:
             super().close()

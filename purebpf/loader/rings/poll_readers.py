@@ -16,7 +16,7 @@ __all__ = ["poll"]
 
 
 class _Ring(Protocol):
-    """A map that has a reader of its own, as `Map.read` uses it."""
+    """A map with its own reader, as `Map.read` uses it."""
 
     def _own_reader(self) -> Reader[Any]: ...
 
@@ -31,8 +31,8 @@ def poll(*sources: _Source, timeout: float | None = None) -> Iterator[tuple[_Sou
         for source, record in purebpf.poll(opens, execs, timeout=1.0):
             ...
 
-    What is in one ring is taken in turn with what is in the others: their order between rings is
-    not that of the events. `break` loses nothing.
+    Records of one ring take turns with the other rings': their order between rings is not the order
+    of the events. `break` loses nothing.
 
     Args:
         sources: ring buffers and perf event arrays, or readers of them.

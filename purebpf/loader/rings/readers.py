@@ -1,4 +1,5 @@
-"""What the ring buffer and the perf buffer share: one `drain()`, and thin shells around it.
+"""The common parts of the ring buffer and the perf buffer: one `drain()`, and thin shells around
+it.
 
 Records leave the ring in batches and wait in the reader, so that a loop that breaks out loses
 nothing and sees nothing twice: the next loop, of whatever kind, goes on with the record behind.
@@ -24,12 +25,12 @@ __all__ = ["Reader"]
 
 
 class Reader(Closing, ABC, Generic[V]):
-    """Reads records as they come; `Reader[Event]` says to type checkers what they are.
+    """Reads records as they come; `Reader[Event]` tells type checkers their type.
 
     One consumer at a time: several loops over one reader share its records between them.
 
     Attributes:
-        record_type: what its records were said to be; None: what the object says.
+        record_type: the given type of its records; None: the object's.
     """
 
     def __init__(self, source: RecordMap, type_: RecordType, short: Short) -> None:
@@ -60,10 +61,10 @@ class Reader(Closing, ABC, Generic[V]):
 
     @abstractmethod
     def _batches(self) -> Iterator[UniformRecords | Iterator[bytes]]:
-        """What the ring holds when this starts, in bounded pieces; each piece leaves the ring."""
+        """Yield the present content of the ring, in bounded pieces; each piece leaves the ring."""
 
     def _came_meanwhile(self) -> bool:
-        """Whether records are there that polling, once begun, may never report."""
+        """Return True if records are there that polling, once begun, may never report."""
         return False
 
     @abstractmethod
@@ -77,7 +78,8 @@ class Reader(Closing, ABC, Generic[V]):
     def close(self) -> None:
         """Let go of the ring and of every descriptor; again is harmless.
 
-        Any thread may do so: those that wait for records wake up with ValueError, and so do tasks.
+        Any thread may do so: threads that wait for records wake up with ValueError, and so do
+        tasks.
         """
         self._closed = True
         self.wake()
@@ -108,16 +110,16 @@ class Reader(Closing, ABC, Generic[V]):
         It ends even when the kernel writes faster than the caller reads.
 
         Raises:
-            FormatError: a record is not what its type says.
+            FormatError: a record does not fit its type.
             ValueError: the reader is closed.
         """
         return chain.from_iterable(self._pieces())
 
     def _pieces(self) -> Iterator[Iterator[Any]]:
-        """The consumed records that were not yielded yet, then those of the ring, batch by batch.
+        """Yield the consumed records that were not yielded yet, then the ring's, batch by batch.
 
-        They are chained: no step of Python's is taken for a record. Another loop may have taken
-        more since, or have changed the type; that comes first, too.
+        They are chained: no Python step runs for a record. Another loop may have read more since,
+        or have changed the type; those records come first.
         """
         batches = self._batches()
         shown: Iterator[Any] | None = None
@@ -142,12 +144,12 @@ class Reader(Closing, ABC, Generic[V]):
     def read(self, timeout: float | None = None) -> Iterator[V]:
         """The records that come within `timeout` seconds; without one, for ever.
 
-        The time counts from the first record asked for and includes what the caller does with
-        the records; those that are in the ring when it is over are still yielded. 0 does not wait.
+        The time counts from the first record and includes the caller's work on the records; records
+        that are in the ring when it is over are still yielded. 0 does not wait.
 
         Raises:
             FormatError, ValueError: as `drain`; also when the reader is closed during it.
-            OSError: EMFILE, no descriptor is left to wait with.
+            OSError: EMFILE, there is no free descriptor to wait with.
         """
         return chain.from_iterable(self._waits(timeout))
 
@@ -171,7 +173,7 @@ class Reader(Closing, ABC, Generic[V]):
     async def __aiter__(self) -> AsyncIterator[V]:
         """The records as they come, for ever, on the event loop of asyncio or trio that runs.
 
-        Tasks may share the records of one reader; what one leaves goes to those that wait.
+        Tasks may share the records of one reader; records that one leaves go to the waiting ones.
 
         Raises:
             FormatError, OSError, ValueError: as `read`.

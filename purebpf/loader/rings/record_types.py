@@ -1,18 +1,18 @@
-"""What the records of a ring or perf buffer are.
+"""The types of the records of a ring or perf buffer.
 
 BTF gives such a map no value type that the kernel would accept, so purebpf looks, in this order:
 
-1. `type=`, where the records are read: `"struct event"` (or `"event"`) by its name in the
-   object's BTF, a codec, or `bytes` for the bytes as they are; a NamedTuple or dataclass mirrors
-   what 2 and 3 find, or the struct of its own name (`purebpf.btf.codec.record_class`);
+1. `type=`, where the records are read: `"struct event"` (or `"event"`) by its name in the object's
+   BTF, a codec, or `bytes` for the bytes as they are; a NamedTuple or dataclass mirrors the type by
+   2 and 3, or the struct of its own name (`purebpf.btf.codec.record_class`);
 2. the map's declaration, `__type(value, struct event)`: the type stays in `MapSpec.value_type_id`
    and is not sent to the kernel (libbpf would send it, and the kernel refuse it);
-3. a global variable, `struct event *events_record;`, named after the map `events`: what it is,
-   or what it points to. It also anchors the struct in BTF, and libbpf loads such an object.
+3. a global variable, `struct event *events_record;`, named after the map `events`: its type, or the
+   type that it points to. It also anchors the struct in BTF, and libbpf loads such an object.
 
-Nothing of this is a SchemaError that says so, never a guess. A record may be longer than its type
-(the kernel pads, a program may append); a shorter one is a FormatError, or with `short="zero"`
-what it lacks is zero.
+Without any of these there is a SchemaError, never a guess. A record may be longer than its type
+(the kernel pads, a program may append); a shorter one is a FormatError, or with `short="zero"` is
+filled with zeros.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class RecordCodec(Protocol):
-    """What `purebpf.btf.codec.codecs.codec` makes: values of `size` bytes."""
+    """The interface of `purebpf.btf.codec.codecs.codec`: values of `size` bytes."""
 
     @property
     def size(self) -> int:
@@ -71,7 +71,7 @@ class Wakeable(Protocol):
 
 
 class RecordMap(Protocol):
-    """What a reader asks of a map."""
+    """The parts of a map that a reader needs."""
 
     @property
     def name(self) -> str:
@@ -91,7 +91,7 @@ class RecordMap(Protocol):
 
     @property
     def text(self) -> bool:
-        """Whether char arrays are text, or bytes."""
+        """True if char arrays are text, False for bytes."""
 
     def fileno(self) -> int:
         """The map's descriptor."""
@@ -132,7 +132,7 @@ class Decoder:
 
 
 def decoder(source: RecordMap, type_: RecordType, short: Short = "error") -> Decoder:
-    """What makes values of records, as the rules above say.
+    """Return the function that makes values of records, by the rules above.
 
     Raises:
         SchemaError: no rule gives a type, or the one named is not in the object's BTF.
@@ -162,7 +162,7 @@ def record_type_id(source: RecordMap, type_: RecordType) -> tuple[Btf, int]:
     """The type of the records in BTF.
 
     Raises:
-        SchemaError: as `decoder`; or they were asked for as bytes, or by a codec.
+        SchemaError: as `decoder`; or the records were requested as bytes, or by a codec.
     """
     if isinstance(type_, type) and type_ is not bytes:
         type_id = _mirrored_type(source, type_)
@@ -254,7 +254,7 @@ def _type_by_declaration(source: RecordMap) -> int:
 
 
 def _anchors(btf: Btf, name: str) -> list[int]:
-    """The types of the variables called `name`, or what they point to."""
+    """Return the types of the variables named `name`, or their targets."""
     type_ids = []
     for variable_id in btf.find(name, Kind.VAR):
         variable = btf.type(variable_id)

@@ -33,9 +33,9 @@ _BATCH = 1024
 class RingBuffer(Reader[V]):
     """Reads the records that programs submit to a ring buffer map.
 
-    One reader for a map: the position up to which it was read is the map's, not the reader's.
-    Positions and record headers are read and stored as single aligned words; their order against
-    the copy of the data is what x86 guarantees (see `wire.ring_buffer`).
+    One reader for a map: the read position belongs to the map, not to the reader. Positions and
+    record headers are read and stored as single aligned words; x86 guarantees their order against
+    the copy of the data (see `wire.ring_buffer`).
 
     The kernel does not count the records that found no room: a program must do that itself, and
     `lost` names the counter.
@@ -71,10 +71,9 @@ class RingBuffer(Reader[V]):
 
         Args:
             source: the map; it must stay open.
-            type: what the records are: see `purebpf.loader.rings.record_types`.
-            lost: returns what the program counted: `lambda: obj.globals["dropped"]`.
-            short: of records that are shorter than their type: "error", or "zero" for what they
-                lack.
+            type: the type of the records: see `purebpf.loader.rings.record_types`.
+            lost: returns the program's count: `lambda: obj.globals["dropped"]`.
+            short: for records that are shorter than their type: "error", or "zero" to fill them.
 
         Raises:
             KernelError: mmap(2) refused.
@@ -108,9 +107,9 @@ class RingBuffer(Reader[V]):
     def views(self) -> Iterator[memoryview]:
         """The records that are there when this starts, as memory of the ring: nothing is copied.
 
-        A view is good until the next one is asked for: then it is released and its space is the
-        program's again. A slice of it is not released, and shows what is written over it. While a
-        view is out, another loop would see its record, too.
+        A view is valid until the next record: then it is released and its space is the program's
+        again. A slice of it is not released, and shows data written over it. While a view is out,
+        another loop would see its record as well.
 
         Raises:
             FormatError: the ring makes no sense.
@@ -136,9 +135,9 @@ class RingBuffer(Reader[V]):
     def drain_numpy(self) -> Any:
         """The records that are there when this starts, as one structured numpy array.
 
-        For millions of records a second: no Python object is made for any of them. The type must
-        be one of BTF, of fixed size. Needs numpy: `pip install purebpf[numpy]`. Where a record is
-        too short the array ends before it, and the next call raises and goes past it.
+        For millions of records a second: no Python object is made for any of them. The type must be
+        in BTF, of fixed size. Needs numpy: `pip install purebpf[numpy]`. Where a record is too
+        short the array ends before it, and the next call raises and goes past it.
 
         Raises:
             NotSupportedError: numpy is not installed.

@@ -1,7 +1,8 @@
-"""What a ring buffer holds, as one numpy array: runs of records of one length are copied at once.
+"""The records of a ring buffer as one numpy array: runs of records of one length are copied at
+once.
 
 Records of one length stand at equal distances, header after header; numpy compares the headers of
-all of them at once, and copies what lies between. Where the length changes, another run begins.
+all of them at once, and copies the data between. Where the length changes, another run begins.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class CopiedRun(NamedTuple):
 
 
 def rows(records: Iterable[bytes], dtype: Any, *, fill: bool) -> tuple[Any, list[bytes]]:
-    """Records as an array, and those that are left: from the first that is too short on.
+    """Return records as an array, and the remaining ones: from the first that is too short on.
 
-    With `fill`, what such a record lacks is zero.
+    With `fill`, such a record is filled with zeros.
     """
     known = [record.ljust(dtype.itemsize, b"\0") for record in records] if fill else list(records)
     whole = [*takewhile(lambda record: len(record) >= dtype.itemsize, known)]
@@ -50,8 +51,8 @@ def next_run(
         data: the data pages, mapped twice.
         position: the consumer's.
         target: how far to read: the producer's position.
-        dtype: of a record; what is longer is cut off.
-        fill: make what a shorter record lacks zero.
+        dtype: of a record; longer records are cut off.
+        fill: fill a shorter record with zeros.
     """
     np = numpy()
     mask = data.nbytes // 2 - 1

@@ -1,4 +1,4 @@
-"""Tasks of trio that wait for a ring, as `purebpf.loader.rings.waiters` has those of asyncio."""
+"""Tasks of trio that wait for a ring, beside `purebpf.loader.rings.waiters` for asyncio."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["TrioWaiters", "runs_trio"]
 
 
 def runs_trio() -> bool:
-    """Whether it is trio that runs this task; anyio may have started it."""
+    """Return True if trio runs this task; anyio may have started it."""
     known = sys.modules.get("trio")
     return known is not None and bool(known.lowlevel.in_trio_run())
 
 
 class TrioWaiters:
-    """The tasks that wait for one ring: each watches a duplicate of its own."""
+    """The tasks that wait for one ring: each watches its own duplicate."""
 
     def __init__(self) -> None:
         self._scopes: dict[trio.CancelScope, trio.lowlevel.TrioToken] = {}

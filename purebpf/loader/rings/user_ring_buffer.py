@@ -44,7 +44,7 @@ class UserRingBuffer(Closing):
 
         Args:
             target: the map; it must stay open.
-            type: what the records are: see `purebpf.loader.rings.record_types`.
+            type: the type of the records: see `purebpf.loader.rings.record_types`.
 
         Raises:
             KernelError: mmap(2) refused.
@@ -75,7 +75,7 @@ class UserRingBuffer(Closing):
             SchemaError: a record that its type cannot hold.
             ValueError: it is longer than the ring; the ring buffer is closed, maybe during the
                 call.
-            OSError: EMFILE, no descriptor is left to wait with.
+            OSError: EMFILE, there is no free descriptor to wait with.
         """
         data = self._encode_record(record)
         if self._append([data]):

@@ -1,6 +1,6 @@
 """Waiting for a ring until it is closed: in threads and on event loops, all woken by `Waiters`.
 
-Event loops are those of asyncio; trio has tasks instead (`purebpf.loader.rings.trio_waiters`).
+Event loops are asyncio's; trio has tasks instead (`purebpf.loader.rings.trio_waiters`).
 
 Closing a descriptor does not wake its pollers, and the next file that is opened may have its
 number. So a thread that waits polls an eventfd, too, which is its own (`Bell`), and an event loop
@@ -41,11 +41,11 @@ class Waiters:
         self._trio: TrioWaiters | None = None
 
     def bell(self) -> Bell:
-        """What wakes the thread that asks, while the context lasts."""
+        """Return an object that wakes the calling thread, while the context lasts."""
         return Bell(self._bells)
 
     def wake(self) -> None:
-        """Wake all, from any thread, and end what event loops watch: the ring is closed."""
+        """Wake all, from any thread, and end the watches of event loops: the ring is closed."""
         for bell in tuple(self._bells):
             bell.ring()
         for watch in tuple(self._watches.values()):
@@ -64,11 +64,11 @@ class Waiters:
         """Until the ring is readable, or closed, or a task passes on.
 
         Args:
-            fileno: what to watch; ValueError when closed.
+            fileno: the descriptor to watch; ValueError when closed.
             came: whether records are there that watching, once begun, may never report.
 
         Raises:
-            OSError: EMFILE, no descriptor is left to wait with.
+            OSError: EMFILE, there is no free descriptor to wait with.
             ValueError: the ring is closed.
         """
         if runs_trio():
@@ -112,7 +112,7 @@ class Bell(Closing):
         """The number, of an eventfd that is opened when it is first asked for.
 
         Raises:
-            OSError: EMFILE, no descriptor is left.
+            OSError: EMFILE, there is no free descriptor.
         """
         if self._fd is None:
             self._maker = Maker()
@@ -134,10 +134,10 @@ class Bell(Closing):
 
 
 class Watch:
-    """What one event loop watches, for all its tasks that wait.
+    """The watch of one event loop, for all its waiting tasks.
 
     Attributes:
-        tasks: what they wait for.
+        tasks: the futures they wait for.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:

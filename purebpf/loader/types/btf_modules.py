@@ -2,8 +2,8 @@
 
 Commit 36e68442d1af, "bpf: Load and verify kernel module BTFs".
 
-Read from /sys/kernel/btf, which anybody may; a descriptor of one, which loading a program that
-refers to it takes, is found among all BTF by name, and that needs CAP_SYS_ADMIN.
+Read from /sys/kernel/btf, which anybody may; loading a program that refers to one takes a
+descriptor, which is looked up by name among all BTF, and that needs CAP_SYS_ADMIN.
 """
 
 from __future__ import annotations

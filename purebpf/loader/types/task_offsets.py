@@ -1,4 +1,4 @@
-"""Where struct task_struct of this kernel has what tells programs apart."""
+"""The offsets in this kernel's struct task_struct that tell programs apart."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def stack_offsets() -> dict[str, int]:
 
 
 def thread_pointer_offset() -> int:
-    """The bytes before what points at a thread's own storage; 0: it is not there.
+    """Return the offset of the pointer to a thread's own storage; 0: it is not there.
 
     On x86_64 thread.fsbase; on arm64 thread.uw, which begins with tp_value (Linux 4.17, commit
-    65896545b69f): TPIDR_EL0 as it was when the thread last left a CPU, or was made.
+    65896545b69f): TPIDR_EL0 from when the thread last left a CPU, or was made.
 
     Raises:
         NotSupportedError: a kernel without BTF.

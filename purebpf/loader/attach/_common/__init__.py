@@ -1,1 +1,1 @@
-"""What the attach kinds share: options, hooks, order, errors."""
+"""The common parts of the attach kinds: options, hooks, order, errors."""

@@ -1,4 +1,4 @@
-"""What the kernel's refusal to attach becomes: an AttachError that says why, and what helps."""
+"""Turns the kernel's refusal to attach into an AttachError with the reason and advice."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def attach_error(
 ) -> AttachError:
     """`error` of the attachment `what`, explained.
 
-    `reasons` has the cause of each errno, `fix` what helps against them; without a cause there,
-    the error's own are kept. When `capabilities` ("CAP_NET_ADMIN") are what attaching takes, an
-    EPERM is explained by this process's.
+    `reasons` has the cause of each errno, `fix` the advice against them; without a cause there, the
+    error keeps its own. When attaching needs `capabilities` ("CAP_NET_ADMIN"), this process's
+    capabilities explain an EPERM.
     """
     number = error.errno or 0
     if number == errno.EPERM and capabilities:

@@ -1,4 +1,4 @@
-"""Which hook of a place: `"cgroup/connect4"`, `"tcx/ingress"`, by the name of its section."""
+"""The hook of a place: `"cgroup/connect4"`, `"tcx/ingress"`, by the name of its section."""
 
 from __future__ import annotations
 

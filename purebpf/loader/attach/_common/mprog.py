@@ -1,4 +1,5 @@
-"""Where among the programs of one hook a new one runs: tcx and netkit (Linux 6.6), cgroups (6.17).
+"""The position of a new program among the programs of one hook: tcx and netkit (Linux 6.6), cgroups
+(6.17).
 
 Commit 053c8e1f235d, "bpf: Add generic attach/detach/query API for multi-progs"; for cgroups
 commit 120933984460, "bpf: Implement mprog API on top of existing cgroup progs".
@@ -36,7 +37,7 @@ class Order(NamedTuple):
 
     @property
     def asked(self) -> bool:
-        """Whether there is a wish at all, and a kernel that knows of none must refuse."""
+        """Return True if a position was requested, which an older kernel must refuse."""
         return self != Order()
 
 
@@ -50,7 +51,7 @@ def order(
     """Put `before=` and `after=` into the kernel's words.
 
     Raises:
-        TypeError: both, or a neighbour that is neither program nor link.
+        TypeError: both are given, or a neighbour that is neither program nor link.
         NotSupportedError: the neighbour is a link without a bpf_link; give its program.
         ValueError: the neighbour is closed.
     """

@@ -1,4 +1,4 @@
-"""Options of attaching: the caller's, else those of the program's section."""
+"""Options of attaching: the caller's, else the ones from the program's section."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def target_of(program: Program, target: Target | None, question: str) -> Target 
 
 
 def at_return(program: Program, returns: bool | None) -> bool:
-    """Whether the program runs when the function returns: `SEC("kretprobe/vfs_read")`."""
+    """Return True if the program runs when the function returns: `SEC("kretprobe/vfs_read")`."""
     if returns is not None:
         return returns
     definition = program.definition
@@ -64,7 +64,7 @@ def pack_cookies(cookies: Iterable[int]) -> bytes | None:
 
 
 def check_cookie(cookie: int) -> int:
-    """The cookie, which fits into what the kernel has for it.
+    """Return the cookie after checking that it fits into the kernel's field.
 
     Raises:
         ValueError: no number of 64 bits.

@@ -1,4 +1,4 @@
-"""Opens what programs are attached to: cgroups, network namespaces, infrared receivers."""
+"""Opens targets of programs: cgroups, network namespaces, infrared receivers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def open_namespace(target: Namespace) -> Descriptor:
 
 
 def open_receiver(target: Device, what: str) -> Descriptor:
-    """A descriptor of its own for a receiver.
+    """Return a new descriptor of a receiver.
 
     Raises:
         KernelError: `what` failed as the device cannot be opened: ENOENT, EACCES, ENXIO.

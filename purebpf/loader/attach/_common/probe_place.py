@@ -1,4 +1,4 @@
-"""Where a uprobe goes: `file:function` to a path and an offset into that file.
+"""The place of a uprobe: `file:function` to a path and an offset into that file.
 
 A symbol says where code is in memory, and the PT_LOAD segment that holds it says where that is in
 the file: the section's own offset is not the same in files that were linked with a large alignment
@@ -64,7 +64,7 @@ class ProbePlace(NamedTuple):
 
 
 class ProbePlaces(NamedTuple):
-    """Offsets in a file, in order. `identity` is that of the file with the symbols they are from.
+    """Offsets in a file, in order. `identity` belongs to the file with their symbols.
 
     It is None where the user named the offset.
     """
@@ -155,7 +155,7 @@ def _kind_of(path: str) -> str:
 
 
 def _look_up_library(name: str) -> str:
-    """Where ldconfig(8) has found a library, in the folders of /etc/ld.so.conf too; or ""."""
+    """Return the path of a library by ldconfig(8), in the folders of /etc/ld.so.conf too; or ""."""
     try:
         with open(_CACHE, "rb") as file:
             cache = file.read()
@@ -167,12 +167,12 @@ def _look_up_library(name: str) -> str:
 
 
 def _preferred_folders() -> list[str]:
-    """What ld.so(8) searches before anything else."""
+    """Return the folders that ld.so(8) searches before anything else."""
     return [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
 
 
 def _standard_folders() -> Iterator[str]:
-    """What ld.so(8) searches when nothing else has the library."""
+    """Return the folders that ld.so(8) searches when nothing else has the library."""
     for folder in ("/usr/lib64", "/usr/lib", "/lib64", "/lib"):
         if not folder.endswith("64"):
             yield f"{folder}/{os.uname().machine}-linux-gnu"
@@ -278,7 +278,9 @@ def _similar(image: ElfImage, name: str) -> Sequence[str]:
 
 
 def _explain_import(image: ElfImage, pattern: str) -> str:
-    """Where a function that the file only calls can be probed; "" if it imports no such one."""
+    """Explain where a function that the file only calls can be probed; "" if it imports no such
+    function.
+    """
     name = pattern.partition("@")[0].removesuffix("@plt")
     imported = imported_function(image, name)
     if imported is None:

@@ -1,7 +1,7 @@
 """BPF_PROG_ATTACH: the program belongs to the place, not to a descriptor.
 
-For kernels without a bpf_link for the place, and for replacing what was attached this way. It
-outlives the process that dies without detaching it; a bpf_link does not.
+For kernels without a bpf_link for the place, and for replacing a program that was attached this
+way. It outlives the process that dies without detaching it; a bpf_link does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tcx and netkit share: several programs on one side of an interface, in an order."""
+"""The common parts of tcx and netkit: several programs on one side of an interface, in an order."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What programs with `bpf/usdt.bpf.h` read about their probes.
+"""The specs of probes that programs with `bpf/usdt.bpf.h` read.
 
 The header declares two maps. `__bpf_usdt_specs` has for a number where the arguments are; the
 program finds its number in the attach cookie, or, before Linux 5.15, by its instruction pointer in
 `__bpf_usdt_ip_to_spec_id`. Numbers belong to a link until it is closed.
 
-The values are written by their BTF: libbpf 1.7 changed the struct, and objects keep that of the
+The values are written by their BTF: libbpf 1.7 changed the struct, and objects keep the form of the
 header they were compiled with.
 """
 
@@ -37,7 +37,7 @@ class UsdtSpecs:
 
     @classmethod
     def of(cls, maps: Mapping[str, Map]) -> UsdtSpecs | None:
-        """Those of an object; None when it was compiled without the header.
+        """Return the specs of an object; None when it was compiled without the header.
 
         Maps of these names and other values are not the header's.
         """
@@ -58,7 +58,7 @@ class UsdtSpecs:
         """Describe the arguments of a probe: the number to find the description by.
 
         Raises:
-            NotSupportedError: no number is left.
+            NotSupportedError: there is no free number.
             KernelError: the map cannot be written.
         """
         if not self._free:
@@ -87,7 +87,7 @@ class UsdtSpecs:
         self._places.put(address, number)
 
     def give_back(self, numbers: Iterable[int], addresses: Iterable[int] = ()) -> None:
-        """Take what a closed link had for others to use."""
+        """Release the specs of a closed link for others to use."""
         self._free.extend(numbers)
         for address in addresses:
             self._places.pop(address, None)
