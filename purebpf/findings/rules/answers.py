@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.facts import Endpoint, Unanswered, WaitSum
 from purebpf.findings.finding import Finding
+from purebpf.findings.grouping import by_function
 from purebpf.findings.rules.pools import busy_team
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import chief, count_threads, spell_endpoint, way_to
@@ -27,11 +28,8 @@ _BOTH_WAIT = 0.3
 
 def slow_answers(evidence: Evidence) -> Iterator[Finding]:
     """A program waits for answers of a server; `Finding.servers` is set where that is local."""
-    groups: dict[tuple[tuple[str, str], str, str], list[Stay]] = defaultdict(list)
-    for stay in evidence.work("sock-read", "connect"):
-        function = stay.own.name if stay.own else next((f.name for f in stay.user if f.name), "?")
-        groups[evidence.family(stay.pid), function, spell_endpoint(stay.endpoint)].append(stay)
-    for stays in groups.values():
+    waits = evidence.work("sock-read", "connect")
+    for stays in by_function(evidence, waits, lambda stay: spell_endpoint(stay.endpoint)):
         cost = evidence.rate(stays)
         if cost >= _LEAST:
             yield _slow_answer(evidence, stays, cost)

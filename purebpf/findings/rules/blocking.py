@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
 from purebpf.findings.finding import Finding
+from purebpf.findings.grouping import by_function
 from purebpf.findings.ownership import short_name
 from purebpf.findings.words import (
     chief,
@@ -26,7 +27,7 @@ _LOOPS = ("_run_once", "uv_run", "EventLoop", "aeProcessEvents", "event_base_loo
 
 def full_pipes(evidence: Evidence) -> Iterator[Finding]:
     """A write waits because who reads the pipe or socket does not."""
-    for stays in _by_function(evidence, evidence.work("pipe-write", "sock-write")):
+    for stays in by_function(evidence, evidence.work("pipe-write", "sock-write"), _kind):
         cost = evidence.rate(stays)
         if cost < _LEAST:
             continue
@@ -64,7 +65,7 @@ def blocked_loops(evidence: Evidence) -> Iterator[Finding]:
     waits = [
         stay for stay in evidence.work("sleep", "nested-loop") if stay.own or stay.kind != "sleep"
     ]
-    for stays in _by_function(evidence, waits):
+    for stays in by_function(evidence, waits, _kind):
         cost = evidence.rate(stays)
         if cost < _LEAST:
             continue
@@ -103,7 +104,7 @@ def _is_in_loop(stay: Stay) -> bool:
 
 def children(evidence: Evidence) -> Iterator[Finding]:
     """Own code waits for a child process in the middle of work."""
-    for stays in _by_function(evidence, evidence.work("child")):
+    for stays in by_function(evidence, evidence.work("child"), _kind):
         cost = evidence.rate(stays)
         pids = chief(stays)
         if cost < _LEAST or stays[0].own is None or not evidence.is_service(pids):
@@ -129,7 +130,7 @@ def children(evidence: Evidence) -> Iterator[Finding]:
 def other_waits(evidence: Evidence) -> Iterator[Finding]:
     """Work that waits to be woken: a full queue, a result of a pool. The weakest of the rules."""
     waits = [stay for stay in evidence.work("cond", "semaphore", "pipe-read", "poll") if stay.own]
-    for stays in _by_function(evidence, waits):
+    for stays in by_function(evidence, waits, _kind):
         cost = evidence.rate(stays)
         stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
         if cost < _LEAST_OF_OTHERS or not (evidence.is_service(pids) or _is_full_queue(stay)):
@@ -166,10 +167,5 @@ def _via(evidence: Evidence, stay: Stay) -> str:
     return f" for {evidence.spell(called)}" if called else ""
 
 
-def _by_function(evidence: Evidence, stays: list[Stay]) -> list[list[Stay]]:
-    """Stays of one program, kind and function."""
-    groups: dict[tuple[tuple[str, str], str, str], list[Stay]] = defaultdict(list)
-    for stay in stays:
-        function = stay.own.name if stay.own else next((f.name for f in stay.user if f.name), "?")
-        groups[evidence.family(stay.pid), stay.kind, function].append(stay)
-    return list(groups.values())
+def _kind(stay: Stay) -> str:
+    return stay.kind

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
 from purebpf.findings.facts import StackFrame
 from purebpf.findings.finding import Finding
+from purebpf.findings.grouping import by_function
 from purebpf.findings.words import chief, count_threads, describe_activity
 
 __all__ = ["convoys", "deadlocks"]
@@ -75,11 +76,7 @@ def deadlocks(evidence: Evidence) -> Iterator[Finding]:
 
 def _places(evidence: Evidence) -> list[list[Stay]]:
     """Waits for locks, by program and by the function that takes the lock."""
-    groups: dict[tuple[tuple[str, str], str], list[Stay]] = defaultdict(list)
-    for stay in evidence.work(*_KINDS):
-        taker = _taker([stay])
-        groups[evidence.family(stay.pid), taker.name if taker else stay.kind].append(stay)
-    return list(groups.values())
+    return by_function(evidence, evidence.work(*_KINDS), lambda stay: stay.kind)
 
 
 def _taker(stays: list[Stay]) -> StackFrame | None:

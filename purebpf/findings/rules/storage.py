@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding
+from purebpf.findings.grouping import by_function
 from purebpf.findings.words import chief, count_threads
 
 __all__ = ["disk_waits", "synced_writes"]
@@ -19,7 +20,7 @@ _MOVES = 1e6
 
 def synced_writes(evidence: Evidence) -> Iterator[Finding]:
     """Threads wait for their data to reach the disk."""
-    for stays in _by_function(evidence, [s for s in evidence.stays if _is_sync(s)]):
+    for stays in by_function(evidence, [s for s in evidence.stays if _is_sync(s)]):
         pids, where = chief(stays), next((s.own for s in stays if s.own is not None), None)
         tids = {stay.tid for stay in stays}
         sums = [one for one in evidence.facts.waits if one.tid in tids and one.call in _SYNCS]
@@ -52,7 +53,7 @@ def disk_waits(evidence: Evidence) -> Iterator[Finding]:
         ((process.read_bytes + process.written_bytes) / evidence.elapsed_s, process.pid)
         for process in evidence.facts.processes
     )[::-1]
-    for stays in _by_function(evidence, waits):
+    for stays in by_function(evidence, waits):
         cost = evidence.rate(stays)
         if cost < _LEAST:
             continue
@@ -81,12 +82,12 @@ def disk_waits(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_sync(stay: Stay) -> bool:
-    if stay.kind in ("cpu", "queue"):
+    """Return True for a wait in fsync(2) or one of its kind, and for the CPU after it."""
+    if stay.kind == "cpu":
         return False
-    return stay.kind == "fsync" or (
-        stay.kind in ("disk", "other", "kernel-lock")
-        and (stay.call in _SYNCS or any("fsync" in name for name in stay.kernel))
-    )
+    if stay.kind == "fsync" or stay.call in _SYNCS:
+        return True
+    return stay.kind == "disk" and any("fsync" in name for name in stay.kernel)
 
 
 def _path(evidence: Evidence, stays: list[Stay]) -> str:
@@ -94,11 +95,3 @@ def _path(evidence: Evidence, stays: list[Stay]) -> str:
         path for stay in stays if (path := evidence.path_of(stay.pid, stay.argument & 0xFFFFFFFF))
     )
     return paths.most_common(1)[0][0] if paths else ""
-
-
-def _by_function(evidence: Evidence, stays: list[Stay]) -> list[list[Stay]]:
-    groups: dict[tuple[tuple[str, str], str], list[Stay]] = defaultdict(list)
-    for stay in stays:
-        function = stay.own.name if stay.own else next((f.name for f in stay.user if f.name), "?")
-        groups[evidence.family(stay.pid), function].append(stay)
-    return list(groups.values())
