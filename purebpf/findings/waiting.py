@@ -211,6 +211,8 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
         return "go-park"
     if _JAVA_MONITOR.search(" ".join(names[:16])):
         return "java-monitor"
+    if any(name.startswith("JVM_Sleep") for name in names[:16]):
+        return "sleep"
     if _JAVA_PARKS.search(" ".join(names[:14])):
         return "java-park"
     first = next((at for at, frame in enumerate(user) if frame.kind == "python"), None)

@@ -23,6 +23,8 @@ _EARLY = 0.8
 _NOISE = 65536
 _READINGS = 5
 _WHOLE = 3
+_FILLS_ITS_HEAP = "/java"
+"""A JVM uses new pages until its heap is as large as it may be. A leak shows as kind `gc`."""
 
 
 def page_faults(evidence: Evidence) -> Iterator[Finding]:
@@ -62,7 +64,7 @@ def growth(evidence: Evidence) -> Iterator[Finding]:
     """Anonymous memory grows all the time."""
     for process in evidence.facts.processes:
         rate = _steady_growth(process.anon)
-        if rate < _LEAST_GROWTH or process.is_new:
+        if rate < _LEAST_GROWTH or process.is_new or process.exe.endswith(_FILLS_ITS_HEAP):
             continue
         sites = _sites(evidence, process.pid, "faults")
         mapped = _sites(evidence, process.pid, "grown")

@@ -316,6 +316,8 @@ def test_growth_names_the_function_that_uses_new_pages() -> None:
     use = MemoryUse(7, "faults", 4000, (own("remember", 3), FLASK))
     measured = Facts(10.0, 2, processes=(leaking,), memory=(use,))
     assert "remember (app.py:3) 100 %" in said(only(measured))
+    heap = leaking._replace(exe="/usr/lib/jvm/bin/java")
+    assert kinds(measured._replace(processes=(heap,))) == []
     warm = leaking._replace(anon=(0, *[18_000_000] * 9))
     assert kinds(measured._replace(processes=(warm,))) == []
 
