@@ -105,6 +105,7 @@ class WaitSampler(Closing):
         self._numbers: dict[Trace, int] = {}
         self._next = _FIRST
         self._mean_ns = 0.0
+        self._missed: set[int] = set()
         self._are_shown = False
         self._begin(time.monotonic())
 
@@ -217,10 +218,12 @@ class WaitSampler(Closing):
         """The user stacks of threads, by their numbers, and which of them wait for the GIL.
 
         A stack that was read while its thread ran is none. Threads that wake often have run again
-        before hundreds of others were read: so few are read at a time, processes in any order.
+        before hundreds of others were read: so few are read at a time, in any order, and first
+        those processes of which the last look read too little.
         """
         walking = self._sampling.walking
-        order = {pid: random.random() for pid in {thread.pid for thread in moved.values()}}  # noqa: S311
+        pids = {thread.pid for thread in moved.values()}
+        order = {pid: (pid not in self._missed, random.random()) for pid in pids}  # noqa: S311
         by_process = sorted(moved.items(), key=lambda item: order[item[1].pid])
         stacks: dict[int, ReadStack] = {}
         known: dict[int, ReadPython] = {}
@@ -228,6 +231,7 @@ class WaitSampler(Closing):
             read, python = self._read_batch(dict(by_process[first : first + _BATCH]))
             stacks |= read
             known |= python
+        self._missed = {thread.pid for tid, thread in moved.items() if tid not in stacks}
         traces = {tid: unwind(walking, moved[tid], stacks[tid], known.get(tid)) for tid in stacks}
         return traces, {tid for tid, read in known.items() if read.waits_for_gil}
 
