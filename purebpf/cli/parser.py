@@ -33,6 +33,7 @@ __all__ = [
 
 
 _ANYWHERE = ("127.0.0.1", 0)
+_SHOWN = 5
 
 Request = TypeVar("Request")
 
@@ -129,6 +130,24 @@ def _resolve_names(parsed: argparse.Namespace) -> None:
         from purebpf.measure.named_targets import container_cgroup
 
         parsed.cgroup = container_cgroup(container)
+    pids = getattr(parsed, "pids", ())
+    if len(pids) > 1:
+        parsed.pids = _leave_out_gone(pids)
+
+
+def _leave_out_gone(pids: tuple[int, ...]) -> tuple[int, ...]:
+    """The processes that have not ended; says how many have."""
+    from purebpf.measure.targets import without_gone
+
+    living = without_gone(pids)
+    gone = [str(pid) for pid in pids if pid not in living]
+    if gone:
+        more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
+        shown = ", ".join(gone[:_SHOWN])
+        command.note(
+            f"skipped {len(gone)} of {len(pids)} processes, which have ended: {shown}{more}"
+        )
+    return living
 
 
 def pick(kind: type[Request], parsed: argparse.Namespace) -> Request:

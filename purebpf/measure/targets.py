@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Protocol
 
@@ -25,6 +25,7 @@ __all__ = [
     "is_below",
     "make_task_filter",
     "open_cgroup",
+    "without_gone",
 ]
 
 
@@ -111,7 +112,7 @@ def make_task_filter(
     check_cpus(target.cpus)
     check_processes(target.pids, thread_option=thread_option)
     check_threads(target.tids)
-    pids = first_pids(target.pids, tree=tree)
+    pids = first_pids(without_gone(target.pids), tree=tree)
     cgroup = None if target.cgroup is None else open_cgroup(target.cgroup)
     with cgroup or nullcontext():
         yield TaskFilter(
@@ -137,13 +138,20 @@ def check_cpus(wanted: Collection[int]) -> None:
         raise NoSuchTargetError(f"CPU {min(missing)} is offline (online: {online})")
 
 
-def check_processes(pids: Iterable[int], *, thread_option: str) -> None:
-    """Check that every one is a process.
+def without_gone(pids: Sequence[int]) -> tuple[int, ...]:
+    """The processes of a target that have not ended; all of them if every one has."""
+    living = tuple([pid for pid in pids if proc.status(pid) is not None])
+    return living or tuple(pids)
+
+
+def check_processes(pids: Sequence[int], *, thread_option: str) -> None:
+    """Check that there is a target: of several processes, some may have ended.
 
     Raises:
-        NoSuchTargetError: one is not; for a thread's number, names the option for it.
+        NoSuchTargetError: every one has ended, or one is none; for a thread's number, names the
+            option for it.
     """
-    for pid in pids:
+    for pid in without_gone(pids):
         tgid = _process_of(pid)
         if tgid != pid:
             raise NoSuchTargetError(

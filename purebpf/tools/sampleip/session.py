@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import select
 import time
 from collections.abc import Collection, Iterable, Sequence
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from purebpf import objects
 from purebpf.closable import Closing
+from purebpf.errors import KernelError
 from purebpf.loader.load.load import load
 from purebpf.loader.perf.expected_samples import samples_due
 from purebpf.loader.perf.inheritance import inherited_by_threads
@@ -154,16 +156,25 @@ class Sampler(Closing):
             inheritance = inherited_by_threads()
         elif not self._by_tree and (options.pids or self._command_pid):
             inheritance = {"inherit": 1}
-        opened = []
+        opened: list[PerfEvent] = []
+        gone: KernelError | None = None
         for place in where:
-            one = PerfEvent.sampling(
-                *rate, event=event, pid=place.pid, cpu=place.cpu, cgroup=place.cgroup,
-                disabled=1, inherit=inheritance.get("inherit", 0),
-                inherit_thread=inheritance.get("inherit_thread", 0),
-                enable_on_exec=int(bool(self._command_pid) and not self._by_tree),
-            )  # fmt: skip
+            try:
+                one = PerfEvent.sampling(
+                    *rate, event=event, pid=place.pid, cpu=place.cpu, cgroup=place.cgroup,
+                    disabled=1, inherit=inheritance.get("inherit", 0),
+                    inherit_thread=inheritance.get("inherit_thread", 0),
+                    enable_on_exec=int(bool(self._command_pid) and not self._by_tree),
+                )  # fmt: skip
+            except KernelError as error:
+                if error.errno != errno.ESRCH:
+                    raise
+                gone = error  # a thread that ended in between
+                continue
             event = one.event
             opened.append(stack.enter_context(one))
+        if gone is not None and not opened:
+            raise gone
         return opened
 
     def wait(self, *ends: HasFileno) -> bool:
