@@ -17,6 +17,7 @@ from purebpf.measure.target_ends import TargetEnds, follow_descendants
 from purebpf.observe.instruments.event_stream import EventStream, Record, StreamRequest
 from purebpf.observe.instruments.process_tree import CAPACITY
 from purebpf.results import Loss, count_cause
+from purebpf.syscall import host_clock
 
 __all__ = ["Ending", "EventSession", "EventTarget", "loss_of"]
 
@@ -96,8 +97,8 @@ class EventSession(Closing, ABC, Generic[Event]):
             targets.make_task_filter(target, command_pid=self._command_pid) as whose,
             ExitStack() as stack,
         ):
-            # the clock of records is the one of time.monotonic_ns()
-            self._epoch_ns = time.time_ns() - time.monotonic_ns()
+            # the clock of records is the one of host_clock.monotonic_ns()
+            self._epoch_ns = time.time_ns() - host_clock.monotonic_ns()
             stream = EventStream(self.request(), whose, tree=target.tree)
             self.stream = stack.enter_context(stream)
             if target.tree and target.pids:

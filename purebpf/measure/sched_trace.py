@@ -22,6 +22,7 @@ from purebpf.observe.instruments.offcpu_tracer import Listed, Switches
 from purebpf.observe.instruments.stack_maps import max_depth
 from purebpf.observe.processes.process_tracker import Followed
 from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, numbers, since
+from purebpf.syscall import host_clock
 
 if TYPE_CHECKING:
     from purebpf.loader.perf.perf_event import Event
@@ -303,7 +304,9 @@ class ThreadTime(Closing):
             self._saw_running = True  # from now on, what starts is seen as it is traced
             python.interpreters.publish_running(pause=self._feed.collect)
         return wait.until(
-            None if duration_s is None else self._switches.started_ns / 1e9 + duration_s,
+            None
+            if duration_s is None
+            else host_clock.own_s(self._switches.started_ns) + duration_s,
             ends,
             pause=None if at_most_s is None else time.monotonic() + at_most_s,
             sources={self._switches.fileno(), *self._feed.fds},

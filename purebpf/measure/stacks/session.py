@@ -21,6 +21,7 @@ from purebpf.observe.instruments.stack_tracer import StackTracer
 from purebpf.observe.processes.process_tracker import Followed
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.symbols.budget import Budget
+from purebpf.syscall import host_clock
 
 if TYPE_CHECKING:
     from purebpf.loader.host.debug_files import Fetch
@@ -147,7 +148,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         """
         duration_s, tracer = self._target.duration_s, self._tracer
         python = tracer.python
-        over = None if duration_s is None else tracer.started_ns / 1e9 + duration_s
+        over = None if duration_s is None else host_clock.own_s(tracer.started_ns) + duration_s
         pause = None if at_most_s is None else time.monotonic() + at_most_s
         if python is not None and not (self._target.pids or self._command_pid):
             python.interpreters.publish_running(pause=self._feed.collect)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property
@@ -18,6 +17,7 @@ from purebpf.observe.instruments.quiesce import settle
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.observe.unwind.tickets import Tickets
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, STATES, Place, Span, SpanWaker
+from purebpf.syscall import host_clock
 from purebpf.unwind.sent_registers import NAMES, SentRegisters, read_registers
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Switches(Closing):
 
     def start(self) -> None:
         """Begin."""
-        self.started_ns = time.monotonic_ns()
+        self.started_ns = host_clock.monotonic_ns()
         self._object.globals["started_ns"] = self.started_ns
         self._object.globals["phase"] = True
 
@@ -154,7 +154,7 @@ class Switches(Closing):
         """End; what was counted stays to be read."""
         self._object.globals["phase"] = False
         settle()
-        self.ended_ns = time.monotonic_ns()
+        self.ended_ns = host_clock.monotonic_ns()
 
     def forget_listed(self, *, forget: bool = True) -> None:
         """From now on forget each task that `list_tasks` gives; only while nothing is traced."""
@@ -200,7 +200,7 @@ class Switches(Closing):
 
     def look(self) -> None:
         """Take what was counted until now for all, and go on."""
-        self.ended_ns = time.monotonic_ns()
+        self.ended_ns = host_clock.monotonic_ns()
 
     def drain(self) -> Iterator[tuple[Place, Span]]:
         """The times at or above the threshold that ended since the last call."""

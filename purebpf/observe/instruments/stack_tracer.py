@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from purebpf.observe.instruments import process_tree, sched_compat, stack_maps
 from purebpf.observe.instruments.call_graph import load_walking, read_python
 from purebpf.observe.instruments.quiesce import settle
 from purebpf.observe.unwind.tickets import Tickets
+from purebpf.syscall import host_clock
 
 if TYPE_CHECKING:
     from purebpf.loader.maps.map import Map
@@ -134,7 +134,7 @@ class StackTracer(Closing, ABC):
 
     def start(self) -> None:
         """Begin."""
-        self.started_ns = time.monotonic_ns()
+        self.started_ns = host_clock.monotonic_ns()
         self._object.globals["phase"] = True
 
     def stop(self) -> None:
@@ -146,7 +146,7 @@ class StackTracer(Closing, ABC):
 
     def look(self) -> None:
         """Take what was counted until now for all of it."""
-        self.ended_ns = time.monotonic_ns()
+        self.ended_ns = host_clock.monotonic_ns()
 
     def drain(self) -> None:
         """Finish the stacks that have come.

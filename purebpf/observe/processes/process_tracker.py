@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Container, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.observe.processes.sideband import SideBand
 from purebpf.observe.processes.unread_records import UnreadRecords
-from purebpf.syscall import proc
+from purebpf.syscall import host_clock, proc
 
 if TYPE_CHECKING:
     from purebpf.observe.processes.cgroup_labels import CgroupLabels
@@ -99,7 +98,7 @@ class Followed(Closing):
         """
         for pid in pids or proc.pids():
             pause()
-            now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            now_ns = host_clock.monotonic_ns()
             try:
                 maps = proc.maps(pid)
                 comm = proc.comm(pid)

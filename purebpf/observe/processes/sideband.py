@@ -18,6 +18,7 @@ from purebpf.observe.processes.change_decoder import (
     Change,
     ChangeDecoder,
 )
+from purebpf.syscall import host_clock
 from purebpf.wire.perf_ring import HEADER, Buffer, frames
 from purebpf.wire.process_runs import Happened, sort_out
 
@@ -143,7 +144,7 @@ class SideBand(Closing):
         """The same by process, for `decode`: a tenth of the work. Raises as `drain`."""
         if self._lost_at_close is not None:
             raise ValueError("the sideband is closed")
-        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        now = host_clock.monotonic_ns()
         heads = [ring.head for ring in self._rings]  # now: what is later has to be searched for
         happened = Happened.nothing()
         for number, (ring, head) in enumerate(zip(self._rings, heads, strict=True)):

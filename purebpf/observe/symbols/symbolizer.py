@@ -9,7 +9,6 @@ signal handler return to the first instruction of __restore_rt.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -35,7 +34,7 @@ from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.python_words import PythonNames, count_native
 from purebpf.symbols.recorded import Recorded
 from purebpf.symbols.runtimes import Runtime, runtime_of
-from purebpf.syscall import proc
+from purebpf.syscall import host_clock, proc
 
 __all__ = ["Symbolizer"]
 
@@ -356,7 +355,7 @@ class Symbolizer:
         return self._read_processes and not self.spaces.has_exited(pid)
 
     def _read_maps(self, pid: int) -> None:
-        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        now = host_clock.monotonic_ns()
         try:
             text = proc.maps(pid)
             comm = proc.comm(pid) or ""

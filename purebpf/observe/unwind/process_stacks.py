@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Container, Hashable, Iterable
 from contextlib import suppress
 
@@ -13,7 +12,7 @@ from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.observe.unwind.programs import EarlierLookup, Met, Program, Programs, live_mappings
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.proc_maps import Mapping
-from purebpf.syscall import proc
+from purebpf.syscall import host_clock, proc
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.compat32 import follow_frame_pointers
@@ -166,7 +165,7 @@ class ProcessStacks(Closing):
 
     @staticmethod
     def _is_old(program: Program) -> bool:
-        return time.monotonic_ns() > program.read_ns + _AGAIN_NS
+        return host_clock.monotonic_ns() > program.read_ns + _AGAIN_NS
 
     def _payer(self, tgid: int) -> Work:
         """The accounts of a process; its user is 0 when it is gone."""

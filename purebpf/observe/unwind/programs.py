@@ -8,7 +8,6 @@ mappings are those that /proc has when they are read.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Container, Iterable, KeysView
 
 from purebpf.errors import KernelError
@@ -16,7 +15,7 @@ from purebpf.observe.unwind.code_files import CodeFiles
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.symbols.address_spaces import Earlier
 from purebpf.symbols.proc_maps import Mapping, parse_maps
-from purebpf.syscall import proc
+from purebpf.syscall import host_clock, proc
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.shared_rules import SharedRules
@@ -212,7 +211,7 @@ class Programs:
         """The same, from /proc if it is still there. Raises as `at` does."""
         if self._earlier is not None and self._is_over(tgid, time_ns):
             return self._read_earlier(tgid, time_ns, self._earlier)
-        read_ns = time.monotonic_ns()
+        read_ns = host_clock.monotonic_ns()
         space = None
         if not _began_after(tgid, time_ns):
             self._just_read = list(self._mappings(tgid))
@@ -298,5 +297,5 @@ def _began_after(tgid: int, time_ns: int) -> bool:
     ticks = proc.start_ticks(tgid)
     if ticks is None:
         return True
-    asleep_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+    asleep_ns = host_clock.boottime_ns() - host_clock.monotonic_ns()
     return ticks * _TICK_NS > time_ns + asleep_ns

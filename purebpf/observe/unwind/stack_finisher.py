@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack
 from typing import Any
@@ -20,6 +19,7 @@ from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.observe.unwind.programs import EarlierLookup, Met
 from purebpf.observe.unwind.table_filler import TableFiller
 from purebpf.symbols.python_words import PYTHON_FRAMES, count_native
+from purebpf.syscall import host_clock
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.machine import Machine
 from purebpf.unwind.reason import Reason
@@ -185,7 +185,7 @@ class StackFinisher(Closing):
 
     def unwind(self, pid: int, sent: SentRegisters, stack: bytes) -> Unwound:
         """The stack of a thread that sleeps."""
-        now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        now_ns = host_clock.monotonic_ns()
         where = sent.is_compat, sent.pc, sent.values
         copy = CopiedStack(now_ns, 0, pid, 0, "", *where, stack)
         return self._stacks.unwind(copy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -18,7 +17,7 @@ from purebpf.runtimes.cpython.frames import PythonFrame, PythonStack
 from purebpf.runtimes.cpython.merge import merge
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.start_functions import count_starts
-from purebpf.syscall import proc
+from purebpf.syscall import host_clock, proc
 from purebpf.tools.dump.model import DumpedFrame
 
 __all__ = ["FrameNames", "kernel_frames"]
@@ -76,7 +75,7 @@ class FrameNames(Closing):
     def _unwind(self, now: ThreadNow, stack: bytes, problems: list[str]) -> list[int]:
         assert now.registers is not None
         copy = CopiedStack(
-            time.monotonic_ns(),
+            host_clock.monotonic_ns(),
             0,
             self._pid,
             now.tid,

@@ -15,6 +15,7 @@ from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.observe.processes.cgroup_ids import CgroupIds
 from purebpf.results.model.intervals import Interval, subtract
+from purebpf.syscall import host_clock
 from purebpf.tools.lock.event import Row, Wait
 from purebpf.tools.lock.members import member_of
 from purebpf.tools.lock.names import Callers, LockNames
@@ -146,7 +147,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
         Raises:
             KernelError: the kernel refused to say what was counted.
         """
-        return tuple(self._add_up(time.monotonic_ns()))
+        return tuple(self._add_up(host_clock.monotonic_ns()))
 
     def stop(self) -> Ending[Wait | Interval[Row]]:
         """End it, add up, and close.
@@ -156,7 +157,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
         """
         with self._owned:
             self.stream.stop()
-            now_ns = time.monotonic_ns()
+            now_ns = host_clock.monotonic_ns()
             events = [*super().drain()]
             self.rows = tuple(self._add_up(now_ns))
             if self._options.interval_s is not None:

@@ -19,7 +19,7 @@ from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.model.intervals import Interval, subtract
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.proc_maps import Mapping as MappedPart
-from purebpf.syscall import proc
+from purebpf.syscall import host_clock, proc
 from purebpf.tools.lock.data_symbols import DataSymbols
 from purebpf.tools.lock.regions import Regions
 from purebpf.tools.lock.request import USER_TYPES, Options, slower_ns
@@ -100,7 +100,7 @@ class UserLocks(UserStackSession[FutexTracer]):
                 "purebpf lock --userspace", f"it is for x86-64, and this CPU is {machine}"
             )
         super().__enter__()
-        self._epoch_ns = time.time_ns() - time.monotonic_ns()
+        self._epoch_ns = time.time_ns() - host_clock.monotonic_ns()
         self._interval_at = time.monotonic()
         return self
 

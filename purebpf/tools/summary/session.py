@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
@@ -17,6 +16,7 @@ from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import follow_descendants
 from purebpf.observe.instruments.quiesce import settle
 from purebpf.observe.instruments.task_filter import bit_words
+from purebpf.syscall import host_clock
 from purebpf.tools.summary import tables
 from purebpf.tools.summary.calls import call, slots
 from purebpf.tools.summary.in_flight_filter import InFlightFilter
@@ -109,7 +109,7 @@ class Summary(Closing):
         if options.tree:
             tgids = self._maps["tgids"]
             follow_descendants(options.pids, lambda pids: tgids.update(dict.fromkeys(pids, 1)))
-        self._started_ns = self._begun_ns = time.monotonic_ns()
+        self._started_ns = self._begun_ns = host_clock.monotonic_ns()
 
     def _measure(self) -> None:
         try:
@@ -156,7 +156,7 @@ class Summary(Closing):
 
         True when the run is over, False when only the interval is.
         """
-        options, started = self._options, self._started_ns / 1e9
+        options, started = self._options, host_clock.own_s(self._started_ns)
         over = None if options.duration_s is None else started + options.duration_s
         pause = None
         if options.interval_s is not None:
@@ -180,7 +180,7 @@ class Summary(Closing):
         old = self._epoch
         self._epoch = 1 - old
         self._object.globals["phase"] = 1 + self._epoch
-        table = self._read(old, time.monotonic_ns(), ())
+        table = self._read(old, host_clock.monotonic_ns(), ())
         tables.clear(self._maps, old, total=self._total, buckets=self._options.histogram)
         self._interval += 1
         self._due = max(self._due, self._count_intervals()) + 1
@@ -190,7 +190,7 @@ class Summary(Closing):
         """Intervals that are over by now."""
         if not self._options.interval_s:
             return 0
-        return int((time.monotonic_ns() - self._started_ns) / 1e9 / self._options.interval_s)
+        return int((host_clock.monotonic_ns() - self._started_ns) / 1e9 / self._options.interval_s)
 
     def stop(self) -> Table:
         """End the counting, read what is left, and close.
@@ -202,7 +202,7 @@ class Summary(Closing):
             self._object.globals["phase"] = 0
             if self._faults:
                 self._faults.stop()
-            ended_ns = time.monotonic_ns()
+            ended_ns = host_clock.monotonic_ns()
             settle()
             opened = open_calls(self._object)
             self._loaded.links.close()
