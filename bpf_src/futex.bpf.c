@@ -5,6 +5,7 @@
 #include "comm.h"
 #include "cpus.h"
 #include "futex/records.h"
+#include "maximum.h"
 #include "pid_namespace.h"
 #include "places.h"
 #include "targets.h"
@@ -241,6 +242,7 @@ static __always_inline void end_wait(struct wait *wait, u64 now_ns, s64 result, 
 		return;
 	__sync_fetch_and_add(&row->waits, 1);
 	__sync_fetch_and_add(&row->total_ns, took_ns);
+	raise_to(&row->max_ns, took_ns);
 	if (result == -ETIMEDOUT)
 		__sync_fetch_and_add(&row->timeouts, 1);
 	if (!result && others)

@@ -8,6 +8,7 @@
 #include "events.h"
 #include "histogram.h"
 #include "lock/owner.h"
+#include "maximum.h"
 #include "stacks.h"
 
 enum grouping {
@@ -61,6 +62,7 @@ struct row_key {
 struct row {
 	u64 waits;
 	u64 total_ns;
+	u64 max_ns;
 	u64 buckets[BUCKETS]; // of nanoseconds
 	u64 stack;
 	u64 owner_stack; // the last that was seen
@@ -286,6 +288,7 @@ static __always_inline void add(struct wait *wait, u64 took_ns)
 		row->owner_stack = wait->owner_stack;
 	__sync_fetch_and_add(&row->waits, 1);
 	__sync_fetch_and_add(&row->total_ns, took_ns);
+	raise_to(&row->max_ns, took_ns);
 	OPAQUE(bucket);
 	if (bucket < BUCKETS)
 		__sync_fetch_and_add(&row->buckets[bucket], 1);

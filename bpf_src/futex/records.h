@@ -68,6 +68,7 @@ struct slow_wait {
 struct row {
 	u64 waits;
 	u64 total_ns;
+	u64 max_ns;
 	u64 timeouts; // of the waits, those that ended by the clock
 	u64 woken;    // of the waits, those of which the waker was seen
 	u64 wake_ns;  // of those: from the waker's call to the end of the wait

@@ -27,6 +27,7 @@ class FutexSum(NamedTuple):
         cgroup, tid, owner: 0 unless asked for; `owner` is what the words at the lock say, true for
             mutexes of glibc.
         waits: that ended; `open`: that did not, until the end of the run.
+        max_ns: of both, the longest.
         timeouts: of the waits, those that ended by the clock.
         woken, wake_ns: waits of which the waker was seen, and the time from its call to their end.
         most_waiting: threads that waited for the lock at the same time.
@@ -44,6 +45,7 @@ class FutexSum(NamedTuple):
     waits: int
     open: int
     total_ns: int
+    max_ns: int
     timeouts: int
     woken: int
     wake_ns: int
@@ -119,6 +121,7 @@ class FutexTracer(StackTracer):
                 waits=row.waits,
                 open=0,
                 total_ns=row.total_ns,
+                max_ns=row.max_ns,
                 timeouts=row.timeouts,
                 woken=row.woken,
                 wake_ns=row.wake_ns,
@@ -129,6 +132,7 @@ class FutexTracer(StackTracer):
             )
         by_thread, by_owner = (self._object.globals[name] for name in ("by_thread", "by_owner"))
         for wait in self.maps["waits"].values():
+            took_ns = max(0, self.ended_ns - wait.since_ns)
             key = wait.key._replace(
                 tid=wait.key.tid if by_thread else 0, owner=wait.key.owner if by_owner else 0
             )
@@ -137,7 +141,8 @@ class FutexTracer(StackTracer):
                 wait.comm,
                 waits=0,
                 open=1,
-                total_ns=max(0, self.ended_ns - wait.since_ns),
+                total_ns=took_ns,
+                max_ns=took_ns,
                 timeouts=0,
                 woken=0,
                 wake_ns=0,

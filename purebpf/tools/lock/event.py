@@ -50,7 +50,7 @@ class Row(NamedTuple):
         pid, tid: of the process, thread or owner; 0: not known, or not grouped by.
         type: one of `purebpf.tools.lock.request.TYPES`, where waits are grouped by caller or lock.
         waits: that ended; `open`: those that had not, when the run did.
-        total_ns: of both.
+        total_ns: of both; max_ns: of both, the longest.
         buckets: of nanoseconds, of those that ended: see `purebpf.results.shape.histogram`.
         stack: the kernel stack of most of its time, as in `Wait`.
         owner_stack: the last stack of an owner that was seen, as in `Wait`.
@@ -64,6 +64,7 @@ class Row(NamedTuple):
     waits: int
     open: int
     total_ns: int
+    max_ns: int
     buckets: tuple[int, ...]
     stack: tuple[str, ...]
     owner_stack: tuple[str, ...] = ()

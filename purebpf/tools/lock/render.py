@@ -16,6 +16,7 @@ from purebpf.tools.lock.user_event import UserRow, UserWait
 __all__ = ["Csv", "Folded", "Json", "Text", "UserCsv", "UserJson", "UserText"]
 
 _EVENTS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TYPE':11} {'TOOK':>7} LOCK"
+_SUMS = "   WAITS  OPEN   TOTAL     AVG     MAX"
 Others = Callable[[], Mapping[str, tuple[int, int]]]
 _UNKNOWN_OWNER = "[unknown: spinlocks, readers and RT do not say]"
 
@@ -35,7 +36,7 @@ class Text(SumText[Wait, Row]):
     def header(self) -> str:
         """The names of the table's columns."""
         typed = f"{'TYPE':11} " if self._is_typed else ""
-        return f"   WAITS  OPEN   TOTAL     AVG{self.scale.header()} {typed}{self.by.upper()}"
+        return f"{_SUMS}{self.scale.header()} {typed}{self.by.upper()}"
 
     def row_lines(self, row: Row) -> Iterator[str]:
         """A sum and its stack."""
@@ -43,7 +44,8 @@ class Text(SumText[Wait, Row]):
         typed = f"{row.type:11} " if self._is_typed else ""
         yield (
             f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} "
-            f"{average:>7}{self.scale.columns(row.buckets)} {typed}{printable(self._name(row))}"
+            f"{average:>7} {in_unit(row.max_ns):>7}{self.scale.columns(row.buckets)} "
+            f"{typed}{printable(self._name(row))}"
         )
         yield from _stack(row.stack)
         yield from _owner_stack(row.owner_stack)
@@ -70,7 +72,7 @@ class Json(SumJson[Wait, Row]):
 class Csv(SumCsv[Wait, Row]):
     """A line for each row."""
 
-    columns = ("name", "type", "pid", "tid", "waits", "open", "total_ns", "known_from")
+    columns = ("name", "type", "pid", "tid", "waits", "open", "total_ns", "max_ns", "known_from")
 
 
 class UserText(SumText[UserWait, UserRow]):
@@ -97,16 +99,15 @@ class UserText(SumText[UserWait, UserRow]):
 
     def header(self) -> str:
         """The names of the table's columns."""
-        sums = f"   WAITS  OPEN   TOTAL     AVG{self.scale.header()}"
-        return f"{sums} MOST {'TYPE':11} {self.by.upper()}"
+        return f"{_SUMS}{self.scale.header()} MOST {'TYPE':11} {self.by.upper()}"
 
     def row_lines(self, row: UserRow) -> Iterator[str]:
         """A sum; where threads waited, and where the last was woken from."""
         average = in_unit(row.total_ns // (row.waits + row.open))
         yield (
-            f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} {average:>7}"
-            f"{self.scale.columns(row.buckets)} {row.most_waiting:>4} {row.type:11} "
-            f"{printable(self._name(row))}"
+            f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} {average:>7} "
+            f"{in_unit(row.max_ns):>7}{self.scale.columns(row.buckets)} {row.most_waiting:>4} "
+            f"{row.type:11} {printable(self._name(row))}"
         )
         if row.is_convoy:
             share = f"{100 * row.handed_on // row.waits} % of the waits"
@@ -146,8 +147,8 @@ class UserCsv(SumCsv[UserWait, UserRow]):
     """A line for each row of waits in user space."""
 
     columns = (
-        *("name", "type", "pid", "tid", "address", "waits", "open", "total_ns", "timeouts"),
-        *("woken", "wake_ns", "most_waiting", "handed_on"),
+        *("name", "type", "pid", "tid", "address", "waits", "open", "total_ns", "max_ns"),
+        *("timeouts", "woken", "wake_ns", "most_waiting", "handed_on"),
     )
 
 

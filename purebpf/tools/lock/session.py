@@ -17,6 +17,7 @@ from purebpf.observe.processes.cgroup_ids import CgroupIds
 from purebpf.results.model.intervals import Interval, subtract
 from purebpf.syscall import host_clock
 from purebpf.tools.lock.event import Row, Wait
+from purebpf.tools.lock.longest import with_longest
 from purebpf.tools.lock.members import member_of
 from purebpf.tools.lock.names import Callers, LockNames
 from purebpf.tools.lock.request import GROUPINGS, Options, slower_ns, type_bits, type_name
@@ -137,6 +138,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
         elapsed_s, self._interval_at = now_s - self._interval_at, now_s
         key = _stack_key if self._options.by == "stack" else _key
         changed = subtract(rows, self._before, key, ("waits", "total_ns"))
+        changed = with_longest(changed, self._before, key)
         self._before = rows
         changed.sort(key=lambda row: row.total_ns, reverse=True)
         return Interval(time.time_ns(), elapsed_s, tuple(changed))
@@ -226,6 +228,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
             total.waits,
             total.open,
             total.total_ns,
+            total.max_ns,
             tuple(total.buckets),
             stack,
             self._owner_stack(total.owner_stack),

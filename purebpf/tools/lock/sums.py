@@ -28,7 +28,7 @@ class Sum:
     """
 
     def __init__(self) -> None:
-        self.waits = self.open = self.total_ns = 0
+        self.waits = self.open = self.total_ns = self.max_ns = 0
         self.buckets: list[int] = []
         self.stack = self.owner_stack = 0
         self.comm = ""
@@ -39,6 +39,7 @@ class Sum:
         """Add a `struct row`."""
         self.waits += row.waits
         self.total_ns += row.total_ns
+        self.max_ns = max(self.max_ns, row.max_ns)
         old = self.buckets or [0] * len(row.buckets)
         self.buckets = [sum(pair) for pair in zip(old, row.buckets, strict=True)]
         self.comm, self.slab = row.comm, slab_of(row.slab)
@@ -50,6 +51,7 @@ class Sum:
         """Add a `struct wait` that has not ended."""
         self.open += 1
         self.total_ns += took_ns
+        self.max_ns = max(self.max_ns, took_ns)
         self.comm = self.comm or comm
         self.owner_stack = wait.owner_stack or self.owner_stack
         if took_ns > self._most_ns:

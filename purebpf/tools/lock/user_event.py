@@ -49,7 +49,7 @@ class UserRow(NamedTuple):
         type: one of `purebpf.tools.lock.request.USER_TYPES`.
         address: of the lock in the process, where waits are grouped by lock; else 0.
         waits: that ended; `open`: those that had not, when the run did.
-        total_ns: of both.
+        total_ns: of both; max_ns: of both, the longest.
         timeouts: of the waits, those that ended by the clock.
         woken, wake_ns: waits of which the waker was seen, and the time from its call to their end.
         most_waiting: threads that waited for one lock at the same time.
@@ -67,6 +67,7 @@ class UserRow(NamedTuple):
     waits: int
     open: int
     total_ns: int
+    max_ns: int
     timeouts: int
     woken: int
     wake_ns: int

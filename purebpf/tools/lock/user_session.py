@@ -21,6 +21,7 @@ from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.proc_maps import Mapping as MappedPart
 from purebpf.syscall import host_clock, proc
 from purebpf.tools.lock.data_symbols import DataSymbols
+from purebpf.tools.lock.longest import with_longest
 from purebpf.tools.lock.regions import Regions
 from purebpf.tools.lock.request import USER_TYPES, Options, slower_ns
 from purebpf.tools.lock.user_event import UserRow, UserWait
@@ -144,7 +145,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         now_s = time.monotonic()
         elapsed_s, self._interval_at = now_s - self._interval_at, now_s
         key = _stack_key if self._options.by == "stack" else _key
-        changed = subtract(rows, self._before, key, _COUNTS)
+        changed = with_longest(subtract(rows, self._before, key, _COUNTS), self._before, key)
         self._before = rows
         changed.sort(key=lambda row: row.total_ns, reverse=True)
         return Interval(time.time_ns(), elapsed_s, tuple(changed))
@@ -278,6 +279,7 @@ class UserLocks(UserStackSession[FutexTracer]):
             waits=total.waits,
             open=total.open,
             total_ns=total.total_ns,
+            max_ns=total.max_ns,
             timeouts=total.timeouts,
             woken=total.woken,
             wake_ns=total.wake_ns,

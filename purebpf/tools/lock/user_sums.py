@@ -20,7 +20,7 @@ class UserSum:
 
     def __init__(self, first: FutexSum) -> None:
         self.most = first
-        self.waits = self.open = self.total_ns = 0
+        self.waits = self.open = self.total_ns = self.max_ns = 0
         self.timeouts = self.woken = self.wake_ns = self.most_waiting = self.handed_on = 0
         self.waker_stack = 0
         self.buckets: list[int] = []
@@ -32,6 +32,7 @@ class UserSum:
         self.waits += counted.waits
         self.open += counted.open
         self.total_ns += counted.total_ns
+        self.max_ns = max(self.max_ns, counted.max_ns)
         self.timeouts += counted.timeouts
         self.woken += counted.woken
         self.wake_ns += counted.wake_ns

@@ -91,6 +91,7 @@ def test_waits_are_counted_and_timed():
     assert sum(row.buckets) == WAITERS
     assert WAITERS * (given_ns - waiting_ns) <= row.total_ns <= WAITERS * (ended_ns - began_ns)
     assert sum(event.took_ns for event in events) == row.total_ns
+    assert max(event.took_ns for event in events) == row.max_ns
     assert {(event.owner_pid, event.owner_tid) for event in events} == {
         (program.pid, program.holder)
     }

@@ -179,6 +179,7 @@ def test_slow_waits_are_shown_one_by_one(program):
     (row,) = locks.rows
     waits = [event for event in ending.events if isinstance(event, UserWait)]
     assert sum(wait.took_ns for wait in waits) == row.total_ns
+    assert max(wait.took_ns for wait in waits) == row.max_ns
     assert {(wait.pid, wait.type, wait.caller) for wait in waits} == {
         (process.pid, "mutex", "wait_here")
     }

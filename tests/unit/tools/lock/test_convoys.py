@@ -16,6 +16,7 @@ ROW = UserRow(
     waits=100,
     open=0,
     total_ns=100_000,
+    max_ns=60_000,
     timeouts=0,
     woken=100,
     wake_ns=1000,

@@ -13,6 +13,7 @@ from purebpf.results import Cause, Loss
 from purebpf.results.model.intervals import Interval
 from purebpf.results.shape.histogram import BUCKETS
 from purebpf.tools.lock.event import Row, Wait
+from purebpf.tools.lock.longest import with_longest
 from purebpf.tools.lock.render import Csv, Folded, Json, Text
 
 WAIT = Wait(
@@ -20,15 +21,15 @@ WAIT = Wait(
     "mmap_lock", 13_100_000, "worker", 1234, 1236, "vm_mmap_pgoff", (),
 )  # fmt: skip
 COUNTS = tuple(9 if bucket == 50 else 1 if bucket == 90 else 0 for bucket in range(BUCKETS))
-ROW = Row("vm_mmap_pgoff", 0, 0, "rwsem:W", 10, 2, 120_000_000, COUNTS, ())
+ROW = Row("vm_mmap_pgoff", 0, 0, "rwsem:W", 10, 2, 120_000_000, 13_500_000, COUNTS, ())
 LOSS = Loss(causes=(Cause("rows_full", 3, "3 waits"),))
 GOLDEN = """\
 TIME             PID COMM            TYPE           TOOK LOCK
 22:13:20.123    1234 postgres        rwsem:W     13.1 ms mmap_lock in vm_mmap_pgoff, held by worker (1236)
 22:13:20.123    1234 postgres        spinlock    13.1 ms run queue of CPU 1
 
-   WAITS  OPEN   TOTAL     AVG     p50     p99 TYPE        CALLER
-      10     2  120 ms 10.0 ms 13.3 us 13.6 ms rwsem:W     vm_mmap_pgoff
+   WAITS  OPEN   TOTAL     AVG     MAX     p50     p99 TYPE        CALLER
+      10     2  120 ms 10.0 ms 13.5 ms 13.3 us 13.6 ms rwsem:W     vm_mmap_pgoff
 """  # noqa: E501
 
 
@@ -82,8 +83,9 @@ def test_only_the_heaviest_rows_are_shown() -> None:
 
 
 def test_waits_that_are_all_open_have_no_percentiles() -> None:
-    row = ROW._replace(waits=0, open=1, buckets=())
-    assert text("caller", row, histogram=True)[-1].split()[2:8] == [*("120", "ms") * 2, "-", "-"]
+    row = ROW._replace(waits=0, open=1, max_ns=120_000_000, buckets=())
+    cells = text("caller", row, histogram=True)[-1].split()[2:10]
+    assert cells == [*("120", "ms") * 3, "-", "-"]
 
 
 def test_owners_are_below_those_who_wait() -> None:
@@ -108,8 +110,8 @@ def test_csv_has_a_line_for_each_row() -> None:
     printer = Csv(lambda: (row,))
     lines = "".join((*printer.begin(None), *printer.show([WAIT]), *printer.end(LOSS)))
     assert lines == (
-        "name,type,pid,tid,waits,open,total_ns,known_from,p50_ns,p99_ns\n"
-        '"run ""queue"", of CPU 1",rwsem:W,0,0,10,2,120000000,CPU,13312,13631488\n'
+        "name,type,pid,tid,waits,open,total_ns,max_ns,known_from,p50_ns,p99_ns\n"
+        '"run ""queue"", of CPU 1",rwsem:W,0,0,10,2,120000000,13500000,CPU,13312,13631488\n'
     )
     printer = Csv(lambda: (row,), every=True)
     interval = Interval(WAIT.time_ns, 1.0, (ROW,))
@@ -141,3 +143,15 @@ def test_json_has_every_field() -> None:
     assert row["waits"] == 10
     assert sum(count for *_, count in row["buckets"]) == 10
     assert loss == {"event": "loss", "loss": {"rows_full": 3}}
+
+
+def test_an_interval_has_its_own_longest_wait() -> None:
+    later = ROW._replace(buckets=tuple(int(bucket == 50) for bucket in range(BUCKETS)))
+    (same,) = with_longest([later], [ROW], lambda row: row.name)
+    assert 12_288 <= same.max_ns <= 14_336  # that of bucket 50: the one of 13.5 ms was before
+    (longer,) = with_longest([later._replace(max_ns=14_000_000)], [ROW], lambda row: row.name)
+    assert longer.max_ns == 14_000_000
+    (new,) = with_longest([ROW], [], lambda row: row.name)
+    assert new.max_ns == ROW.max_ns
+    (waiting,) = with_longest([ROW._replace(buckets=())], [ROW], lambda row: row.name)
+    assert waiting.max_ns == 0
