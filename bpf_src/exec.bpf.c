@@ -11,6 +11,7 @@ enum kind {
 	EXECUTED = 0,
 	ENDED = 1,
 	REFUSED = 2,
+	USED = 3,
 };
 
 struct mm_struct {
@@ -32,7 +33,12 @@ struct signal_struct {
 	unsigned int flags;
 } __attribute__((preserve_access_index));
 
+struct sched_entity {
+	u64 sum_exec_runtime;
+} __attribute__((preserve_access_index));
+
 struct task_struct___process {
+	struct sched_entity se;
 	struct task_struct *real_parent;
 	struct signal_struct *signal;
 	int exit_code;
@@ -67,14 +73,24 @@ struct refused {
 	u32 errno_value;
 };
 
+// The CPU time of a thread, after its last switch.
+struct used {
+	struct event event;
+	u64 cpu_ns;
+	u32 ppid;
+	u32 pad;
+};
+
 struct executed *anchor_executed; // keep the types in BTF
 struct ended *anchor_ended;
 struct refused *anchor_refused;
+struct used *anchor_used;
 
 struct losses {
 	u64 arguments_cut;	  // programs with more arguments than there is room for
 	u64 arguments_unreadable; // programs with arguments that were not in memory
 	u64 paths_cut;		  // files so deep that the names at the root are missing
+	u64 dying_full;		  // threads that ended without a place for their CPU time
 	u64 calls_full;		  // calls of execve that found no place
 	u64 outside_namespace;	  // processes without a number in our pid namespace
 };
@@ -239,6 +255,56 @@ int on_exit(u64 *ctx)
 	else
 		record.code = BPF_CORE_READ(process, exit_code);
 	send_event(&record, sizeof(record));
+	return 0;
+}
+
+// Threads that are ending, by their address: who they are, for their last switch. By then their
+// process may have been forgotten as a target.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, struct used);
+} dying SEC(".maps");
+
+SEC("?tp_btf/sched_process_exit")
+int mark_thread(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct used record = {};
+	u64 address = (u64)task;
+	u32 tgid, tid;
+	int err;
+
+	if (BPF_CORE_READ(task, flags) & PF_KTHREAD || !own_task_wanted(&tgid, &tid))
+		return 0;
+	begin_event(&record.event, USED, tgid, tid);
+	record.ppid = parent_of(task);
+	err = bpf_map_update_elem(&dying, &address, &record, BPF_ANY);
+	if (err)
+		COUNT(dying_full);
+	return 0;
+}
+
+#define TASK_DEAD 0x80 // include/linux/sched.h
+
+// A thread leaves its CPU for the last time: the kernel has added up what it used.
+SEC("?tp_btf/sched_switch")
+int on_last_switch(u64 *ctx)
+{
+	struct task_struct___process *task = (void *)bpf_get_current_task();
+	u64 address = (u64)task;
+	struct used *record;
+
+	if (!(state_bits((void *)task) & TASK_DEAD))
+		return 0;
+	record = bpf_map_lookup_elem(&dying, &address);
+	if (!record)
+		return 0;
+	record->event.time_ns = bpf_ktime_get_ns();
+	record->cpu_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
+	send_event(record, sizeof(*record));
+	bpf_map_delete_elem(&dying, &address);
 	return 0;
 }
 

@@ -25,10 +25,17 @@ def _run(options: Options, view: event_command.EventView, columns: Columns) -> i
     from purebpf.tools.exec.render import JsonPrinter, TextPrinter
     from purebpf.tools.exec.session import Processes
 
-    text = TextPrinter(**columns._asdict(), whole=view.verbose)
-    printer = JsonPrinter() if view.format == "json" else text
-    make = partial(Processes, options)
-    return event_command.run(make, options, view, printer, "Following processes")
+    follow = partial(event_command.run, partial(Processes, options), options, view)
+    doing = "Following processes"
+    if columns.summary:
+        from purebpf.tools.exec.summary import ProgramTable
+
+        table = ProgramTable(top=columns.top, format=view.format)
+        return follow(table, doing, losses=table.losses)
+    if view.format == "json":
+        return follow(JsonPrinter(), doing)
+    text = TextPrinter(times=columns.times, cgroups=columns.cgroups, whole=view.verbose)
+    return follow(text, doing)
 
 
 if __name__ == "__main__":

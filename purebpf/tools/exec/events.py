@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Ended", "Event", "Executed", "Refused", "Task"]
+__all__ = ["Ended", "Event", "Executed", "Refused", "Task", "Used"]
 
 
 class Task(NamedTuple):
@@ -61,4 +61,11 @@ class Refused(NamedTuple):
     errno: int
 
 
-Event = Executed | Ended | Refused
+class Used(NamedTuple):
+    """The CPU time of a thread that has ended; `task` is of the thread."""
+
+    task: Task
+    cpu_ns: int
+
+
+Event = Executed | Ended | Refused | Used

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
+from purebpf.cli.arguments import positive_int
 from purebpf.tools.exec.request import Options
 
 __all__ = ["Columns", "build_parser", "parse"]
@@ -21,6 +22,7 @@ examples:
   purebpf exec --tree -p 185 60   what process 185 starts, for a minute
   purebpf exec -- make test       what a command starts
   purebpf exec --failed           what fails: execve, exit status, signals
+  purebpf exec --summary 60       which programs, how often, and their CPU time
   purebpf exec --container web --format json -o out.json 60
 
 A terminal shows as much of a line as fits; -v, a pipe or a file has all of it.
@@ -34,15 +36,23 @@ CAP_DAC_READ_SEARCH, for tracefs. Linux 5.10 or later. docs/exec.md"""
 
 
 class Columns(NamedTuple):
-    """Which columns text has besides the usual ones."""
+    """Lines or a table, and which columns text has besides the usual ones."""
 
     times: bool = False
     cgroups: bool = False
+    summary: bool = False
+    top: int | None = None
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Columns]:
     """What to follow, and how to show it; exits with status 2 when the options are wrong."""
-    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
+    made = build_parser()
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    if parsed.top and not parsed.summary:
+        made.error("--top is an option of --summary")
+    if parsed.summary and parsed.failed:
+        made.error("--summary counts successes and failures; leave out --failed")
+    parsed.cpu_times = parsed.summary
     view = parser.pick(event_command.EventView, parsed)
     return parser.pick(Options, parsed), view, parser.pick(Columns, parsed)
 
@@ -59,5 +69,12 @@ def build_parser() -> argparse.ArgumentParser:
         "or by a signal",
     )  # fmt: skip
     output = event_command.add_output(made)
+    output.add_argument(
+        *("-s", "--summary"), action="store_true",
+        help="a table by program at the end instead of lines: starts, failures, CPU time",
+    )  # fmt: skip
+    output.add_argument(
+        *("-n", "--top"), metavar="N", type=positive_int, help="only the first N rows"
+    )
     event_command.add_columns(output)
     return made

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from signal import Signals
 
 from purebpf.cli.event_lines import JsonLines, TaskLines, event_document, fit
 from purebpf.errors import errno_name
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import pad
-from purebpf.tools.exec.events import Ended, Event, Executed, Refused
+from purebpf.tools.exec.events import Ended, Event, Executed, Refused, Used
+from purebpf.tools.exec.signals import name_signal
 
 __all__ = ["JsonPrinter", "TextPrinter"]
 
@@ -60,8 +60,10 @@ def _describe(event: Event, *, whole: bool) -> tuple[str, str]:
             return "fail", f"{errno_name(number)} {path}"
         case Ended(signal=number, dumped_core=dumped, lifetime_ns=lifetime_ns):
             core = " (core dumped)" if dumped else ""
-            how = f"status {event.status}" if number is None else f"{_signal(number)}{core}"
+            how = f"status {event.status}" if number is None else f"{name_signal(number)}{core}"
             return "exit", f"{how} after {in_unit(lifetime_ns)}"
+        case Used(cpu_ns=cpu_ns):
+            return "used", f"{in_unit(cpu_ns)} of CPU"
 
 
 def _bounded(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
@@ -77,13 +79,6 @@ def _bounded(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
         room -= 1  # the blank; and the quotes, if there are any
         room -= 0 if shlex.quote(argument) == argument else 2
     return arguments, 0
-
-
-def _signal(number: int) -> str:
-    try:
-        return Signals(number).name
-    except ValueError:  # one of the real-time signals
-        return f"signal {number}"
 
 
 class JsonPrinter(JsonLines[Event]):
@@ -117,7 +112,7 @@ def _document(event: Event) -> dict[str, object]:
             what = {"path": event.path, "errno": errno_name(event.errno)}
             return event_document("fail", task.time_ns, {**about, **what})
         case Ended(signal=number):
-            name = None if number is None else _signal(number)
+            name = None if number is None else name_signal(number)
             what = {
                 "status": event.status,
                 "signal": name,
@@ -125,3 +120,5 @@ def _document(event: Event) -> dict[str, object]:
                 "lifetime_ns": event.lifetime_ns,
             }
             return event_document("exit", task.time_ns, {**about, **what})
+        case Used(cpu_ns=cpu_ns):
+            return event_document("used", task.time_ns, {**about, "cpu_ns": cpu_ns})

@@ -11,7 +11,8 @@ class Options(NamedTuple):
     """Which processes, and what of them. Empty tuples and None mean: no restriction.
 
     `tree`: the children of `pids` as well. `failed`: only what failed: calls of execve(2) that were
-    refused, and processes that ended with a status other than 0 or by a signal. `duration_s`
+    refused, and processes that ended with a status other than 0 or by a signal. `cpu_times`:
+    the CPU time of each thread that ends, and refused calls of execve(2), too. `duration_s`
     None: until a signal, or until `command` or all of `pids` end.
     """
 
@@ -21,5 +22,6 @@ class Options(NamedTuple):
     cgroup: str | None = None
     tree: bool = False
     failed: bool = False
+    cpu_times: bool = False
     duration_s: float | None = None
     command: tuple[str, ...] = ()

@@ -8,14 +8,14 @@ from purebpf.measure.event_session import EventSession
 from purebpf.measure.event_text import decode, join_names
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.observe.processes.cgroup_ids import CgroupIds
-from purebpf.tools.exec.events import Ended, Event, Executed, Refused, Task
+from purebpf.tools.exec.events import Ended, Event, Executed, Refused, Task, Used
 from purebpf.tools.exec.request import Options
 
 __all__ = ["Processes"]
 
 _PROGRAMS = ("on_exec", "on_exit")
 _REFUSALS = ("enter_execve", "exit_execve", "enter_execveat", "exit_execveat")
-_KINDS = ("executed", "ended", "refused")
+_KINDS = ("executed", "ended", "refused", "used")
 _CORE = 0x80
 _SIGNAL = 0x7F
 
@@ -23,6 +23,7 @@ _LOSSES = {
     "arguments_cut": "note: programs have more arguments than are shown: their first 16 kB",
     "arguments_unreadable": "programs are shown without arguments, which were not in memory",
     "paths_cut": "files have a path that is not known up to the root",
+    "dying_full": "threads' CPU time is missing: too many ended at once",
     "calls_full": "calls of execve were dropped: the map of calls in flight was full",
     "outside_namespace": "events are of processes without an ID in this PID namespace",
 }
@@ -50,8 +51,15 @@ class Processes(EventSession[Event]):
 
     def request(self) -> StreamRequest:
         """The programs of bpf_src/exec.bpf.c."""
-        programs = _PROGRAMS + (_REFUSALS if self._options.failed else ())
-        sizes = {} if self._options.failed else {"calls": 1}
+        options = self._options
+        refusals = options.failed or options.cpu_times
+        programs = (
+            *(("mark_thread",) if options.cpu_times else ()),  # before the process is forgotten
+            *_PROGRAMS,
+            *(_REFUSALS if refusals else ()),
+            *(("on_last_switch",) if options.cpu_times else ()),
+        )
+        sizes = ({} if refusals else {"calls": 1}) | ({} if options.cpu_times else {"dying": 1})
         return StreamRequest("exec", _KINDS, programs, sizes=sizes)
 
     def make_event(self, record: Record) -> Event | None:
@@ -61,6 +69,8 @@ class Processes(EventSession[Event]):
         if record.kind == _KINDS.index("refused"):
             task = self._task(record.fields)
             return Refused(task, decode(record.tail), record.fields.errno_value)
+        if record.kind == _KINDS.index("used"):
+            return Used(self._task(record.fields), record.fields.cpu_ns)
         if self._options.failed and not record.fields.code:
             return None
         return self._ended(record.fields)

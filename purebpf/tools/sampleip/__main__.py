@@ -14,7 +14,7 @@ from purebpf.tools.sampleip.request import Options, title
 
 if TYPE_CHECKING:
     from purebpf.loader.perf.perf_event import Event
-    from purebpf.tools.sampleip.session import IpCounts, Sample
+    from purebpf.tools.sampleip.session import IpCounts
 
 __all__ = ["build_parser", "main"]
 
@@ -28,11 +28,10 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.cli.event_lines import fit_line
     from purebpf.measure.run import prepare, run
     from purebpf.observe.symbols.interruptible import interruptible
-    from purebpf.tools.sampleip.render import COUNT_HEADER, SAMPLE_HEADER, count_lines
     from purebpf.tools.sampleip.session import Sampler
+    from purebpf.tools.sampleip.shown import shown
 
     make = partial(Sampler, options)
     with (
@@ -41,36 +40,18 @@ def _run(options: Options) -> int:
     ):
         until = "" if options.duration_s or options.command else "... Hit Ctrl-C to end."
         command.say(title(options) + until)
-        if not options.counting and not options.hex:
-            output.write([SAMPLE_HEADER])
-        rest, result = run(
-            sampler,
-            ends,
-            lambda: _show(output, options, sampler.drain()),
-            naming=interruptible(sampler.budget),
-        )
-        status = ends.status()
-        _show(output, options, rest)
-        if options.counting:
-            lines = [COUNT_HEADER, *count_lines(result.rows)]
-            output.write(fit_line(line, _columns(output, options)) for line in lines)
+        with shown(output, options) as lines:
+            rest, result = run(
+                sampler,
+                ends,
+                lambda: lines.show(sampler.drain()),
+                naming=interruptible(sampler.budget),
+            )
+            status = ends.status()
+            lines.show(rest)
+            lines.end(result.rows)
         _explain(sampler.event, result, verbose=options.verbose)
     return command.LOSS if options.strict and result.loss.any else status
-
-
-def _show(output: Output, options: Options, samples: list[Sample]) -> None:
-    from purebpf.cli.event_lines import fit_line
-    from purebpf.tools.sampleip.render import dump, sample_line
-
-    if options.hex:
-        output.write(dump(event, data) for event, data, _ in samples)
-    elif samples:
-        lines = (sample_line(event, where) for event, _, where in samples)
-        output.write(fit_line(line, _columns(output, options)) for line in lines)
-
-
-def _columns(output: Output, options: Options) -> int | None:
-    return None if options.verbose else output.columns
 
 
 def _explain(event: Event, result: IpCounts, *, verbose: bool) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 
 from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
-from purebpf.tools.tcp.options import build_parser, parse
+from purebpf.tools.tcp.options import Shape, build_parser, parse
 from purebpf.tools.tcp.request import Options
 
 __all__ = ["build_parser", "main"]
@@ -21,14 +21,21 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: EventView) -> int:
+def _run(options: Options, view: EventView, shape: Shape) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.tools.tcp.render import Json, Text
     from purebpf.tools.tcp.session import Tcp
 
-    printer = Json() if view.format == "json" else Text(verbose=view.verbose)
-    make = partial(Tcp, options)
-    return event_command.run(make, options, view, printer, "Tracing TCP connections")
+    follow = partial(event_command.run, partial(Tcp, options), options, view)
+    doing = "Tracing TCP connections"
+    if shape.summary:
+        from purebpf.tools.tcp.summary import PeerTable
+
+        table = PeerTable(top=shape.top, format=view.format)
+        return follow(table, doing, losses=table.losses)
+    if view.format == "json":
+        return follow(Json(), doing)
+    return follow(Text(verbose=view.verbose), doing)
 
 
 if __name__ == "__main__":

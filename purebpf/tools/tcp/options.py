@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.event_command import EventView
 from purebpf.tools.tcp.request import DEFAULT_EVENTS, EVENTS, Options
 
-__all__ = ["build_parser", "parse"]
+__all__ = ["Shape", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Show TCP connections as they are made, accepted and closed: by which process,
@@ -20,6 +21,7 @@ how long it took, bytes each way, segments sent again, and why one failed."""
 _EPILOG = """\
 examples:
   purebpf tcp                   the whole machine, until Ctrl-C
+  purebpf tcp --summary 60      by peer and port
   purebpf tcp --dns             remote addresses by name, where DNS is plain
   purebpf tcp -p 185 --tree     process 185 and its children
   purebpf tcp --events close 10   lifetimes and bytes only
@@ -43,13 +45,24 @@ later. docs/tcp.md"""
 _LAST_PORT = 65535
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, EventView]:
+class Shape(NamedTuple):
+    """Lines, or a table with its first `top` rows."""
+
+    summary: bool = False
+    top: int | None = None
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, EventView, Shape]:
     """What to trace, and how to show it; exits with status 2 when the options are wrong."""
-    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
+    made = build_parser()
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    if parsed.top and not parsed.summary:
+        made.error("--top is an option of --summary")
     if parsed.dns and "dns" not in parsed.events:
         parsed.events = (*parsed.events, "dns")
     parsed.dns = "dns" in parsed.events
-    return parser.pick(Options, parsed), parser.pick(EventView, parsed)
+    view = parser.pick(EventView, parsed)
+    return parser.pick(Options, parsed), view, parser.pick(Shape, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -70,6 +83,14 @@ def build_parser() -> argparse.ArgumentParser:
         *("--port",), metavar="PORT", type=_port, help="connections with this port on either side"
     )
     output = event_command.add_output(made)
+    output.add_argument(
+        *("-s", "--summary"), action="store_true",
+        help="a table by peer and port at the end instead of lines: connections, failures, time, "
+        "bytes",
+    )  # fmt: skip
+    output.add_argument(
+        *("-n", "--top"), metavar="N", type=positive_int, help="only the first N rows"
+    )
     output.add_argument(
         *("--connections",), metavar="N", type=positive_int, default=65536,
         help="maximum number of open connections to follow (default %(default)s)",

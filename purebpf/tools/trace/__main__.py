@@ -5,10 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from purebpf.cli import command, event_command
 from purebpf.tools.trace.options import Shape, build_parser, parse
 from purebpf.tools.trace.request import Options
+
+if TYPE_CHECKING:
+    from purebpf.cli.event_lines import Printer
+    from purebpf.tools.trace.events import Event
 
 __all__ = ["build_parser", "main"]
 
@@ -25,13 +30,17 @@ def _run(options: Options, view: event_command.EventView, shape: Shape) -> int:
     from purebpf.tools.trace.render import JsonPrinter, StracePrinter, TextPrinter
     from purebpf.tools.trace.session import Traces
 
-    follow = partial(event_command.run, partial(Traces, options), options, view)
-    doing = "Tracing system calls"
+    printer: Printer[Event] = TextPrinter(times=shape.times, cgroups=shape.cgroups)
     if view.format == "json":
-        return follow(JsonPrinter(), doing)
-    if view.format == "strace":
-        return follow(StracePrinter(), doing)
-    return follow(TextPrinter(times=shape.times, cgroups=shape.cgroups), doing)
+        printer = JsonPrinter()
+    elif view.format == "strace":
+        printer = StracePrinter()
+    if shape.summary:
+        from purebpf.tools.trace.summary import SummingPrinter
+
+        printer = SummingPrinter(printer, is_json=view.format == "json")
+    make = partial(Traces, options)
+    return event_command.run(make, options, view, printer, "Tracing system calls")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ examples:
   purebpf trace -e 'sched:*,openat' 10   tracepoints by group:name, and calls
   purebpf trace --least 100ms -p 185      calls that take 100 ms or longer
   purebpf trace --call-graph auto -e fsync -p 185   and where from
+  purebpf trace --summary -- ls          the calls, then a table of them
   purebpf trace --format strace -o out -- make
   purebpf trace --tree -p 185 --max-events 1000
 
@@ -43,10 +44,11 @@ _LONGEST = 1024
 
 
 class Shape(NamedTuple):
-    """Which columns lines have besides the usual ones."""
+    """Which columns lines have besides the usual ones, and whether a table follows them."""
 
     times: bool = False
     cgroups: bool = False
+    summary: bool = False
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Shape]:
@@ -117,6 +119,10 @@ def build_parser() -> argparse.ArgumentParser:
     output.add_argument(
         *("-y", "--paths"), action="store_true", help="what descriptors are open on: 3</etc/hosts>"
     )
+    output.add_argument(
+        *("-S", "--summary", "--with-summary"), dest="summary", action="store_true",
+        help="also a table of the calls at the end, from the same measurement",
+    )  # fmt: skip
     event_command.add_columns(output)
     output.add_argument(
         "--call-graph", choices=("auto", "tables", "deep", "copy", "fp"), default="",

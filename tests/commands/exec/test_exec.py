@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -270,3 +271,29 @@ def test_ctrl_c_ends_it_with_what_came() -> None:
         _, said = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "lost: nothing" in said
+
+
+@pytest.mark.needs("current_task_btf")
+def test_the_table_counts_each_program() -> None:
+    """Three starts, seven failures, and the CPU time of two threads."""
+    burn = (
+        "import threading, time\n"
+        "def burn():\n"
+        "    until = time.thread_time() + 0.2\n"
+        "    while time.thread_time() < until: pass\n"
+        "thread = threading.Thread(target=burn)\n"
+        "thread.start(); burn(); thread.join()\n"
+    )
+    loop = "for i in 1 2 3; do /bin/true; done; for i in 1 2 3 4 5 6 7; do /bin/false; done; "
+    program = str(Path(sys.executable).resolve())
+    script = f'{loop} exec {program} -S -E -c "$0"'
+    words = ("exec", "--summary", "--format", "json", "--", "sh", "-c", script, burn)
+    shown = run(*words)
+    documents = map(json.loads, shown.stdout.splitlines())
+    rows = {row["program"]: row for row in documents if "program" in row}
+    by_name = {Path(name).name: row for name, row in rows.items()}
+    assert (by_name["true"]["starts"], by_name["true"]["failed"]) == (3, 0)
+    assert (by_name["false"]["starts"], by_name["false"]["failures"]) == (7, {"status 1": 7})
+    python = by_name[Path(program).name]
+    assert python["ends"] == 1
+    assert 0.4e9 <= python["cpu_ns"] < 10e9

@@ -86,7 +86,10 @@ def test_kernel_functions_are_shown_with_their_process(
 ) -> None:
     with workloads.running("calls") as pid:
         run = shown(sampleip, "--symbol", "vfs_read", "-p", str(pid), "-F", "1999")
-    header, *lines = run.stdout.splitlines()
+    table, _, samples = run.stdout.partition("\n\n")
+    (function,) = re.findall(r"^ +(\d+) 100.0% vfs_read \[kernel\]$", table, re.MULTILINE)
+    header, *lines = samples.splitlines()
+    assert len(lines) == int(function)
     assert header.split() == ["TIME", "CPU", "COMM", "PID/TID", "IP", "SYMBOL"]
     assert lines
     fields = [line.split(maxsplit=5) for line in lines]

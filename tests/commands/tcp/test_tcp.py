@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from threading import Thread
 import pytest
 
 from purebpf.tools.tcp import Event, Options, Tcp
+from purebpf.tools.tcp.summary import PeerTable
 from tests.support.environment import ROOT, run
 from tests.support.host import network
 from tests.support.patience import until
@@ -366,3 +368,32 @@ def test_text_is_shown_as_it_happens_and_ctrl_c_ends_it():
 
 def listener_port(line: str) -> str:
     return line.rsplit(":", maxsplit=1)[-1].strip()
+
+
+def test_the_table_counts_by_peer_and_port() -> None:
+    """Thirteen connections with their bytes, and five that nobody accepts."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        refused = closed.getsockname()
+    table = PeerTable(format="json")
+    with listening() as listener, Tcp(Options()) as session:
+        port = listener.getsockname()[1]
+        for _ in range(CONNECTIONS):
+            talk(listener, 1009, 211)
+        for _ in range(5):
+            with socket.socket() as client:
+                assert client.connect_ex(refused) == errno.ECONNREFUSED
+        ending = session.stop()
+    list(table.show(ending.events))
+    rows = {
+        (row["direction"], row["port"]): row
+        for row in map(json.loads, table.end(ending.loss))
+        if row["event"] == "peer"
+    }
+    ours, theirs, failed = rows["out", port], rows["in", port], rows["out", refused[1]]
+    assert (ours["connections"], ours["failed"]) == (CONNECTIONS, 0)
+    assert (theirs["connections"], theirs["failed"]) == (CONNECTIONS, 0)
+    assert (ours["sent"], ours["received"]) == (CONNECTIONS * 1009, CONNECTIONS * 211)
+    assert (theirs["received"], theirs["sent"]) == (CONNECTIONS * 1009, CONNECTIONS * 211)
+    assert ours["connect_max_ns"] >= ours["connect_avg_ns"] > 0
+    assert (failed["connections"], failed["errors"]) == (5, {"ECONNREFUSED": 5})

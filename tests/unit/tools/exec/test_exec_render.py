@@ -142,7 +142,7 @@ def test_options_are_a_request_and_a_view() -> None:
         5,
     )
     assert view.format == "json"
-    assert columns == (True, False)
+    assert columns == (True, False, False, None)
 
 
 def test_a_command_excludes_processes(capsys: pytest.CaptureFixture[str]) -> None:

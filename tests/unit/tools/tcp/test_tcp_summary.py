@@ -1,0 +1,53 @@
+"""Connections counted by peer and port."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from purebpf.results import Loss
+from purebpf.tools.tcp.event import Event
+from purebpf.tools.tcp.options import parse
+from purebpf.tools.tcp.summary import PeerTable
+
+OUT = {"direction": "out", "remote_address": "10.0.0.9", "remote_port": 5432}
+IN = {"direction": "in", "remote_address": "fd00::7", "remote_port": 40000, "local_port": 443}
+EVENTS = [
+    Event(1, "connect", **OUT, took_ns=2_000_000),  # type: ignore[arg-type]
+    Event(2, "connect", **OUT, took_ns=4_000_000),  # type: ignore[arg-type]
+    Event(3, "fail", **OUT, took_ns=9_000_000, error="ECONNREFUSED"),  # type: ignore[arg-type]
+    Event(4, "retransmit", **OUT),  # type: ignore[arg-type]
+    Event(5, "close", **OUT, took_ns=70_000_000, received=1000, sent=24),  # type: ignore[arg-type]
+    Event(6, "accept", **IN, took_ns=10_000),  # type: ignore[arg-type]
+    Event(7, "state", **OUT),  # type: ignore[arg-type]
+    Event(8, "close", remote_address="10.0.0.9", remote_port=99, local_port=80, sent=7),
+]
+
+
+def test_the_table_is_this() -> None:
+    table = PeerTable()
+    shown = [*table.begin(None), *table.show(EVENTS), *table.end(Loss())]
+    assert "".join(shown).splitlines() == [
+        " FAILED   CONNS CONNECT     MAX    OPEN   IN  OUT RESENT ERROR         PEER",
+        "      1       3 3.00 ms 4.00 ms 70.0 ms 1.0k   24      1 ECONNREFUSED  > 10.0.0.9:5432",
+        "      0       1       -       -    0 ns    0    7      0 -             80 - 10.0.0.9",
+        "      0       1 10.0 us 10.0 us    0 ns    0    0      0 -             443 < fd00::7",
+    ]
+
+
+def test_json_has_a_row_a_peer() -> None:
+    table = PeerTable(format="json", top=1)
+    list(table.show(EVENTS))
+    row, _ = map(json.loads, table.end(Loss()))
+    assert row == {
+        "event": "peer", "direction": "out", "address": "10.0.0.9", "port": 5432,
+        "connections": 3, "failed": 1, "errors": {"ECONNREFUSED": 1}, "connect_avg_ns": 3e6,
+        "connect_max_ns": 4_000_000, "open_ns": 70_000_000, "received": 1000, "sent": 24,
+        "retransmits": 1,
+    }  # fmt: skip
+
+
+def test_top_is_an_option_of_the_table() -> None:
+    with pytest.raises(SystemExit):
+        parse(["--top", "3"])
