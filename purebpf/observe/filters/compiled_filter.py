@@ -1,4 +1,4 @@
-"""A filter as a program of its own, with a counter for each term on each CPU."""
+"""A filter as a separate program, with a counter for each term on each CPU."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class CompiledFilter(Closing):
     """The program of a filter, loaded.
 
     Args:
-        terms: what must be true of a sample.
+        terms: conditions that must all be true of a sample.
         access: how the program gets at its fields.
         members: by process ID in the first PID namespace: samples of others are dropped first.
 
     Attributes:
-        code: what it consists of.
+        code: its instructions.
         program: the same in the kernel.
 
     Raises:

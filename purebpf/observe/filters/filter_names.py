@@ -1,4 +1,4 @@
-"""What the names in a sample filter mean on this machine."""
+"""The meaning of names in a sample filter on this machine."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ _T = TypeVar("_T")
 class MachineNames:
     """Users and groups of this machine, its cgroup v2 hierarchy, functions that can be seen now.
 
-    A function is looked for in the kernel and in what the processes `pids` have mapped at that
+    A function is looked up in the kernel and in the files that the processes `pids` have mapped at
+    that
     moment: code that they map later is not found. Every method raises LookupError, with
     a sentence as its argument, for an unknown name.
 
     Args:
         pids: processes in which functions are looked for.
-        budget: pays for what is read of their files; without enough, a function is unknown.
+        budget: the budget of reading their files; without enough, a function is unknown.
     """
 
     def __init__(self, pids: Sequence[int] = (), budget: Budget | None = None) -> None:
@@ -69,8 +70,7 @@ class MachineNames:
     def cgroup(self, path: str) -> tuple[int, int]:
         """The id of a cgroup, and its level below the root of the hierarchy.
 
-        `path` is that of the directory, or begins at the root of the hierarchy, as in
-        /proc/PID/cgroup.
+        `path` is the directory's, or begins at the root of the hierarchy, as in /proc/PID/cgroup.
         """
         roots = [place for place, kind in proc.mounts() if kind == "cgroup2"]
         if not roots:
@@ -84,7 +84,7 @@ class MachineNames:
         raise LookupError(f"unknown cgroup {path} in {roots[0]}")
 
     def symbol(self, name: str) -> tuple[SymbolRange, ...]:
-        """Where a function is, in the kernel and in each process."""
+        """Return the places of a function, in the kernel and in each process."""
         kallsyms = synthesized_records.kallsyms()
         in_kernel = (
             SymbolRange(0, start, end - 1) for start, end in ranges_in_kernel(kallsyms, name)
@@ -115,7 +115,7 @@ class MachineNames:
                     yield SymbolRange(pid, start, start + size - 1)
 
     def _ask(self, pid: int, mapping: Mapping, question: Callable[[ElfImage], _T]) -> _T | None:
-        """What a mapped file answers; None when it is not an ELF file, or gone."""
+        """Return the answer of a mapped file; None when it is not an ELF file, or gone."""
         path = mapping.file.path
         try:
             with (
@@ -130,7 +130,7 @@ class MachineNames:
             raise LookupError(why) from None
 
     def _mappings(self) -> Iterator[tuple[int, Mapping]]:
-        """Each process, and what it has mapped of files."""
+        """Yield each process, and its mapped files."""
         for pid in self._pids:
             try:
                 text = proc.maps(pid) or ""
@@ -159,13 +159,15 @@ class MachineNames:
 
 
 def _is_hidden(kallsyms: bytes, name: str) -> bool:
-    """Whether the kernel has the function, and does not show where."""
+    """Return True if the kernel has the function, and does not show its place."""
     pattern = rb"^0+ [tTwW] %b(?:\t|$)" % re.escape(name.encode())
     return re.search(pattern, kallsyms, re.MULTILINE) is not None
 
 
 def _hidden_levels() -> int:
-    """Levels of the hierarchy above what this process sees; only the first namespace sees all."""
+    """Return the levels of the hierarchy above the part that this process sees; only the first
+    namespace sees all.
+    """
     if proc.in_first_namespace("cgroup"):
         return 0
     raise LookupError("this process is in a cgroup namespace, where cgroup levels are unknown")

@@ -1,7 +1,7 @@
-"""What keeps this process from a sample filter in the kernel, and how to fix it.
+"""The obstacles to a sample filter in the kernel for this process, and their remedies.
 
-Everything is tried rather than deduced: an event is opened, a pin is opened. Only then is what was
-refused explained with the values that decide about it.
+Everything is tried rather than deduced: an event is opened, a pin is opened. Only then is a refusal
+explained with the values that decide about it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Check(NamedTuple):
 
 
 class Preflight(NamedTuple):
-    """What this process can do.
+    """The abilities of this process.
 
     Attributes:
         uid: its effective user.
-        loads: it may load programs of its own.
+        loads: it may load programs.
         uses_pins: it may use those that root has pinned for its user.
-        checks: what was found.
+        checks: the results of the checks.
     """
 
     uid: int
@@ -47,12 +47,12 @@ class Preflight(NamedTuple):
 
     @property
     def in_kernel(self) -> bool:
-        """Whether its filters run in the kernel."""
+        """True if its filters run in the kernel."""
         return self.checks[0].holds and (self.loads or self.uses_pins)
 
 
 def preflight(bpffs: str = BPFFS) -> Preflight:
-    """Try what a filtered recording of this process would do.
+    """Try the steps that a filtered recording of this process would take.
 
     Raises:
         OSError: no descriptors left.

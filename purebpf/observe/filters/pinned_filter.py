@@ -1,7 +1,7 @@
 """A filter in a program that root has pinned for this user (`pinned_slots` has the layout).
 
-Each slot is a program of its own with maps of its own, so nothing has to be looked up for a sample,
-and events that children inherit run their parent's program by themselves.
+Each slot is a separate program with separate maps, so nothing has to be looked up for a sample, and
+events that children inherit run their parent's program by themselves.
 """
 
 from __future__ import annotations

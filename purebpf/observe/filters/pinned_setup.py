@@ -1,8 +1,8 @@
-"""What root does for users who may load no programs: pin slots, repair them, take them away.
+"""Root's work for users who may load no programs: pin slots, repair them, take them away.
 
-Users may watch, and have made what they like in folders of their own in the same file system. So
-nothing is done by path: see `purebpf.syscall.folder`. A slot appears in one step, when its folder
-gets its mode: what a killed `pin` has left is a slot with a fault, which the next one replaces.
+Users may watch, and have made any files in their own folders in the same file system. So nothing is
+done by path: see `purebpf.syscall.folder`. A slot appears in one step, when its folder gets its
+mode: a killed `pin` leaves a slot with a fault, which the next one replaces.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _PASS = 0o011
 
 @cache
 def tells_ancestors() -> bool:
-    """Whether this kernel's perf event programs may ask for the cgroups above a thread's own."""
+    """Return True if this kernel's perf event programs may ask for the cgroups above a thread's
+    own.
+    """
     from purebpf.loader.features.features import have_helper
 
     helper = bpf_func_id.BPF_FUNC_get_current_ancestor_cgroup_id
@@ -107,7 +109,7 @@ def _pin_slot(folder: Folder, number: int, uid: int, undo: ExitStack) -> None:
 
 
 def _fill(slot: Folder, uid: int) -> None:
-    """Load the program with maps of its own, and give them to the user; the folder is root's."""
+    """Load the program with separate maps, and give them to the user; the folder is root's."""
     from purebpf.filter.sample_layout import from_sample
     from purebpf.loader.load.load import load
     from purebpf.loader.types.kernel_btf import kernel_btf
@@ -133,8 +135,8 @@ def unpin(uid: int, bpffs: str = BPFFS) -> int:
 
     Raises:
         KernelError: EPERM or EACCES, this process may not, or a folder on the way is another
-            user's; ELOOP, EXDEV, in a folder of the first layout, which was the user's, there is
-            what purebpf does not remove.
+            user's; ELOOP, EXDEV, a folder of the first layout, which was the user's, has files that
+            purebpf does not remove.
     """
     name = str(uid)
     with _by_root(bpffs), ExitStack() as held:
@@ -187,7 +189,7 @@ def _remove_empty(folder: Folder, name: str) -> None:
 
 @contextmanager
 def _by_root(bpffs: str) -> Iterator[None]:
-    """What to do about a refusal."""
+    """Return the advice about a refusal."""
     try:
         yield
     except KernelError as error:

@@ -1,4 +1,4 @@
-"""Where root pins filter programs for users who may not load any, and how they are checked.
+"""The folders of filter programs that root pins for users who may not load any, and their checks.
 
     /sys/fs/bpf/purebpf/filter/1000/0/program    one folder a user, one a slot
                                     /table       what the program asks, written by the user
@@ -6,13 +6,13 @@
                                     /lease       who uses the slot
 
 The folders are root's (mode 0711): users pass through them, and can neither list nor change them.
-The four files are the user's (mode 0600), so no other user can open them. Every component is opened
-from the one before it and checked (`purebpf.syscall.folder`), by users as by root: a folder that
+The four files are the user's (mode 0600), so no other user can open them. Users and root alike open
+every component from the one before it and check it (`purebpf.syscall.folder`): a folder that
 another user has put there is not used.
 
-A slot is taken by flock(2) on its `lease`: the kernel gives it back when its process ends, however
-that ends. What is in `lease` says who has it, for `purebpf setup status`; it is written by the
-user, and believed only as far as /proc confirms it.
+A slot is taken by flock(2) on its `lease`: the kernel releases it when its process ends, however
+that happens. The content of `lease` names the process, for `purebpf setup status`; the user writes
+it, and it is believed only as far as /proc confirms it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ FIRST = struct.pack("=I", 0)
 
 
 class _Shape(NamedTuple):
-    """What a map of bpf_src/filter_pinned.bpf.c is like."""
+    """The properties of a map of bpf_src/filter_pinned.bpf.c."""
 
     type: int
     key_size: int
@@ -120,7 +120,7 @@ class Slot(NamedTuple):
 
 
 def folder_of(uid: int, bpffs: str = BPFFS) -> str:
-    """Where the slots of a user are, or would be."""
+    """Return the folder of a user's slots, which may not exist."""
     return f"{bpffs}/{FOLDER}/{uid}"
 
 
@@ -178,7 +178,7 @@ def open_user(uid: int, bpffs: str = BPFFS) -> Folder:
 
 
 def explain(error: KernelError, bpffs: str, uid: int = -1) -> KernelError:
-    """Say what to do about a path that this process cannot pass, or had better not."""
+    """Return advice about a path that this process cannot pass, or had better not."""
     number, path, why, fix = error.errno or 0, error.what, error.why, error.fix
     if number == errno.EACCES and uid >= 0:
         why = f"the folder is closed until root runs: {pin_command(uid, 0, bpffs)}"
@@ -283,7 +283,7 @@ def open_program(slot: Folder) -> Program:
 
 
 def open_file(slot: Folder, name: str) -> Descriptor:
-    """A slot's map, which is what it should be.
+    """Open a slot's map, after checking its properties.
 
     Raises:
         KernelError: EACCES, EPERM, this process may not open it; ENOENT, it is not there; EINVAL,

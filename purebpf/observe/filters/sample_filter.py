@@ -7,7 +7,7 @@
         ...
         print(chosen.counts())
 
-`explain()` shows what the filter became.
+`explain()` prints the compiled filter.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["Counts", "SampleFilter", "kernel_access"]
 
 
 class Counts(NamedTuple):
-    """What became of the samples.
+    """The fates of the samples.
 
     Attributes:
         passed: samples that the filter kept.
@@ -67,7 +67,7 @@ class Counts(NamedTuple):
 
 
 def kernel_access() -> SampleAccess:
-    """How programs get at the words of samples on this kernel."""
+    """Return the programs' access to the words of samples on this kernel."""
     try:
         btf = kernel_btf()
     except NotSupportedError:
@@ -83,14 +83,14 @@ def kernel_access() -> SampleAccess:
 class SampleFilter(Closing):
     """A filter, ready to be attached to events with this `sample_type`.
 
-    It runs as a program of its own; or, where this process may load none, in a program that root
-    has pinned for this user; or, where neither can be or sees a field, in user space: `attach`
-    then does nothing, `why_user_space` says why, and the caller asks `accepts` about each sample.
+    It runs as a separate program; or, where this process may load none, in a program that root has
+    pinned for this user; or, where neither can be or sees a field, in user space: `attach` then
+    does nothing, `why_user_space` has the reason, and the caller calls `accepts` for each sample.
 
     Args:
         parsed: the filter.
         sample_type: attr.sample_type of the events.
-        event: what to call them in errors.
+        event: its name in errors.
         names: who knows users, cgroups and functions; by default this machine.
         in_kernel: False keeps the filter in user space whatever the kernel could do.
         bpffs: where root may have pinned programs.
@@ -104,8 +104,8 @@ class SampleFilter(Closing):
 
     Raises:
         FilterError: the samples lack a field, or a name is unknown.
-        NotSupportedError: neither the kernel nor user space can run this filter here; or it is
-            too long.
+        NotSupportedError: neither the kernel nor user space can run this filter here; or it is too
+            long.
         VerifierError: the kernel refused the program.
         KernelError: it refused the map, or had no memory or descriptors left.
     """
@@ -164,12 +164,12 @@ class SampleFilter(Closing):
 
     @property
     def in_kernel(self) -> bool:
-        """Whether a program filters, so that rejected samples never reach the ring."""
+        """True if a program filters, so that rejected samples never reach the ring."""
         return self.program is not None
 
     @property
     def where(self) -> str:
-        """What runs the filter, in words."""
+        """The place where the filter runs, in words."""
         if self._compiled is not None:
             return f"a program of {len(self._compiled.code.instructions)} instructions"
         if self._pinned is not None:
@@ -184,7 +184,7 @@ class SampleFilter(Closing):
 
     @property
     def code(self) -> FilterCode | None:
-        """What the filter was compiled to, None where it was not."""
+        """The compiled filter; None if it was not compiled."""
         return None if self._compiled is None else self._compiled.code
 
     def attach(self, event: EventDescriptor) -> None:
@@ -207,7 +207,7 @@ class SampleFilter(Closing):
         return 0 if self._compiled is None else self._compiled.outside
 
     def accepts(self, sample: Sample) -> bool:
-        """Whether to keep a sample; counts it. Always True when the kernel filters."""
+        """Return True to keep a sample; count it. Always True when the kernel filters."""
         if self._rejecting is None:
             return True
         index = self._rejecting(sample) + 1
@@ -215,7 +215,7 @@ class SampleFilter(Closing):
         return index == 0
 
     def counts(self) -> Counts:
-        """What became of the samples so far.
+        """Return the fates of the samples so far.
 
         Raises:
             KernelError: the counters could not be read.
@@ -227,7 +227,7 @@ class SampleFilter(Closing):
         return Counts(passed, by_term, undecided)
 
     def explain(self) -> str:
-        """Show the filter as parsed, what runs it, and its code."""
+        """Return the parsed filter, the place where it runs, and its code."""
         lines = [f"filter: {self.parsed}", f"runs in {self.where}"]
         if self.code is not None:
             lines.append(self.code.listing())

@@ -38,7 +38,7 @@ _LIBRARIES = re.compile(
 
 
 class Function(IntEnum):
-    """enum function of bpf_src/mem/allocators.h: what a function takes."""
+    """enum function of bpf_src/mem/allocators.h: the arguments of a function."""
 
     MALLOC = 1
     CALLOC = 2
@@ -103,7 +103,7 @@ def allocators_of(
         pid: the process.
         everywhere: in every process that has those files mapped, not in this one alone.
         budget: pays for the look.
-        known: keeps what files have from one process to the next.
+        known: stores the answers of files from one process to the next.
 
     Raises:
         KernelError: its mappings may not be read.
@@ -152,7 +152,7 @@ def allocator_in(file: str, pid: int = EVERY_PROCESS) -> Allocator:
 
 
 def executable_allocator(path: str) -> list[Allocator]:
-    """That of a program that brings its own, as a static one does; nothing of a script."""
+    """Return the allocator in a program itself, as a static one has; nothing for a script."""
     return _look_into(path, EVERY_PROCESS, Budget())
 
 

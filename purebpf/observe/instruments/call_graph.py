@@ -1,4 +1,4 @@
-"""How user stacks are walked: chosen, loaded, and said (bpf_src/include/user_stacks.h)."""
+"""The walk of user stacks: chosen, loaded, and described (bpf_src/include/user_stacks.h)."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ _FETCH = 1  # of the operation, which is in the immediate
 
 
 class CallGraph(NamedTuple):
-    """How user stacks are walked.
+    """The ways to walk user stacks.
 
     Attributes:
         mode: "tables", "deep", "copy" or "fp"; "" if there are no user stacks.
-        why: why it is not what was asked for, or "".
+        why: the reason if it is not the requested one, or "".
     """
 
     mode: str
@@ -91,17 +91,16 @@ def load_walking(
         asked: one of `CHOICES`; "" for no user stacks. "auto" is tables where the CPU and the
             kernel allow, else frame pointers.
         load: puts a spec into the kernel.
-        owned: closes what is opened.
-        earlier: what a process had mapped at a time, see `UserStacks`.
+        owned: closes the resources opened here.
+        earlier: returns the mappings of a process at a time, see `UserStacks`.
         pages: of the rings of copies of 16 KiB, see `UserStacks`; more for larger ones.
         fp_program: of the spec's programs, the one to load instead of all others where stacks are
             walked by frame pointers. Its object lacks the maps of the other ways.
 
-    Returns:
-        the object; what finishes its stacks, None with frame pointers; and what was chosen.
+    Returns: the object; the finisher of its stacks, None with frame pointers; and the choice.
 
     Raises:
-        NotSupportedError: this CPU or kernel cannot do what was asked for.
+        NotSupportedError: this CPU or kernel does not support the request.
         KernelError: the kernel refused the object.
     """
     why = ""
@@ -127,7 +126,7 @@ def _check_open_files(spec: ObjectSpec, mode: str) -> None:
     """Find out beforehand that a run would end for lack of descriptors.
 
     Raises:
-        NotSupportedError: there is no room for what the object and its tables need.
+        NotSupportedError: there are too few descriptors for the object and its tables.
     """
     rings = 2 * (os.cpu_count() or 1)
     needed = len(spec.maps) + 2 * len(spec.programs) + rings + _MORE_FILES
@@ -173,12 +172,12 @@ def _copy_bytes(mode: str) -> int:
 
 
 def _ring_factor(stack_bytes: int) -> int:
-    """How many times the pages that `_COPY_BYTES` need."""
+    """Return the factor on the pages that `_COPY_BYTES` need."""
     return -(-stack_bytes // _COPY_BYTES)
 
 
 def _of_machine(what: str) -> dict[str, int]:
-    """What else an object needs to know.
+    """Set the remaining configuration of an object.
 
     Raises:
         NotSupportedError: another machine than x86-64 and arm64.
@@ -221,8 +220,8 @@ def read_python(
 
     Args:
         loaded: the object, with `python` among its settings.
-        walking: what finishes its stacks.
-        owned: closes what is opened.
+        walking: the finisher of its stacks.
+        owned: closes the resources opened here.
         lines: see `PythonTables`.
         native: see there, too.
         tasks: likewise.
@@ -262,11 +261,11 @@ def _shrunk(spec: ObjectSpec, *maps: str) -> ObjectSpec:
 def describe_walking(
     chosen: CallGraph, stacks: UserStacks | None, stats: Mapping[str, int]
 ) -> dict[str, object]:
-    """Facts about a run: how user stacks were walked and why so, and what was copied.
+    """Return facts about a run: how user stacks were walked, the reason, and the number of copies.
 
     Args:
         chosen: by `load_walking`.
-        stacks: what it gave.
+        stacks: the results.
         stats: `struct unwind_stats` by field, summed over the CPUs.
     """
     about: dict[str, object] = {"call_graph": chosen.mode} if chosen.mode else {}
@@ -280,5 +279,5 @@ def describe_walking(
 
 
 def not_copied(stats: Mapping[str, int]) -> int:
-    """How many stacks needed a copy and got none, by `struct unwind_stats`."""
+    """Return how many stacks needed a copy and got none, by `struct unwind_stats`."""
     return sum(stats[name] for name in _NOT_COPIED)

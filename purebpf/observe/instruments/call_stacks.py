@@ -39,7 +39,9 @@ class CallStacks(EventStacks):
 def call_stacks_request(
     call_graph: str, shared: Mapping[str, Map], *, calls: bool = True, points: bool = False
 ) -> StackRequest:
-    """How stacks of calls and tracepoints are walked, with the maps of the programs that trace."""
+    """Return the request for walking stacks of calls and tracepoints, with the maps of the
+    tracing programs.
+    """
     programs = (*((_AT_CALLS,) if calls else ()), *((_AT_POINTS,) if points else ()))
     return StackRequest(
         *("call_stacks", programs, {"python": True}, {"stacks": STACKS}, call_graph),

@@ -1,4 +1,4 @@
-"""`EventStacks`: the stacks of events that are shown one by one."""
+"""`EventStacks`: the stacks of events that are printed one by one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _UNASKED = 16384
 class EventStacks(StackTracer):
     """Walks the stack of each event, from `start()` to `stop()`.
 
-    Stacks are asked for one by one, and forgotten after a while, so that a trace of days needs no
-    more memory than one of a minute.
+    Stacks are read one by one, and forgotten after a while, so that a trace of days needs no more
+    memory than one of a minute.
     """
 
     def __init__(
@@ -39,17 +39,17 @@ class EventStacks(StackTracer):
 
     @property
     def object(self) -> Object:
-        """What walks: its settings and maps are those of other programs that do."""
+        """The walking object: other programs share its settings and maps."""
         return self._object
 
     def take(self, finished: Iterable[tuple[Finished, int]]) -> None:
-        """Keep stacks that were finished until they are asked for."""
+        """Keep finished stacks until they are needed."""
         self._recent.take(finished)
 
     def trace(self, number: int) -> Trace | None:
         """The stack of a number or ticket; None: it is not finished yet, or was forgotten.
 
-        A ticket can be asked for once.
+        A ticket is valid once.
 
         Raises:
             KernelError: the map could not be read.
@@ -69,4 +69,4 @@ class EventStacks(StackTracer):
         return None if stack is None else tuple(stack.addresses[: stack.depth])
 
     def attach(self, links: ExitStack) -> None:
-        """Nothing: what traces the events attaches the programs."""
+        """Do nothing: the tracer of the events attaches the programs."""

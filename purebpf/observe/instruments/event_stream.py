@@ -27,7 +27,7 @@ _KIND = struct.Struct("=16xI")
 
 
 class Record(NamedTuple):
-    """One event: its kind, the struct that the object's BTF has for it, and what follows that."""
+    """One event: its kind, its struct by the object's BTF, and the bytes behind it."""
 
     kind: int
     fields: Any
@@ -35,7 +35,7 @@ class Record(NamedTuple):
 
 
 class StreamRequest(NamedTuple):
-    """Which programs to run, and what they send.
+    """The programs to run, and their records.
 
     Attributes:
         object: the name of a shipped object that includes bpf_src/include/events.h.
@@ -44,8 +44,8 @@ class StreamRequest(NamedTuple):
         settings: constants of the object.
         sizes: max_entries of its maps.
         others: programs that are loaded, but not attached.
-        prepare: what to do with the object between its load and the first attachment; what it
-            returns is closed with the stream.
+        prepare: called with the object between its load and the first attachment; its result is
+            closed with the stream.
     """
 
     object: str
@@ -58,12 +58,12 @@ class StreamRequest(NamedTuple):
 
 
 class EventStream(Closing):
-    """Sends from when it is made until `stop()`; what was sent until then can be read after it.
+    """Sends events until `stop()`; earlier events can be read after it.
 
     Args:
         request: which programs.
-        whose: the target. Processes are taken alone, or with the children that they start from
-            now on where `tree` is set; a command (`command_pid`) always with its children.
+        whose: the target. Processes are taken alone, or with the children that they start from now
+            on where `tree` is set; a command (`command_pid`) always with its children.
         tree: follow children.
 
     Raises:
@@ -123,7 +123,7 @@ class EventStream(Closing):
         return map(self.decode, self._ring.drain())
 
     def decode(self, data: bytes) -> Record:
-        """What the bytes of a record say."""
+        """Decode the bytes of a record."""
         (kind,) = _KIND.unpack_from(data)
         decoder = self._decoders[kind]
         return Record(kind, decoder.decode(data), data[decoder.size :])
@@ -134,7 +134,9 @@ class EventStream(Closing):
         settle()
 
     def losses(self) -> dict[str, int]:
-        """What was lost: `struct losses` of the object by field, and what all objects count."""
+        """Return the losses: `struct losses` of the object by field, and the counters of all
+        objects.
+        """
         variables = self.object.globals
         own = variables["losses"]._asdict() if "losses" in variables else {}
         return own | {

@@ -24,8 +24,8 @@ class FutexSum(NamedTuple):
     Attributes:
         stack: its number; waker_stack: of the thread that last let go, 0 if not asked for.
         address: of the lock, in the process.
-        cgroup, tid, owner: 0 unless asked for; `owner` is what the words at the lock say, true for
-            mutexes of glibc.
+        cgroup, tid, owner: 0 unless requested; `owner` comes from the words at the lock, and is
+            right for mutexes of glibc.
         waits: that ended; `open`: that did not, until the end of the run.
         max_ns: of both, the longest.
         timeouts: of the waits, those that ended by the clock.
@@ -78,7 +78,7 @@ class SlowWait(NamedTuple):
 
 
 class FutexTracer(StackTracer):
-    """Traces what `futex_request` asks for, from `start()` to `stop()`."""
+    """Traces a request of `futex_request`, from `start()` to `stop()`."""
 
     def attach(self, links: ExitStack) -> None:
         """Attach to the ends and starts of system calls."""
@@ -107,7 +107,7 @@ class FutexTracer(StackTracer):
         super().close()
 
     def sums(self) -> Iterator[FutexSum]:
-        """What was counted, and the waits that have not ended.
+        """Return the counts, and the waits that have not ended.
 
         `resolve` gives the names of their stacks.
 
@@ -156,7 +156,7 @@ class FutexTracer(StackTracer):
 def futex_request(
     settings: Mapping[str, Any], sizes: Mapping[str, int], *, tree: bool
 ) -> StackRequest:
-    """What to trace: constants of the object, max_entries of its maps, and whether by tree.
+    """Return the request: constants of the object, max_entries of its maps, and the tree flag.
 
     Frames of the interpreter stay in stacks of Python: they say which lock it is.
     """

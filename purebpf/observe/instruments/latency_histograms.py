@@ -35,7 +35,7 @@ class Spans(Closing):
         by: one of GROUPINGS.
         unit_ns: the unit of the histograms.
         whose: the target of the spans; CPUs are those that they end on.
-        include_idle: those of the idle tasks as well.
+        include_idle: include the idle tasks.
         groups: groups that there is room for.
 
     Raises:
@@ -106,7 +106,9 @@ class Spans(Closing):
         before: Mapping[int, tuple[int, list[int]]],
         cgroups: Mapping[int, str],
     ) -> list[Distribution]:
-        """What came between two calls of `read()`, with names; `cgroups` has paths by id."""
+        """Return the distributions between two calls of `read()`, with names; `cgroups` has
+        paths by id.
+        """
         names = {group: name.comm for group, name in self._maps["names"].items()}
         if self._by == "cgroup":
             names = dict(cgroups)

@@ -39,7 +39,7 @@ _MOST_PAGES = 65536
 
 
 class Site(NamedTuple):
-    """What one stack of a process has done, of one of `KINDS`.
+    """The work of one stack of a process, of one of `KINDS`.
 
     Attributes:
         stack: its number.
@@ -61,11 +61,11 @@ class Site(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int, str, int]:
-        """What is added up under one."""
+        """The key of the sums."""
         return self.comm, self.pid, self.kind, self.stack
 
     def minus(self, before: Site) -> Site:
-        """What came since."""
+        """Return the difference to an earlier state."""
         return Site(
             *self.key,
             self.times - before.times,
@@ -85,7 +85,7 @@ class MemoryTracer(StackTracer):
         settings: constants of the object.
         sizes: max_entries of its maps.
         whose: the target.
-        earlier: what a process had mapped at a time, see `UserStacks`.
+        earlier: returns the mappings of a process at a time, see `UserStacks`.
         call_graph: how user stacks are walked, see `load_walking`.
         native: as in `PythonTables`, for `python` among the settings.
         tree: follow the children of the target's processes.
@@ -142,7 +142,9 @@ class MemoryTracer(StackTracer):
         self._attach_allocators(links)
 
     def _attach_allocators(self, links: ExitStack) -> None:
-        """Each that can be probed: what a process maps may not stop the run of another."""
+        """Attach every possible probe: a file that a process maps may not stop another user's
+        run.
+        """
         refusals: list[PurebpfError | OSError] = []
         for allocator in self._allocators:
             try:
@@ -179,7 +181,7 @@ class MemoryTracer(StackTracer):
             events.enable()
 
     def stop(self) -> None:
-        """End; what was counted stays to be read."""
+        """End; the counts can still be read."""
         for events in self._faults:
             events.disable()
         for own in self._own_faults:
@@ -195,7 +197,7 @@ class MemoryTracer(StackTracer):
         self._missed = max(0, due - counted)
 
     def sites(self) -> list[Site]:
-        """What was counted. `resolve` them before their stacks are looked up.
+        """Return the counts. `resolve` them before their stacks are looked up.
 
         Raises:
             KernelError: the map could not be read.
@@ -224,8 +226,8 @@ class MemoryTracer(StackTracer):
 def _choose_probes(allocators: Collection[Allocator]) -> tuple[str, ...]:
     """The programs at the start and at the end of functions.
 
-    A link to many functions is taken away at once. With one for each, the kernel waits for every
-    CPU after each of them: 14 s for the 17 of a libc.
+    A link to many functions is removed at once. With one for each, the kernel waits for every CPU
+    after each of them: 14 s for the 17 of a libc.
     """
     if not allocators:
         return ()

@@ -42,11 +42,11 @@ class Listed(NamedTuple):
 
     Attributes:
         place: where it was, as far as the programs know.
-        verdict: what they made of it; UNDECIDED if it did not leave a CPU since they began.
+        verdict: the programs' verdict; UNDECIDED if it did not leave a CPU since they began.
         since_ns: when it came to where it is; 0: before the run began.
         waking_ns: when it was last woken; 0: not since it last ran.
         pending: how it was off the CPU before the verdict: (duration_ns, state, waking_ns).
-        is_away: whether it was off the CPU, and its time there is asked for.
+        is_away: True if it was off the CPU, and its time there is wanted.
         is_on_cpu: whether it ran.
         is_seen: whether the programs know of it, and not only the iterator.
         registers: where it is in user space; None: not known.
@@ -76,11 +76,11 @@ class Switches(Closing):
         whose: the target.
         samples: whether `sample()` will be called.
         call_graph: how user stacks are walked, see `load_walking`.
-        earlier: what a process had mapped at a time, see `UserStacks`.
+        earlier: returns the mappings of a process at a time, see `UserStacks`.
         native: as in `PythonTables`, for `python` among the settings.
 
     Attributes:
-        call_graph: what was chosen.
+        call_graph: the choice.
         walking: finishes stacks that the programs could not; None with frame pointers.
         python: reads Python frames; None where nothing does.
 
@@ -130,7 +130,7 @@ class Switches(Closing):
         )
 
     def sample(self, events: PerfEvents) -> None:
-        """Sample what runs, too, at each overflow of these, from `start()` on."""
+        """Also sample running code, at each overflow of these, from `start()` on."""
         for event in events:
             self._owned.enter_context(
                 self._object.programs["on_sample"].attach(event, enable=False)
@@ -151,7 +151,7 @@ class Switches(Closing):
         self._object.globals["phase"] = True
 
     def stop(self) -> None:
-        """End; what was counted stays to be read."""
+        """End; the counts can still be read."""
         self._object.globals["phase"] = False
         settle()
         self.ended_ns = host_clock.monotonic_ns()
@@ -173,7 +173,7 @@ class Switches(Closing):
             self.forget_listed(forget=False)
 
     def forget_counts(self) -> None:
-        """Forget what was counted, and all stacks; only while nothing is traced.
+        """Forget the counts, and all stacks; only while nothing is traced.
 
         Raises:
             KernelError: a map refused.
@@ -193,13 +193,15 @@ class Switches(Closing):
         self.python.names.forget()
 
     def finish_all(self) -> None:
-        """Finish what `finish` left for later, once everything has come. Raises as that does."""
+        """Finish the stacks that `finish` left for later, once everything has come. Raises as
+        `finish` does.
+        """
         if self.walking is not None:
             self.walking.finish()
         self.finish()
 
     def look(self) -> None:
-        """Take what was counted until now for all, and go on."""
+        """Read the counts of all threads up to now, and go on."""
         self.ended_ns = host_clock.monotonic_ns()
 
     def drain(self) -> Iterator[tuple[Place, Span]]:
@@ -220,7 +222,7 @@ class Switches(Closing):
             yield self._place(key), Span(value.count, value.blocked_ns, value.runnable_ns)
 
     def samples(self) -> Iterator[tuple[Place, int]]:
-        """How often each place was sampled.
+        """Return how often each place was sampled.
 
         Raises:
             KernelError: the map could not be read.

@@ -1,4 +1,4 @@
-"""Whether BPF programs can be preempted where they count system calls."""
+"""Tests if BPF programs can be preempted where they count system calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PREEMPTED = 1
 
 
 def syscall_programs_are_preempted() -> bool:
-    """Whether another task can take the CPU from a program at a tracepoint of system calls.
+    """Return True if another task can take the CPU from a program at a tracepoint of system calls.
 
     The kernel takes it for recursion when that task makes a call as well, and does not run the
     program for it: counts of raw tracepoints and BTF tracepoints are not exact then. A program at

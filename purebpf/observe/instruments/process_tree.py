@@ -18,7 +18,7 @@ CAPACITY = 65536
 
 
 def is_supported() -> bool:
-    """Whether the kernel shows its types, which the programs need."""
+    """Return True if the kernel shows its types, which the programs need."""
     try:
         kernel_btf()
     except NotSupportedError:
@@ -29,9 +29,9 @@ def is_supported() -> bool:
 class ProcessTree(Closing):
     """Enters the children of each process in a map into it, before they run.
 
-    A process is followed from its fork on, by a program at the kernel's tracepoint; what it takes
-    is the same however short the children live. An inherited perf event of a clock misses them:
-    each child's own event has a whole period to go.
+    A program at the kernel's tracepoint follows a process from its fork on, at the same cost
+    however short the children live. An inherited perf event of a clock misses them: each child's
+    own event has a whole period to go.
 
     Args:
         tgids: by process ID; `CAPACITY` entries. It stays the caller's.

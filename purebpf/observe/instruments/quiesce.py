@@ -13,6 +13,6 @@ _PAUSE_S = 0.01
 
 
 def settle() -> None:
-    """Wait until the programs that run now have ended: they may not have seen what was set."""
+    """Wait until the programs that run now have ended: they may not have seen a new setting."""
     if not wait_for_all_cpus():
         time.sleep(_PAUSE_S)

@@ -1,4 +1,4 @@
-"""What programs at the scheduler's tracepoints need to know of this kernel."""
+"""The facts about this kernel that programs at the scheduler's tracepoints need."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def adapt(spec: ObjectSpec) -> ObjectSpec:
 
 
 def has_task_storage() -> bool:
-    """Whether programs can keep the state of a task with the task."""
+    """Test if programs can store the state of a task with the task."""
     return _has_helper(bpf_func_id.BPF_FUNC_task_storage_get)
 
 
 def _has_helper(helper: int) -> bool:
-    """Whether programs at tracepoints may call a helper."""
+    """Test if programs at tracepoints may call a helper."""
     raw = bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT  # like tp_btf, but needs no function to ask
     return bool(features.have_helper(raw, helper))
 
 
 def has_prev_state() -> bool:
-    """Whether sched_switch passes the state of the task that leaves (Linux 5.18).
+    """Test if sched_switch passes the state of the task that leaves (Linux 5.18).
 
     Commit fa2c3254d7cf, "sched/tracing: Don't re-read p->state when emitting sched_switch event".
 
@@ -66,7 +66,7 @@ def has_prev_state() -> bool:
 
 
 def without_task_storage(spec: ObjectSpec) -> ObjectSpec:
-    """A hash in its stead. What refers to the storage is dead code then, but wants a map."""
+    """Use a hash in its stead. References to the storage are dead code then, but need a map."""
     unused = spec.maps["tasks"]._replace(
         type=bpf_map_type.BPF_MAP_TYPE_HASH, flags=0, max_entries=1
     )

@@ -111,7 +111,7 @@ class SharedCounts(Closing):
         return spec.resize(counters=self._limit * self._events)
 
     def _join(self, entry: bytes | None, stack: ExitStack) -> bool:
-        """Whether there is such a session, which this one has joined."""
+        """Return True if there is such a session, which this one has joined."""
         if entry is None:
             return False
         link_id, program_id, tag = _ENTRY.unpack(entry)
@@ -152,7 +152,7 @@ class SharedCounts(Closing):
         )
 
     def follow(self, tasks: Iterable[Task]) -> None:
-        """Count these tasks alone, too, from now on; those of other sessions stay.
+        """Also count these tasks alone from now on; tasks of other sessions stay.
 
         Raises:
             KernelError: E2BIG, sessions follow 4096 tasks already.
@@ -167,7 +167,7 @@ class SharedCounts(Closing):
                     followed[key] = nothing
 
     def read_cpus(self) -> dict[int, tuple[Reading, ...]]:
-        """What every event counted on each CPU, since the set began.
+        """Return every event's count on each CPU, since the set began.
 
         Raises:
             KernelError: a map could not be read.
@@ -181,7 +181,7 @@ class SharedCounts(Closing):
         }
 
     def read_tasks(self, tasks: Iterable[Task]) -> Mapping[Task, tuple[Reading, ...]]:
-        """What every event counted while these tasks ran, since they are followed.
+        """Return every event's count while these tasks ran, since they are followed.
 
         Raises:
             KernelError: a map could not be read.
@@ -211,7 +211,7 @@ class SharedCounts(Closing):
         return tuple(sums)
 
     def _take(self) -> None:
-        """Add what was counted on each CPU until now."""
+        """Add the counts of each CPU up to now."""
         for cpu in cpus.online():
             try:
                 self._program.test_run(cpu=cpu)

@@ -32,7 +32,7 @@ _CALLS = 1 << 31
 
 
 class Whereabouts(NamedTuple):
-    """Where a thread is.
+    """The place of a thread.
 
     Attributes:
         comm: its name.
@@ -98,7 +98,7 @@ class SleeperList(Closing):
         self._loaded.globals["generation"] += 1
 
     def read(self) -> Iterator[Sleeper]:
-        """Those of this moment, but our own.
+        """Return the sleepers of this moment, except for our own threads.
 
         Raises:
             KernelError, OSError: the iterator could not be read.
@@ -115,7 +115,7 @@ class SleeperList(Closing):
             yield Sleeper(tgid, tid, started, state_letter(state), bool(here), where)
 
     def resting(self) -> set[int]:
-        """Threads that have not run since `read` listed them, nor run now.
+        """Return threads that have not run since `read` listed them, and do not run now.
 
         Raises: as `read`.
         """

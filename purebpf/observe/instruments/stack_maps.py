@@ -1,4 +1,4 @@
-"""The maps of bpf_src/include/stacks.h: stacks that programs kept, and what happened to them."""
+"""The maps of bpf_src/include/stacks.h: the stacks of programs, and their counters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def max_depth() -> int:
 
 
 def addresses(stacks: Map) -> dict[int, Sequence[int]]:
-    """What `stacks` holds: addresses by number, leaf first.
+    """Return the content of `stacks`: addresses by number, leaf first.
 
     Raises:
         KernelError: it could not be read.
@@ -31,7 +31,7 @@ def addresses(stacks: Map) -> dict[int, Sequence[int]]:
 
 
 def traces(stacks: Map) -> dict[int, Trace]:
-    """What `stacks` holds, by number.
+    """Return the content of `stacks`, by number.
 
     Raises:
         KernelError: it could not be read.
@@ -53,7 +53,7 @@ def trace(stack: Any) -> Trace:
 def sum_up(counters: Map) -> dict[str, int]:
     """A per-CPU array of structs of counters: each field, added up over CPUs and entries.
 
-    Arrays are left out.
+    Arrays are skipped.
 
     Raises:
         KernelError: it could not be read.

@@ -27,7 +27,7 @@ __all__ = ["StackRequest", "StackTracer"]
 
 
 class StackRequest(NamedTuple):
-    """What is traced.
+    """The events to trace.
 
     Attributes:
         object: the name of a shipped object with user_stacks.h, `phase` and `stats`.
@@ -39,8 +39,8 @@ class StackRequest(NamedTuple):
         tree: follow the children of the target's processes.
         copies: that a CPU may make in a second.
         pages: of its ring of copies.
-        shared: maps of another object, which are used instead of those of these names.
-        recent: a new stack takes the place of one that was not seen for long, if all are taken.
+        shared: maps of another object, which replace the maps with these names.
+        recent: if all are in use, a new stack replaces one that was not seen for long.
     """
 
     object: str
@@ -60,9 +60,9 @@ class StackTracer(Closing, ABC):
     """Traces from `start()` to `stop()`.
 
     Args:
-        request: what.
+        request: the events.
         whose: the target.
-        earlier: what a process had mapped at a time, see `UserStacks`.
+        earlier: returns the mappings of a process at a time, see `UserStacks`.
 
     Attributes:
         call_graph: how stacks are walked.
@@ -126,7 +126,7 @@ class StackTracer(Closing, ABC):
 
     @abstractmethod
     def attach(self, links: ExitStack) -> None:
-        """Attach the programs; `links` closes what is opened."""
+        """Attach the programs; `links` closes them."""
 
     def follow(self, pids: Collection[int]) -> None:
         """Take in processes that exist already."""
@@ -138,14 +138,14 @@ class StackTracer(Closing, ABC):
         self._object.globals["phase"] = True
 
     def stop(self) -> None:
-        """End; what was counted stays to be read."""
+        """End; the counts can still be read."""
         self._object.globals["phase"] = False
         settle()
         self.look()
         self._links.close()
 
     def look(self) -> None:
-        """Take what was counted until now for all of it."""
+        """Read all counts up to now."""
         self.ended_ns = host_clock.monotonic_ns()
 
     def drain(self) -> None:
@@ -183,7 +183,8 @@ class StackTracer(Closing, ABC):
         return stack_maps.traces(self.maps["stacks"]) | dict(self._tickets.traces)
 
     def resolve(self, numbers: Collection[int]) -> dict[int, int]:
-        """What `traces` calls the stacks that programs counted under these; all are finished.
+        """Return the numbers in `traces` of the stacks that programs counted under these; all are
+        finished.
 
         Raises:
             KernelError: a map could not be read, or a table filled.

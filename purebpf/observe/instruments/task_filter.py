@@ -20,7 +20,7 @@ _ROOM_FOR_CHILDREN = 4096
 
 
 class TaskFilter(NamedTuple):
-    """What bpf_src/include/ asks for in targets.h, verdict.h, cpus.h and pid_namespace.h.
+    """The settings of targets.h, verdict.h, cpus.h and pid_namespace.h in bpf_src/include/.
 
     Everybody's by default.
 
@@ -29,9 +29,9 @@ class TaskFilter(NamedTuple):
         tree: their children from now on, too; only where there are verdicts.
         tids: these threads.
         cgroup_fd: tasks in and below the cgroup v2 directory that this is a descriptor of.
-        cpus: what happens on these.
+        cpus: count only events on these.
         command_pid: a child that waits to execute a command: from its execve on, with children.
-        own_pid: a process that is left out.
+        own_pid: a process to leave out.
         namespace: the pid namespace to number tasks in, as (device, inode); (0, 0): the initial.
     """
 
@@ -82,7 +82,9 @@ class TaskFilter(NamedTuple):
 
 
 def bit_words(numbers: Iterable[int], words: int) -> list[int]:
-    """Numbers as bits of 64-bit words; those beyond them, which nothing has, are left out."""
+    """Return numbers as bits of 64-bit words; numbers beyond them, which nothing has, are
+    dropped.
+    """
     bits = [0] * words
     for number in numbers:
         if number < _WORD * words:

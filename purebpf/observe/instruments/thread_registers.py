@@ -1,7 +1,7 @@
 """The threads of a process as the kernel has them: state, and registers of those that sleep.
 
-Needs what iterators over tasks need (Linux 5.8) and bpf_task_pt_regs() (Linux 5.15, commit
-dd6e10fbd9fb), on x86_64 and arm64. See bpf_src/task_registers.bpf.c. Nothing is stopped.
+Needs iterators over tasks (Linux 5.8) and bpf_task_pt_regs() (Linux 5.15, commit dd6e10fbd9fb), on
+x86_64 and arm64. See bpf_src/task_registers.bpf.c. Nothing is stopped.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class ThreadNow(NamedTuple):
             stopped...: the letters of ps(1).
         is_on_cpu: whether it runs.
         switches: how often it left a CPU: unchanged, it has not run since.
-        pthread: its thread pointer: what the register fs points at, pthread_self() of glibc and
-            musl; TPIDR_EL0 of arm64.
+        pthread: its thread pointer: the value of the register fs, pthread_self() of glibc and musl;
+            TPIDR_EL0 of arm64.
         call, argument: the system call that it is in, and the first argument; -1: none.
         pc, registers: where it goes on in user space; by DWARF's numbers, None where one is not
             sent. None: it has no 64-bit user registers.
@@ -61,7 +61,7 @@ class ThreadNow(NamedTuple):
 
     @property
     def is_asleep(self) -> bool:
-        """Whether its registers and stack stay what they are until it is woken."""
+        """Return True if its registers and stack do not change until it is woken."""
         return self.state != "R" and not self.is_on_cpu and self.registers is not None
 
 

@@ -1,4 +1,4 @@
-"""What the cgroups are called that events have the numbers of."""
+"""The names of the cgroups whose numbers events have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 1 << 17
 class CgroupIds:
     """Labels of cgroups v2 (`purebpf.symbols.cgroup_names`) by number.
 
-    Those of cgroups that were removed since they were looked up stay known, up to 131,072.
+    Names of cgroups that were removed since they were looked up are kept, up to 131,072.
 
     Args:
         clock: seconds.

@@ -1,4 +1,4 @@
-"""Which container or unit each process was in, while something else is measured."""
+"""The container or unit of each process, during another measurement."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _MANAGERS = (0, 1)  # they start their children in other cgroups
 class CgroupLabels:
     """Labels of processes (`purebpf.symbols.cgroup_names`), also of those that exited.
 
-    /proc tells while a process lives: it is asked of those that are asked about, and of those that
-    go on for `patience_s` after they executed a program. One that came and went faster has the
+    /proc has it while a process lives: it is read for processes that a caller asks about, and for
+    processes that go on for `patience_s` after they executed a program. A faster process has the
     label of the process that forked it, unless that was the first one: systemd's children are in
-    units of their own.
+    separate units.
 
     Args:
         parents: who forked whom.
 
     Attributes:
-        patience_s: 0.1 is enough where `text` is asked for as soon as a process has a sample.
+        patience_s: 0.1 is enough if `text` is called as soon as a process has a sample.
     """
 
     def __init__(self, parents: Mapping[int, int] | None = None) -> None:
@@ -52,7 +52,7 @@ class CgroupLabels:
             self._note(pid, sys.intern(text))  # thousands of processes share some
 
     def add(self, happened: Happened) -> None:
-        """Take in what processes did."""
+        """Read the records of processes."""
         due, texts = self._due, self._texts
         for child, _ in happened.forks:
             texts.pop(child, None)
@@ -80,7 +80,7 @@ class CgroupLabels:
         return cgroup_name(self.text(pid)).label
 
     def text(self, pid: int) -> str:
-        """What /proc/PID/cgroup of a process said; "" if it is unknown."""
+        """Return /proc/PID/cgroup of a process; "" if it is unknown."""
         if not pid:
             return ""
         if pid not in self._texts or pid in self._due:
@@ -92,7 +92,7 @@ class CgroupLabels:
         return known or ""
 
     def _inherited(self, pid: int) -> str:
-        """That of the nearest of a process and those that forked it which is known."""
+        """Return the label of the nearest known one among a process and its ancestors."""
         for _ in range(_GENERATIONS):
             if pid not in self._texts:
                 self.read(pid)

@@ -39,7 +39,7 @@ _MOST_FILES = 4096
 
 
 class ChangeDecoder:
-    """Decodes records; most say what was mapped, and most of those name the same few files.
+    """Decodes records; most are about mappings, and most of these name the same few files.
 
     A record that breaks its format is passed over.
 
@@ -56,7 +56,7 @@ class ChangeDecoder:
         self._files: dict[bytes, MappedFile | None] = {}
 
     def decode(self, pieces: Iterable[bytes]) -> list[Change]:
-        """What runs of `purebpf.wire.process_runs` say, in the order of time."""
+        """Decode runs of `purebpf.wire.process_runs`, in the order of time."""
         changes: list[Change] = []
         for piece in pieces:
             self._decode(piece, changes)

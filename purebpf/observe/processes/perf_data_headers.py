@@ -1,4 +1,4 @@
-"""This machine as the features of a perf.data file: what it is, what it runs, what was asked."""
+"""This machine as the features of a perf.data file: its hardware, its kernel, the command line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ _DEVICES = "/sys/bus/event_source/devices"
 
 
 def features(command: Sequence[str]) -> dict[Feature, bytes]:
-    """What does not depend on the run; `command` is the command line that made the file."""
+    """Return the features that do not depend on the run; `command` is the command line that made
+    the file.
+    """
     host = os.uname()
     cpuinfo = _read(f"{proc.PROC}/cpuinfo")
     memory = re.search(r"^MemTotal: *(\d+)", _read(f"{proc.PROC}/meminfo"), re.MULTILINE)
@@ -140,7 +142,9 @@ def _module_notes(name: str) -> str:
 
 
 def _of_file(name: str, inode: int, pid: int) -> bytes:
-    """Of the mapped file, if it is still where it was: in the mount namespace of its process."""
+    """Return the build id of the mapped file, if it is still there, in the mount namespace of
+    its process.
+    """
     file = mapped_file(name)
     if file.is_anonymous or file.is_special or file.deleted:
         return b""

@@ -1,4 +1,4 @@
-"""What each process is called, which is the name of its leader, whatever its threads are called."""
+"""The name of each process, which is its leader's, whatever its threads are called."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ProcessNames:
     """Names of processes, also of those that exited; a process that executed has its last name.
 
     Attributes:
-        unread, read: as those of `AddressSpaces`.
+        unread, read: as in `AddressSpaces`.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class ProcessNames:
             del self._names[next(iter(self._names))]
 
     def feed(self, record: Change) -> None:
-        """Take in what happened to a process."""
+        """Read the records of a process."""
         from purebpf.wire.perf_records import Comm, Fork
 
         if isinstance(record, Comm):

@@ -27,7 +27,7 @@ class Followed(Closing):
     """Keeps `spaces` up to date from the kernel's records.
 
     Attributes:
-        tasks: the threads that `root` and its descendants are made of, so far.
+        tasks: the threads of `root` and its descendants, so far.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Followed(Closing):
 
     @cached_property
     def spaces(self) -> AddressSpaces:
-        """Who had what mapped."""
+        """The mappings of processes."""
         from purebpf.symbols.address_spaces import AddressSpaces
 
         spaces = AddressSpaces()
@@ -72,7 +72,7 @@ class Followed(Closing):
 
     @cached_property
     def names(self) -> ProcessNames:
-        """What each process is called."""
+        """The name of each process."""
         from purebpf.observe.processes.process_names import ProcessNames
 
         names = ProcessNames()
@@ -86,7 +86,7 @@ class Followed(Closing):
 
     @property
     def lost(self) -> int:
-        """Records that were lost, perhaps with what `spaces` lacks."""
+        """Return the number of lost records, some of which `spaces` may lack."""
         return self._band.lost
 
     def snapshot(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:
@@ -115,16 +115,16 @@ class Followed(Closing):
         followed: Container[int] = (),
         known: Container[int] = (),
     ) -> None:
-        """Take in what happened.
+        """Read the pending records.
 
-        What a process did is read when someone asks about it, or when the receiver knows it, or
-        who forked it: a child that executes nothing is what its parent is.
+        The records of a process are decoded when a caller needs them, or when the receiver knows
+        it, or its parent: a child that executes nothing equals its parent.
 
         Args:
-            tell: is called with each record that is read, by now or later; what a process maps only
-                if that is `followed`.
+            tell: called with each record that is decoded, by now or later; mappings of a process
+                only if it is `followed`.
             followed: by the receiver.
-            known: what else it knows.
+            known: the other processes that it knows.
         """
         self._tell, self._followed = tell, followed
         happened = self._band.sort_out()
@@ -143,7 +143,9 @@ class Followed(Closing):
         self._read({*due, *large})
 
     def ask(self, pid: int) -> None:
-        """A sample names a process: read what it does from now on, and in which cgroup it is."""
+        """Decode the records of a process from now on, since a sample names it, and read its
+        cgroup.
+        """
         if pid not in self._asked:
             self._asked.add(pid)
             self.cgroups.patience_s = _PATIENCE_S
@@ -158,7 +160,7 @@ class Followed(Closing):
         self._read((pid,))
 
     def _read(self, pids: Iterable[int]) -> None:
-        """Take in what is known of processes, and tell it."""
+        """Decode the records of processes, and pass them on."""
         pieces = self._unread.take(pids)
         if not pieces:
             return

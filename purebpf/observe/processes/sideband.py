@@ -37,9 +37,8 @@ _SOON_NS = 1_000_000_000
 class SideBand(Closing):
     """Follows every process of the machine, through a dummy event on each online CPU.
 
-    It sees from when it is opened: read /proc for what was there before, afterwards, so that
-    nothing falls between. Only mappings of code are reported. Needs CAP_PERFMON, or
-    perf_event_paranoid below 1.
+    It records from its opening on: read /proc for earlier facts afterwards, so that nothing falls
+    between. Only mappings of code are reported. Needs CAP_PERFMON, or perf_event_paranoid below 1.
     """
 
     def __init__(
@@ -57,10 +56,10 @@ class SideBand(Closing):
             pages: data pages of each ring, a power of two; 0: 64, beyond 32 CPUs fewer, down
                 to 16, and as few where the user may not lock so much memory.
             cpus: those to follow; None: all that are online.
-            pids: pass over what other processes do, at a twentieth of the cost; None: all count.
+            pids: skip records of other processes, at a twentieth of the cost; None: all count.
             threads: whether the beginning and end of those counts that are not a process's first.
-            is_patient: wait for three times as much before it is to be drained: what is measured
-                tells of most processes itself. As long as the rings have room for more than that.
+            is_patient: wait for three times as much before it is to be drained: the measurement
+                itself names most processes. As long as the rings have room for more than that.
 
         Raises:
             KernelError: the kernel refused an event or a ring; nothing stays open.
@@ -129,10 +128,10 @@ class SideBand(Closing):
         return lost + self._unreadable + (self._decoder.unreadable if self._decoder else 0)
 
     def drain(self) -> list[Change]:
-        """What happened since the last time and before this call, in the order of time.
+        """Return the records since the last time and before this call, in the order of time.
 
-        What happens while the rings are read is kept for the next call, so that the order holds
-        across calls too. (A record is dated some ns before it is in its ring: one that a CPU was
+        Records that come while the rings are read wait for the next call, so that the order holds
+        across calls. (A record is dated some ns before it is in its ring: one that a CPU was
         writing at the time of this call can be older than the last one of the list before it.)
 
         Raises:
@@ -165,7 +164,7 @@ class SideBand(Closing):
         return happened if self._pids is None else happened.of(self._pids)
 
     def decode(self, pieces: Iterable[bytes]) -> list[Change]:
-        """What runs of `sort_out` say, in the order of time."""
+        """Decode runs of `sort_out`, in the order of time."""
         if self._decoder is None:  # most runs begin without anything to decode
             self._decoder = ChangeDecoder(next(iter(self._events)).format)
         return self._decoder.decode(pieces)
@@ -178,7 +177,7 @@ class SideBand(Closing):
 
 
 def _cut(data: Buffer, now: int) -> int:
-    """Where the records of a ring begin that are later than a time."""
+    """Return the start of the records of a ring that are later than a time."""
     if not _is_later(data, 0, len(data), now):
         return len(data)
     for *_, start, end in frames(data, 0, bool):

@@ -1,8 +1,8 @@
 """Processes and mappings from before the run, as perf records.
 
-The kernel reports a mapping, a name or a thread when it begins. A file of samples also needs those
-that had begun earlier; perf(1) makes records of them, and so does this. Their time is 0: they hold
-from the start. Read /proc after the events are open, so that nothing falls between.
+The kernel reports a mapping, a name or a thread when it begins. A file of samples also needs the
+ones that had begun earlier; perf(1) makes records of them, and so does purebpf. Their time is 0:
+they hold from the start. Read /proc after the events are open, so that nothing falls between.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHARED, _PRIVATE = 1, 2  # mmap(2)
 def processes(pids: Iterable[int], *, data: bool = False) -> Iterator[Comm | Fork | Mmap2]:
     """Names, threads and executable mappings of processes; with `data`, all their mappings.
 
-    One that ends during the read, or that cannot be read, is left out.
+    A process that ends during the read, or that cannot be read, is skipped.
     """
     for pid in pids:
         try:
@@ -78,8 +78,8 @@ def kallsyms() -> bytes:
 def kernel_mappings(kallsyms: bytes) -> Iterator[Mmap]:
     """The kernel and its modules, given the text of /proc/kallsyms; nothing if it hides addresses.
 
-    The kernel's mapping begins at `_text` and says so in its name and offset: with that, a reader
-    knows by how much the addresses of this boot differ from those of the kernel's file.
+    The kernel's mapping begins at `_text`, as its name and offset say: with that, a reader can
+    compute how much the addresses of this boot differ from the kernel file's.
     """
     text, end = _address(kallsyms, b"_text"), _address(kallsyms, b"_etext")
     start = text or _address(kallsyms, b"_stext")
@@ -100,7 +100,7 @@ def kernel_mappings(kallsyms: bytes) -> Iterator[Mmap]:
 
 
 def _address(kallsyms: bytes, name: bytes) -> int:
-    """Of one of the kernel's own symbols; 0: hidden, or there is none.
+    """Return the address of one of the kernel's own symbols; 0: hidden, or there is none.
 
     bytes.find() takes 1 ms for all of it, a pattern that begins at each line 60.
     """
@@ -110,7 +110,7 @@ def _address(kallsyms: bytes, name: bytes) -> int:
 
 
 def _module_paths() -> dict[str, str]:
-    """Where the files of the modules are, by the names that the kernel gives them."""
+    """Return the paths of the modules' files, by the names that the kernel gives them."""
     directory = f"/lib/modules/{os.uname().release}"
     try:
         with open(f"{directory}/modules.dep", encoding="utf-8") as file:
@@ -127,7 +127,7 @@ def _module_paths() -> dict[str, str]:
 def programs(kallsyms: bytes) -> Iterator[Other]:
     """The BPF programs that are loaded, as KSYMBOL records.
 
-    /proc/kallsyms does not have sizes: a program is taken to end where the next one begins.
+    /proc/kallsyms does not have sizes: a program ends where the next one begins.
     """
     # the kernel's own symbols come first and have no tab (s_show() in kernel/kallsyms.c)
     others = max(kallsyms.rfind(b"\n", 0, max(kallsyms.find(b"\t"), 0)), 0)

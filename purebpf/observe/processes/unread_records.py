@@ -1,7 +1,7 @@
-"""`UnreadRecords`: what processes did about which no one has asked yet. Pure.
+"""`UnreadRecords`: the records of processes that no caller has needed yet. Pure.
 
-Most processes of a busy machine come and go without a sample. Their records are kept as they came,
-some 700 bytes each, until someone asks about the process, or no one can any more.
+Most processes of a busy machine come and go without a sample. Their records are stored raw, some
+700 bytes each, until a caller needs the process, or none can any more.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UnreadRecords:
         self.forgotten = 0
 
     def add(self, happened: Happened) -> list[int]:
-        """Take in what happened; those of which there is too much to keep."""
+        """Add records; return the ones of which there are too many to store."""
         pieces, ended = self.pieces, self.ended
         for pid, _ in happened.forks:
             ended.pop(pid, None)
@@ -56,7 +56,8 @@ class UnreadRecords:
         return large
 
     def take(self, pids: Iterable[int]) -> list[bytes]:
-        """What is unread of processes, and of those that forked them: children begin as they were.
+        """Return the undecoded records of processes, and of their ancestors: children begin as they
+        were.
 
         It is not unread any more.
         """
@@ -85,7 +86,7 @@ class UnreadRecords:
                 self.ended.setdefault(pid)
 
     def orphans(self, has_ended: Container[int]) -> list[int]:
-        """Those that live after their parents, which may have mapped what they have."""
+        """Return processes that outlive their parents, which may have mapped the same files."""
         return [
             pid
             for pid in self.pieces

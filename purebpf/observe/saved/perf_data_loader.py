@@ -57,12 +57,12 @@ class NoSuchEventError(PurebpfError):
 
 
 class LoadOptions(NamedTuple):
-    """What to read.
+    """The parts to read.
 
     `event` None: the first that has samples. `weight` "samples" counts them, "period" adds up
     their periods; None does the latter for events that programs wrote, with a weight as period.
-    `timed`: when each sample was taken, in slots. `fetch` gets debug files that are not here.
-    `budget` pays for the names. `seconds` of CPU time may go by until the last record is read.
+    `timed`: the time of each sample, in slots. `fetch` gets debug files that are not here. `budget`
+    is charged for the names. `seconds` of CPU time may go by until the last record is read.
     """
 
     event: str | None = None
@@ -113,7 +113,9 @@ def read(path: str, wanted: LoadOptions = _ANYTHING) -> Read:
 
 
 def _open(path: str) -> int:
-    """The file; what cannot be one, as a pipe that its user left there, is not waited for."""
+    """Return the file; refuse a pipe or another special file that its user left there, instead
+    of waiting for it.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -123,7 +125,7 @@ def _open(path: str) -> int:
 
 
 def _copy_input() -> int:
-    """A descriptor of what standard input has: of its own file, or of a copy of what it writes."""
+    """Return a descriptor for standard input: its own file, or a copy of a pipe's content."""
     import shutil
     import tempfile
 
@@ -137,7 +139,7 @@ def _copy_input() -> int:
 
 
 def of_bytes(data: bytes, source: str, wanted: LoadOptions = _ANYTHING) -> Read:
-    """The same of a file that is in memory; `source` is what to call it."""
+    """Read a file that is in memory; `source` is its name in errors."""
     read_at = _within(lambda at, length: data[at : at + length], wanted.seconds, source)
     return _read(PerfData(read_at, len(data), source), wanted)
 
@@ -178,7 +180,7 @@ def _read(file: PerfData, wanted: LoadOptions) -> Read:
 
 
 def _chain_methods(file: PerfData) -> dict[int, Unwind]:
-    """How the stacks of each event are had that has call chains."""
+    """Return how the stacks of each event with call chains are read."""
     packed = file.feature(Feature.VERSION)
     is_ours = packed is not None and string(packed).startswith("purebpf ")
     methods = {}
@@ -190,7 +192,9 @@ def _chain_methods(file: PerfData) -> dict[int, Unwind]:
 
 
 def _way_of_walking(counted: Counted, number: int) -> str:
-    """How the stacks of an event were walked; "" where the file does not say how they ended."""
+    """Return how the stacks of an event were walked; "" where the file does not say how they
+    ended.
+    """
     reasons = {stacks.reason for _, stacks in counted.found[number]}
     if not any(reasons):
         return ""
@@ -230,7 +234,7 @@ def build_ids_of(file: PerfData) -> dict[str, bytes]:
 def name_counted(
     file: PerfData, counted: Counted, number: int, names: FileNames, *, periods: bool
 ) -> Read:
-    """Name what was counted of one event; `periods`: what its weights are."""
+    """Name the counts of one event; `periods`: the unit of its weights."""
     event = file.events[number]
     others = tuple(
         (recorded.name, counted.samples[n])
@@ -365,7 +369,7 @@ class FileNames:
 
     @property
     def budget(self) -> Budget:
-        """What the names cost."""
+        """The budget of the names."""
         return self._symbolizer.budget
 
     def batch(self) -> HeldFiles:

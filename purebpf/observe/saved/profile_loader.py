@@ -1,7 +1,7 @@
 """Reading a profile that was saved, by us or by other tools; any of them may be gzipped.
 
-Which it is, its content says: our JSON, speedscope's, perf.data, pprof, a window of the agent
-(OTLP), what perf script prints, or folded stacks.
+The content decides the format: our JSON, speedscope's, perf.data, pprof, a window of the agent
+(OTLP), the output of perf script, or folded stacks.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _CHECKED = 256
 
 
 class Bounds(NamedTuple):
-    """What reading one file may cost.
+    """The limits of reading one file.
 
-    Of folded stacks and the text of perf script, what lies beyond `size` bytes, `lines`, `frames`
-    or `seconds` of CPU time is left out, and its lines are counted as the cause of loss
-    `lines_left_out`. Other formats cannot be read in part. JSON of more than `size` bytes, or
-    `lists` or as many objects, is refused; so is pprof or OTLP, where eight bytes are a sample, of
-    an eighth of `size`; and perf.data that takes longer.
+    For folded stacks and the text of perf script, lines beyond `size` bytes, `lines`, `frames` or
+    `seconds` of CPU time are dropped, and counted as the cause of loss `lines_left_out`. Other
+    formats cannot be read in part. JSON of more than `size` bytes, or `lists` or as many objects,
+    is refused; so is pprof or OTLP, where eight bytes are a sample, of an eighth of `size`; and
+    perf.data that takes longer.
     """
 
     size: int
@@ -80,7 +80,7 @@ def read_profile(path: str | PathLike[str], *, timed: bool = False) -> Profile:
 
     Args:
         path: the file; "-": standard input.
-        timed: keep when each sample was taken, where perf.data says it.
+        timed: keep the time of each sample, where perf.data has it.
 
     Raises:
         KernelError: the file cannot be opened or read.
@@ -95,8 +95,8 @@ def read(
 ) -> Profile:
     """The profile in a file, "-": in standard input; `timed`: with when, where perf.data says it.
 
-    `fetch` gets debug files that are not here, to name what is in perf.data. `bounds` are for
-    files that other users wrote, where the reader has to stay in reach.
+    `fetch` gets debug files that are not here, to name addresses in perf.data. `bounds` are for
+    files that other users wrote, where the reader has to stay responsive.
 
     Raises:
         KernelError: the file cannot be opened or read.
@@ -168,7 +168,7 @@ def _of_text(data: bytes, name: str, bounds: Bounds | None) -> Profile:
 
 
 def _decode(data: bytes, name: str) -> str:
-    """Raise FormatError for what is not text, or has more parts than any profile."""
+    """Raise FormatError for data that is not text, or has more parts than any profile."""
     _check_parts(data, name)
     try:
         return data.decode()
@@ -195,7 +195,7 @@ def _without_mark(data: bytes, name: str) -> bytes:
 
 
 def _last_line(data: bytes, name: str, size: int) -> int:
-    """Where the last of the lines ends that lie in the first so many bytes."""
+    """Return the end of the last line that ends in the first so many bytes."""
     if len(data) <= size:
         return len(data)
     end = data.rfind(b"\n", 0, size) + 1
@@ -250,7 +250,7 @@ def _size_text(size: int) -> str:
 
 
 def _check_whole(data: bytes, name: str, bounds: Bounds, *, is_binary: bool) -> None:
-    """Raise FormatError for what cannot be read in part, and takes too long as a whole."""
+    """Raise FormatError for a format that cannot be read in part, and takes too long as a whole."""
     size = bounds.size // 8 if is_binary else bounds.size
     if len(data) > size:
         raise _too_large(name, size)
@@ -275,7 +275,9 @@ def _standard_input() -> io.BufferedReader:
 
 
 def _content(file: io.BufferedIOBase) -> bytes:
-    """All of it, or more than the limit. Not in one call, which allocates what it may become."""
+    """Return all of it, or more than the limit. Not in one call, which allocates the possible
+    maximum.
+    """
     content = bytearray()
     while len(content) <= _LIMIT and (more := file.read(_PIECE)):
         content += more

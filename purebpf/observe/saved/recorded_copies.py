@@ -33,7 +33,7 @@ class RecordedCopies(Closing):
     """Unwinds the copies of a file.
 
     Args:
-        file: what to read.
+        file: the file to read.
         origin: the machine that it is of.
 
     Attributes:
@@ -82,7 +82,7 @@ class RecordedCopies(Closing):
 
 
 def _open(origin: Origin) -> RecordedStacks | None:
-    """What unwinds the samples; None for those of a machine that we do not unwind."""
+    """Return the unwinder of the samples; None for a machine that we do not unwind."""
     from purebpf.observe.unwind.recorded_stacks import MACHINES, RecordedStacks
 
     machine = MACHINES.get(origin.arch or os.uname().machine)

@@ -29,9 +29,9 @@ _ADDRESS = 5
 
 
 class Origin(NamedTuple):
-    """The machine that a recording says it was made on; "" for facts that it lacks.
+    """The machine of a recording; "" for facts that it lacks.
 
-    `build_ids` are those of files by path, the kernel's by `KERNEL`.
+    `build_ids` are the files' by path, the kernel's by `KERNEL`.
     """
 
     hostname: str
@@ -75,7 +75,7 @@ class Origin(NamedTuple):
         )
 
     def recorded(self) -> Recorded:
-        """How far files of this machine may name its processes' code."""
+        """Return how far files of this machine may name its processes' code."""
         here = os.uname()
         mine = self.hostname, self.release, self.arch
         is_other = self.why_not_this_kernel()[0] is Reason.OTHER_KERNEL

@@ -1,4 +1,4 @@
-"""`Answers`: what a `Symbolizer` said of addresses, to be said again."""
+"""`Answers`: the answers of a `Symbolizer` for addresses, for reuse."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ stopped at: its account will be full again."""
 
 
 class Answers(dict[int, Answer]):
-    """Answers by address; a missing one is found when it is asked for."""
+    """Answers by address; a missing one is computed when needed."""
 
     def __init__(self, resolve: Callable[[int, int], Answer], back: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Answers(dict[int, Answer]):
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of answers."""
         return len(self) + len(self._earlier)
 
     def rest(self) -> None:
@@ -62,7 +62,7 @@ Code = RangeMap[tuple[int, RangeMap[Frame]]]
 
 
 class Asked(NamedTuple):
-    """A process, the name of the thread (as for `Symbolizer.user`), and what is known of it."""
+    """A process, the name of the thread (as for `Symbolizer.user`), and the answers about it."""
 
     pid: int
     comm: str | None

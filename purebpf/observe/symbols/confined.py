@@ -1,9 +1,9 @@
 """Running a program on a file that another user wrote, with as few rights as it needs.
 
-What reads DWARF is large, written in C and C++, and full of past vulnerabilities; the file is that
-of the user of the profiled program. So the program runs as `nobody` when we are root, with no
-network (a network namespace of its own, network_namespaces(7)), no way to gain rights
-(PR_SET_NO_NEW_PRIVS), and limits of time, memory and output. The file is given to it as a
+Programs that read DWARF are large, written in C and C++, and full of past vulnerabilities; the file
+belongs to the user of the profiled program. So the program runs as `nobody` when we are root, with
+no network (a separate network namespace, network_namespaces(7)), no way to gain rights
+(PR_SET_NO_NEW_PRIVS), and limits of time, memory and output. The file is passed to it as a
 descriptor, so that it needs no path to it.
 """
 
@@ -39,7 +39,7 @@ _OPEN_FILES = 64
 
 
 class Limits(NamedTuple):
-    """What the program may take: seconds, bytes of address space, and bytes of output."""
+    """The limits of the program: seconds, bytes of address space, and bytes of output."""
 
     seconds: float
     memory: int = 4 << 30
@@ -47,7 +47,7 @@ class Limits(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the program printed. `is_whole`: it ended by itself, within its limits."""
+    """The output of the program. `is_whole`: it ended by itself, within its limits."""
 
     output: bytes
     is_whole: bool
@@ -60,13 +60,13 @@ def run_on_file(
     limits: Limits,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Answer:
-    """Run a program on an open file, and collect what it prints.
+    """Run a program on an open file, and collect its output.
 
     Args:
         command: its path and arguments; the file's path is added.
         fd: the file, open for reading.
         text: its standard input.
-        limits: what it may take.
+        limits: its limits.
         is_stopped: asked now and then; True ends it early.
 
     Raises:
@@ -117,7 +117,7 @@ def _collect(
 
 
 def _confinement(limits: Limits) -> Callable[[], None]:
-    """What the child does before it executes the program."""
+    """Return the steps of the child before it executes the program."""
     libc = ctypes.CDLL(None, use_errno=True)
     is_root, is_first = os.geteuid() == 0, proc.in_first_user_namespace()
     seconds = math.ceil(limits.seconds) + 1

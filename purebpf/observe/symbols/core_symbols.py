@@ -1,9 +1,9 @@
 """The kernel's own symbols, kept until the next boot: $XDG_CACHE_HOME/purebpf/kernel.
 
 The kernel takes 50 ms of CPU time to print them, which a file does not. They do not change while it
-runs; those of modules and BPF programs do, and are not in it. Who may read such a file: see
-`CacheFiles`. Its beginning must be what the kernel shows us now: where it shows zeros, nothing is
-kept, and nothing that was kept is used.
+runs; symbols of modules and BPF programs do, and are not in the file. Who may read such a file: see
+`CacheFiles`. Its beginning must equal the kernel's present output: where that shows zeros, nothing
+is stored, and no stored text is used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CoreSymbols:
 
     @property
     def is_kept(self) -> bool:
-        """Whether `load` has found a text."""
+        """Return True if `load` has found a text."""
         return self._is_kept
 
     def load(self) -> bytes | None:

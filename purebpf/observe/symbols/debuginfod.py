@@ -1,6 +1,6 @@
 """Debug files from debuginfod servers, by build id (debuginfod(8), "WEBAPI").
 
-The cache is that of elfutils' own client (debuginfod_find_debuginfo(3)): BUILDID/debuginfo and
+The cache is shared with elfutils' own client (debuginfod_find_debuginfo(3)): BUILDID/debuginfo and
 BUILDID/executable in $DEBUGINFOD_CACHE_PATH, or debuginfod_client in $XDG_CACHE_HOME or ~/.cache.
 An empty file there remembers that no server has it. Its variables count here too:
 DEBUGINFOD_TIMEOUT, a server's silence in seconds; DEBUGINFOD_MAXTIME and DEBUGINFOD_MAXSIZE,
@@ -49,7 +49,7 @@ class Debuginfod:
         total_s: for everything together, if DEBUGINFOD_MAXTIME does not say less.
 
     Attributes:
-        problems: what went wrong, in a sentence each.
+        problems: the errors, in a sentence each.
     """
 
     def __init__(self, urls: Sequence[str], total_s: int = _MAX_TIME_S) -> None:
@@ -94,7 +94,7 @@ class Debuginfod:
         return True in answers
 
     def _from(self, url: str, build_id: str, path: str) -> bool | None:
-        """Whether the file came; None: the server cannot be asked."""
+        """Return True if the file came; None: the server cannot be asked."""
         import urllib.error
 
         from purebpf.observe.symbols.download import requested
@@ -165,7 +165,7 @@ class Debuginfod:
 
 
 def _known(path: str) -> bool | None:
-    """Whether the cache has the file; None: it does not know, or not any more."""
+    """Return True if the cache has the file; None: it does not know, or not any more."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -179,7 +179,7 @@ def _known(path: str) -> bool | None:
 
 
 def _at_most(name: str, bound: int) -> int:
-    """The lower one of a bound and what the user has set, if that is a number above zero."""
+    """Return the lower one of a bound and the user's setting, if that is a number above zero."""
     text = os.environ.get(name, "")
     told = int(text) if text.isascii() and text.isdigit() else 0
     return min(told, bound) if told else bound

@@ -25,7 +25,7 @@ def requested(url: str, *, silence_s: float, total_s: float) -> Iterator[HTTPRes
     Args:
         url: http or https.
         silence_s: how long the server may send nothing.
-        total_s: for all of it: connecting, redirections, headers, and what is read of the body.
+        total_s: for everything: connecting, redirections, headers, and the body.
 
     Raises:
         OSError, http.client.HTTPException, ValueError: as urllib.request.urlopen;

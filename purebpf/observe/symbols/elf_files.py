@@ -1,8 +1,8 @@
 """The ELF files behind mappings: found, checked to be the right ones, and read once each.
 
-A path in /proc/PID/maps belongs to the mount namespace of its process, and what is there now need
-not be what was mapped then. So each place that may show the file is tried in turn, and what is
-found there must be the recorded inode, or have the recorded build id:
+A path in /proc/PID/maps belongs to the mount namespace of its process, and the file there now need
+not be the one that was mapped. So each place that may show the file is tried in turn, and the file
+there must be the recorded inode, or have the recorded build id:
 
 1. /proc/PID/map_files/START-END: the mapped file itself, even when it was deleted. Needs
    CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (proc_pid_map_files(5)).
@@ -61,12 +61,14 @@ class Identity(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Identity:
-        """That of an open file."""
+        """Return the trust in an open file."""
         return cls(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, status.st_uid)
 
 
 class Problem(NamedTuple):
-    """Why a file's functions are not known; `detail` is an errno's name or what is wrong in it."""
+    """The reason why a file's functions are unknown; `detail` is an errno's name or the fault in
+    the file.
+    """
 
     reason: Reason
     detail: str = ""
@@ -87,7 +89,7 @@ class ElfFunctions(NamedTuple):
 
 
 class _Trust(Enum):
-    """How far what is found at a path can be trusted to be the mapped file."""
+    """The degrees of trust that the file at a path is the mapped one."""
 
     EXACT = auto()  # the kernel's own link to it, unless the process executed something else
     ROOT = auto()  # the path in the right mount namespace
@@ -95,7 +97,7 @@ class _Trust(Enum):
 
 
 class FileAccount(NamedTuple):
-    """An account of the budget: the file, and what to call it."""
+    """An account of the budget: the file, and its name."""
 
     identity: Identity
     path: str
@@ -107,12 +109,12 @@ class FileAccount(NamedTuple):
 class ElfFiles:
     """Functions of mapped files.
 
-    Tables that were not used lately are dropped above 24 MiB, where the largest does not count:
-    that of a browser is larger than all others, and would take turns with them.
+    Tables that were not used lately are dropped above 24 MiB, where the largest does not count: a
+    browser's is larger than all others, and would take turns with them.
 
     Args:
         fetch: gets the debug file of a build id that is not on this machine.
-        budget: pays for what is read.
+        budget: charged for reading.
         held: descriptors of tables that are read again and again; else none is held.
     """
 
@@ -134,7 +136,7 @@ class ElfFiles:
         self._used_before: set[Identity] = set()  # between that and the one before
 
     def functions(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
-        """The functions of a mapped file, or why they cannot be known.
+        """Return the functions of a mapped file, or the reason why they are unknown.
 
         Args:
             mapping: a mapping of the first of `pids`.
@@ -147,7 +149,7 @@ class ElfFiles:
         return known or self._problems.get((pids[0], mapping.file)) or self._find(mapping, pids)
 
     def known(self, mapping: Mapping, pid: int) -> ElfFunctions | None:
-        """The functions of a file that a process has mapped, if they were asked for before."""
+        """Return the functions of a process's mapped file, if they were looked up before."""
         file = mapping.file
         if not file.inode:
             return None
@@ -212,7 +214,7 @@ class ElfFiles:
         return functions
 
     def _read(self, image: ElfImage, path: str, pid: int, identity: Identity) -> ElfFunctions:
-        """The functions of a file, as they were kept or from the file."""
+        """Return the functions of a file, from the cache or from the file."""
         owner = identity.owner
         key = _key(identity, image.build_id)
         may_keep = key not in self._uncached
@@ -241,7 +243,7 @@ class ElfFiles:
         return functions
 
     def _fetch_debug_file(self, build_id: str) -> str | None:
-        """What `fetch` gets: its time is the servers', which have a limit of their own."""
+        """Return the result of `fetch`: its time is the servers', which have a separate limit."""
         if self._fetch is None:
             return None
         begun = self._budget.now()
@@ -251,7 +253,7 @@ class ElfFiles:
             self._budget.forgive(self._budget.now() - begun)
 
     def forget(self, functions: ElfFunctions) -> None:
-        """Read a file again, since what was kept of it is gone or damaged."""
+        """Read a file again, since its cached table is gone or damaged."""
         for identity, known in list(self._tables.items()):
             if known is functions:
                 del self._tables[identity]
@@ -267,11 +269,11 @@ class ElfFiles:
     def rest(self, keep: Container[int]) -> None:
         """Keep 8 MiB of tables, those used last: between two windows of a run that goes on.
 
-        Those that are kept in files are read from there from now on, as in any later run; those
-        that were not asked for since the last call go, small ones with the next call.
+        Tables that are in cache files are read from there from now on, as in any later run; tables
+        that were not used since the last call go, small ones with the next call.
 
         Args:
-            keep: what is known of files of other processes alone goes, too.
+            keep: facts that belong to files of other processes alone go as well.
         """
         for known in (self._as_seen, self._problems):
             for key in [key for key in known if key[0] not in keep]:
@@ -298,7 +300,7 @@ class ElfFiles:
             self._tables[identity] = functions._replace(table=table)
 
     def _drop_above(self, nbytes: int) -> None:
-        """Drop what was not used for longest, but for the largest."""
+        """Drop the tables that were not used for longest, except for the largest."""
         largest = max(self._tables, key=lambda kept: self._tables[kept].table.nbytes, default=None)
         if largest is None:
             return
@@ -310,7 +312,9 @@ class ElfFiles:
 
 
 def _key(identity: Identity, build_id: str, *, is_stripped: bool = False) -> str:
-    """What a file's table is kept under: its build id and owner, or what it is on this machine."""
+    """Return the cache key of a file's table: its build id and owner, or its identity on this
+    machine.
+    """
     device, inode, mtime_ns, size, owner = identity
     name = build_id or f"{device:x}.{inode:x}.{mtime_ns:x}.{size:x}"
     return f"{name}-{owner}" + "-exported" * is_stripped
@@ -320,7 +324,7 @@ def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions
     """The functions of an image and its debug file.
 
     Raises:
-        FormatError: a table is not what it claims to be.
+        FormatError: a table is malformed.
     """
     table = read_symbols(image, debug)
     is_stripped = _is_stripped(image, debug)
@@ -352,8 +356,8 @@ def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
 def open_place(mapping: Mapping, pids: tuple[int, ...]) -> tuple[int, bool]:
     """The same, and whether it is the file for all processes with such a mapping.
 
-    Else it was found in the root directory of this process: in a namespace of their own, users
-    choose what has which path and inode.
+    Otherwise it was opened in the root directory of this process: in a namespace of their own,
+    users choose the file at each path and inode.
     """
     for path, place in _places(mapping, pids):
         try:
@@ -368,7 +372,7 @@ def open_place(mapping: Mapping, pids: tuple[int, ...]) -> tuple[int, bool]:
 
 
 def mapped_status(mapping: Mapping, pid: int) -> os.stat_result | None:
-    """What stat(2) says of the file that a process has mapped; None where that cannot be asked."""
+    """Return stat(2) of a process's mapped file; None if it is not available."""
     try:
         fd = hold_place(_map_file(mapping, pid))
         try:
@@ -388,7 +392,7 @@ def _is_for_all(path: str, place: _Trust, file: MappedFile) -> bool:
 
 
 def _has_build_id(fd: int, file: MappedFile) -> bool:
-    """Whether an open file has the build id of a mapping, if that is known."""
+    """Return True if an open file has the build id of a mapping, if the mapping has one."""
     return not file.build_id or image_of(fd, file.path).build_id == file.build_id
 
 
@@ -403,7 +407,7 @@ def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Tru
 
 
 def _is_mapped_one(path: str, place: _Trust, status: os.stat_result, file: MappedFile) -> bool:
-    """Whether an open file is the one that was mapped, as far as its inode tells.
+    """Return True if an open file is the mapped one, as far as its inode tells.
 
     The device is compared only where another mount namespace makes a chance match possible, and
     not for file systems without a device (major 0): btrfs and overlayfs report another one in

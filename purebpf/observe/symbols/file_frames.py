@@ -1,8 +1,8 @@
 """`FileFrames`: frames of places in ELF files, made once for all processes.
 
-Without addresses, a frame is one for each function. It is found again by two bisects, of the code
-that a process was asked about, and of the functions that a file was asked about. Most addresses of
-a later window are new ones in functions that had samples before.
+Without addresses, there is one frame for each function. Two bisects find it again, in the known
+code of a process and in the known functions of a file. Most addresses of a later window are new
+ones in functions that had samples before.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _KEEP_PATHS = 16
 
 
 class FileFrames:
-    """Names what is mapped from files.
+    """Names code that is mapped from files.
 
     Args:
         starts: where functions without a symbol start.
-        spaces: what is mapped where.
+        spaces: the mappings.
     """
 
     def __init__(self, starts: FunctionStarts, spaces: AddressSpaces) -> None:
@@ -58,7 +58,7 @@ class FileFrames:
         """The frame of an address, which is looked up `back` bytes before it.
 
         Raises:
-            FormatError, OSError: what was kept of the file is gone, or damaged.
+            FormatError, OSError: the stored table of the file is gone, or damaged.
             OverBudgetError: as `FunctionStarts.find`.
         """
         path, where = mapping.file.path, mapping.file_offset(Address(address))
@@ -85,7 +85,7 @@ class FileFrames:
         return frame or self._frame(place, place.key) or _nameless(place, address)
 
     def _note_code(self, place: _Place, asked: Asked, address: int, known: RangeMap[Frame]) -> None:
-        """Remember what is mapped around an address, as far as it is code of one segment."""
+        """Remember the mapping around an address, as far as it is code of one segment."""
         segment = code_segment(place.functions.segments, place.before)
         span = self._spaces.span(asked.pid, address, asked.comm)
         if segment is None or span is None:
@@ -114,7 +114,7 @@ class FileFrames:
         return frame
 
     def _frame(self, place: _Place, key: Hashable) -> Frame | None:
-        """What all processes have for a key; None: no name."""
+        """Return the frame of all processes for a key; None: no name."""
         places = place.functions.table.places
         frame = places.get(key)
         if frame is None:
@@ -129,7 +129,7 @@ class FileFrames:
         return frame
 
     def _without_symbol(self, place: _Place) -> tuple[str, int] | None:
-        """Name and offset of what has no symbol `back` bytes earlier.
+        """Return name and offset of code without a symbol `back` bytes earlier.
 
         That is a signal handler's way back, which has one at the address itself; or a function
         that only its start tells from others. One that ends with a call is not the one behind it.
@@ -152,7 +152,7 @@ class FileFrames:
 
 
 class _Place(NamedTuple):
-    """A byte of a mapped file: `back` bytes before it is asked for, at `at` if it is loaded."""
+    """A byte of a mapped file: `back` bytes before the requested one, at `at` if it is loaded."""
 
     functions: ElfFunctions
     mapping: Mapping
@@ -166,7 +166,7 @@ class _Place(NamedTuple):
     def of(
         cls, functions: ElfFunctions, mapping: Mapping, pid: int, where: FileOffset, back: int
     ) -> _Place:
-        """That which is asked for as `where`."""
+        """Return the requested one, given as `where`."""
         before = FileOffset(where - back)
         at = virtual_offset(functions.segments, before)
         return cls(functions, mapping, pid, where, back, before, at)
@@ -183,7 +183,7 @@ class _Place(NamedTuple):
 
 
 def _functions_of(functions: ElfFunctions, path: str) -> RangeMap[Frame]:
-    """Those that are known of a file with a path: frames have it."""
+    """Return the known functions of a file with a path: frames have it."""
     by_path = functions.table.functions
     known = by_path.get(path)
     if known is None:

@@ -1,4 +1,4 @@
-"""Where functions without a symbol start, by the call frame information of their file.
+"""The starts of functions without a symbol, by the call frame information of their file.
 
 Nearly all code has it, also in stripped files, since exceptions and unwinding need it. So frames of
 a function can be added up without a name for it. Little is read, and only of files
@@ -39,8 +39,8 @@ class FunctionStarts:
     """Functions of mapped files, each file opened for a question only, or held.
 
     Args:
-        budget: pays for what is read.
-        held: descriptors of files that are asked again and again.
+        budget: charged for reading.
+        held: descriptors of files that are used again and again.
     """
 
     def __init__(self, budget: Budget, held: HeldFiles) -> None:
@@ -70,7 +70,7 @@ class FunctionStarts:
         return function or self._read(mapping, pids, lambda file, fd: file.function(fd, where))
 
     def rest(self, keep: Container[int]) -> None:
-        """Drop the entries of all files; what was asked for before stays known.
+        """Drop the entries of all files; earlier answers stay.
 
         Args:
             keep: which files other processes have, is forgotten.
@@ -82,10 +82,11 @@ class FunctionStarts:
                 file.rest()
 
     def return_slot(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> int | None:
-        """How far above the stack pointer a function has its return address, at one instruction.
+        """Return the distance from the stack pointer to a function's return address, at one
+        instruction.
 
-        Arguments and errors are those of `find`; None where that is not known, or where the rule
-        is not relative to the stack pointer.
+        Arguments and errors are the same as for `find`; None if it is unknown, or if the rule is
+        not relative to the stack pointer.
         """
         return self._read(mapping, pids, lambda file, fd: file.return_slot(fd, where))
 
@@ -132,7 +133,7 @@ class FunctionStarts:
 
 
 class _File:
-    """The headers and entries of a file that is open while it is asked."""
+    """The headers and entries of a file that is open while it is used."""
 
     def __init__(self, fd: int, path: str, size: int, budget: Budget) -> None:
         self._fd = fd
@@ -142,12 +143,12 @@ class _File:
         self._known: list[Function] = []
 
     def rest(self) -> None:
-        """Drop what can be read again."""
+        """Drop data that can be read again."""
         self._entries = None
         self._image.rest()
 
     def known(self, where: FileOffset) -> Function | None:
-        """The function of a byte, if it was asked for before."""
+        """Return the function of a byte, if it was looked up before."""
         address = virtual_offset(self._image.segments, where)
         if address is None:
             return None
@@ -165,7 +166,9 @@ class _File:
         return function
 
     def return_slot(self, fd: int, where: FileOffset) -> int | None:
-        """Where the return address is at a byte, from the stack pointer up; on arm64 0: in x30."""
+        """Return the place of the return address at a byte, from the stack pointer up; on arm64
+        0: in x30.
+        """
         address = virtual_offset(self._image.segments, where)
         rules = self._rules(fd)
         row = rules.row(address) if address is not None and rules.machine else None

@@ -1,4 +1,4 @@
-"""Ctrl-C while names are looked up: stop that, and print what there is."""
+"""Ctrl-C while names are looked up: stop that, and print the result so far."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _QUIT: dict[signal.Signals, Callable[[int, FrameType | None], object] | signal.H
 
 @contextmanager
 def interruptible(budget: Budget) -> Iterator[None]:
-    """A context in which the first SIGINT or SIGTERM makes what is not named yet stay unnamed.
+    """Return a context in which the first SIGINT or SIGTERM ends naming: the remaining frames stay
+    unnamed.
 
     The next one quits. In other threads than the main one, which may
     not handle signals, nothing changes.

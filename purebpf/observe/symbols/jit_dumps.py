@@ -30,7 +30,7 @@ class JitDumps:
     directory, under the number that the process has in its own namespace, perhaps deleted.
 
     Args:
-        budget: pays for what is read.
+        budget: charged for reading.
     """
 
     def __init__(self, budget: Budget | None = None) -> None:
@@ -48,14 +48,14 @@ class JitDumps:
         return None
 
     def has(self, pid: int) -> bool:
-        """Whether the process has a jitdump."""
+        """Return True if the process has a jitdump."""
         return bool(self._of.get(pid))
 
     def read(self, mappings: Iterable[Mapping], family: tuple[int, ...], *, lives: bool) -> None:
         """Read on in the dumps of a process.
 
         Args:
-            mappings: what the process has or had mapped.
+            mappings: the mappings of the process, also earlier ones.
             family: the process, then its ancestors, which may share its mount namespace.
             lives: it has not exited.
 
@@ -100,7 +100,7 @@ class JitDumps:
         return os.pread(fd, size, at)
 
     def _forget_oldest(self) -> None:
-        """Drop what was read first, until the rest is small; never what was read last."""
+        """Drop the oldest data, until the rest is small; never the newest."""
         total = sum(dump.nbytes for dump in self._dumps.values())
         while len(self._dumps) > 1 and (len(self._dumps) > _KEEP or total > _KEEP_BYTES):
             total -= self._dumps.pop(next(iter(self._dumps))).nbytes

@@ -28,10 +28,10 @@ class JitMaps:
 
     Anyone may create a file of that name, also before there is a process of that number. So one
     counts only if the process's user owns it, or root. PIDs are used again, and no process removes
-    the maps: one that was last written before its process was there is that of an earlier one.
+    the maps: one that was last written before its process began belongs to an earlier one.
 
     Args:
-        budget: pays for what is read.
+        budget: charged for reading.
 
     Attributes:
         refused: processes that have a map which does not count, and why.
@@ -43,14 +43,14 @@ class JitMaps:
         self._maps: dict[int, _Known] = {}
 
     def known(self, pid: int) -> PerfMap | None:
-        """What was read last."""
+        """Return the content read last."""
         return self._maps[pid].names if pid in self._maps else None
 
     def read(self, pid: int, *, lives: bool = True) -> PerfMap | None:
         """The perf map of a process as it is now; None without one.
 
-        When the process has exited, or has none in its own file system, a map in our /tmp that
-        bears its number is taken.
+        When the process has exited, or has none in its own file system, a map in our /tmp with its
+        number is used.
 
         Raises:
             OverBudgetError: it would cost more than the process, its user or the run has left.
@@ -96,7 +96,7 @@ class JitMaps:
         return known.names
 
     def _read_whole(self, fd: int, status: os.stat_result) -> _Known:
-        """What a file says, or the last lines of one that has been growing for weeks."""
+        """Read a file, or the last lines of one that has been growing for weeks."""
         self._budget.spend(min(status.st_size, _MAX_SIZE))
         begin = max(status.st_size - _MAX_SIZE, 0)
         text = _read(fd, begin, _MAX_SIZE)
@@ -107,7 +107,7 @@ class JitMaps:
         return _Known((status.st_dev, status.st_ino), begin, status.st_size, names)
 
     def _read_on(self, fd: int, status: os.stat_result, known: _Known) -> bool:
-        """Read what was appended; False if the file was replaced or written anew.
+        """Read the appended part; return False if the file was replaced or written anew.
 
         `jcmd PID Compiler.perfmap` writes all of a file again.
         """
@@ -140,7 +140,7 @@ class _StaleError(OSError):
 
 
 class _Known:
-    """What was read of a file.
+    """The content of a file so far.
 
     Attributes:
         file: device and inode.

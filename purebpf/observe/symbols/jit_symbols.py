@@ -15,14 +15,15 @@ __all__ = ["GeneratedCode"]
 
 
 class GeneratedCode:
-    """What just-in-time compilers say in perf maps and jitdumps, which is more every moment.
+    """The names that just-in-time compilers write to perf maps and jitdumps, which grow all the
+    time.
 
     Both are looked at again when an address is not in them, after ever more misses.
 
     Args:
         mappings: of a process.
-        lives: whether /proc is to be asked about a process.
-        budget: pays for what is read.
+        lives: returns True if /proc may be read for a process.
+        budget: charged for reading.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class GeneratedCode:
         return symbol or self._why_not(pid)
 
     def read(self, family: tuple[int, ...]) -> bool:
-        """Look again at what a process wrote; whether there is anything."""
+        """Look again at a process's files; return True if there is anything."""
         pid = family[0]
         lives = self._lives(pid)
         table = self._maps.read(pid, lives=lives)

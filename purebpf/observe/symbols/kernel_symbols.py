@@ -1,4 +1,4 @@
-"""Kernel addresses by name, from /proc/kallsyms, or what was kept of it, at the first question."""
+"""Kernel addresses by name, from /proc/kallsyms, or its stored part, read at the first question."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KernelSymbols:
     Addresses need CAP_SYSLOG, unless kernel.kptr_restrict is 0.
 
     Attributes:
-        with_addresses: False: as that of `Symbolizer`, for the kernel's own functions.
+        with_addresses: False: as in `Symbolizer`, for the kernel's own functions.
     """
 
     def __init__(self) -> None:
@@ -73,10 +73,10 @@ class KernelSymbols:
         return frame
 
     def refresh(self) -> bool:
-        """Whether modules or programs were loaded: the table is read again for the next of them.
+        """Check if modules or programs were loaded: the table is read again for the next of them.
 
-        Their addresses have had no symbol so far, or that of the program before them in memory,
-        which the file does not end. Looks once a second at most.
+        Their addresses have had no symbol so far, or the symbol of the program before them in
+        memory, which the file does not end. It looks once a second at most.
         """
         if not self._was_read or time.monotonic() < self._next_look:
             return False
@@ -89,7 +89,7 @@ class KernelSymbols:
     def rest(self) -> None:
         """Drop the text, 5 MB, if nothing was looked up there since the last call of this.
 
-        If it is only what was kept of it: to read that takes 2 to 6 ms.
+        If only the stored part is in memory: reading that takes 2 to 6 ms.
         """
         if not (self._is_current or self._was_used) and self._core.is_kept:
             self._table = None
@@ -120,14 +120,14 @@ def _unknown(reason: Reason, address: int, detail: str = "") -> Unknown:
 
 
 class _LoadedCode:
-    """Which modules and BPF programs there are: what has addresses that were not in use before."""
+    """The loaded modules and BPF programs: the owners of addresses that were not in use before."""
 
     def __init__(self) -> None:
         self._modules = b""
         self._newest_program = 0
 
     def has_changed(self) -> bool:
-        """Whether anything was loaded since the last call.
+        """Return True if anything was loaded since the last call.
 
         Programs are seen with CAP_SYS_ADMIN or CAP_BPF only (BPF_PROG_GET_NEXT_ID).
         """

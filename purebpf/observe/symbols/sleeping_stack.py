@@ -26,7 +26,7 @@ def user_stack(
         sp: its stack pointer.
         bp: its frame pointer.
         max_depth: where to stop.
-        code_bits: those of an address of code, below its signature; 0: they are not signed.
+        code_bits: the bits of a code address, below its signature; 0: addresses are not signed.
     """
     addresses = [ip]
     # most stacks are read at once, since they are not deep in bytes
@@ -47,7 +47,7 @@ def user_stack(
 
 
 def stack_bytes(memory: ProcessMemory, sp: int) -> bytes:
-    """What is on the stack of a sleeping thread, up to 64 KiB; b"" if that cannot be read.
+    """Return the stack of a sleeping thread, up to 64 KiB; b"" if it cannot be read.
 
     Args:
         memory: of its process.

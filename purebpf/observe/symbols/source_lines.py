@@ -1,7 +1,7 @@
 """Source lines of code, from llvm-symbolizer or addr2line, which read the DWARF.
 
-One process for each file, which gets all addresses at once, with few rights (`confined`). It is
-bounded in time: what is answered until then counts.
+Each file has one process, which gets all addresses at once, with few rights (`confined`). Its time
+is limited: answers until then count.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class SourceLines:
 
         Args:
             path: as its process sees it.
-            build_id: what the file must have; "" for one that has none.
+            build_id: the build id that the file must have; "" for a file without one.
             places: offsets in the file.
             pids: processes that map it, to find it in their mount namespace.
         """
@@ -170,9 +170,10 @@ def _image(
 
 
 def _places(path: str, pids: Sequence[int]) -> Iterator[str]:
-    """Where the file may be: under its path, and, when it was deleted, where it is mapped.
+    """Yield the places of a file: its path, and, when it was deleted, its mapping.
 
-    Here first: in a namespace of their own, users may put a file of any build id in its place.
+    Our own namespace comes first: in a namespace of their own, users may put a file of any build id
+    in its place.
     """
     pids = [proc.with_memory(pid) for pid in pids]
     yield from (path, *(f"/proc/{pid}/root{path}" for pid in pids))

@@ -1,7 +1,7 @@
 """Symbol tables that were read before, in files: $XDG_CACHE_HOME/purebpf/symbols, or ~/.cache.
 
-A table is kept under the build id of its file and the owner of that: so no user can give names to
-what others run by writing their build id into a file of their own. A cache is only used when its
+A table is stored under the build id of its file and the owner of the file: so no user can give
+names to other users' programs by writing their build id into a file. A cache is only used when its
 directory is the user's own, and no other user may change it or a directory that it is in; otherwise
 there is none, which changes nothing but the time. Files that were not used for the longest time go
 first.

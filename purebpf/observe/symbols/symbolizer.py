@@ -2,7 +2,7 @@
 
 Addresses of a stack other than the first are return addresses: they point behind a call, which may
 be the last instruction of its function. So callers are looked up one byte earlier (DWARF 5, 6.4.4
-explains it; libgcc, elfutils and libunwind do the same), and their offset is still that of the
+explains it; libgcc, elfutils and libunwind do the same), and their offset still belongs to the
 address itself. Where nothing is one byte earlier, the address itself counts: the kernel makes a
 signal handler return to the first instruction of __restore_rt.
 """
@@ -52,26 +52,26 @@ _USER_END = 1 << 56  # no machine has user addresses above (5-level paging on x8
 class Symbolizer:
     """Names addresses. Every question gets an answer, and no bad address stops a batch.
 
-    A process is read from /proc when it is first asked about. So ask while it lives, `remember`
-    it, or feed `spaces` with what a `SideBand` reports, which lasts after the process's exit.
+    A process is read from /proc at the first question about it. So ask while it lives, `remember`
+    it, or feed `spaces` with the reports of a `SideBand`, which last after the process's exit.
 
-    Holds no descriptors, but in a `batch`. Needs what reading /proc/PID/maps and /proc/PID/root of
-    the process needs: the same user, or CAP_SYS_PTRACE.
+    Holds no descriptors, except in a `batch`. Needs the rights to read /proc/PID/maps and
+    /proc/PID/root of the process: the same user, or CAP_SYS_PTRACE.
 
     Args:
-        spaces: the mappings of processes; what they lack is read from /proc and added to them.
-        read_processes: False for what was recorded earlier or elsewhere: a process of the same
-            number that runs here now is another one.
+        spaces: the mappings of processes; missing ones are read from /proc and added.
+        read_processes: False for earlier or foreign recordings: a process of the same number that
+            runs here now is another one.
         fetch: gets the debug file of a build id that is not on this machine
             (`purebpf.observe.symbols.debuginfod`).
-        budget: pays for what is read; what it has not enough for is `Unknown`, and counted there.
+        budget: charged for reading; an address beyond it is `Unknown`, and counted there.
 
     Attributes:
         recorded: where the addresses were recorded; None: in this run.
         python: names and merges the Python frames of user stacks; None: they have none.
         with_addresses: False: frames of files and of the kernel itself tell functions apart, not
             places in them. All processes have one `Frame` for a function: its address is 0, and its
-            offset that of the place which was met first.
+            offset belongs to the place which was met first.
     """
 
     def __init__(
@@ -107,17 +107,19 @@ class Symbolizer:
         return f"Symbolizer({self.spaces!r})"
 
     def batch(self) -> HeldFiles:
-        """A `with` block for many stacks: files that are asked again and again stay open in it."""
+        """Return a `with` block for many stacks: files that are used again and again stay open
+        in it.
+        """
         return self._held
 
     @property
     def _is_here(self) -> bool:
-        """Whether files count that only their path and inode identify."""
+        """True if files count that only their path and inode identify."""
         return self.recorded is None or self.recorded.is_here
 
     @property
     def with_addresses(self) -> bool:
-        """Whether frames have them."""
+        """True if frames have addresses."""
         return self._kernel.with_addresses
 
     @with_addresses.setter
@@ -134,7 +136,7 @@ class Symbolizer:
         return pid not in self._unreadable
 
     def forget_but(self, keep: Container[int]) -> None:
-        """Forget what was found out about all other processes, and files not read since then.
+        """Forget the facts about all other processes, and files not read since then.
 
         Those that have exited are not asked about again, or seldom.
         """
@@ -164,7 +166,9 @@ class Symbolizer:
         )
 
     def runtime(self, pid: int) -> Runtime | None:
-        """The language runtime of a process that was asked about, None if none is known."""
+        """Return the language runtime of a process seen before, None if no runtime is
+        recognised.
+        """
         runtime = runtime_of(mapping.file.path for mapping in self.spaces.files(pid))
         with suppress(OverBudgetError), self._payer(pid):
             if runtime is not None and self._is_here and self._jit.read(self.spaces.family(pid)):
@@ -219,7 +223,8 @@ class Symbolizer:
         return [*self.python.merge(pid, addresses, named)]
 
     def return_slot(self, pid: int, address: int, comm: str | None = None) -> int | None:
-        """How far above the stack pointer a leaf has its return address, by its file's rules.
+        """Return the distance from the stack pointer to a leaf's return address, by its file's
+        rules.
 
         None where that is not known, or where the rule is not relative to the stack pointer.
         """
@@ -234,7 +239,7 @@ class Symbolizer:
             return None
 
     def _answers(self, pid: int, comm: str | None) -> UserAnswers:
-        """What was answered about a process, as long as its mappings stay what they were."""
+        """Return the answers about a process, which hold as long as its mappings do not change."""
         known = self._user_answers.get((pid, comm))
         version = self.spaces.version(pid)
         if known is None or known.version != version:
@@ -351,7 +356,7 @@ class Symbolizer:
         return mapping
 
     def _lives(self, pid: int) -> bool:
-        """Whether /proc may be asked about it."""
+        """Return True if /proc may be read for it."""
         return self._read_processes and not self.spaces.has_exited(pid)
 
     def _read_maps(self, pid: int) -> None:
@@ -400,7 +405,7 @@ class Symbolizer:
 
 
 class _Living:
-    """Those of some processes that have not exited."""
+    """The processes among some that have not exited."""
 
     def __init__(self, pids: Container[int], spaces: AddressSpaces) -> None:
         self._pids, self._spaces = pids, spaces

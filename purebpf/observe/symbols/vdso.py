@@ -19,8 +19,8 @@ VDSO = "[vdso]"
 def vdso_functions(mapping: Mapping) -> ElfFunctions | Problem:
     """The functions of a process's vDSO, given its mapping.
 
-    All processes of one word size share one image, so it is read from our own memory; a mapping
-    of another size is that of a 32-bit process; we do not have its image.
+    All processes of one word size share one image, so it is read from our own memory; a mapping of
+    another size belongs to a 32-bit process, whose image we lack.
     """
     own = _own()
     if own is None:

@@ -55,9 +55,9 @@ class _Open(NamedTuple):
 
 
 class _Recent(NamedTuple):
-    """What a mapped file was; `until_s` is on the monotonic clock.
+    """The identity of a mapped file; `until_s` is on the monotonic clock.
 
-    Until then no mapping of it is asked again where stat(2) has another device than
+    Until then no mapping of it is checked again where stat(2) has another device than
     /proc/PID/maps, as on btrfs. Elsewhere no other file has its device and inode while it is open.
     """
 
@@ -66,7 +66,7 @@ class _Recent(NamedTuple):
 
 
 class CodeFiles(Closing):
-    """Open files by what they are; those not used for longest are closed above 512.
+    """Open files by identity; the ones not used for longest are closed above 512.
 
     Args:
         spend: called with the number of bytes about to be read; may raise.
@@ -82,7 +82,9 @@ class CodeFiles(Closing):
         self._tables: WeakValueDictionary[Hashable, RuleTable] = WeakValueDictionary()
 
     def find(self, key: Hashable) -> CfiFile | None:
-        """The rules of what `CodeMapping.file` names; None if it was closed in between."""
+        """Return the rules of the file that `CodeMapping.file` names; None if it was closed in
+        between.
+        """
         entry = self._files.pop(key, None)
         if entry is None:
             return None
@@ -92,7 +94,7 @@ class CodeFiles(Closing):
     def rest(self, busy: Container[Hashable] = ()) -> None:
         """Drop the entries and headers of all files, which stay open, but for those being built of.
 
-        Rules that were found are known.
+        Drop data that can be read again; rules stay.
         """
         for key, entry in self._files.items():
             if key not in busy:
@@ -100,7 +102,7 @@ class CodeFiles(Closing):
                 entry.image.rest()
 
     def mapping(self, mapping: Mapping, pid: int) -> CodeMapping:
-        """A mapping of a process with what unwinding needs of its file.
+        """Return a mapping of a process with the parts of its file that unwinding needs.
 
         `file` is None for generated code, and for a file that cannot be read.
         """
@@ -126,7 +128,7 @@ class CodeFiles(Closing):
         return mapping.file.path, self._files[mapping.file.path].image
 
     def _file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
-        """The file of a mapping; one that is open is asked whether it is still the same."""
+        """Return the file of a mapping; an open one is checked to be still the same."""
         file = mapping.file
         owner = pid if (pid, file) in self._recent else _ALL
         recent = self._recent.get((owner, file))
@@ -155,7 +157,7 @@ class CodeFiles(Closing):
         self._recent[pid, file] = _Recent(key, time.monotonic() + _RECENT_S)
 
     def _take(self, fd: int, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
-        """What an open file has; keeps or closes the descriptor."""
+        """Return the rules of an open file; store or close the descriptor."""
         status = os.fstat(fd)
         key = _identity(status)
         known = self._files.get(key)
@@ -201,7 +203,7 @@ def _identity(status: os.stat_result) -> _Identity:
 
 
 def _is_where(file: MappedFile, status: os.stat_result) -> bool:
-    """Whether an open file has the device and inode that a mapping shows."""
+    """Return True if an open file has the device and inode of a mapping."""
     device = os.major(status.st_dev), os.minor(status.st_dev)
     return device == (file.major, file.minor) and status.st_ino == file.inode
 

@@ -1,9 +1,9 @@
 """`CopyBuffer`: registers and copied stacks, as `bpf_src/stack_copy.bpf.c` sends them.
 
-The program's record is followed by what the event adds to it: bytes of the user stack from its
-stack pointer up, as far as the stack reaches (PERF_SAMPLE_STACK_USER, Linux 3.7,
-commit c5ebcedb566e, "perf: Add ability to attach user stack dump to sample"). Copies hold memory of
-the processes: they are not for files, nor for other users.
+The program's record is followed by the event's addition: bytes of the user stack from its stack
+pointer up, as far as the stack reaches (PERF_SAMPLE_STACK_USER, Linux 3.7, commit c5ebcedb566e,
+"perf: Add ability to attach user stack dump to sample"). Copies hold memory of the processes: they
+are not for files, nor for other users.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CopiedStack(NamedTuple):
 
     Attributes:
         time_ns: CLOCK_MONOTONIC.
-        cpu, tgid, tid, comm: where and what it was; numbers are those of our pid namespace.
+        cpu, tgid, tid, comm: the place and the task; numbers are from our pid namespace.
         is_compat: a 32-bit task: its registers say nothing about 64-bit code.
         pc: the address that runs next in user space.
         registers: by DWARF's numbers; None: not known.
@@ -88,7 +88,9 @@ class CopyBuffer(Closing):
         return self._epoll.fileno()
 
     def drain(self) -> Iterator[CopiedStack]:
-        """What the rings hold now, CPU after CPU; `lost` counts what is no copy."""
+        """Yield the present content of the rings, CPU after CPU; `lost` counts records other
+        than copies.
+        """
         for sample in self.samples():
             try:
                 copy = self.copied(sample)
@@ -98,7 +100,7 @@ class CopyBuffer(Closing):
                 yield copy
 
     def samples(self) -> Iterator[Sample]:
-        """The same as records of perf: `raw` is what the program sent."""
+        """Yield them as records of perf: `raw` is the program's data."""
         for data in self._rings.consume():
             for record in self._format.iter_decode(data, None, self._rings.skip):
                 if isinstance(record, Sample):
@@ -110,7 +112,7 @@ class CopyBuffer(Closing):
         """The copy in a record.
 
         Raises:
-            FormatError: it is not what the program sends.
+            FormatError: it is not the program's form.
         """
         if not sample.raw:
             raise FormatError("copied stack", "sample", "no record of the program")

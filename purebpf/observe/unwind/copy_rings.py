@@ -1,6 +1,6 @@
 """`CopyRings`: the rings that copied stacks arrive in, ready before the first sample.
 
-It knows nothing of what is in them, so that opening it imports little.
+It does not interpret the content, so that opening it imports little.
 """
 
 from __future__ import annotations

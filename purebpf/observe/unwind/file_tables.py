@@ -2,12 +2,12 @@
 
 A file has a number (`exes`), an index of its windows and their blocks (`shards`), and rules
 (`rules`): the maps of bpf_src/include/unwind_tables.h. Small files are published whole with the
-first window that is asked for, and so are those that a run before had whole. Of others only the
-windows asked for are; once they are many, the rest follows.
+first requested window, and so are files that an earlier run had whole. Of others only the requested
+windows are; once they are many, the rest follows.
 
-Files that no process has mapped are kept until they take 4 MiB; then those go that were not used
-for longest. In a run that goes on, each goes after a whole window. What a program may still read
-stays as it is for a second.
+Files without a mapping process are kept until they take 4 MiB; then the ones that were not used for
+longest go. In a long run, each goes after a whole window. Data that a program may still read does
+not change for a second.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TableFile:
         number: of the file; in the mappings of processes.
         users: lists of mappings that name it.
         words: memory of its index and blocks.
-        table: what its rules are numbered by, also once the file is closed and opened again.
+        table: the numbering of its rules, also once the file is closed and opened again.
         built: windows that were published one by one.
         has_rest: whether all others were to be published once these were many.
     """
@@ -108,12 +108,12 @@ class FileTables(Closing):
     """Publishes files.
 
     Args:
-        maps: those of the object, by name; they must stay open.
+        maps: the object's maps, by name; they must stay open.
         shards: for indexes and blocks.
-        cache: keeps what was built, for the next run.
+        cache: stores built windows for the next run.
 
     Attributes:
-        full: what found no room: files, windows, call sites.
+        full: the entries without room: files, windows, call sites.
         rows: rows published so far.
         evicted: files that went for others.
     """
@@ -186,8 +186,8 @@ class FileTables(Closing):
         bpf.map_update_elem(self._exes.fileno(), file.number.to_bytes(4, "little"), packed)
 
     def rest(self) -> None:
-        """Take those out that no process has had mapped since the last call: what runs all the time
-        would keep each program that it ever met, else.
+        """Remove files that no process has had mapped since the last call: otherwise a long run
+        would store each program that it ever met.
         """
         for key in self._idle:
             self._take_out(key)
@@ -206,7 +206,7 @@ class FileTables(Closing):
         self._evict(file)
 
     def _is_crowded(self) -> bool:
-        """Whether a table is nearly full, what was given back lately not counted."""
+        """Return True if a table is nearly full, not counting recently released parts."""
         return (
             self._shards.kept > _CROWDED
             or self._rules.kept > _CROWDED * self._rules.size
@@ -251,7 +251,9 @@ class FileTables(Closing):
         bpf.map_update_elem(self._calls.fileno(), _CALL_SITE.pack(site), _WORD.pack(is_entry))
 
     def missing(self, key: Hashable, cfi: CfiFile, address: int) -> Missing | None:
-        """What the walk lacks at an address of a file; None if it has all that there is."""
+        """Return the parts that the walk lacks at an address of a file; None if it has
+        everything available.
+        """
         file = self._files.get(key)
         window = (address >> WINDOW_BITS) - (file.first if file else 0)
         if file is None or not file.users or not 0 <= window < file.windows:
@@ -270,7 +272,7 @@ class FileTables(Closing):
         return Missing(key, -1)
 
     def build(self, missing: Missing, cfi: CfiFile) -> Iterator[None]:
-        """Publish what is missing, in slices of a few milliseconds.
+        """Publish the missing parts, in slices of a few milliseconds.
 
         Raises:
             OverBudgetError: reading the file costs too much.
@@ -357,7 +359,7 @@ class FileTables(Closing):
         file.built += 1
 
     def _publish(self, file: TableFile, places: array[int]) -> None:
-        """Make an index known, after what it leads to."""
+        """Publish an index, after its targets."""
         index = self._take(file, file.windows)
         self._shards.write(index, places)
         self._put(file, index)
@@ -396,7 +398,7 @@ class FileTables(Closing):
             self._put(file)
 
     def _write_rules(self, file: TableFile, cfi: CfiFile) -> None:
-        """Write the rules that are new; those above the room are left to user space."""
+        """Write the new rules; rules above the room stay in user space."""
         self._take_rules(file, _WINDOWED_RULES)
         for number in range(file.rules_written, min(file.rules_room, len(cfi.table.rules))):
             at = (file.rules + number) * _RULE_BYTES

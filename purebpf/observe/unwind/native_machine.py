@@ -18,7 +18,7 @@ def native_machine(what: str = "unwinding") -> Machine:
     """The machine.
 
     Args:
-        what: needs it.
+        what: the feature that needs it.
 
     Raises:
         NotSupportedError: it is another than x86-64 and arm64.
@@ -33,7 +33,7 @@ def native_code_bits(what: str = "unwinding") -> int:
     """`arm64_code_bits` of bpf_src/include/user_registers.h.
 
     Args:
-        what: needs it.
+        what: the feature that needs it.
 
     Raises:
         NotSupportedError: another machine than x86-64 and arm64.

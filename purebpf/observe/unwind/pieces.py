@@ -18,7 +18,7 @@ class Pieces:
 
     Args:
         first, end: the first number, and the one after the last.
-        aligned: what each piece begins at a multiple of.
+        aligned: the alignment of each piece.
         clock: seconds.
 
     Attributes:
@@ -38,7 +38,7 @@ class Pieces:
         self._hopeless = self.size + 1
 
     def take(self, count: int) -> int | None:
-        """Where a piece of at least so many begins; None if there is none."""
+        """Return the begin of a piece of at least so many; None if there is none."""
         self._collect()
         count = self._rounded(count)
         if count >= self._hopeless:
@@ -54,14 +54,14 @@ class Pieces:
         return None
 
     def give_back(self, start: int, count: int) -> None:
-        """Nothing points at a piece any more. It can be taken again after a second."""
+        """Release a piece that nothing points at any more. It can be used again after a second."""
         count = self._rounded(count)
         self.kept -= count
         self._given_back.append((self._clock() + GRACE_S, start, count))
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is taken, nor may still be read."""
+        """Return True if nothing is in use, nor may still be read."""
         self._collect()
         return not (self.kept or self._given_back)
 

@@ -1,4 +1,4 @@
-"""What processes do, from records of the kernel to those who follow them."""
+"""The acts of processes, passed on from the kernel's records to their followers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Follower(Protocol):
     """`TableFiller` and `ProcessStacks` are followers. Times are CLOCK_MONOTONIC, in ns."""
 
     def forked(self, parent: int, child: int, time_ns: int) -> None:
-        """A process was made, with the mappings of its parent."""
+        """Handle a new process, with the mappings of its parent."""
 
     def executed(self, tgid: int, time_ns: int) -> None:
         """A process executes another program."""
@@ -26,14 +26,14 @@ class Follower(Protocol):
 
     @property
     def followed(self) -> Container[int]:
-        """Processes of which it is to know what they map."""
+        """Return the processes whose mappings matter."""
 
     def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
         """A process mapped code."""
 
 
 def feed(follower: Follower, record: object) -> None:
-    """Tell what a record of `purebpf.wire.perf_records` says; others are ignored."""
+    """Pass on a record of `purebpf.wire.perf_records`; others are ignored."""
     if isinstance(record, MappedCode):  # as most are
         if record.pid in follower.followed:
             follower.mapped(record.pid, record.time, record.mapping)

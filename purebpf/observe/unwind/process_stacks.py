@@ -30,16 +30,16 @@ class ProcessStacks(Closing):
     """Unwinds copies of any process.
 
     The mappings of a process are read with its first copy, and again when a trace leads out of
-    them: it may have loaded a library since. Who follows processes says what they do, so that a
-    copy is unwound by what its process had mapped when it was taken.
+    them: it may have loaded a library since. A follower of processes passes on their records, so
+    that a copy is unwound by the mappings at its time.
 
     Args:
-        mappings: what a process has mapped executable now; empty when it is gone.
-        earlier: what a process had mapped at a time (CLOCK_MONOTONIC, ns), as who follows processes
-            knows it; asked when it is gone, or has executed another program since.
-        catch_up: calls `forked`, `executed`, `exited` and `mapped` with what has happened by now.
+        mappings: returns the present executable mappings of a process; empty when it is gone.
+        earlier: returns the mappings of a process at a time (CLOCK_MONOTONIC, ns), from the
+            follower of processes; called when it is gone, or has executed another program since.
+        catch_up: calls `forked`, `executed`, `exited` and `mapped` for all records up to now.
         max_frames: how long a trace can be.
-        budget: pays for what is read, on account of the process, its user and the run.
+        budget: charged for reading, on account of the process, its user and the run.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ProcessStacks(Closing):
     # What processes do. Numbers are those of our pid namespace, times CLOCK_MONOTONIC in ns.
 
     def forked(self, parent: int, child: int, time_ns: int) -> None:
-        """A process was made, with the mappings of its parent."""
+        """Handle a new process, with the mappings of its parent."""
         self._programs.forked(parent, child, time_ns)
         self._payers.pop(child, None)
 
@@ -96,7 +96,7 @@ class ProcessStacks(Closing):
 
     @property
     def remapped(self) -> list[int]:
-        """Processes that mapped code since `space` was asked for."""
+        """Return processes that mapped code since `space` was called."""
         return self._programs.remapped
 
     # Stack traces
@@ -114,16 +114,16 @@ class ProcessStacks(Closing):
             return Unwound([copy.pc], Reason.OVER_BUDGET, 0)
 
     def meet(self, tgid: int, time_ns: int) -> Met:
-        """Read what a process had mapped at a time, while it is there: `unwind` may come later."""
+        """Read the mappings of a process at a time, while it is there: `unwind` may come later."""
         with suppress(OverBudgetError), self.on_behalf(tgid):  # then `unwind` says so
             return self._programs.meet(tgid, time_ns)
         return Met(is_over=False)
 
     def rest(self, busy: Container[Hashable] = ()) -> None:
-        """Drop what can be read again, or is shared by all processes.
+        """Drop data that can be read again, or is shared by all processes.
 
         Args:
-            busy: files of which something is being built; they keep what they have.
+            busy: files under construction; they keep their data.
         """
         self._files.rest(busy)
         self._programs.rest()
@@ -132,15 +132,15 @@ class ProcessStacks(Closing):
             del self._payers[tgid]
 
     def on_behalf(self, tgid: int) -> Work:
-        """What is read in this context is paid for by the process.
+        """Charge the process for reads in this context.
 
         Raises:
-            OverBudgetError: there, when nothing is left.
+            OverBudgetError: raised there, when the budget is spent.
         """
         return self._payer(tgid)
 
     def space(self, tgid: int) -> AddressSpace | None:
-        """The mappings of a process as they are known; a new object each time they change.
+        """Return the known mappings of a process; a new object each time they change.
 
         Raises:
             OverBudgetError: reading the headers of its files costs too much.
@@ -149,7 +149,9 @@ class ProcessStacks(Closing):
         return program.space if program else None
 
     def file(self, key: Hashable) -> CfiFile | None:
-        """The rules of what `CodeMapping.file` names; None if it is not open any more."""
+        """Return the rules of the file that `CodeMapping.file` names; None if it is not open any
+        more.
+        """
         return self._files.find(key)
 
     def _unwind(self, copy: CopiedStack) -> Unwound:

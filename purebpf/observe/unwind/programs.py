@@ -1,9 +1,9 @@
-"""`Programs`: what processes executed, and had mapped, when they were sampled.
+"""`Programs`: the programs of processes, and their mappings, at the time of samples.
 
 A copied stack is read some time after it was taken. By then its process may have executed another
-program, or ended, and its number may be that of another process; so everything here is asked for by
-process and time. What happened is said by the methods, in the order of time; without them, the
-mappings are those that /proc has when they are read.
+program, or ended, and its number may belong to another process; so every question here names a
+process and a time. The methods report the records, in the order of time; without them, the mappings
+are /proc's at the time of reading.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Met(NamedTuple):
 
     Attributes:
         is_over: it has ended since, or executed something else.
-        mappings: what it has mapped executable, if that was just read in /proc, and not nothing.
+        mappings: its executable mappings, if they were just read from /proc, and are not empty.
     """
 
     is_over: bool
@@ -84,10 +84,10 @@ class Programs:
     """Programs by process: 4096 that run, and the last 512 that ended.
 
     Args:
-        files: what is mapped.
-        mappings: what a process has mapped executable now; empty when it is gone.
-        earlier: what a process had mapped at a time; for those that are gone.
-        catch_up: calls the methods below with what has happened by now.
+        files: the mapped files.
+        mappings: returns the present executable mappings of a process; empty when it is gone.
+        earlier: returns the mappings of a process at a time; for processes that are gone.
+        catch_up: calls the methods below for all records up to now.
         max_frames: how long a trace can be.
     """
 
@@ -116,7 +116,7 @@ class Programs:
     # What happened
 
     def forked(self, parent: int, child: int, time_ns: int) -> None:
-        """A process was made, with the mappings of its parent."""
+        """Handle a new process, with the mappings of its parent."""
         self._end(child, time_ns)
         self._begin(child, time_ns)
         self._over.discard(child)
@@ -141,7 +141,7 @@ class Programs:
 
     @property
     def followed(self) -> Container[int]:
-        """Processes of which a mapping counts, as of any later moment: their others are known."""
+        """Return processes whose next mapping matters: their other mappings are stored."""
         return self._running
 
     @property
@@ -168,7 +168,7 @@ class Programs:
         return list(self._mapped)
 
     def running(self, tgid: int, time_ns: int = _NOW) -> Program | None:
-        """What a process executes by all that is known up to a time.
+        """Return the program of a process by all records up to a time.
 
         None if it was not asked about before.
         """
@@ -187,14 +187,14 @@ class Programs:
         return program
 
     def meet(self, tgid: int, time_ns: int) -> Met:
-        """Find out what a process executed at a time. Raises as `at`."""
+        """Find the program of a process at a time. Raises as `at`."""
         self._just_read = None
         self.at(tgid, time_ns)
         mappings, self._just_read = self._just_read, None
         return Met(self._has_ended(tgid, time_ns), mappings or None)
 
     def at(self, tgid: int, time_ns: int) -> Program | None:
-        """What a process executed at a time; None if it is gone and nothing is known of it.
+        """Return the program of a process at a time; None if it is gone and unknown.
 
         Raises:
             OverBudgetError: reading the headers of its files costs too much.
@@ -225,7 +225,9 @@ class Programs:
         return None if self._earlier is None else self._read_earlier(tgid, time_ns, self._earlier)
 
     def _is_over(self, tgid: int, time_ns: int) -> bool:
-        """Whether what a process executed at a time has ended, so that /proc need not be asked."""
+        """Return True if a process's program at a time has ended, so that /proc need not be
+        read.
+        """
         if self._catch_up is not None:
             self._catch_up()
         return self._has_ended(tgid, time_ns)
@@ -277,7 +279,7 @@ class Programs:
         self._ended[tgid] = ended
 
     def rest(self) -> None:
-        """Forget programs that ended, and what unwinders remember but for what they share."""
+        """Forget programs that ended, and the memory of unwinders except for the shared part."""
         self._ended.clear()
         self._over.clear()
         if len(self._shared) > _MOST_SHARED_AT_REST:
@@ -293,7 +295,9 @@ class Programs:
 
 
 def _began_after(tgid: int, time_ns: int) -> bool:
-    """Whether the process that has a number now began after a time, as far as /proc tells."""
+    """Return True if the process that has a number now began after a time, as far as /proc
+    tells.
+    """
     ticks = proc.start_ticks(tgid)
     if ticks is None:
         return True

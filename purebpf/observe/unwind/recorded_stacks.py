@@ -36,9 +36,9 @@ class RecordedStacks(Closing):
     """Unwinds the samples of a file in the order of its records.
 
     Args:
-        machine: what they were recorded on.
+        machine: the machine of the recording.
         recorded: where they were recorded.
-        budget: pays for what is read, on account of the process and the run.
+        budget: charged for reading, on account of the process and the run.
 
     Attributes:
         missing: files without which a trace may have been guessed or cut.
@@ -62,7 +62,7 @@ class RecordedStacks(Closing):
         """The user stack of a sample.
 
         Args:
-            spaces: what is mapped where at the time of the sample.
+            spaces: the mappings at the time of the sample.
             pid: its process.
             mask: attr.sample_regs_user.
             registers: one for each bit of the mask; none for a task of the kernel.
@@ -84,7 +84,7 @@ class RecordedStacks(Closing):
             return Unwound([pc], Reason.OVER_BUDGET, 0)
 
     def _unwinder(self, spaces: AddressSpaces, pid: int) -> Unwinder:
-        """That of a process as long as its mappings stay what they are."""
+        """Return the unwinder of a process as long as its mappings do not change."""
         version = spaces.version(pid)
         known = self._unwinders.get(pid)
         if known is None or known[0] != version:
@@ -95,7 +95,7 @@ class RecordedStacks(Closing):
         return known[1]
 
     def code(self, mapping: Mapping, pid: int) -> CodeMapping:
-        """A mapping with what unwinding needs of its file."""
+        """Return a mapping with the parts of its file that unwinding needs."""
         known = self._mappings.get(mapping)
         if known and (known.file is None or self._files.find(known.file)):
             return known
@@ -123,7 +123,7 @@ class RecordedStacks(Closing):
 
 
 class _Space:
-    """What a process has mapped, by the records so far."""
+    """The mappings of a process, by the records so far."""
 
     def __init__(self, stacks: RecordedStacks, spaces: AddressSpaces, pid: int) -> None:
         self._stacks = stacks

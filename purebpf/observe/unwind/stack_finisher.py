@@ -1,4 +1,4 @@
-"""`StackFinisher`: from what user_stacks.h sends to whole stacks."""
+"""`StackFinisher`: from the records of user_stacks.h to whole stacks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MissedStack(NamedTuple):
         copy: registers and stack.
         identity: of the program that the process executed; 0: not known.
         process: the tgid in the initial pid namespace.
-        key: what it is counted under.
+        key: the key of its count.
         walked: how far the walk came, and why it ended there.
         python: words for the Python frames (`purebpf.symbols.python_words`).
     """
@@ -61,7 +61,7 @@ class StackFinisher(Closing):
     """Unwinds copies, and fills the tables.
 
     Args:
-        maps: those of the object, by name; they must stay open.
+        maps: the object's maps, by name; they must stay open.
         variables: its globals: gets the offsets in the kernel's tasks.
         tables: whether the program walks by tables.
         earlier, catch_up: see `ProcessStacks`.
@@ -94,23 +94,23 @@ class StackFinisher(Closing):
             self._closing = undo.pop_all()
 
     def feed(self, record: object) -> None:
-        """Take in what a process did, as `SideBand` reports it."""
+        """Handle a record of a process, as `SideBand` reports it."""
         feed(self._stacks if self._filler is None else self._filler, record)
 
     @property
     def followed(self) -> Container[int]:
-        """Processes of which `feed` is to know what they map, as of any later moment."""
+        """Return processes for which `feed` needs the mappings, as of any later moment."""
         return self._stacks.followed
 
     def rest(self) -> None:
-        """Drop what can be read again."""
+        """Drop data that can be read again."""
         if self._filler is not None:
             self._filler.rest()
         else:
             self._stacks.rest()
 
     def update(self) -> None:
-        """Publish what processes have mapped since they were published.
+        """Publish the mappings of processes since their last publication.
 
         Raises:
             KernelError: a table could not be filled.
@@ -119,11 +119,11 @@ class StackFinisher(Closing):
             self._filler.update()
 
     def work(self) -> bool:
-        """Build what is missing for 5 ms; whether there is more to do. Raises as `update`."""
+        """Build missing parts for 5 ms; return True if there is more to do. Raises as `update`."""
         return self._filler is not None and self._filler.work()
 
     def records(self, data: bytes) -> Iterator[MissedStack]:
-        """What came in a ring; `unreadable` counts what the program does not send."""
+        """Yield the records of a ring; `unreadable` counts records in another form."""
         for record in self._format.iter_decode(data, None, self._skip):
             if isinstance(record, Sample):
                 try:
@@ -139,11 +139,11 @@ class StackFinisher(Closing):
         self.unreadable += 1
 
     def meet(self, missed: MissedStack) -> Met:
-        """Read what the process of a sample has mapped, while it is there."""
+        """Read the mappings of a sample's process, while it is there."""
         return self._stacks.meet(missed.copy.tgid, missed.copy.time_ns)
 
     def announce(self, missed: MissedStack) -> None:
-        """Publish what the process of a sample has mapped, and want what its walk lacked.
+        """Publish the mappings of a sample's process, and queue the parts that its walk lacked.
 
         So the next walk does without a copy, however long it takes until this one is finished.
 
@@ -157,7 +157,7 @@ class StackFinisher(Closing):
             filler.publish(*where, missed.walked.frames)
 
     def finish(self, missed: MissedStack) -> Unwound:
-        """The stack of a sample, and publish what the walk lacked for it.
+        """Return the stack of a sample, and publish the parts that its walk lacked.
 
         Raises:
             KernelError: a table could not be filled.
@@ -196,7 +196,7 @@ class StackFinisher(Closing):
 
 
 def _identify(variables: MutableMapping[str, Any]) -> None:
-    """Say where tasks have what identifies their program; without, every stack is copied."""
+    """Set the offsets of a program's identity in tasks; without, every stack is copied."""
     try:
         offsets = task_offsets()
     except NotSupportedError:

@@ -1,4 +1,4 @@
-"""`StackNumbers`: numbers for stacks that user space finished, beside those of the program."""
+"""`StackNumbers`: numbers for stacks that user space finished, beside the program's."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`StackWalker`: whole user stacks of samples, as bpf_src/stack_walk.bpf.c walks them.
 
-What BPF could not finish comes as a copy, is finished here, and the tables that were missing are
+A stack that BPF could not finish comes as a copy, is finished here, and the missing tables are
 published, so that the next walk does without.
 """
 
@@ -48,10 +48,10 @@ class WalkedStack(NamedTuple):
 
     Attributes:
         time_ns: CLOCK_MONOTONIC.
-        cpu, tgid, tid, comm: where and what it was; numbers are those of our pid namespace.
+        cpu, tgid, tid, comm: the place and the task; numbers are from our pid namespace.
         trace: the stack, as `Unwinder.unwind` gives it.
         walked: how far the walk in BPF came by itself, and why it ended there.
-        is_copied: whether the stack was copied; then `trace` was made from the copy.
+        is_copied: True if the stack was copied; then `trace` was made from the copy.
     """
 
     time_ns: int
@@ -65,15 +65,15 @@ class WalkedStack(NamedTuple):
 
 
 class StackWalker(Closing):
-    """Reads what the program sends, and fills its tables.
+    """Reads the program's records, and fills its tables.
 
     Args:
-        maps: those of the object, by name; they must stay open.
+        maps: the object's maps, by name; they must stay open.
         stacks: finishes the copies; closed with the walker.
         stack_bytes, pages: of the copies, see `CopyBuffer`.
 
     Attributes:
-        tables: what was published.
+        tables: the published tables.
 
     Raises:
         KernelError: the kernel refused an event, a ring, or an element of a map.
@@ -98,7 +98,7 @@ class StackWalker(Closing):
             self._closing = undo.pop_all()
 
     def feed(self, record: object) -> None:
-        """Take in what a process did, as `SideBand` reports it: see `TableFiller`."""
+        """Handle a record of a process, as `SideBand` reports it: see `TableFiller`."""
         self._filler.feed(record)
 
     @property
@@ -111,10 +111,10 @@ class StackWalker(Closing):
         return self._copies.fileno(), self._walked.fileno()
 
     def drain(self) -> Iterator[WalkedStack]:
-        """What the rings hold now.
+        """Yield the present content of the rings.
 
         Raises:
-            FormatError: a record is not what the program sends.
+            FormatError: a record is not in the program's form.
             KernelError: a table could not be filled.
         """
         self._filler.update()

@@ -1,4 +1,6 @@
-"""`TableFiller`: gives the walk in BPF what it lacked for a stack, and follows processes for it."""
+"""`TableFiller`: publishes the parts that the walk in BPF lacked for a stack, and follows
+processes for it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class _Process(NamedTuple):
     """A process, as BPF knows it.
 
     Attributes:
-        identity: what it executes, as the walk sends it.
+        identity: its program, as the walk sends it.
         is_forked: that is not known exactly, see `forked_identity`.
         number: in the initial pid namespace.
         space: the mappings that were published.
@@ -62,17 +64,17 @@ class _Job(NamedTuple):
 class TableFiller(Closing):
     """Publishes mappings and rules as stacks miss them.
 
-    Who follows processes says what they do (`feed`, or `forked` to `mapped`), so that the tables
-    are right before a walk misses something, and as small as can be. Without that they are filled
-    as they are missed. Numbers of processes are those of our pid namespace, times CLOCK_MONOTONIC
-    in ns; all methods raise KernelError if a table cannot be filled.
+    A follower of processes reports their records (`feed`, or `forked` to `mapped`), so that the
+    tables are right before a walk misses something, and as small as can be. Without that they are
+    filled as they are missed. Numbers of processes are from our pid namespace, times
+    CLOCK_MONOTONIC in ns; all methods raise KernelError if a table cannot be filled.
 
     Args:
-        maps: those of the object, by name; they must stay open.
+        maps: the object's maps, by name; they must stay open.
         stacks: knows the processes and their files.
 
     Attributes:
-        tables: what was published.
+        tables: the published tables.
     """
 
     def __init__(self, maps: Mapping[str, RecordMap], stacks: ProcessStacks) -> None:
@@ -87,7 +89,7 @@ class TableFiller(Closing):
     # What processes do
 
     def forked(self, parent: int, child: int, time_ns: int) -> None:
-        """A process was made, with the mappings of its parent; `update` publishes it."""
+        """Handle a new process, with the mappings of its parent; `update` publishes it."""
         self._withdraw(child)
         self._stacks.forked(parent, child, time_ns)
         waits = self._forked.get(parent)
@@ -121,9 +123,9 @@ class TableFiller(Closing):
     # What is published
 
     def check_identity(self, tgid: int, identity: int) -> bool:
-        """Whether a walk is of what its process executes by all that is known.
+        """Check that a walk belongs to the present program of its process, by all records.
 
-        Forgets what was known of a process that has executed another program since, or of an
+        Forgets the facts about a process that has executed another program since, or about an
         earlier one with its number.
 
         Args:
@@ -145,7 +147,7 @@ class TableFiller(Closing):
         return True
 
     def update(self) -> None:
-        """Publish what processes have mapped since they were published."""
+        """Publish the mappings of processes since their last publication."""
         forks, self._forked = self._forked, {}
         for child, fork in forks.items():
             self._publish_fork(child, *fork)
@@ -160,7 +162,7 @@ class TableFiller(Closing):
                 self._stacks.forget(tgid)
 
     def _publish_fork(self, child: int, parent: int, before: _Process, time_ns: int) -> None:
-        """Publish a child, unless it is known by now, or its parent has changed since then."""
+        """Publish a child, unless it is published by now, or its parent has changed since then."""
         now = self._processes.get(parent)
         if now is None or now.space is not before.space or child in self._processes:
             return
@@ -177,7 +179,7 @@ class TableFiller(Closing):
         *,
         confirms: bool = False,
     ) -> None:
-        """Publish the mappings for a walk of these frames; `work` builds what else it needs.
+        """Publish the mappings for a walk of these frames; `work` builds the remaining parts.
 
         Args:
             tgid: in our pid namespace.
@@ -225,7 +227,9 @@ class TableFiller(Closing):
                     self._confirm(mapping.file, cfi, own)
 
     def _confirm(self, key: Hashable, cfi: CfiFile, address: int) -> None:
-        """Say what the walk could not see, before the address that follows or is a function's."""
+        """Mark code that the walk could not see, before the address that follows or begins a
+        function.
+        """
         before = cfi.code(address - CALL_BYTES, CALL_BYTES)
         function = cfi.function(address)
         is_start = function is not None and function.start == address
@@ -235,7 +239,7 @@ class TableFiller(Closing):
             self.tables.files.confirm_call(key, address + 1)
 
     def work(self, seconds: float = _SLICE_S) -> bool:
-        """Build what is missing for so long on the processor; whether there is more to do.
+        """Build missing parts for a CPU time; return True if there is more to do.
 
         Rings are to be read in between: a large file takes many slices.
         """
@@ -255,7 +259,8 @@ class TableFiller(Closing):
         return bool(self._jobs or self._rests)
 
     def rest(self) -> None:
-        """Drop what can be read again, and what no process has had mapped since the last call.
+        """Drop data that can be read again, and files that no process has had mapped since the last
+        call.
 
         And processes of which a copy came after their end: no record will say that they ended.
         """

@@ -16,7 +16,7 @@ _ID = 8
 class Tickets:
     """Stacks for the ids of user_stack_by_ticket() in bpf_src/include/user_stacks.h.
 
-    Each sample has an id of its own; equal stacks have one number.
+    Each sample has a separate id; equal stacks have one number.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Tickets:
         return self._numbers.traces
 
     def take(self, finished: Iterable[tuple[Finished, int]]) -> None:
-        """Take in what `UserStacks.take` gives."""
+        """Add the results of `UserStacks.take`."""
         for sample, _ in finished:
             ticket = int.from_bytes(sample.key[:_ID], "little")
             self._by_id[ticket] = self._numbers.number(sample.trace)
@@ -45,7 +45,7 @@ class Tickets:
 
 
 class RecentTraces:
-    """Finished stacks that are asked for soon, once each: so many of those that were not.
+    """Finished stacks that will be read soon, once each: at most so many unread ones.
 
     Calls that are filtered out at their end are never asked for.
     """
@@ -58,7 +58,7 @@ class RecentTraces:
         return len(self._by_id)
 
     def take(self, finished: Iterable[tuple[Finished, int]]) -> None:
-        """Take in what `UserStacks.take` gives, and forget the oldest."""
+        """Add the results of `UserStacks.take`, and forget the oldest."""
         for sample, _ in finished:
             ticket = int.from_bytes(sample.key[:_ID], "little")
             self._by_id[ticket] = as_completed(sample.trace)

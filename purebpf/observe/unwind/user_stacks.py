@@ -6,9 +6,9 @@
     stacks.finish()                                                 at the end: finish all of it
     stacks.take()                                                   what that counts
 
-A sample that the program cannot finish is sent here with the key it would have been counted under,
-and counted here once. In the tables mode the drain also publishes what the walk lacked: after a
-while nothing is sent any more. What is imported only for that is imported with the first copy.
+A sample that the program cannot finish comes here with the key of its count, and is counted here
+once. In the tables mode the drain also publishes the parts that the walk lacked: after a while
+nothing is sent any more. Modules for that alone are imported with the first copy.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Trace(NamedTuple):
 class Finished(NamedTuple):
     """Equal samples that were finished here.
 
-    `key` is what the program would have counted them under: the bytes of its own struct.
+    `key` is the key of the program's count: the bytes of its own struct.
     """
 
     key: bytes
@@ -105,25 +105,24 @@ class UserStacks(Closing):
     """Reads the copies, finishes them, and fills the tables.
 
     Args:
-        maps: those of the object, by name; they must stay open.
+        maps: the object's maps, by name; they must stay open.
         variables: its globals.
         tables: whether the program walks by tables; else it copies every sample.
-        earlier: what a process had mapped at a time, see `ProcessStacks`.
+        earlier: returns the mappings of a process at a time, see `ProcessStacks`.
         limit: how many different samples to remember between two `take`s.
         stack_bytes, pages: of the copies, see `CopyRings`.
 
     Attributes:
-        copies: that came and were taken up.
-        finished: those of them that reached an outermost frame by rules.
+        copies: the copies that came and were processed.
+        finished: the copies that reached an outermost frame by rules.
         dropped: samples beyond `limit`.
         most_waiting: bytes of copies that may wait, some thousand of them; then they come first.
-        on_missed: is called with each process that a copy is of, unless what it executed is over:
-            its tgid in our PID namespace and in the initial one, what identifies its program, and
-            what it has mapped executable, if that was just read.
-        catch_up: calls `feed` with all that processes have done by now. It is called once the
-            mappings of a process were read, which may be those of a later program than its copy.
-        ask: is called with each process that is about to be looked at; then `feed` is to have what
-            it did so far.
+        on_missed: called with each process of a copy, unless its program is over: its tgid in our
+            PID namespace and in the initial one, the identity of its program, and its executable
+            mappings, if they were just read.
+        catch_up: calls `feed` with all records of processes up to now. It is called once the
+            mappings of a process were read, which may belong to a later program than its copy's.
+        ask: called with each process before it is read; then `feed` should get its records so far.
 
     Raises:
         KernelError: the kernel refused an event, a ring, or an element of a map.
@@ -177,11 +176,11 @@ class UserStacks(Closing):
 
     @property
     def is_behind(self) -> bool:
-        """Whether copies wait: what their processes had mapped may be asked for."""
+        """Return True if copies wait: the mappings of their processes may be needed."""
         return bool(self._raw or self._new or self._first or self._waiting)
 
     def waiting_keys(self) -> Iterator[bytes]:
-        """What the copies that wait will be counted under."""
+        """Return the keys of the waiting copies."""
         self.collect()
         while self._raw:
             self._decode_one()
@@ -189,31 +188,31 @@ class UserStacks(Closing):
             yield missed.key
 
     def prepare(self) -> None:
-        """Import what finishes stacks, 0.1 s, now: a burst may follow the first copy."""
+        """Import the finisher of stacks, 0.1 s, now: a burst may follow the first copy."""
         if self._finisher is None:
             self._finisher = self._owned.enter_context(self._make_finisher())
 
     def feed(self, record: object) -> None:
-        """Take in what a process did, as `SideBand` reports it."""
+        """Handle a record of a process, as `SideBand` reports it."""
         if self._finisher is not None:  # else nothing is known that could change
             self._finisher.feed(record)
 
     @property
     def followed(self) -> Container[int]:
-        """Processes of which `feed` is to know what they map; of others it need not."""
+        """Return processes for which `feed` needs the mappings; it needs no others."""
         return () if self._finisher is None else self._finisher.followed
 
     def drain(self) -> bool:
-        """Take what has come, and build tables and finish stacks for some milliseconds.
+        """Read the pending copies, and build tables and finish stacks for some milliseconds.
 
-        Tables first: what the walk no longer lacks is no longer copied. If there is more to do,
-        one of `fds` stays readable.
+        Tables come first: stacks whose parts the walk no longer lacks are no longer copied. If
+        there is more to do, one of `fds` stays readable.
 
         Returns:
             Whether there is more to do.
 
         Raises:
-            FormatError: a record is not what the program sends.
+            FormatError: a record is not in the program's form.
             KernelError: a table could not be filled.
         """
         deadline = time.monotonic() + _TURN_S
@@ -228,7 +227,7 @@ class UserStacks(Closing):
         return is_behind
 
     def rest(self) -> None:
-        """Drop what can be read again."""
+        """Drop data that can be read again."""
         self._kinds.clear()
         if self._finisher is not None:
             self._finisher.rest()
@@ -248,7 +247,7 @@ class UserStacks(Closing):
             self._nbytes += len(data)
 
     def _collect(self) -> None:
-        """Empty the rings: what is not read in time is lost."""
+        """Empty the rings: records that are not read in time are lost."""
         self.collect()
         while self._nbytes > self.most_waiting:
             self._advance()
@@ -269,9 +268,8 @@ class UserStacks(Closing):
     def _advance(self) -> None:
         """Bring one copy further.
 
-        First their processes are met, which may end soon: what comes later can take longer than
-        such a process lives. Then those of new kinds are finished: they show all that walks like
-        theirs lack.
+        First their processes are read, which may end soon: later steps can take longer than such a
+        process lives. Then new kinds are finished: they show all parts that walks like theirs lack.
         """
         if self._raw:
             self._decode_one()
@@ -313,7 +311,7 @@ class UserStacks(Closing):
             self._waiting.append(missed)
 
     def _is_new_kind(self, missed: MissedStack) -> bool:
-        """Whether no walk of that program has ended there before."""
+        """Return True if no walk of that program has ended there before."""
         walked = missed.walked
         kind = (missed.process, missed.identity, int(walked.reason), tuple(walked.frames[-1:]))
         if kind in self._kinds:
@@ -347,7 +345,7 @@ class UserStacks(Closing):
             self.dropped += 1
 
     def _make_finisher(self) -> StackFinisher:
-        """Import what finishes stacks, 0.1 s in all, while copies come."""
+        """Import the finisher of stacks, 0.1 s in all, while copies come."""
         for name in _IMPORTED:
             import_module(name)
             self.collect()
@@ -366,13 +364,13 @@ class UserStacks(Closing):
             self.catch_up()
 
     def take(self) -> list[tuple[Finished, int]]:
-        """What was finished since the last time, and how often."""
+        """Return the stacks finished since the last time, and how often."""
         counts = list(self._counts.items())
         self._counts.clear()
         return counts
 
     def count_anew(self) -> None:
-        """Forget what was counted; tables, and copies that wait, stay."""
+        """Forget the counts; tables, and waiting copies, stay."""
         self._counts.clear()
         self.copies = self.finished = self.dropped = 0
 

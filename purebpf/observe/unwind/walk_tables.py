@@ -1,6 +1,6 @@
 """`WalkTables`: rules and mappings where the walk in BPF finds them.
 
-The maps of bpf_src/include/unwind_tables.h. What a program may have read stays as it is for a
+The maps of bpf_src/include/unwind_tables.h. Data that a program may have read does not change for a
 second after nothing points at it any more.
 """
 
@@ -53,8 +53,8 @@ class WalkTables(Closing):
     """Fills the tables of one loaded program.
 
     Args:
-        maps: those of the object, by name; they must stay open.
-        cache: of windows that were built before; None: that of the user.
+        maps: the object's maps, by name; they must stay open.
+        cache: of windows that were built before; None: the user's.
 
     Attributes:
         cache: this.
@@ -73,7 +73,7 @@ class WalkTables(Closing):
 
     @property
     def full(self) -> int:
-        """What found no room: lists of mappings, files, windows."""
+        """Return the entries without room: lists of mappings, files, windows."""
         return self._full + self.files.full
 
     @property
@@ -83,7 +83,7 @@ class WalkTables(Closing):
 
     @property
     def nbytes(self) -> int:
-        """Memory of rows, indexes and lists; rules have a map of their own size."""
+        """Return the memory of rows, indexes and lists; rules have a map of fixed size."""
         return self._shards.nbytes
 
     # Processes
@@ -97,14 +97,14 @@ class WalkTables(Closing):
         *,
         is_forked: bool = False,
     ) -> None:
-        """Say what a process has mapped.
+        """Publish the mappings of a process.
 
         Args:
             process: its number in the initial pid namespace.
             identity: of the program that it executed, as the walk sends it.
             space: its mappings.
             find: the rules of `CodeMapping.file`.
-            is_forked: the process began before what `identity` says, see `fork`.
+            is_forked: the process began before the time in `identity`, see `fork`.
 
         Raises:
             KernelError: the kernel refused an element.
@@ -150,7 +150,7 @@ class WalkTables(Closing):
         Args:
             parent: its number in the initial pid namespace.
             child: the same of the process it made.
-            identity: when the kernel reported the child, and what its parent executes.
+            identity: the time of the kernel's report about the child, and its parent's program.
 
         Raises:
             KernelError: the kernel refused an element.

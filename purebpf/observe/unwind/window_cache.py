@@ -1,7 +1,7 @@
 """Windows of rules that were built before, in files: purebpf/windows of the user's caches.
 
-Kept as symbol tables are: under the build id of the file and its owner, so that no user can give
-rules to what others run by writing their build id into a file of their own.
+Windows are stored as symbol tables are: under the build id of the file and its owner, so that no
+user can give rules to other users' programs by writing their build id into a file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class WindowCache:
         self.rejected = 0
 
     def has(self, key: str) -> bool:
-        """Whether there are windows with that key; they may turn out to be of no use."""
+        """Return True if there are windows with that key; they may turn out to be useless."""
         return bool(key) and self._files.has(key)
 
     def load(self, key: str, source: Source) -> PackedWindows | None:

@@ -55,12 +55,12 @@ class WordShards(Closing):
 
     @property
     def kept(self) -> float:
-        """The share of all words that there can be that was taken and not given back."""
+        """Return the share of all possible words that are in use."""
         taken = sum(shard.pieces.kept for shard in self._shards.values())
         return taken / (SHARD_WORDS * self._outer.max_entries)
 
     def take(self, count: int) -> int:
-        """The address of a piece of `count` words; what is in it may be anything.
+        """Return the address of a piece of `count` words, with arbitrary content.
 
         Raises:
             NoRoomError: there is none, or it is larger than a shard.
@@ -90,16 +90,16 @@ class WordShards(Closing):
         self._shards[address >> _SHARD_BITS].words[address & SHARD_WORDS - 1] = word
 
     def order_stores(self) -> None:
-        """What is stored from now on is seen after what was stored before: x86 keeps the order.
+        """Make later stores visible after earlier ones: x86 keeps the order.
 
-        The programs that look get from one word to the next by its value, and loads that depend on
+        The reading programs get from one word to the next by its value, and loads that depend on
         each other so are in order everywhere (Linux, Documentation/memory-barriers.txt).
         """
         if not self._is_ordered:
             order_memory()
 
     def read(self, address: int, count: int) -> array[int]:
-        """What is in a piece, or the beginning of one."""
+        """Return the content of a piece, or its beginning."""
         at = address & SHARD_WORDS - 1
         return array("I", bytes(self._shards[address >> _SHARD_BITS].words[at : at + count]))
 

@@ -26,7 +26,8 @@ _MOST = 1 << 20
 
 
 def find_task_layout(pid: int, python: PythonProcess) -> TaskLayout | None:
-    """Where an interpreter keeps its tasks; None: the process has not imported asyncio's C part.
+    """Return the offsets of an interpreter's tasks; None: the process has not imported asyncio's C
+    part.
 
     Raises:
         NotSupportedError: a version, or a build, with tasks that cannot be read.

@@ -76,7 +76,7 @@ class CodeNames:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether names take so much memory that `forget` is due."""
+        """Return True if names take so much memory that `forget` is due."""
         return len(self._codes) > _CROWDED
 
     def forget(self) -> None:
@@ -98,7 +98,8 @@ class CodeNames:
 
         Args:
             raw: its bytes.
-            interpreters: `InterpreterTable.by_generation`: where to read what BPF could not.
+            interpreters: `InterpreterTable.by_generation`: the processes to read the missing names
+                from.
 
         Raises:
             FormatError: it is too short.
@@ -173,7 +174,7 @@ class CodeNames:
     def _take_table(self, sent: bytes | None, memory: Memory, address: int, size: int) -> bytes:
         """A table of lines; b"" for one that is too long, or not there any more.
 
-        What is not `sent` is read now. It may be another one: the code object may be gone.
+        A table that was not `sent` is read now. It may be another one: the code object may be gone.
         """
         if size > min(_MOST_TABLE, self._tables_left):
             return b""
@@ -210,7 +211,7 @@ class CodeNames:
         return frame
 
     def is_real(self, word: int) -> bool:
-        """Whether a frame is of the program, and no trampoline."""
+        """Return True if a frame belongs to the program, and is no trampoline."""
         code = self._codes.get(word >> CODE_SHIFT & _CODE_MASK)
         return code is None or not code.is_trampoline
 

@@ -2,9 +2,9 @@
 
 The kernel moves memory to make huge pages of it, and for that moment BPF, which cannot wait, reads
 nothing. Reading it later proves nothing: the code object may be gone, and another one in its place.
-From CPython 3.12 on, each has a number, `co_version`, and numbers only grow. So if what is there
-now was numbered before the sample, it was there at the sample. Before 3.12 nothing proves it, but
-for code objects in the data of the interpreter's own file, which are never freed.
+From CPython 3.12 on, each has a number, `co_version`, and numbers only grow. So if the object now
+in memory was numbered before the sample, it was there at the sample. Before 3.12 nothing proves it,
+except for code objects in the data of the interpreter's own file, which are never freed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_proven(interpreter: Interpreter, deferred: Deferred) -> Code | None:
 
     Args:
         interpreter: of the process.
-        deferred: what BPF said at the sample.
+        deferred: the facts that BPF sent at the sample.
     """
     process, layout, address = interpreter.process, interpreter.layout, deferred.address
     memory = Memory(process.read)

@@ -38,7 +38,7 @@ _MOST_PROCESSES = 4096  # of the map `pythons`
 
 
 class Interpreter(NamedTuple):
-    """Of a process that was published."""
+    """An interpreter of a published process."""
 
     tgid: int
     version: tuple[int, int]
@@ -58,7 +58,7 @@ class InterpreterTable(Closing):
         tasks: asyncio's, where these are wanted.
 
     Attributes:
-        by_generation: what was published, by the number that the names of its frames bear.
+        by_generation: the published interpreters, by the number in the names of their frames.
         skipped: why processes with an interpreter are not read.
     """
 
@@ -89,7 +89,7 @@ class InterpreterTable(Closing):
 
     @property
     def published(self) -> Container[int]:
-        """Processes with an interpreter that was published: `feed` is to know what they do."""
+        """Return processes with a published interpreter: `feed` needs their records."""
         return self._published
 
     def publish_running(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:
@@ -118,7 +118,7 @@ class InterpreterTable(Closing):
             tgid: in our PID namespace.
             process: the same in the initial one.
             identity: of the program that it executed; 0: not known.
-            mappings: what it has mapped executable, if that was just read.
+            mappings: its executable mappings, if they were just read.
 
         Raises:
             KernelError: the kernel refused an element.
@@ -185,7 +185,7 @@ class InterpreterTable(Closing):
         self._put(tgid, process, identity, python, slot)
 
     def _inherit(self, parent: int, child: int) -> None:
-        """Publish a child that runs what its parent does: no sample of it may ever be missed."""
+        """Publish a child that runs its parent's program: no sample of it may ever be missed."""
         known = self._known.get(parent)
         is_met = child in self._known and child not in self._executed
         if known is None or is_met or parent in self._executed:
@@ -249,7 +249,7 @@ class InterpreterTable(Closing):
         self._unsure.add(tgid)
 
     def feed(self, record: object) -> None:
-        """Take in what a process did, as `SideBand` reports it."""
+        """Read a record of a process, as `SideBand` reports it."""
         if isinstance(record, Fork) and record.pid != record.ppid:
             if self._has_numbers:
                 self._forked[record.pid] = record.ppid
@@ -270,7 +270,7 @@ class InterpreterTable(Closing):
         return self._later.next_s()
 
     def look_again(self) -> None:
-        """Look again at processes that had just started, and at what was forked."""
+        """Look again at processes that had just started, and at forked ones."""
         for tgid, process, identity in self._later.due():
             self._look_later(tgid, process, identity)  # or `publish` drops it
             self.publish(tgid, process, identity)
@@ -300,7 +300,7 @@ class InterpreterTable(Closing):
                 bpf.map_delete_elem(self._table.fileno(), process.to_bytes(4, "little"))
 
     def forget_but(self, keep: Container[int]) -> None:
-        """Forget what was said of processes that are gone."""
+        """Forget the facts about processes that are gone."""
         gone = {*self._known, *self.skipped} - self._published.keys()
         for tgid in gone:
             if tgid not in keep:
@@ -311,13 +311,15 @@ class InterpreterTable(Closing):
         self._unsure &= self._known.keys()
 
     def hints(self, pids: Collection[int] | None) -> list[str]:
-        """Why those of the processes with an interpreter have no Python frames; None: all."""
+        """Return the reasons why some of the processes with an interpreter have no Python
+        frames; None: all.
+        """
         skipped = self.skipped.items()
         reasons = {why: pid for pid, why in skipped if pids is None or pid in pids}
         return [f"process {pid} has native frames only: {why}" for why, pid in reasons.items()]
 
     def without_gil(self, sampled: Container[int]) -> list[str]:
-        """Which processes --gil leaves out, one of each version.
+        """Return the processes that --gil leaves out, one of each version.
 
         Args:
             sampled: those with samples: PYTHON_GIL=1 gives a free-threaded build a GIL.
@@ -344,7 +346,7 @@ def _runs_python(pid: int) -> bool:
 
 
 def _slot(python: PythonProcess) -> ThreadSlot | None:
-    """Where its threads have their state; None while there is none."""
+    """Return the place of its threads' state; None while there is none."""
     reading = python.look()
     few = reading.compared  # a thread that starts or ends may not have it
     slot = find_slot(reading.memory, few) or find_slot(reading.memory, few[-1:])

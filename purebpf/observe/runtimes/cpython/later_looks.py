@@ -18,7 +18,7 @@ _IDLE_S = 5.0
 
 
 class _Look(NamedTuple):
-    """`process` is the tgid in the initial PID namespace, `identity` that of its program."""
+    """`process` is the tgid in the initial PID namespace, `identity` its program's."""
 
     process: int
     identity: int

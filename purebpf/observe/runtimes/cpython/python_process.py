@@ -1,8 +1,8 @@
 """`PythonProcess`: the interpreter that runs in a process, read through /proc/PID/mem.
 
-Needs what ptrace(2) needs (PTRACE_MODE_ATTACH_FSCREDS in proc(5)): the same user, or
-CAP_SYS_PTRACE. Nothing is stopped, so what a running thread changes may be read half changed; it is
-checked, and what does not hold together carries a reason.
+Needs the rights of ptrace(2) (PTRACE_MODE_ATTACH_FSCREDS in proc(5)): the same user, or
+CAP_SYS_PTRACE. Nothing is stopped, so data that a running thread changes may be read half changed;
+it is checked, and inconsistent data carries a reason.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ FileKey = tuple[int, int, int, int]
 
 
 class _File(NamedTuple):
-    """What an interpreter's file says, for all processes that map it."""
+    """The facts in an interpreter's file, for all processes that map it."""
 
     runtime: RuntimeFile
     loop: tuple[CodeRange, ...]
@@ -75,7 +75,7 @@ class _File(NamedTuple):
 
 
 class KnownFiles:
-    """What files say of an interpreter, from one process to the next.
+    """The facts in files about interpreters, from one process to the next.
 
     Attributes:
         by_key: None: it has no interpreter.
@@ -88,7 +88,7 @@ class KnownFiles:
         self.recent: dict[MappedFile, tuple[FileKey, float]] = {}
 
     def key(self, mapping: Mapping, pid: int) -> FileKey | None:
-        """The file that a process has mapped; None: what /proc has of it cannot be asked."""
+        """Return the identity of a process's mapped file; None: /proc cannot tell."""
         key, until_s = self.recent.get(mapping.file, (None, 0.0))
         now = time.monotonic()
         if key is not None and now < until_s:
@@ -125,7 +125,7 @@ class PythonReading(NamedTuple):
 
     @property
     def compared(self) -> tuple[ThreadState, ...]:
-        """The first threads of the main interpreter, for what is alike in all of them."""
+        """The first threads of the main interpreter, for finding their common parts."""
         return self.interpreters[-1].threads[-_COMPARED:] if self.interpreters else ()
 
 
@@ -139,7 +139,7 @@ class PythonProcess(Closing):
         runtime: the address of `_PyRuntime`.
         loop: the addresses of the evaluation loop.
         path: the interpreter's file, as the process sees it.
-        file: what identifies that file.
+        file: the identity of that file.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class PythonProcess(Closing):
 
     @property
     def is_stuck(self) -> bool:
-        """Whether its memory cannot be read any more: see `ProcessMemory`."""
+        """Return True if its memory cannot be read any more: see `ProcessMemory`."""
         return self._memory.is_stuck
 
     def read(self, address: int, size: int) -> bytes:
@@ -172,7 +172,7 @@ class PythonProcess(Closing):
         return self._memory.read(address, size)
 
     def is_in_data(self, address: int) -> bool:
-        """Whether an address is of the data that the interpreter's file has: it is never freed."""
+        """Return True if an address is in the data of the interpreter's file: it is never freed."""
         return any(part.start <= address < part.end for part in self._mapped.data)
 
     def in_child(self, pid: int) -> PythonProcess | None:
@@ -229,8 +229,8 @@ def find_python(
 
     Args:
         pid: the process.
-        files: keeps what files say from one call to the next.
-        mappings: what it has mapped executable, if that was just read.
+        files: stores the facts in files from one call to the next.
+        mappings: its executable mappings, if they were just read.
 
     Raises:
         KernelError: EACCES or EPERM, the process is another user's.

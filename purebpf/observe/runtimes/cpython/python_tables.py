@@ -1,4 +1,4 @@
-"""`PythonTables`: what bpf_src/include/python_frames.h needs to know, and what it sends."""
+"""`PythonTables`: the settings and the records of bpf_src/include/python_frames.h."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PythonTables(Closing):
     """Publishes interpreters, reads names, and merges Python frames with native ones.
 
     Args:
-        maps: those of the object, by name; they must stay open.
+        maps: the object's maps, by name; they must stay open.
         variables: its globals: gets an offset in the kernel's tasks.
         lines: whether lines are wanted.
         native: whether to keep the frames of the interpreter itself.
@@ -71,10 +71,10 @@ class PythonTables(Closing):
         budget: pays for looking into processes.
 
     Attributes:
-        interpreters: what is published: give it processes, and what happens to them.
-        names: those of the frames.
-        merges, inexact, cut: stacks that were merged, those of them that did not fit together,
-            and those of which Python frames could not be read.
+        interpreters: the published interpreters: give it processes, and their records.
+        names: the names of the frames.
+        merges, inexact, cut: merged stacks, the ones among them that did not fit together, and the
+            ones whose Python frames could not be read.
     """
 
     def __init__(
@@ -136,7 +136,8 @@ class PythonTables(Closing):
                 self.names.take(number, code, version, frames)
 
     def read_sleeping(self, tgid: int, pointers: Container[int]) -> SleepingPython:
-        """The words of threads that sleep, by their thread pointers; only of what is published.
+        """Return the words of sleeping threads, by their thread pointers; only for published
+        processes.
 
         They are read from outside: the caller checks that the threads did not run in between.
         """
@@ -213,16 +214,18 @@ class PythonTables(Closing):
                 yield _frame(self.names.frame(word))
 
     def hints(self, pids: Collection[int] | None) -> list[str]:
-        """What processes lack in their stacks, and why; None: all of them."""
+        """Return the processes whose stacks lack Python frames, and the reasons; None: all of
+        them.
+        """
         lines = self.interpreters.hints(pids)
         if self._tasks is not None:
             lines += self._tasks.hints(pids)
         return lines
 
     def with_python(self, loss: Loss, stats: Mapping[str, object]) -> Loss:
-        """The losses, and those of Python frames, by `struct python_stats`.
+        """Return the losses, with Python frames' added, by `struct python_stats`.
 
-        What could not be merged exactly is a note, as both lists are kept.
+        A merge that is not exact is a note, as both lists are complete.
         """
         unnamed, lost = (int(str(stats[name])) for name in ("python_unnamed", "python_names_lost"))
         unnamed += self.names.unread
@@ -247,7 +250,7 @@ class PythonTables(Closing):
         return loss._replace(causes=(*loss.causes, *causes))
 
     def counts(self) -> dict[str, int]:
-        """What came of merging: stacks, and those of them that did not fit together.
+        """Return the results of merging: stacks, and the ones that did not fit together.
 
         And the frames that have no name as user space could not read their code objects either.
         """
@@ -264,7 +267,9 @@ class PythonTables(Closing):
 
 
 def _in_loop(loop: Sequence[CodeRange], addresses: Sequence[int]) -> list[bool]:
-    """Which addresses of a stack are in the evaluation loop; all but the first follow a call."""
+    """Return the addresses of a stack that are in the evaluation loop; all but the first follow
+    a call.
+    """
     is_in_loop = [False] * len(addresses)
     for start, end in loop:
         for at, address in enumerate(addresses):

@@ -46,7 +46,7 @@ class TaskTable:
         Args:
             tgid: in our PID namespace.
             process: the same in the initial one.
-            generation: of what `InterpreterTable` has published of it.
+            generation: the number of its entry in `InterpreterTable`.
             python: its interpreter.
 
         Raises:
@@ -83,11 +83,11 @@ class TaskTable:
         self._unsupported[tgid] = why
 
     def is_waiting(self, generation: int) -> bool:
-        """Whether a process had not imported asyncio yet when it was published."""
+        """Return True if a process had not imported asyncio yet when it was published."""
         return generation in self._waiting
 
     def hints(self, pids: Collection[int] | None) -> list[str]:
-        """Why those of the processes have no tasks in their stacks, once for each reason."""
+        """Return the reasons why some of the processes have no tasks in their stacks, each once."""
         skipped = self._unsupported.items()
         reasons = {why: pid for pid, why in skipped if pids is None or pid in pids}
         return [
