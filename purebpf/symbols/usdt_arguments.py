@@ -105,8 +105,10 @@ _AARCH64_FORMS = re.compile(
 _BETWEEN = re.compile(r"\s+(?=[+-]?\d+\w?\s*@)")
 """Before each argument but the first: a place may have spaces of its own."""
 _RELATIVE = re.compile(
-    rf"(?<=@)\s*(?P<symbol>[A-Za-z_.$][\w.$]*)(?P<addend>{_SIGNED})?(?=\(%rip\))"
+    rf"(?<=@)\s*(?:(?P<before>[+-]?(?:0[xX][0-9a-fA-F]+|\d+))\+)?"
+    rf"(?P<symbol>[A-Za-z_.$][\w.$]*)(?P<addend>{_SIGNED})?\((?:%rip|(?=,))"
 )
+"""`total+8(%rip)`, or `8+total(%rip)` as gcc writes it in a PIE, and `table(,%rax,4)` elsewhere."""
 _SIZES = (1, 2, 4, 8)
 
 
@@ -160,14 +162,16 @@ def with_addresses(text: str, address: int, find: Callable[[str], int | None]) -
 
     `-4@total+8(%rip)` is a value in a variable of the file: `-4@8192(%rip)` says how far from the
     probe it is. Both addresses are virtual offsets of one file, so the distance holds wherever the
-    file is loaded. A name that `find` does not have stays.
+    file is loaded. `4@table(,%rax,4)` is an element of an array in a program that is not moved. A
+    name that `find` does not have stays.
     """
 
     def replace(place: re.Match[str]) -> str:
         target = find(place["symbol"])
         if target is None:
             return place[0]
-        return str(target + int(place["addend"] or "0", 0) - address)
+        added = int(place["before"] or "0", 0) + int(place["addend"] or "0", 0)
+        return f"{target + added - address}(%rip"
 
     return _RELATIVE.sub(replace, text)
 

@@ -45,7 +45,7 @@ static void pass(void)
 			     : : "r"(place) : "rax", "memory");
 	asm volatile(NOTE("guarded", "guarded_semaphore", "4@$2") : : : "memory");
 	asm volatile(NOTE("silent", "0", "") : : : "memory");
-	asm volatile(NOTE("symbolic", "0", "8@table(%%rip) 4@table+8(%%rip)") : : : "memory");
+	asm volatile(NOTE("symbolic", "0", "8@table(%%rip) 4@table+8(%%rip) 4@12+table(%%rip)") : : : "memory");
 	asm volatile(NOTE("vector", "0", "4@$5 8@%%xmm0 -8f@%%xmm1 4@$6") : : : "memory");
 }
 

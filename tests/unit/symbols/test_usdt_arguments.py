@@ -103,6 +103,13 @@ def test_variables_become_distances_from_the_probe() -> None:
     assert with_addresses(text, 0x4000, find) == (
         "-4@4096(%rip) 8@8208(%rip) 4@%eax 8@missing-8(%rip) 8@4080(%rip)"
     )
+    forms = "-4@12+total(%rip) 4@total(,%rax,4) 4@total+4(,%rax,4) 4@(%rax,%rdx,4)"
+    assert with_addresses(forms, 0x4000, find) == (
+        "-4@4108(%rip) 4@4096(%rip,%rax,4) 4@4100(%rip,%rax,4) 4@(%rax,%rdx,4)"
+    )
+    assert parse_arguments("4@4096(%rip,%rax,4)", X86_64) == (
+        Argument(4, False, Where.SIB, 4096, 128, 80, 4),
+    )
     assert parse_arguments("-4@4096(%rip)", X86_64) == (
         Argument(4, True, Where.REG_DEREF, 4096, 128),
     )

@@ -248,7 +248,7 @@ def test_variables_of_the_program_are_read(workload: Workload, way: str):
         with obj.programs["on_forms"].attach(target, pid=workload.pid):
             workload.go()
         seen = obj.globals["seen"]
-        assert (seen.count, seen.values[:2]) == (2, (10 | 20 << 32, 30))
+        assert (seen.count, seen.values[:3]) == (3, (10 | 20 << 32, 30, 40))
 
 
 def test_a_link_can_be_pinned(workload: Workload, bpffs: Path):
