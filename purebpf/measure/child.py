@@ -15,6 +15,7 @@ from typing import Self
 
 from purebpf.closable import SoleOwner
 from purebpf.errors import KernelError
+from purebpf.syscall.descriptor import close_own
 
 __all__ = ["Child", "CommandError"]
 
@@ -68,7 +69,7 @@ class Child(SoleOwner):
             with self._saying("fork(2)"):
                 self.pid = os.fork()
             if not self.pid:
-                _become(self.command, go_read, self._go, problem_write)
+                _become(self.command, go_read, problem_write)
             kept.callback(self.wait)
             kept.callback(os.kill, self.pid, signal.SIGKILL)  # before that: the last is the first
             with self._saying("pidfd_open(2)"):
@@ -138,10 +139,10 @@ class Child(SoleOwner):
         os.close(self._pidfd)
 
 
-def _become(command: tuple[str, ...], go: int, go_write: int, problem: int) -> None:
+def _become(command: tuple[str, ...], go: int, problem: int) -> None:
     """In the child: wait for the word, then execute; never returns."""
     try:
-        os.close(go_write)  # so that the read below ends when the parent does
+        close_own(go, problem)  # `go_write`, too: the read below ends when the parent does
         if os.read(go, 1):
             # Python ignores these two, and exec would keep that
             for number in (signal.SIGPIPE, signal.SIGXFSZ):

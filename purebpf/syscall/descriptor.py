@@ -8,7 +8,7 @@ import warnings
 
 from purebpf.closable import Closing, refuse_copy
 
-__all__ = ["Descriptor", "Fresh", "directory"]
+__all__ = ["Descriptor", "Fresh", "close_own", "directory", "keep_only"]
 
 _CLOSED = -1
 
@@ -109,3 +109,48 @@ def directory(path: str | os.PathLike[str]) -> Descriptor:
         OSError: open(2) refused: ENOENT, ENOTDIR, EACCES, EMFILE.
     """
     return Descriptor(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+
+
+def keep_only(*fds: int) -> None:
+    """In a forked child: make these the descriptors 0, 1, 2 ..., and close all others.
+
+    A child that may be left behind must not keep maps, links or events of its parent alive.
+
+    Raises:
+        OSError: EBADF.
+    """
+    count = len(fds)
+    # copies beyond all of the targets, so that no target is overwritten before it is copied
+    copies = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, count) for fd in fds]
+    for number, fd in enumerate(copies):
+        os.dup2(fd, number, inheritable=False)
+    _close_from(count)
+
+
+def close_own(*kept: int) -> None:
+    """In a forked child: close every descriptor that execve(2) would close, but these.
+
+    All of purebpf's have FD_CLOEXEC. Others came from the process that started purebpf, and are for
+    the command.
+    """
+    for fd in _open_fds():
+        try:
+            if fd not in kept and fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC:
+                os.close(fd)
+        except OSError:
+            continue  # the listing's own
+
+
+def _close_from(first: int) -> None:
+    # os.closerange() would try every number where the kernel has no close_range(2), before 5.9
+    for fd in _open_fds():
+        if fd >= first:
+            os.closerange(fd, fd + 1)
+
+
+def _open_fds() -> list[int]:
+    """Numbers of descriptors and that of the listing itself; without /proc, the first 4,096."""
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        return list(range(4096))

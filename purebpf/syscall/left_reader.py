@@ -16,6 +16,8 @@ import time
 from collections import Counter
 from contextlib import suppress
 
+from purebpf.syscall.descriptor import keep_only
+
 __all__ = ["PATIENCE_S", "LeftReader", "reap"]
 
 PATIENCE_S = 2.0
@@ -166,8 +168,7 @@ def reap(child: int) -> None:
 def _serve(theirs: socket.socket) -> None:
     """In the child: answer until there are no more requests. It keeps no other descriptor."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    os.dup2(theirs.fileno(), 0)
-    os.closerange(1, 1 << 20)
+    keep_only(theirs.fileno())
     with socket.socket(fileno=0) as requests:
         while True:
             request, fds, _, _ = socket.recv_fds(requests, _REQUEST.size, 1)

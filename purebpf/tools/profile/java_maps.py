@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from purebpf.observe.processes.java_attach import is_java, write_java_perf_map
-from purebpf.syscall import proc
 
 __all__ = ["JavaMaps"]
 
-_PATIENCE_S = 30.0
-"""For all JVMs of a user: anyone can start processes that look like one and never answer."""
+_PATIENCE_S = 6.0
+"""Seconds for all JVMs of a run: anyone can start processes that look like one and never answer.
+A JVM takes 0.2 s, twice.
+"""
+_ONE_S = 3.0
 _SHOWN = 8
 
 
@@ -27,7 +28,8 @@ class JavaMaps:
         self._clock = clock
         self._problems: dict[int, str] = {}
         self._others: set[int] = set()
-        self._waited_s: defaultdict[int | None, float] = defaultdict(float)
+        self._silent: set[int] = set()
+        self._left_s = _PATIENCE_S
 
     def write(self, pids: Iterable[int], *, again: bool = False) -> None:
         """Have the JVMs among these processes write their maps.
@@ -45,19 +47,22 @@ class JavaMaps:
                 self._others.add(pid)
 
     def _ask(self, pid: int) -> str:
-        """Why it did not write its map; "" if it did."""
-        owner = proc.owner(pid)
-        waited_s = self._waited_s[owner]
-        if waited_s >= _PATIENCE_S:
-            return f"JVMs of user {owner} took {waited_s:.0f} s already"
-        begun_s = self._clock()
+        """Return the reason why it did not write its map; "" if it did."""
+        if pid in self._silent:
+            return self._problems[pid]
+        if self._left_s <= 0:
+            return f"JVMs took {_PATIENCE_S:.0f} s together already"
+        begun_s, patience_s = self._clock(), min(_ONE_S, self._left_s)
         try:
-            return write_java_perf_map(pid)
+            return write_java_perf_map(pid, patience_s)
         finally:
-            self._waited_s[owner] += self._clock() - begun_s
+            took_s = self._clock() - begun_s
+            self._left_s -= took_s
+            if took_s >= patience_s:
+                self._silent.add(pid)
 
     def hints(self) -> list[str]:
-        """Which JVMs did not, and why."""
+        """Lines that name the JVMs that did not, with the reason."""
         problems = [(pid, why) for pid, why in self._problems.items() if why]
         hints = [f"Java (PID {pid}) wrote no perf map: {why}" for pid, why in problems[:_SHOWN]]
         if len(problems) > _SHOWN:

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,23 @@ def test_a_child_that_was_never_started_ends_without_running(tmp_path: Path) -> 
         pass
     assert child.status is not None
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_child_that_waits_keeps_no_descriptor_of_ours() -> None:
+    own, given = os.memfd_create("own"), os.memfd_create("given", 0)
+    with Child(python(f"import os; os.fstat({given})")) as child:
+        # the child closes them after fork(2), and then reads its pipe
+        until = time.monotonic() + 10
+        names = ["/memfd:own (deleted)"]
+        while "/memfd:own (deleted)" in names and time.monotonic() < until:
+            folder = f"/proc/{child.pid}/fd"
+            names = [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder) if int(fd) > 2]
+        assert "/memfd:own (deleted)" not in names
+        assert "/memfd:given (deleted)" in names
+        child.start()
+        assert child.wait() == 0
+    os.close(own)
+    os.close(given)
 
 
 @pytest.mark.parametrize(
