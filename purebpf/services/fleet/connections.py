@@ -18,6 +18,8 @@ __all__ = ["PatientProtocol"]
 
 _HEAD_S = 10.0
 _FORM = "/enter"
+_PIECE = 1 << 15
+"""Bytes that are read at a time: chunks of a byte each keep the loop for 0.1 s then."""
 _MOST_IDLE = 4096
 """Each host has a connection that it keeps; of the descriptors they may take half."""
 
@@ -31,6 +33,8 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for its first request."""
         super().connection_made(transport)
+        if hasattr(transport, "max_size"):  # of asyncio's own; not with TLS
+            transport.max_size = _PIECE
         self._rest()
         self._timer = self.loop.call_later(_HEAD_S, self.end)
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -7,7 +7,7 @@ other profilers that count CPU time. Whatever the bytes are, the answer is a val
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -17,19 +17,31 @@ from opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2 i
 
 from purebpf.errors import PurebpfError
 from purebpf.results.model.spelling import printable
+from purebpf.services.fleet.charging import FREE_SIZE, WalkError, charge
 from purebpf.services.fleet.ids import frame_id, series_id, stack_id, text_id
 from purebpf.services.fleet.rows import COLUMNS, Delivery, Frame, Sample, Series, Window
 
-__all__ = ["RefusedError", "decode"]
+__all__ = ["ALL_MEMORY", "LITTLE_MEMORY", "CostlyError", "RefusedError", "decode"]
 
 _MOST_ATTRIBUTES = 64
 _MOST_SERVICES = 4096
 _MOST_PROFILES = 1 << 14
 _MOST_FRAMES = 1 << 12
-_MOST_WORK = 1 << 22
-"""Frames of all stacks of a message, and words of its series: few bytes can refer to many."""
+ALL_MEMORY, LITTLE_MEMORY = 80 << 20, 16 << 20
+"""Bytes of memory that the rows of a message may take: few bytes can refer to many. Rows of little
+memory take a fraction of a second.
+"""
+_MOST_PARSED = 64 << 20
+"""Bytes of memory that `protobuf` may take for a message."""
+_COST_WINDOW, _COST_FACT = 2000, 100
+_COST_SERIES, _COST_SAMPLE, _COST_FRAME, _COST_STACK, _COST_INDEX = 800, 320, 400, 200, 32
+"""Bytes of memory for each, as Python keeps them. An index takes eight, and 0.2 microseconds."""
 _LONGEST_LABEL = 1 << 10
 _LONGEST_NAME = 1 << 12
+_LONGEST_ID = 64
+_MOST_ELEMENTS, _MOST_DEPTH = 8, 3
+"""How much of an array of labels is shown."""
+_DEEP = f"a stack of more than {_MOST_FRAMES} frames"
 _AHEAD_NS = 600 * 10**9
 _MOST = (1 << 63) - 1
 _MOST_FACT = 1 << 42
@@ -55,6 +67,10 @@ class RefusedError(PurebpfError):
     """A message that no second try makes any better; says why."""
 
 
+class CostlyError(RefusedError):
+    """A message that takes more than it may."""
+
+
 class _Sender(NamedTuple):
     """Who sent a message: `host` "" is any, `now_ns` is when it came."""
 
@@ -65,7 +81,13 @@ class _Sender(NamedTuple):
 
 
 def decode(
-    data: bytes, *, host: str = "", sent_ns: int = 0, now_ns: int, oldest_ns: int = 0
+    data: bytes,
+    *,
+    host: str = "",
+    sent_ns: int = 0,
+    now_ns: int,
+    oldest_ns: int = 0,
+    memory: int = ALL_MEMORY,
 ) -> list[Delivery]:
     """The windows of a message.
 
@@ -75,17 +97,24 @@ def decode(
         sent_ns: when it was sent, by the sender's clock; 0: unknown.
         now_ns: when it came.
         oldest_ns: windows that began before are refused.
+        memory: bytes that its rows may take.
 
     Raises:
+        CostlyError: it would take more memory.
         RefusedError: it is not such a message, or not one that is taken.
     """
     message = ExportProfilesServiceRequest()
+    if len(data) > FREE_SIZE:
+        try:
+            charge(data, message.DESCRIPTOR, _MOST_PARSED)
+        except WalkError as error:
+            raise CostlyError(f"too much for one message: {error}") from None
     try:
         message.ParseFromString(data)
     except DecodeError:
         raise RefusedError("not an OTLP profiles message") from None
     try:
-        return _Message(message, _Sender(host, sent_ns, now_ns, oldest_ns)).deliveries()
+        return _Message(message, _Sender(host, sent_ns, now_ns, oldest_ns), memory).deliveries()
     except IndexError:
         raise RefusedError("an index is beyond its table") from None
 
@@ -93,7 +122,7 @@ def decode(
 class _Message:
     """A message; what its tables say is read when it is needed, once."""
 
-    def __init__(self, message: Any, sender: _Sender) -> None:
+    def __init__(self, message: Any, sender: _Sender, memory: int) -> None:
         self._message, self._sender = message, sender
         self._tables = message.dictionary
         self._names: dict[int, str] = {}
@@ -104,13 +133,14 @@ class _Message:
         self._build_ids: dict[int, str] = {}
         self._deliveries: dict[int, Delivery] = {}
         self._taken_ns: dict[int, int] = {}
-        self._left = _MOST_WORK
+        self._memory = self._left = memory
 
-    def _spend(self, count: int) -> None:
-        self._left -= count
+    def _spend(self, nbytes: int) -> None:
+        """Charge something that is about to be made."""
+        self._left -= nbytes
         if self._left < 0:
-            raise RefusedError(
-                f"too much for one message: more than {_MOST_WORK} frames and labels"
+            raise CostlyError(
+                f"too much for one message: more than {self._memory >> 20} MiB of stacks and labels"
             )
 
     def deliveries(self) -> list[Delivery]:
@@ -139,6 +169,7 @@ class _Message:
         host = attributes.get("host.name", "")
         if self._sender.host not in ("", host):
             raise RefusedError(f"this token is that of {self._sender.host}, not of {host!r}")
+        self._spend(_COST_WINDOW + _COST_FACT * len(profile.attribute_indices))
         facts = self._facts(profile.attribute_indices)
         window = self._window(kind, host, profile, facts)
         delivery = self._deliveries.get(window.delivery)
@@ -158,7 +189,9 @@ class _Message:
             raise RefusedError(f"a window that began {ago} days ago: {most} at most")
         if not started_ns or max(profile.duration_nano, profile.period) > _MOST_WINDOW_NS:
             raise RefusedError("a window without a time, or a length beyond all reason")
-        identity = bytes(profile.profile_id).hex() or f"{started_ns}"
+        if len(profile.profile_id) > _LONGEST_ID:
+            raise RefusedError(f"an id of {len(profile.profile_id)} bytes: {_LONGEST_ID} at most")
+        identity = profile.profile_id.hex() or f"{started_ns}"
         lost = tuple(
             sorted(
                 (name.removeprefix("lost."), _whole(value))
@@ -194,7 +227,7 @@ class _Message:
             sorted((name, text) for name, text in attributes.items() if name not in COLUMNS)
         )
         flat = [text for pair in rest for text in pair]
-        words = 1 + sum(map(len, (*known.values(), *flat))) // 8
+        size = _COST_SERIES + 2 * sum(map(len, (*known.values(), *flat)))
         series: dict[str, int] = {}
         comms: dict[tuple[int, ...], str] = {}
         sums: dict[tuple[int, int], int] = {}
@@ -204,21 +237,24 @@ class _Message:
             key = tuple(sample.attribute_indices)
             comm = comms.get(key)
             if comm is None:
+                self._spend(_COST_STACK + _COST_INDEX * len(key))
                 comm = comms[key] = self._comm(key)
             number = series.get(comm)
             if number is None:
-                self._spend(words)
+                self._spend(size)
                 number = series[comm] = series_id((*known.values(), comm, *flat))
                 delivery.series[number] = Series(number, **known, comm=comm, labels=rest)
             stack, frames = self._stack(sample.stack_index)
             if stack not in delivery.stacks:
-                self._spend(1 + len(frames))
+                self._spend(_COST_STACK + _COST_INDEX * len(frames))
                 delivery.stacks[stack] = frames
                 delivery.frames.update((frame, self._by_number[frame]) for frame in frames)
             value = sum(sample.values) * factor
             if not 0 <= value <= _MOST:
                 raise RefusedError(f"a value of {value}")
             place = number, stack
+            if place not in sums:
+                self._spend(_COST_SAMPLE)
             sums[place] = sums.get(place, 0) + value
         window = delivery.window.delivery
         self._taken_ns[window] = self._taken_ns.get(window, 0) + sum(sums.values())
@@ -230,10 +266,15 @@ class _Message:
         known = self._stacks.get(index)
         if known is None:
             places = _entry(self._tables.stack_table, index).location_indices if index else ()
-            count = sum(len(self._location(place)) for place in places[:_MOST_FRAMES])
-            if max(len(places), count) > _MOST_FRAMES:
-                raise RefusedError(f"a stack of more than {_MOST_FRAMES} frames")
-            self._spend(count)
+            if len(places) > _MOST_FRAMES:
+                raise RefusedError(_DEEP)
+            self._spend(_COST_STACK + _COST_INDEX * len(places))
+            count = 0
+            for place in places:
+                count += len(self._location(place))
+                if count > _MOST_FRAMES:
+                    raise RefusedError(_DEEP)
+            self._spend(_COST_INDEX * count)
             frames = tuple(frame.frame for place in places for frame in self._location(place))
             known = self._stacks[index] = stack_id(frames), frames
         return known
@@ -242,9 +283,14 @@ class _Message:
         """The functions of a place, the innermost first."""
         known = self._locations.get(index)
         if known is None:
-            known = self._locations[index] = tuple(
-                self._functions(_entry(self._tables.location_table, index))
+            location = _entry(self._tables.location_table, index)
+            if len(location.lines) > _MOST_FRAMES:
+                raise RefusedError(_DEEP)
+            self._spend(
+                _COST_FRAME * (1 + len(location.lines))
+                + _COST_INDEX * len(location.attribute_indices)
             )
+            known = self._locations[index] = tuple(self._functions(location))
             self._by_number.update((frame.frame, frame) for frame in known)
         return known
 
@@ -285,9 +331,8 @@ class _Message:
     def _string(self, index: int) -> str:
         text = self._names.get(index)
         if text is None:
-            text = (
-                printable(_entry(self._tables.string_table, index))[:_LONGEST_NAME] if index else ""
-            )
+            text = _cut(_entry(self._tables.string_table, index), _LONGEST_NAME) if index else ""
+            self._spend(_COST_STACK + len(text))
             self._names[index] = text
         return text
 
@@ -295,6 +340,7 @@ class _Message:
         known = self._attributes.get(index)
         if known is None:
             entry = _entry(self._tables.attribute_table, index)
+            self._spend(_COST_FRAME)
             known = self._string(entry.key_strindex), _value(entry.value)
             self._attributes[index] = known
         return known
@@ -320,9 +366,7 @@ class _Message:
     def _pairs(self, attributes: Any) -> dict[str, str]:
         if len(attributes) > _MOST_ATTRIBUTES:
             raise RefusedError(f"{len(attributes)} labels: {_MOST_ATTRIBUTES} at most")
-        return {
-            printable(entry.key)[:_LONGEST_LABEL]: str(_value(entry.value)) for entry in attributes
-        }
+        return {_cut(entry.key, _LONGEST_LABEL): str(_value(entry.value)) for entry in attributes}
 
 
 def _entry(table: Any, index: int) -> Any:
@@ -336,8 +380,34 @@ def _value(value: Any) -> str | int:
     if which == "int_value":
         return int(value.int_value)
     if which == "string_value":
-        return printable(value.string_value)[:_LONGEST_LABEL]
-    return "" if which is None else printable(str(getattr(value, which)))[:_LONGEST_LABEL]
+        return _cut(value.string_value, _LONGEST_LABEL)
+    return _cut("".join(_spell(value, _MOST_DEPTH)), _LONGEST_LABEL)
+
+
+def _spell(value: Any, depth: int) -> Iterator[str]:
+    """Pieces of the text of a value: `[a, b]` and `{k: v}`, with `...` where it is cut."""
+    which = value.WhichOneof("value")
+    if which in ("array_value", "kvlist_value"):
+        elements = getattr(value, which).values
+        is_array = which == "array_value"
+        yield "[" if is_array else "{"
+        for number, element in enumerate(elements[:_MOST_ELEMENTS] if depth else ()):
+            yield ", " if number else ""
+            if not is_array:
+                yield f"{element.key[:_LONGEST_LABEL]}: "
+            yield from _spell(element if is_array else element.value, depth - 1)
+        if len(elements) > (_MOST_ELEMENTS if depth else 0):
+            yield "..."
+        yield "]" if is_array else "}"
+    elif which == "bytes_value":
+        yield value.bytes_value[:_LONGEST_LABEL].hex()
+    elif which is not None:
+        yield str(getattr(value, which))[:_LONGEST_LABEL]
+
+
+def _cut(text: str, most: int) -> str:
+    """A text without control characters, cut before it is looked at."""
+    return printable(text[:most])[:most]
 
 
 def _whole(value: str | int) -> int:

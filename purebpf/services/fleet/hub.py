@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-import zlib
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from email.utils import parsedate_to_datetime
@@ -20,16 +20,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from purebpf.services.fleet.decode import RefusedError, decode
+from purebpf.services.fleet.decode import RefusedError
 from purebpf.services.fleet.intake import FullError, Intake
+from purebpf.services.fleet.reading import MOST_BYTES, Body, Reading, TooLargeError
 
 __all__ = ["Tokens", "hub_app"]
 
 PATH = "/v1development/profiles"
-_MOST_BYTES = 16 << 20
-_MOST_UNDER_WAY = 256 << 20
-"""Bytes of all bodies that are not decoded yet: gzip makes 16 MiB of 16 kB, and then waits."""
-_PART = 1 << 18
+_MOST_UNDER_WAY, _MOST_OF_SENDER = 64 << 20, 24 << 20
+"""Bytes of all bodies that are not decoded yet, as they were sent."""
 _OLDEST_NS = 31 * 86400 * 10**9
 _BODY_S = 30.0
 _RETRY_S = 10
@@ -46,6 +45,11 @@ class Tokens:
     def __init__(self, hosts: Mapping[str, str] | None) -> None:
         self._hosts = hosts
 
+    @property
+    def are_asked(self) -> bool:
+        """Return True if a message needs a token."""
+        return self._hosts is not None
+
     def host(self, authorization: str) -> str | None:
         """The host that this header is for, "" for any; None: it is not a known one."""
         if self._hosts is None:
@@ -60,7 +64,7 @@ class Tokens:
 
 def hub_app(intake: Intake, tokens: Tokens, say: Callable[[str], object]) -> Starlette:
     """The application, for a server of ASGI."""
-    decoding = asyncio.Lock()
+    reading = Reading()
     bodies = _Bodies()
 
     async def receive(request: Request) -> Response:
@@ -69,28 +73,28 @@ def hub_app(intake: Intake, tokens: Tokens, say: Callable[[str], object]) -> Sta
             return _say(HTTPStatus.UNAUTHORIZED, "no token of this hub")
         if request.headers.get("content-type", "").partition(";")[0].strip() not in _TYPES:
             return _say(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send {_TYPES[0]}")
+        encoding = request.headers.get("content-encoding", "identity").strip().lower()
+        sender = request.headers.get("authorization", "") if tokens.are_asked else _peer(request)
         try:
-            with bodies.one() as one:
+            with bodies.one(sender) as one:
                 body = await asyncio.wait_for(_body(request, one), _BODY_S)
                 now_ns = time.time_ns()
-                async with decoding:  # in memory, a message takes thirty times its bytes
-                    deliveries = await asyncio.to_thread(
-                        decode,
-                        body,
-                        host=host,
-                        sent_ns=_sent_ns(request),
-                        now_ns=now_ns,
-                        oldest_ns=now_ns - _OLDEST_NS,
-                    )
+                deliveries = await reading.read(
+                    Body(body, encoding),
+                    sender,
+                    host=host,
+                    sent_ns=_sent_ns(request),
+                    now_ns=now_ns,
+                    oldest_ns=now_ns - _OLDEST_NS,
+                )
             await intake.add(deliveries)
         except TimeoutError:
             return _say(HTTPStatus.REQUEST_TIMEOUT, f"the message took more than {_BODY_S:g} s")
-        except _TooLargeError:
-            limit = f"more than {_MOST_BYTES >> 20} MiB, unpacked"
+        except TooLargeError:
+            limit = f"more than {MOST_BYTES >> 20} MiB, unpacked"
             return _say(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
         except RefusedError as error:
-            peer = request.client.host if request.client else "?"
-            say(f"refused from {peer}: {error}")
+            say(f"refused from {_peer(request)}: {error}")
             return _say(HTTPStatus.BAD_REQUEST, str(error))
         except (FullError, OSError) as error:
             return _say(HTTPStatus.SERVICE_UNAVAILABLE, f"not stored: {error}")
@@ -113,70 +117,46 @@ def hub_app(intake: Intake, tokens: Tokens, say: Callable[[str], object]) -> Sta
     return Starlette(routes=routes, lifespan=lifespan)
 
 
-class _TooLargeError(Exception):
-    """A body beyond the limit."""
-
-
 class _Bodies:
-    """Counts the bytes of bodies under way."""
+    """Counts the bytes of bodies under way, of each sender and of all."""
 
     def __init__(self) -> None:
         self._nbytes = 0
+        self._of: Counter[str] = Counter()
 
     @contextmanager
-    def one(self) -> Iterator[Callable[[int], None]]:
-        """What to call with the bytes that come; they count until the end."""
+    def one(self, sender: str) -> Iterator[Callable[[int], None]]:
+        """A function to call with the number of bytes that came; they count until the end."""
         mine = 0
 
         def add(count: int) -> None:
             nonlocal mine
             mine += count
             self._nbytes += count
+            self._of[sender] += count
             if self._nbytes > _MOST_UNDER_WAY:
                 raise FullError(f"messages of {_MOST_UNDER_WAY >> 20} MiB are under way")
+            if self._of[sender] > _MOST_OF_SENDER:
+                raise FullError(f"messages of {_MOST_OF_SENDER >> 20} MiB of yours are under way")
 
         try:
             yield add
         finally:
             self._nbytes -= mine
+            self._of[sender] -= mine
+            if not self._of[sender]:
+                del self._of[sender]
 
 
 async def _body(request: Request, count: Callable[[int], None]) -> bytes:
-    """The body, unpacked, as far as it may be long; `count` gets the bytes of each piece."""
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("gzip", "identity", ""):
-        raise RefusedError(f"content-encoding {encoding[:20]!r}: gzip and identity are known")
-    unpacker = zlib.decompressobj(31) if encoding == "gzip" else None
-    pieces = []
-    packed = unpacked = 0
+    """The body as it was sent; `count` gets the bytes of each piece."""
+    body = bytearray()
     async for piece in request.stream():
-        packed += len(piece)
-        for part in _unpack(unpacker, piece):
-            unpacked += len(part)
-            if max(packed, unpacked) > _MOST_BYTES:
-                raise _TooLargeError
-            count(len(part))
-            pieces.append(part)
-    if unpacker is not None and not unpacker.eof:
-        raise RefusedError("the body is gzip that was cut off")
-    return b"".join(pieces)
-
-
-def _unpack(unpacker: zlib._Decompress | None, piece: bytes) -> Iterator[bytes]:
-    """What a piece unpacks to, little by little: it may be much.
-
-    Raises:
-        RefusedError: it is not gzip.
-    """
-    if unpacker is None:
-        yield piece
-        return
-    while piece:
-        try:
-            yield unpacker.decompress(piece, _PART)
-        except zlib.error as error:
-            raise RefusedError(f"the body is not gzip: {error}") from None
-        piece = unpacker.unconsumed_tail
+        if len(body) + len(piece) > MOST_BYTES:
+            raise TooLargeError
+        count(len(piece))
+        body += piece
+    return bytes(body)
 
 
 def _sent_ns(request: Request) -> int:
@@ -185,6 +165,10 @@ def _sent_ns(request: Request) -> int:
         return int(parsedate_to_datetime(request.headers["date"]).timestamp() * 1e9)
     except (KeyError, ValueError, TypeError):
         return 0
+
+
+def _peer(request: Request) -> str:
+    return request.client.host if request.client else "?"
 
 
 def _say(status: HTTPStatus, text: str) -> Response:

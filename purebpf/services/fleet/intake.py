@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from purebpf.services.fleet.decode import RefusedError
@@ -21,10 +22,13 @@ from purebpf.services.fleet.stores.store import Store
 __all__ = ["FullError", "Intake", "Tally"]
 
 _REMEMBERED_S = 7200.0
-_MOST_ROWS = 1_000_000
-_MOST_REMEMBERED = 1_000_000
-"""Deliveries: a thousand hosts send 120,000 in the time."""
-_MOST_IDS = 8_000_000
+_MOST_ROWS = 400_000
+"""Rows that may wait, some 300 bytes each; more than a batch has are stored without a pause."""
+_MOST_OF_BATCH, _HEAVY = 100_000, 20_000
+"""Rows of a batch, and of a delivery that is stored alone: others do not wait for it twice."""
+_MOST_REMEMBERED = 500_000
+"""Deliveries: a thousand hosts send 360,000 of three kinds in the time."""
+_MOST_IDS = 1_000_000
 """Series, stacks and frames, some 100 bytes each: beyond that they are stored again."""
 _DATES = 3
 
@@ -66,6 +70,8 @@ class Intake:
         self._waiting: list[_Waiting] = []
         self._under_way: dict[int, asyncio.Future[None]] = {}
         self._rows = 0
+        self._full = asyncio.Event()
+        self._was_heavy = False
         self._writer: asyncio.Task[None] | None = None
         self.tally = Tally()
 
@@ -93,6 +99,8 @@ class Intake:
                 self._waiting.append((delivery, end))
                 self._rows += delivery.weight
             ends.append(end)
+        if self._rows > _MOST_OF_BATCH:
+            self._full.set()
         if self._waiting and self._writer is None:
             self._writer = asyncio.create_task(self._write_soon())
         for result in await asyncio.gather(*ends, return_exceptions=True):
@@ -113,7 +121,9 @@ class Intake:
                 await self._writer
 
     async def _write_soon(self) -> None:
-        await asyncio.sleep(self._pause_s)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._full.wait(), self._pause_s)
+        self._full.clear()
         try:
             while self._waiting:
                 await self._write()
@@ -121,9 +131,21 @@ class Intake:
             self._writer = None
 
     async def _write(self) -> None:
-        """Store all that waits, and tell those who sent it."""
-        waiting, self._waiting = self._waiting, []
-        await self._store_together(waiting)
+        """Store a batch of all that waits, and tell those who sent it."""
+        light = [one for one in self._waiting if one[0].weight < _HEAVY]
+        heavy = [one for one in self._waiting if one[0].weight >= _HEAVY]
+        if heavy and (not light or not self._was_heavy):
+            chosen, heavy = heavy[:1], heavy[1:]
+            self._was_heavy = True
+        else:
+            self._was_heavy = False
+            rows, count = 0, 0
+            while count < len(light) and rows < _MOST_OF_BATCH:
+                rows += light[count][0].weight
+                count += 1
+            chosen, light = light[:count], light[count:]
+        self._waiting = light + heavy
+        await self._store_together(chosen)
 
     async def _store_together(self, waiting: Sequence[_Waiting]) -> None:
         """Store these as one batch; those that cannot be stored keep no others from it."""
