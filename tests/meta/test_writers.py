@@ -19,6 +19,7 @@ KNOWN = {
     "build/linking.py": "a folder made for it, mode 0700",
     "cli/command.py": "/dev/null",
     "cli/output.py": "the writer of text, over files.atomic_file",
+    "services/fleet/scratch.py": "a lock in a folder made for it, mode 0700",
     "services/fleet/stores/directory.py": "a store whose path is checked",
     "files/cache_files.py": "a cache whose path is checked",
     "observe/processes/java_attach.py": "as the user of the process, who may not write over a file",

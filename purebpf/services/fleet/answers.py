@@ -186,9 +186,17 @@ class Question:
         functions = [Function(FramePlace(*row[:5]), *row[5:]) for row in rows]
         return Functions(functions, number, value)
 
-    def stacks(self) -> list[Weighted]:
-        """Every stack of each service."""
+    def stacks(self, most: int = 0) -> list[Weighted]:
+        """Every stack of each service; `most`: that many, and the rest of each service as one."""
         self.keep("picked", self._by("service, stack"))
+        rest: list[tuple[Any, ...]] = []
+        if most:
+            self.keep("heavy", f"select * from picked order by value desc, stack limit {most}")
+            rest = self.ask(
+                f"select service, {duck.total('value')} from (select * from picked "
+                "anti join heavy using (service, stack)) group by service"
+            )
+            self.keep("picked", "select * from heavy")
         self.keep("stacked", self._with_frames("service"))
         answer = self.ask("select service, frames, value from stacked")
         known = self.ask(
@@ -197,10 +205,11 @@ class Question:
         )
         places = {frame: FramePlace(*place) for frame, *place in known}
         lost = FramePlace("[not stored]", "", "", "", -1)
+        light = FramePlace("[lighter stacks]", "", "", "", -1)
         return [
             Weighted(service, tuple(places.get(frame, lost) for frame in frames), value)
             for service, frames, value in answer
-        ]
+        ] + [Weighted(service, (light,), value) for service, value in rest]
 
     def timeline(self, step_us: int) -> list[Moment]:
         """What each service used, by steps of time: whole hours, unless it was opened `by_host`."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from purebpf.services.fleet.duck import BATCH, relation, rows, run
 from purebpf.services.fleet.landing import FOLDER, landed_in
 from purebpf.services.fleet.renamed import find_renamed
-from purebpf.services.fleet.rows import hours_between
+from purebpf.services.fleet.rows import hour_of
 from purebpf.services.fleet.selection import Selection
 from purebpf.services.fleet.stores.store import Store
 from purebpf.services.fleet.tables import SCHEMAS, empty_rows
@@ -52,11 +52,13 @@ def find_files(store: Store, selection: Selection, *, rolled: bool) -> Catalog:
     landed: dict[str, list[str]] = {}
     whole = []
     first = selection.since_us // _HOUR_US * _HOUR_US
-    dates = {hour[:10] for hour in hours_between(selection.since_us, selection.until_us)}
+    first_date, last_date = (
+        hour_of(us)[:10] for us in (selection.since_us, selection.until_us - 1)
+    )
     for hour in sorted(
         {*store.names(FOLDER), *(n.removesuffix(".json") for n in store.names("hours"))}
     ):
-        if hour[:10] not in dates:
+        if not first_date <= hour[:10] <= last_date:  # a range may have a million hours
             continue
         start_us = _start_us(hour)
         is_inside = first <= start_us < selection.until_us

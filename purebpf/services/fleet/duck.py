@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from purebpf.errors import PurebpfError
+from purebpf.services.fleet.scratch import remove_abandoned, scratch_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,24 +41,36 @@ class QueryError(PurebpfError):
 
 
 @contextmanager
-def connect(store: Store, memory: str = _MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
+def connect(
+    store: Store, memory: str = _MEMORY, most: str = ""
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory that can read a store.
 
     It puts what does not fit into a temporary directory.
 
     The directory is ours alone: DuckDB follows links below it, and lets others read its files.
+
+    Args:
+        store: where.
+        memory: what an answer may take.
+        most: what an answer may take that needs more; "" is a quarter of the machine's memory.
     """
     import duckdb
 
-    with (
-        tempfile.TemporaryDirectory(prefix="purebpf-fleet-") as scratch,
-        duckdb.connect() as connection,
-    ):
+    _clean_up()
+    with scratch_folder() as scratch, duckdb.connect() as connection:
         connection.execute(f"set memory_limit = {quote(memory)}")
-        connection.execute(f"set temp_directory = {quote(scratch)}")
+        connection.execute(f"set variable most_memory = {quote(most)}")
+        connection.execute(f"set temp_directory = {quote(f'{scratch}/spilled')}")
         connection.execute("set timezone = 'UTC'")
         store.let_read(connection)
         yield connection
+
+
+@cache
+def _clean_up() -> None:
+    """Remove what killed processes left, once in each process."""
+    remove_abandoned()
 
 
 def relation(paths: Sequence[str], *, with_name: bool = False) -> str:
@@ -143,7 +156,7 @@ def run(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
 
 
 def _with_room(connection: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer]) -> _Answer:
-    """An answer; where it needs more memory than most do, it may have a quarter of the machine's.
+    """An answer; where it needs more memory than most do, it may have more: see `connect`.
 
     Not everything can be put into the temporary directory: what joins and sums have in use.
     """
@@ -152,8 +165,10 @@ def _with_room(connection: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer]
     try:
         return ask()
     except duckdb.OutOfMemoryException:
+        row = connection.execute("select getvariable('most_memory')").fetchone()
         quarter = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
-        connection.execute(f"set memory_limit = '{quarter} B'")
+        most = str(row[0]) if row and row[0] else f"{quarter} B"
+        connection.execute(f"set memory_limit = {quote(most)}")
         return ask()
 
 

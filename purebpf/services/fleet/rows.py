@@ -6,7 +6,6 @@ stored: it is written last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "Series",
     "Window",
     "hour_of",
-    "hours_between",
 ]
 
 KINDS = ("cpu", "offcpu", "runqueue")
@@ -184,9 +182,3 @@ def hour_of(ts_us: int) -> str:
     import time
 
     return time.strftime("%Y-%m-%dT%H", time.gmtime(ts_us // _HOUR_US * 3600))
-
-
-def hours_between(since_us: int, until_us: int) -> Iterable[str]:
-    """Each hour that has a part of the range."""
-    first = since_us // _HOUR_US
-    return (hour_of(hour * _HOUR_US) for hour in range(first, -(-until_us // _HOUR_US)))

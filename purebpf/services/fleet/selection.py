@@ -14,6 +14,8 @@ COLUMNS = ("host", "service", "version")
 """What samples carry themselves; the rest is in their series."""
 _OF_SERIES = ("namespace", "pod", "container", "container_id", "unit", "comm")
 _HOUR_US = 3_600_000_000
+_LATEST_US = 7_258_118_400_000_000
+"""The year 2200: later ones do not fit into 64 bits of nanoseconds."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -80,10 +82,21 @@ def parse_range(since: str, until: str, now_s: float) -> tuple[int, int]:
     Raises:
         SelectionError: it is not a range.
     """
-    start, end = (_time_us(text, now_s) for text in (since, until))
+    start, end = (_check_time(text, now_s) for text in (since, until))
     if start >= end:
         raise SelectionError(f"the range from {since} until {until} has no time in it")
     return start, end
+
+
+def _check_time(text: str, now_s: float) -> int:
+    """A time, if it is one that a store can have."""
+    try:
+        time_us = _time_us(text, now_s)
+    except OverflowError:
+        time_us = -1
+    if not 0 <= time_us <= _LATEST_US:
+        raise SelectionError(f"{text!r} is a time before 1970 or after 2200")
+    return time_us
 
 
 def _time_us(text: str, now_s: float) -> int:

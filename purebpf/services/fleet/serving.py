@@ -64,6 +64,7 @@ def serve_pages(options: Options, say: Callable[[str], object]) -> None:
     """
     from purebpf.services.fleet.web.access import Access
     from purebpf.services.fleet.web.app import fleet_app
+    from purebpf.services.fleet.web.desk import Desk
 
     _check_address(options)
     hosts = read_tokens(options.tokens) if options.tokens else {}
@@ -77,7 +78,8 @@ def serve_pages(options: Options, say: Callable[[str], object]) -> None:
         access = Access(readers, port=port, is_secure=bool(options.certificate))
         token = f"/?token={access.made_up}" if access.made_up else "/"
         say(f"store {store.root}, pages at {_address(listener, options)}{token}")
-        _run(fleet_app(store, access), listener, options, say)
+        desk = Desk(store)
+        _run(fleet_app(desk, access), listener, options, say, desk.end)
 
 
 def _check_address(options: Options) -> None:
@@ -98,8 +100,13 @@ def _address(listener: socket.socket, options: Options) -> str:
 
 
 def _run(
-    app: Starlette, listener: socket.socket, options: Options, say: Callable[[str], object]
+    app: Starlette,
+    listener: socket.socket,
+    options: Options,
+    say: Callable[[str], object],
+    end: Callable[[], None] = lambda: None,
 ) -> None:
+    """Run until a signal; `end` is called when it comes, before connections are closed."""
     import asyncio
 
     import uvicorn
@@ -113,6 +120,10 @@ def _run(
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             asyncio.get_running_loop().set_exception_handler(failures)
             await super().startup(sockets)
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            end()
+            await super().shutdown(sockets)
 
     config = uvicorn.Config(
         app,

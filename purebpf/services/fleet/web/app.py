@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from html import escape
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from purebpf.results import Profile
-    from purebpf.services.fleet.stores.store import Store
     from purebpf.services.fleet.web.access import Access
 
 __all__ = ["fleet_app"]
 
+_Answer = TypeVar("_Answer")
 _ROWS = 30
+_MOST_STACKS = 50_000
+"""Of an answer, the heaviest ones: 60 MB. The rest keeps its weight."""
 _FILES: dict[str, tuple[str, Callable[[Profile], str | bytes]]] = {
     "/flamegraph": ("text/html", html.page),
     "/flamegraph.json": ("application/json", json.document),
@@ -44,9 +47,8 @@ _FILES: dict[str, tuple[str, Callable[[Profile], str | bytes]]] = {
 }
 
 
-def fleet_app(store: Store, access: Access) -> Starlette:
+def fleet_app(desk: Desk, access: Access) -> Starlette:
     """The application, for a server of ASGI."""
-    desk = Desk(store)
 
     async def overview(request: Request) -> Response:
         return _stream(_overview, desk, request)
@@ -56,7 +58,13 @@ def fleet_app(store: Store, access: Access) -> Starlette:
 
     async def flamegraph(request: Request) -> Response:
         media_type, spell = _FILES[request.url.path]
-        return await _whole(desk, request, lambda *asked: spell(_profile(*asked)), media_type)
+
+        def make(hand: Hand, selection: Selection, asked: Asked) -> str | bytes:
+            profile = _profile(hand, selection, asked)
+            hand.check()
+            return spell(profile)
+
+        return await _whole(desk, request, make, media_type)
 
     async def diff(request: Request) -> Response:
         return await _whole(desk, request, _comparison, "text/html")
@@ -98,7 +106,9 @@ async def _whole(
     try:
         asked = Asked.of(request.query_params)
         selection = select(asked.query())
-        made = await desk.answer(lambda hand: make(hand, selection, asked))
+        made = await _while_connected(
+            request, desk.answer(lambda hand: make(hand, selection, asked))
+        )
     except SelectionError as error:
         return layout.message_page(layout.problem(str(error)), HTTPStatus.BAD_REQUEST)
     except BusyError as error:
@@ -107,6 +117,29 @@ async def _whole(
         return layout.message_page(layout.problem(str(error)), HTTPStatus.UNPROCESSABLE_ENTITY)
     body = made.encode("utf-8", "backslashreplace") if isinstance(made, str) else made
     return Response(body, media_type=media_type, headers=layout.HEADERS)
+
+
+async def _while_connected(request: Request, answer: Coroutine[Any, Any, _Answer]) -> _Answer:
+    """An answer; it is cancelled when its reader goes away.
+
+    Raises:
+        BusyError: the reader went away.
+    """
+    task = asyncio.ensure_future(answer)
+    leaving = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise BusyError("the reader went away")
+        return task.result()
+    finally:
+        task.cancel()
+        leaving.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _stream(
@@ -210,13 +243,15 @@ async def _regressions(desk: Desk, asked: Asked, selection: Selection) -> AsyncI
 
 def _profile(hand: Hand, selection: Selection, _asked: Asked) -> Profile:
     question = hand.ask(selection)
-    (stacks,) = cut(question.stacks())
+    (stacks,) = cut(question.stacks(_MOST_STACKS))
+    hand.check()
     return _dated(profile_of(selection, stacks, question.coverage()), selection)
 
 
 def _comparison(hand: Hand, selection: Selection, asked: Asked) -> str:
     questions = [hand.ask(side) for side in (earlier(selection, asked), selection)]
-    sides = cut(*(question.stacks() for question in questions))
+    sides = cut(*(question.stacks(_MOST_STACKS) for question in questions))
+    hand.check()
     for name, side in zip(("before", "after"), sides, strict=True):
         if not side:
             raise ComparisonError(f"there are no samples {name}: nothing to compare")

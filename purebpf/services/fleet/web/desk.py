@@ -22,6 +22,8 @@ __all__ = ["BusyError", "Desk", "Hand"]
 
 T = TypeVar("T")
 _PATIENCE_S = 120.0
+_MEMORY, _MOST_MEMORY = "160MB", "700MB"
+"""What an answer takes, and what one may take that needs more."""
 _AGAIN_S = 0.1
 _MOST_WAITING = 16
 
@@ -52,11 +54,15 @@ class Hand(Closing):
 
     def ask(self, selection: Selection, *, by_host: bool = False) -> Question:
         """A question of the store; `by_host` as in `Question`."""
-        connection = self._closing.enter_context(duck.connect(self._store))
+        connection = self._closing.enter_context(duck.connect(self._store, _MEMORY, _MOST_MEMORY))
         self._open.append(connection)
+        self.check()
+        return Question(self._store, selection, connection, by_host=by_host)
+
+    def check(self) -> None:
+        """Raise BusyError if nobody waits for the answer any more: call it between long steps."""
         if self.gave_up:
             raise BusyError("the reader went away")
-        return Question(self._store, selection, connection, by_host=by_host)
 
     def give_up(self) -> None:
         """End the statement that runs. One that begins later is not ended: call it again."""
@@ -75,6 +81,14 @@ class Desk:
         self._store = store
         self._turn = asyncio.Lock()
         self._waiting = 0
+        self._hand: Hand | None = None
+        self._is_ending = False
+
+    def end(self) -> None:
+        """End the question that is being answered, and answer no more."""
+        self._is_ending = True
+        if self._hand is not None:
+            _give_up(self._hand)
 
     async def answer(self, work: Callable[[Hand], T]) -> T:
         """What `work` makes, in a thread.
@@ -87,21 +101,37 @@ class Desk:
             raise BusyError(f"{_MOST_WAITING} questions wait already: try again in a while")
         self._waiting += 1
         try:
-            async with self._turn:
-                return await self._run(work)
+            await self._turn.acquire()
+            return await self._run(work)
         finally:
             self._waiting -= 1
 
     async def _run(self, work: Callable[[Hand], T]) -> T:
+        """Answer in a thread, and give the turn back when the thread is done.
+
+        The reader may be gone by then. The next question still waits, as it needs the memory.
+        """
         hand = Hand(self._store)
 
         def run() -> T:
             with hand:
+                if self._is_ending:
+                    raise BusyError("the server ends")
                 return work(hand)
 
-        timer = asyncio.get_running_loop().call_later(_PATIENCE_S, _give_up, hand)
+        def finish(ended: asyncio.Future[T]) -> None:
+            self._hand = None
+            self._turn.release()
+            if not ended.cancelled():
+                ended.exception()  # nobody may be there to be told
+
+        loop = asyncio.get_running_loop()
+        self._hand = hand
+        future = loop.run_in_executor(None, run)
+        future.add_done_callback(finish)
+        timer = loop.call_later(_PATIENCE_S, _give_up, hand)
         try:
-            return await asyncio.to_thread(run)
+            return await asyncio.shield(future)
         except asyncio.CancelledError:  # the reader went away
             _give_up(hand)
             raise

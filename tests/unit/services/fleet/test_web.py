@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -15,7 +16,7 @@ from purebpf.services.fleet import cut as cutting
 from purebpf.services.fleet.answers import FramePlace, Function, Functions, Host, Moment, Weighted
 from purebpf.services.fleet.coverage import Coverage
 from purebpf.services.fleet.cut import cut
-from purebpf.services.fleet.selection import Selection, SelectionError
+from purebpf.services.fleet.selection import Selection, SelectionError, parse_range
 from purebpf.services.fleet.steps import Steps, steps_of
 from purebpf.services.fleet.stores.directory import Directory
 from purebpf.services.fleet.web import tables
@@ -172,6 +173,94 @@ def test_a_question_that_begins_when_its_time_is_over_ends_too(
     assert not rescues
 
 
+ENDLESS = "select count(*) from range(1000000) a, range(1000000) b where a != b"
+
+
+def test_a_server_that_ends_waits_for_no_question(tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    has_begun = threading.Event()
+
+    def work(hand: Hand) -> object:
+        question = hand.ask(Selection(0, HOUR_US))
+        has_begun.set()
+        return question.ask(ENDLESS)
+
+    async def ask() -> list[object]:
+        desk = Desk(Directory(str(tmp_path)))
+        asked = [asyncio.ensure_future(desk.answer(work)) for _ in range(3)]
+        await asyncio.to_thread(has_begun.wait)
+        desk.end()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert [type(answer) for answer in asyncio.run(ask())] == [BusyError] * 3
+
+
+def test_a_question_whose_asker_left_ends_before_the_next_begins(tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    under_way: list[str] = []
+    has_begun = threading.Event()
+
+    def work(hand: Hand) -> object:
+        under_way.append("begins")
+        has_begun.set()
+        try:
+            return hand.ask(Selection(0, HOUR_US)).ask(ENDLESS)
+        finally:
+            under_way.append("ends")
+
+    async def ask() -> object:
+        desk = Desk(Directory(str(tmp_path)))
+        first = asyncio.ensure_future(desk.answer(work))
+        await asyncio.to_thread(has_begun.wait)
+        first.cancel()
+        return await desk.answer(lambda _: list(under_way))
+
+    assert asyncio.run(ask()) == ["begins", "ends"]
+
+
+def test_a_reader_who_leaves_ends_a_page_of_one_piece(tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    access = Access(["secret"], port=1, is_secure=False)
+    desk = Desk(Directory(str(tmp_path)))
+    sent: list[Any] = []
+
+    async def ask() -> None:
+        taken = asyncio.ensure_future(desk.answer(lambda _: time.sleep(0.5)))
+        messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": b""}]
+
+        async def receive() -> dict[str, object]:
+            return messages.pop()  # type: ignore[return-value]
+
+        async def send(message: object) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http", "method": "GET", "path": "/flamegraph", "query_string": b"",
+            "headers": [(b"authorization", b"Bearer secret")], "scheme": "http",
+            "server": ("127.0.0.1", 80), "root_path": "", "http_version": "1.1",
+        }  # fmt: skip
+        await fleet_app(desk, access)(scope, receive, send)  # type: ignore[arg-type]
+        assert not taken.done()
+        await taken
+
+    asyncio.run(ask())
+    assert sent[0]["status"] == 503
+
+
+WRONG_TIMES = (
+    *("99999999999999999d", "3000000d", "0001-01-01", "9" * 190 + "h", "1969-12-31T23:00"),
+    *("9999-12-31T23:59:59", "1e9d", "0001-01-01T00:00+23:59"),
+)
+
+
+@pytest.mark.parametrize("since", WRONG_TIMES)
+def test_times_that_no_store_has_are_refused(since: str) -> None:
+    with pytest.raises(SelectionError):
+        parse_range(since, "now", 1.8e9)
+    with pytest.raises(SelectionError):
+        parse_range("1h", since, 1.8e9)
+
+
 def test_so_many_wait_and_no_more(tmp_path: Path) -> None:
     may_end = threading.Event()
 
@@ -220,7 +309,7 @@ def page(app: Starlette, path: str, method: str = "GET", body: bytes = b"", **he
 def app(tmp_path: Path) -> Starlette:
     (tmp_path / "landing").mkdir()
     access = Access(["secret", "other"], port=1, is_secure=True)
-    return fleet_app(Directory(str(tmp_path)), access)
+    return fleet_app(Desk(Directory(str(tmp_path))), access)
 
 
 def test_without_a_token_there_is_nothing(app: Starlette) -> None:
