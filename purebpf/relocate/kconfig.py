@@ -16,16 +16,31 @@ from purebpf.btf.types.parse import Btf
 from purebpf.errors import NotSupportedError, SchemaError
 from purebpf.spec import ObjectSpec, VariableSpec
 
-__all__ = ["KCONFIG", "PREFIX", "settings", "with_values"]
+__all__ = ["KCONFIG", "PREFIX", "check_lines", "settings", "with_values"]
 
 KCONFIG = ".kconfig"
 PREFIX = "CONFIG_"
 _PREFIXES = (PREFIX, "LINUX_")
 _TRISTATE = "libbpf_tristate"
 _LINE = re.compile(r"^(CONFIG_\w+)=(.*?)\r?$", re.MULTILINE)
+_SETTING = re.compile(r"CONFIG_\w+=\S.*?\r?")
 _STATES = {"n": 0, "y": 1, "m": 2}
 _NUMBER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|[0-9]+)")
 _U64 = (1 << 64) - 1
+
+
+def check_lines(text: str) -> None:
+    """Refuse lines that set nothing: a misspelt setting would have the kernel's own value.
+
+    Raises:
+        SchemaError: a line is not empty, a comment or `CONFIG_NAME=VALUE`; names it.
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip() and not line.startswith("#") and not _SETTING.fullmatch(line):
+            raise SchemaError(
+                f"kconfig: line {number} is not a setting: {line.rstrip()[:100]!r}. "
+                "Write CONFIG_NAME=VALUE, without blanks"
+            )
 
 
 def settings(text: str, names: Collection[str]) -> dict[str, str]:

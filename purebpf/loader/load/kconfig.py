@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from purebpf.errors import NotSupportedError
-from purebpf.relocate.kconfig import KCONFIG, PREFIX, settings, with_values
+from purebpf.relocate.kconfig import KCONFIG, PREFIX, check_lines, settings, with_values
 from purebpf.spec import ObjectSpec
 from purebpf.syscall import proc
 
@@ -30,12 +30,14 @@ def configure(spec: ObjectSpec, override: str = "") -> ObjectSpec:
 
     Raises:
         NotSupportedError: a value that is not weak is not set; no configuration is available.
-        SchemaError: a value that its extern's type does not take.
+        SchemaError: a value that its extern's type does not take; a line of `override` that is not
+            a setting, as libbpf's EINVAL for them.
         KernelError: the configuration is there and cannot be read.
     """
     names = {extern.name for extern in spec.externs.values() if extern.section == KCONFIG}
     wanted = {name for name in names if name.startswith(PREFIX)}
     values: dict[str, str | int] = {name: _VIRTUAL[name]() for name in names if name in _VIRTUAL}
+    check_lines(override)
     values |= settings(override, wanted)
     if missing := wanted - values.keys():
         values |= settings(_configuration(spec), missing)

@@ -11,7 +11,7 @@ import pytest
 from purebpf.btf.codec.codecs import codec
 from purebpf.elf import read_object
 from purebpf.errors import NotSupportedError, SchemaError
-from purebpf.relocate.kconfig import settings, with_values
+from purebpf.relocate.kconfig import check_lines, settings, with_values
 from purebpf.spec import ExternSpec, MapSpec, ObjectSpec, VariableSpec
 from tests.support.builders.btf_builder import BtfBuilder
 
@@ -189,3 +189,20 @@ def test_the_values_of_an_object_are_where_its_variables_are() -> None:
 def test_an_object_without_externs_stays_as_it_is() -> None:
     spec = read_object(DATA / "load_counter.bpf.o")
     assert with_values(spec, {}) is spec
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("CONFIG_HZ 1000", "CONFIG_HZ", "CONFIG_HZ: 1000", " CONFIG_HZ=1000", "HZ=1000"),
+        "CONFIG_HZ=",
+        *("CONFIG_HZ = 1000", "CONFIG_HZ= 1000", "config_hz=1000", "CONFIG_=", "-DCONFIG_HZ=1000"),
+    ],
+)
+def test_a_line_that_sets_nothing_is_named(line: str) -> None:
+    with pytest.raises(SchemaError, match="line 3 is not a setting: '"):
+        check_lines(f"# CONFIG_A is not set\nCONFIG_B=y\n{line}\n")
+
+
+def test_the_lines_of_a_config_are_settings() -> None:
+    check_lines('#\n# Linux\n\nCONFIG_HZ=1000\r\nCONFIG_CC="gcc 12 (Debian)"\nCONFIG_X=-0x1\n')
