@@ -265,7 +265,7 @@ class ObjectSpec(NamedTuple):
             SchemaError: a value that does not fit its type; a configuration value, which is the
                 kernel's to give (`purebpf.load` has `kconfig=`).
         """
-        from purebpf.btf.codec.codecs import codec
+        from purebpf.btf.codec.codecs import variable_codec
 
         images: dict[str, bytearray] = {}
         for name, value in values.items():
@@ -276,7 +276,7 @@ class ObjectSpec(NamedTuple):
                 raise SchemaError(f"{self.source}: {name} {problem}")
             image = images.setdefault(variable.map, bytearray(self.maps[variable.map].contents))
             try:
-                made = codec(self.btf, variable.type_id)
+                made = variable_codec(self.btf, variable.type_id, variable.name)
                 if isinstance(value, Mapping):
                     from purebpf.btf.codec.structs import StructCodec
 
@@ -299,13 +299,15 @@ class ObjectSpec(NamedTuple):
         Raises:
             KeyError: there is no such variable; lists those with a similar name.
         """
-        from purebpf.btf.codec.codecs import codec
+        from purebpf.btf.codec.codecs import variable_codec
 
         variable = _lookup(self.variables, name, f"{self.source}: unknown global variable")
         assert self.btf is not None  # variables come from BTF
         image = self.maps[variable.map].contents
         raw = image[variable.offset : variable.offset + variable.size]
-        return codec(self.btf, variable.type_id).decode(raw.ljust(variable.size, b"\0"))
+        return variable_codec(self.btf, variable.type_id, variable.name).decode(
+            raw.ljust(variable.size, b"\0")
+        )
 
     def only(self, *programs: str) -> Self:
         """Keep these programs, and load them even if they are `SEC("?...")`.

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.btf.codec.arrays import Array, Octets, Text
-from purebpf.btf.codec.codecs import Codec, codec
+from purebpf.btf.codec.codecs import Codec, codec, variable_codec
 from purebpf.btf.codec.structs import StructCodec
 from purebpf.btf.codec.values import Boolean, Enumeration, FloatingPoint
 from purebpf.btf.types.kinds import Kind, Ptr
@@ -133,7 +133,7 @@ def stubs(spec: ObjectSpec, *, object_name: str = "") -> str:
         _map_class(classes[name], name, map_spec, records) for name, map_spec in spec.maps.items()
     ]
     values = {
-        name: records.name_of(variable.type_id)
+        name: records.name_of(variable.type_id, variable=name)
         for name, variable in spec.variables.items()
         if name not in spec.externs
     }
@@ -156,13 +156,17 @@ def stubs(spec: ObjectSpec, *, object_name: str = "") -> str:
     return "".join(parts)
 
 
+_Content = tuple[str, tuple[str, ...], tuple[object, ...]]
+"""A class: its name, the names of its fields or members, and their types or values."""
+
+
 class _Records:
     """The record classes, made when needed; each after the classes it contains."""
 
     def __init__(self, spec: ObjectSpec, taken: frozenset[str]) -> None:
         self._btf = spec.btf
         self._taken = taken
-        self._names: dict[int, str] = {}
+        self._names: dict[_Content, str] = {}
         self._aliases: list[str] = []
         self._texts: list[str] = []
         self._run_time: list[str] = []
@@ -180,10 +184,12 @@ class _Records:
         """Return the expression for the very classes that values have."""
         return self._run_time
 
-    def name_of(self, type_id: int, *, key: bool = False) -> str:
-        """The Python type of a BTF type."""
+    def name_of(self, type_id: int, *, key: bool = False, variable: str = "") -> str:
+        """The Python type of a BTF type: of a map's key, or of the variable of that name."""
         assert self._btf is not None
         try:
+            if variable:
+                return self._of(variable_codec(self._btf, type_id, variable))
             return self._of(codec(self._btf, type_id, key=key))
         except FormatError:
             return "Any"
@@ -218,30 +224,33 @@ class _Records:
                 return "int"
 
     def _record(self, made: StructCodec) -> str:
-        if id(made) not in self._names:
-            types = [self._of(place.codec) for place in made.places()]
+        types = tuple(self._of(place.codec) for place in made.places())
+        # a struct has one codec as a key and another as a value, and one class
+        content = made.record.__name__, made.names, types
+        if content not in self._names:
             fields = dict(zip(made.record._fields, types, strict=True))
             lines = [self._field(name, fields) for name in fields]
-            self._names[id(made)] = name = self._new_name(made.record.__name__)
+            self._names[content] = name = self._new_name(made.record.__name__)
             text = f'    class {name}(Record):\n        """{_escape(made.c_type)}."""\n\n'
             self._texts.append(text + "".join(lines) + "\n")
             self._run_time.append(
                 f"{name} = record_class({made.record.__name__!r}, {made.names!r})"
             )
-        return self._names[id(made)]
+        return self._names[content]
 
     def _enumeration(self, made: Enumeration) -> str:
-        if id(made) not in self._names:
-            c_name = made.c_type.removeprefix("enum ")
+        c_name = made.c_type.removeprefix("enum ")
+        content = c_name, tuple(made.values), tuple(made.values.values())
+        if content not in self._names:
             members = zip(legal_names(made.values), made.values.values(), strict=True)
             lines = [f"        {member} = {value}\n" for member, value in members]
-            self._names[id(made)] = name = self._new_name(c_name)
+            self._names[content] = name = self._new_name(c_name)
             self._enums.add(name)
             head = f'    class {name}(IntEnum):\n        """{_escape(made.c_type)}; '
             text = f'{head}an int where the value has no name."""\n\n'
             self._texts.append(text + "".join(lines) + "\n")
             self._run_time.append(f"{name} = enum_class({c_name!r}, {dict(made.values)!r})")
-        return self._names[id(made)]
+        return self._names[content]
 
     def _field(self, name: str, fields: Mapping[str, str]) -> str:
         """Return a field's line. If another field has the name of the type, the type is named

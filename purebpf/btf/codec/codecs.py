@@ -31,7 +31,7 @@ from purebpf.btf.types.parse import MAX_DEPTH, Btf
 from purebpf.btf.types.spelling import spell
 from purebpf.errors import FormatError
 
-__all__ = ["Codec", "codec"]
+__all__ = ["Codec", "codec", "variable_codec"]
 
 _TAGGED = frozenset({Kind.STRUCT, Kind.UNION, Kind.ENUM, Kind.ENUM64})
 
@@ -56,6 +56,14 @@ def codec(btf: Btf, type_id: int, *, key: bool = False, text: bool = True) -> Co
     FormatError when the type has no size, or is malformed.
     """
     return _Builder(btf, key=key, text=text).build(type_id)
+
+
+def variable_codec(btf: Btf, type_id: int, name: str) -> Codec:
+    """The codec of a variable's type; a type without a name has the variable's.
+
+    FormatError when the type has no size, or is malformed.
+    """
+    return _Builder(btf, key=False, text=True).build(type_id, name)
 
 
 class _Builder:

@@ -179,9 +179,9 @@ class Globals(Closing, MutableMapping[str, Any]):
             from purebpf.loader.maps.map_plain_codecs import Bytes
 
             return Bytes(variable.size)
-        from purebpf.btf.codec.codecs import codec  # remembers what it made
+        from purebpf.btf.codec.codecs import variable_codec  # remembers what it made
 
-        return codec(self._btf, variable.type_id)
+        return variable_codec(self._btf, variable.type_id, variable.name)
 
     def _map_section(self, section: str) -> Memory | None:
         """The section's memory, mapped when it is first needed; None where it cannot be."""

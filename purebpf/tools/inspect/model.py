@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from purebpf.abi.bpf import bpf_core_relo_kind, bpf_map_type, bpf_prog_type
 from purebpf.abi.instruction import INSN_SIZE
 from purebpf.abi.names import member_name
-from purebpf.btf.codec.codecs import codec
+from purebpf.btf.codec.codecs import variable_codec
 from purebpf.btf.core.matching import CoreMatcher, CoreResult
 from purebpf.btf.types.parse import Btf
 from purebpf.btf.types.spelling import spell
@@ -217,7 +217,7 @@ def _global(spec: ObjectSpec, variable: VariableSpec) -> GlobalLine:
     contents = spec.maps[variable.map].contents
     raw = contents[variable.offset : variable.offset + variable.size]
     try:
-        value = _plain(codec(spec.btf, variable.type_id).decode(raw))
+        value = _plain(variable_codec(spec.btf, variable.type_id, variable.name).decode(raw))
     except PurebpfError:  # a type that has no values, such as a map of function pointers
         value = raw.hex()
     return GlobalLine(

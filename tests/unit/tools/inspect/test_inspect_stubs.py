@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.btf.codec.codecs import codec
+from purebpf.btf.codec.codecs import codec, variable_codec
 from purebpf.build.stubs import stubs
 from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
 from tests.support.builders.btf_builder import BtfBuilder
@@ -81,3 +81,50 @@ def test_records_and_enums_are_those_that_values_have() -> None:
     assert type(made.state) is module["state"]
     assert made == module["event"](3, module["state"].BUSY)
     assert module["__all__"] == ["load", "read_object", "state", "event", "EventsMap"]
+
+
+def test_a_type_that_is_reached_by_several_ways_has_one_class() -> None:
+    built = BtfBuilder()
+    u16, u32 = built.int("__u16", 2), built.int("__u32", 4)
+    proto = built.enum("proto", {"TCP": 6, "UDP": 17})
+    flow = built.struct("flow", [("source", u32), ("port", u16)])  # padded: another codec as a key
+    packed = built.struct("pair", [("first", u32), ("second", u32)])
+    event = built.struct("event", [("flow", flow), ("proto", proto), ("pair", packed)])
+    nested = built.struct("nested", [("flows", built.array(flow, 2)), ("event", event)])
+    maps = {
+        "a": MapSpec("a", HASH, 8, 4, 10, key_type_id=flow, value_type_id=proto),
+        "b": MapSpec("b", HASH, 4, 8, 10, key_type_id=proto, value_type_id=flow),
+        "c": MapSpec("c", HASH, 8, 20, 10, key_type_id=packed, value_type_id=event),
+        "d": MapSpec("d", HASH, 20, 8, 10, key_type_id=event, value_type_id=packed),
+        "e": MapSpec("e", HASH, 36, 36, 10, key_type_id=nested, value_type_id=nested),
+    }
+    variables = {"last": VariableSpec("last", ".bss", 0, 8, flow)}
+    made = classes(ObjectSpec("x", "x", "little", "", {}, {}, maps, variables, btf=built.btf()))
+    records = [name for name, bases in made.items() if bases in (["Record"], ["IntEnum"])]
+    assert records == ["flow", "proto", "pair", "event", "nested"]
+    assert made["AMap"] == ["purebpf.Map[flow, proto]"]
+
+
+def test_types_that_differ_and_are_called_the_same_have_a_class_each() -> None:
+    built = BtfBuilder()
+    u32 = built.int("__u32", 4)
+    one, other = (built.struct("same", [("field", of)]) for of in (u32, built.array(u32, 2)))
+    maps = {"a": MapSpec("a", HASH, 4, 8, 10, key_type_id=one, value_type_id=other)}
+    made = classes(ObjectSpec("x", "x", "little", "", {}, {}, maps, {}, btf=built.btf()))
+    assert made["AMap"] == ["purebpf.Map[same, same_2]"]
+
+
+def test_a_variable_of_a_struct_without_name_has_a_class_of_its_name() -> None:
+    built = BtfBuilder()
+    u32 = built.int("__u32", 4)
+    variables = {}
+    for name, field in (("settings", "z"), ("limits", "most")):
+        anonymous = built.struct("", [(field, u32)])
+        variables[name] = VariableSpec(name, ".bss", 0, 4, anonymous)
+    spec = ObjectSpec("x", "x", "little", "", {}, {}, {}, variables, btf=built.btf())
+    made = classes(spec)
+    assert [name for name, bases in made.items() if bases == ["Record"]] == ["settings", "limits"]
+    assert spec.btf
+    for name, variable in variables.items():
+        of: Any = variable_codec(spec.btf, variable.type_id, name)
+        assert of.record.__name__ == name
