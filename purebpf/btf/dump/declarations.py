@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from purebpf.btf.dump.names import C_TYPES, CNames, identifier
+from purebpf.btf.dump.names import CNames, identifier, is_c_type
 from purebpf.btf.dump.text import Text
 from purebpf.btf.types import kinds
 from purebpf.btf.types.kinds import Kind
@@ -245,7 +245,7 @@ class _Dump:
             self._blocks.append(f"{'union' if is_union else 'struct'} {self._names.tag(type_id)}")
 
     def _typedef(self, type_id: int, typedef: kinds.Typedef) -> None:
-        if type_id in self._defined or self._names.is_built_in(typedef.name):
+        if type_id in self._defined:
             return
         self._begin(type_id)
         self._mention(typedef.type_id, 0)
@@ -256,7 +256,7 @@ class _Dump:
 
     def _alias(self, type_id: int, number: kinds.Int | kinds.Float) -> None:
         """A number that C cannot name (Rust's `u8`, an Arm poly8_t) gets one."""
-        if number.name in C_TYPES or type_id in self._defined:
+        if is_c_type(number) or type_id in self._defined:
             return
         aliases = _SIZED_ALIASES if isinstance(number, kinds.Int) else _FLOAT_ALIASES
         if number.size not in aliases:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.kinds import Float, Int, Kind
 from purebpf.btf.types.parse import Btf
 
-__all__ = ["C_TYPES", "CNames", "identifier"]
+__all__ = ["CNames", "identifier", "is_c_type"]
 
 _KEYWORDS = frozenset(
     [
@@ -56,7 +56,7 @@ _KEYWORDS = frozenset(
         "_Complex",
     ]
 )
-C_TYPES = frozenset(
+_C_TYPES = frozenset(
     [
         "char",
         "signed char",
@@ -89,8 +89,24 @@ C_TYPES = frozenset(
 )
 """How C spells its own types, in BTF of gcc, clang and pahole."""
 
-_BUILT_IN = frozenset({"__builtin_va_list"})
+_SIZES = {"char": 1, "short": 2, "__int128": 16, "_Bool": 1, "long": 8}
+"""Bytes of integers whose names have one of these words, as clang has them for BPF; others: 4."""
+_BUILT_IN = {"__builtin_va_list": "__kernel_va_list"}
+"""Typedefs that compilers define themselves, and their names in the dump. Clang's own for BPF is a
+pointer of 8 bytes, an x86_64 kernel's is an array of 24.
+"""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+
+
+def is_c_type(number: Int | Float) -> bool:
+    """Return True if C calls a number by its name in BTF, and has the same size for it.
+
+    A `long` of a 32-bit kernel has four bytes. Sizes of floating-point types are not looked at.
+    """
+    if number.name not in _C_TYPES or isinstance(number, Float):
+        return number.name in _C_TYPES
+    size = next((size for word, size in _SIZES.items() if word in number.name.split()), 4)
+    return number.size == size
 
 
 def identifier(name: str) -> str:
@@ -135,18 +151,12 @@ class CNames:
         """Return the name of a typedef, or of an integer that C cannot name."""
         if type_id not in self._given:
             name = self._btf.name(type_id)
-            fixed = name in _BUILT_IN
-            self._given[type_id] = name if fixed else self.other(name)
+            self._given[type_id] = self.other(_BUILT_IN.get(name, name))
         return self._given[type_id]
 
     def other(self, name: str) -> str:
         """A new ordinary identifier: an enumerator, function or variable."""
         return _number_name(self._others, identifier(name))
-
-    @staticmethod
-    def is_built_in(name: str) -> bool:
-        """Return True if compilers define this typedef themselves."""
-        return name in _BUILT_IN
 
 
 def _number_name(taken: dict[str, int], name: str) -> str:

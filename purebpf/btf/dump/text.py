@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from purebpf.btf.dump.layout import Layouts, MemberPlace, padding
-from purebpf.btf.dump.names import C_TYPES, CNames, identifier
+from purebpf.btf.dump.names import CNames, identifier, is_c_type
 from purebpf.btf.types import kinds
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import MAX_DEPTH, Btf
@@ -120,7 +120,7 @@ class Text:
             case kinds.Void():
                 return "void"
             case kinds.Int() | kinds.Float():
-                return btf_type.name if btf_type.name in C_TYPES else names.typedef(type_id)
+                return btf_type.name if is_c_type(btf_type) else names.typedef(type_id)
             case kinds.Typedef():
                 return names.typedef(type_id)
             case kinds.Fwd():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections import defaultdict
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -15,6 +16,8 @@ from elftools.elf.elffile import ELFFile
 from purebpf.btf.types import kinds
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
+from purebpf.errors import FormatError
+from tests.support.builders.btf_builder import BtfBuilder
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("clang")]
 VMLINUX = Path("/sys/kernel/btf/vmlinux")
@@ -94,7 +97,12 @@ def assertions(btf: Btf) -> list[str]:
             f'_Static_assert(__builtin_offsetof({c_name}, {field}) == {bit // 8}, "{c_name}");'
             for field, bit, _ in plain_fields(btf, type_id)
         )
-    return lines
+    for type_id in range(1, len(btf)):
+        if btf.kind(type_id) is Kind.TYPEDEF and len(btf.find(btf.name(type_id))) == 1:
+            name = btf.name(type_id)
+            with suppress(FormatError):  # functions and void have no size
+                lines.append(f'_Static_assert(sizeof({name}) == {btf.sizeof(type_id)}, "{name}");')
+    return [line for line in lines if "(__builtin_va_list)" not in line]
 
 
 def plain_fields(btf: Btf, type_id: int):
@@ -119,6 +127,20 @@ def test_this_kernels_types(vmlinux, header):
     check(header, lines)
 
 
+@pytest.mark.parametrize("bytes_of_long", [4, 8])
+def test_types_that_clang_has_otherwise_for_bpf(bytes_of_long: int) -> None:
+    built = BtfBuilder()
+    u32 = built.int("unsigned int", 4)
+    signed_long = built.int("long int", bytes_of_long, signed=True)
+    unsigned_long = built.int("long unsigned int", bytes_of_long)
+    tag = built.struct("__va_list_tag", [("gp_offset", u32), ("rest", built.array(u32, 5))])
+    va_list = built.typedef("va_list", built.typedef("__builtin_va_list", built.array(tag, 1)))
+    built.struct("warning", [("level", u32), ("arguments", va_list), ("line", u32)])
+    built.struct("times", [("seconds", signed_long), ("flags", built.array(unsigned_long, 3))])
+    btf = built.btf()
+    check(btf.dump_c(), assertions(btf))
+
+
 @pytest.mark.needs("vmlinux_btf", "bpftool")
 def test_bpftool_writes_the_same(vmlinux, header):
     """To the letter, apart from padding and the mode of small enums.
@@ -135,7 +157,8 @@ def test_bpftool_writes_the_same(vmlinux, header):
 
 def check(header: str, lines: list[str]) -> None:
     source = header + "\n".join(lines)
-    command = ["clang-19", "-fsyntax-only", "-Wno-everything", "-x", "c", "-"]
+    # some types have other sizes for the machine that this runs on
+    command = ["clang-19", "-target", "bpf", "-fsyntax-only", "-Wno-everything", "-x", "c", "-"]
     done = subprocess.run(command, input=source.encode(), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
 
