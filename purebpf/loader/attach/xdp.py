@@ -29,8 +29,8 @@ _MODES = {"": 0, "generic": _GENERIC, "native": _NATIVE, "offload": _OFFLOAD}
 _GONE = (errno.EEXIST, errno.ENOENT, errno.ENODEV, errno.EINVAL)
 _REFUSED = {
     errno.EOPNOTSUPP: "the interface's driver does not support XDP in this mode",
-    errno.ERANGE: "the interface's MTU does not fit in one buffer: load the program as "
-    'SEC("xdp.frags"), or lower the MTU',
+    errno.ERANGE: "frames of the interface's MTU do not fit in one buffer of its driver: attach "
+    'with mode="generic" (slower), load the program as SEC("xdp.frags"), or lower the MTU',
     errno.EEXIST: "the interface runs a program in another mode, or not the one to replace",
     errno.EINVAL: "the driver refuses the program or the interface's settings (MTU, queues), or "
     "the program is for a devmap or cpumap (SEC xdp/devmap, xdp/cpumap), or bound to another "

@@ -170,7 +170,7 @@ def test_frames_of_several_buffers_want_a_program_that_says_so():
     with network.pair("near", "far"), load("frame", "long_frame", wanted=ETH_P_OURS) as obj:
         network.set_mtu("far", 9000)
         network.set_mtu("near", 9000)
-        with pytest.raises(purebpf.AttachError, match=r'SEC\("xdp.frags"\)|MTU'):
+        with pytest.raises(purebpf.AttachError, match='mode="generic"'):
             obj.programs["frame"].attach("near", mode="native")
         obj.globals["answer"] = DROP
         with obj.programs["long_frame"].attach("near", mode="native"):
