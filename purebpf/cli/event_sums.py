@@ -184,7 +184,11 @@ class SumJson(JsonLines[Event | Interval[Row]], Generic[Event, Row]):
         yield from super().end(loss)
 
     def _documents(self, rows: Iterable[Row]) -> list[dict[str, object]]:
-        return [{**row._asdict(), **self.scale.document(row.buckets)} for row in rows]
+        return [{**self.row_document(row), **self.scale.document(row.buckets)} for row in rows]
+
+    def row_document(self, row: Row) -> Mapping[str, object]:
+        """The fields of a sum."""
+        return row._asdict()
 
 
 class SumCsv(Generic[Event, Row]):

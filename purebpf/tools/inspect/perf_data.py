@@ -169,6 +169,10 @@ def _events(file: _File, header: Any) -> Iterator[Event]:
         yield Event("", _spell(attr.parse(raw[at : at + attr_size])), tuple(map(int, ids)))
 
 
+_ADDRESSES = frozenset({"config1", "config2"})
+_EXACT = 1 << 53
+
+
 def _spell(attr: Any) -> dict[str, Any]:
     """The fields that are not zero; in a union, the member that the flags choose."""
     hidden = {
@@ -184,7 +188,11 @@ def _spell(attr: Any) -> dict[str, Any]:
     }
     kind = int(attr.type)
     fields = {"type": kind, "size": fields.pop("size", 0), "config": int(attr.config)} | fields
-    spelled: dict[str, Any] = dict(fields)
+    # addresses of probes and breakpoints, too: JSON numbers are exact up to 2^53
+    spelled: dict[str, Any] = {
+        name: hex(value) if name in _ADDRESSES or value > _EXACT else value
+        for name, value in fields.items()
+    }
     spelled["type"] = member_name(perf_type_id, kind, unknown="")
     if (names := _CONFIGS.get(kind)) is not None:
         spelled["config"] = member_name(names, int(attr.config), unknown="")

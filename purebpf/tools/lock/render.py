@@ -64,8 +64,9 @@ class Json(SumJson[Wait, Row]):
     """An object for each slow wait, then the sums."""
 
     def event_document(self, event: Wait) -> dict[str, object]:
-        """Every field."""
+        """Every field; addresses are hexadecimal: JSON numbers are exact up to 2^53."""
         fields = event._asdict()
+        fields["lock"] = hex(event.lock)
         return event_document("wait", fields.pop("time_ns"), fields)
 
 
@@ -138,9 +139,14 @@ class UserJson(SumJson[UserWait, UserRow]):
     """As `Json`, of waits in user space."""
 
     def event_document(self, event: UserWait) -> dict[str, object]:
-        """Every field."""
+        """Every field; addresses are hexadecimal: JSON numbers are exact up to 2^53."""
         fields = event._asdict()
+        fields["lock"] = hex(event.lock)
         return event_document("wait", fields.pop("time_ns"), fields)
+
+    def row_document(self, row: UserRow) -> dict[str, object]:
+        """Every field; addresses are hexadecimal."""
+        return row._asdict() | {"address": hex(row.address)}
 
 
 class UserCsv(SumCsv[UserWait, UserRow]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import struct
 
 import pytest
 
@@ -82,6 +83,14 @@ def test_every_part_of_a_file_is_shown() -> None:
         "EVENT_DESC": [{"name": "cpu-clock", "ids": [11, 12]}],
         "MEM_TOPOLOGY": None,
     }
+
+
+def test_addresses_of_events_are_hexadecimal() -> None:
+    data = bytearray(written())
+    (attr,) = struct.unpack_from("<Q", data, 24)
+    struct.pack_into("<Q", data, attr + 56, 0xFFFF_FFFF_8123_4567)  # config1, of a kprobe
+    (event,) = json.loads(document(described(bytes(data))))["events"]
+    assert event["fields"]["config1"] == "0xffffffff81234567"
 
 
 def test_text_and_json_have_the_same_values() -> None:

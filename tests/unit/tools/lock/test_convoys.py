@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from purebpf.tools.lock.render import UserText
+from purebpf.results import Loss
+from purebpf.tools.lock.render import UserJson, UserText
 from purebpf.tools.lock.user_event import UserRow
 
 ROW = UserRow(
@@ -51,3 +54,9 @@ def test_a_convoy_is_said_below_its_row() -> None:
         len(list(UserText(lambda: (), "caller", others=dict).row_lines(ROW._replace(waits=999))))
         == 1
     )
+
+
+def test_json_has_the_address_of_a_lock_in_hexadecimal() -> None:
+    rows = (ROW._replace(address=0xFF_FFFF_FFFF_FFF8), ROW)
+    summary, _ = map(json.loads, UserJson(lambda: rows, "lock").end(Loss()))
+    assert [row["address"] for row in summary["rows"]] == ["0xfffffffffffff8", "0x0"]

@@ -139,6 +139,7 @@ def test_json_has_every_field() -> None:
     assert wait["event"] == "wait"
     assert wait["time"] == timestamp(WAIT.time_ns)
     assert wait["owner_tid"] == 1236
+    assert wait["lock"] == "0xffff888100000000"
     (row,) = summary["rows"]
     assert row["waits"] == 10
     assert sum(count for *_, count in row["buckets"]) == 10
