@@ -8,7 +8,10 @@ from contextlib import contextmanager
 
 from purebpf.errors import KernelError, errno_name
 
-__all__ = ["RefusedError", "needing"]
+__all__ = ["RECORD_INSTEAD", "RefusedError", "needing"]
+
+RECORD_INSTEAD = "purebpf record --call-graph copy -p PID 5; purebpf report"
+"""The way to stacks of the user's own processes that needs no privilege."""
 
 _OF_TASKS = ("perf_event_open", "read(/proc/")
 """Calls that are refused with EACCES for the tasks and events that they ask about."""
@@ -27,13 +30,17 @@ class RefusedError(KernelError):
 
 
 @contextmanager
-def needing(*capabilities: str) -> Iterator[None]:
+def needing(*capabilities: str, without_root: str = "") -> Iterator[None]:
     """A context that adds to EPERM errors which of `capabilities` this process lacks.
 
     The call that is refused first often needs less than the later ones. A process that has all
     privileges is refused for another reason, which the error or a fact of this host gives. An
     EACCES may be about another user's process or event, for which the error may have its own
     advice; an EACCES about an output file is unchanged.
+
+    Args:
+        capabilities: what the command needs.
+        without_root: a command that does nearly as much for the user's own processes.
     """
     try:
         yield
@@ -47,7 +54,10 @@ def needing(*capabilities: str) -> Iterator[None]:
         if error.why and privilege.has(privilege.read_host(), *capabilities):
             raise
         told = privilege.explain_eperm(error, error.what, *capabilities)
-        raise RefusedError(told.call, errno.EPERM, told.what, why=told.why, fix=told.fix) from None
+        fix = told.fix
+        if fix and without_root:
+            fix = f"{fix}, or, for your own processes, without root: {without_root}"
+        raise RefusedError(told.call, errno.EPERM, told.what, why=told.why, fix=fix) from None
 
 
 def _no_access(error: KernelError, capabilities: tuple[str, ...]) -> KernelError:

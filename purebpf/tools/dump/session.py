@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.measure.privileges import needing
+from purebpf.measure.privileges import RECORD_INSTEAD, needing
 from purebpf.measure.targets import PidNamespace, check_processes
 from purebpf.observe.instruments.thread_registers import ThreadNow, ThreadRegisters
 from purebpf.observe.runtimes.cpython.python_process import PythonProcess, find_python
@@ -115,7 +115,8 @@ def dump(
     began = time.monotonic()
     check_processes((pid,), thread_option="its process, not")
     notes: list[str] = []
-    with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as open_now:
+    asked = needing("CAP_BPF", "CAP_PERFMON", without_root=RECORD_INSTEAD)
+    with asked, ExitStack() as open_now:
         python = _find_python(pid, notes)
         if python is not None:
             open_now.enter_context(python)

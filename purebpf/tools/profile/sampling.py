@@ -18,7 +18,7 @@ from purebpf.loader.maps.map import Map
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.measure import targets
-from purebpf.measure.privileges import needing
+from purebpf.measure.privileges import RECORD_INSTEAD, needing
 from purebpf.measure.target_ends import TargetEnds, descendants, first_pids, follow_descendants
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.call_graph import PYTHON_PROCESSES, load_walking, read_python
@@ -98,7 +98,8 @@ class Sampling(Closing):
 
         Raises: as `Profiler`.
         """
-        with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
+        asked = needing("CAP_BPF", "CAP_PERFMON", without_root=RECORD_INSTEAD)
+        with asked, ExitStack() as stack:
             self._attach(stack)
             self._owned = self._owned_python = stack.pop_all()
 

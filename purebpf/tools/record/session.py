@@ -95,8 +95,9 @@ class Recorder(Closing):
         opened = [event for sampled in self._sampled for event in sampled.opened]
         to_search = processes_to_search(options)
         self._filters = Filters(self._sampled, stack, to_search, self._tree)
-        self._rings = events.rings(opened, options.pages)
+        # First the small ones: the others would take all that the user may lock.
         self._bands = events.rings(self._side_band, events.side_band_pages(options))
+        self._rings = events.rings(opened, options.pages)
         self._epoll = stack.enter_context(select.epoll())
         for event in (*opened, *self._side_band):
             self._epoll.register(event.fileno(), select.EPOLLIN)

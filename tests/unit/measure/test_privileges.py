@@ -8,7 +8,7 @@ import pytest
 
 from purebpf.errors import KernelError
 from purebpf.loader.host import privilege
-from purebpf.measure.privileges import needing
+from purebpf.measure.privileges import RECORD_INSTEAD, RefusedError, needing
 
 NOBODY = privilege.Host(0, 40, None, 0, None, "2", "3", None, "python -P -m purebpf profile")
 
@@ -91,3 +91,17 @@ def test_a_file_that_cannot_be_written_is_not_a_reason_to_be_root(
     with pytest.raises(KernelError) as caught, needing("CAP_BPF"):
         raise error
     assert caught.value is error
+
+
+def test_a_way_without_root_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = KernelError("bpf(BPF_MAP_CREATE)", errno.EPERM, "map 'counts'")
+    told = KernelError(refused.call, errno.EPERM, refused.what, why="why", fix="run it as root")
+    monkeypatch.setattr(privilege, "explain_eperm", lambda *_: told)
+    monkeypatch.setattr(privilege, "has", lambda *_: False)
+    with pytest.raises(RefusedError) as raised, needing("CAP_BPF", without_root=RECORD_INSTEAD):
+        raise refused
+    assert str(raised.value).startswith("run it as root, or, for your own processes, without root:")
+    assert f": {RECORD_INSTEAD}  -- why" in str(raised.value)
+    with pytest.raises(RefusedError) as raised, needing("CAP_BPF"):
+        raise refused
+    assert "without root" not in str(raised.value)
