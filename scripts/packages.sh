@@ -34,6 +34,7 @@ gcc gcc
 promtool prometheus
 go golang-go
 javac default-jdk-headless
+luajit luajit
 musl-gcc musl-tools
 qemu-aarch64 qemu-user
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu

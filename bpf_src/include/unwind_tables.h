@@ -30,6 +30,7 @@ enum walk_reason {
 	WALK_PROCESS_UNKNOWN = 11,
 	WALK_COMPAT32 = 15,
 	WALK_NOT_BUILT = 16,
+	WALK_NO_CALLER = 19, // a return address of 0
 	WALK_REASONS = 32,
 };
 

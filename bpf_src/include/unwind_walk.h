@@ -283,7 +283,7 @@ __noinline int step_from_signal(u32 place)
 	walk->pc = top[1];
 	walk->is_fp_lost = 0;
 	walk->is_exact = 1;
-	return walk->pc ? GO_ON : WALK_COMPLETE;
+	return GO_ON;
 }
 
 // To the caller, by the frame's rule.
@@ -351,7 +351,7 @@ __noinline int step_by_rule(u32 place)
 	walk->sp = cfa;
 	walk->pc = RETURN_ADDRESS(cfa - 8, top[1]);
 	walk->is_exact = 0;
-	return walk->pc ? GO_ON : WALK_COMPLETE;
+	return walk->pc ? GO_ON : WALK_NO_CALLER;
 }
 
 // The number of the rule of the frame; negative: -enum walk_reason.
@@ -424,7 +424,9 @@ static __always_inline int leave(struct walk *walk, u32 place, u64 cfa, u64 fp, 
 	walk->fp = fp;
 	walk->pc = caller;
 	walk->is_exact = 0;
-	return caller ? GO_ON : WALK_COMPLETE;
+	if (caller)
+		return GO_ON;
+	return walks_frame_pointers ? WALK_COMPLETE : WALK_NO_CALLER;
 }
 
 // Follows the frame pointer, if it looks like one.

@@ -15,7 +15,7 @@ static __always_inline int to_return_address(struct walk *walk, u64 cfa, u64 add
 	walk->sp = cfa;
 	walk->pc = address & arm64_code_bits;
 	walk->is_exact = 0;
-	return walk->pc ? GO_ON : WALK_COMPLETE;
+	return walk->pc ? GO_ON : WALK_NO_CALLER;
 }
 
 // To the caller, by a rule. Only a leaf still has its return address in x30, and may have no frame.
@@ -66,7 +66,7 @@ static __always_inline int step_from_arm64_signal(struct walk *walk)
 	walk->pc = saved[3];
 	walk->is_fp_lost = 0;
 	walk->is_exact = 1;
-	return walk->pc ? GO_ON : WALK_COMPLETE;
+	return GO_ON;
 }
 
 static __always_inline bool is_arm64_sigreturn(u64 address)

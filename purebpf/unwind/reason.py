@@ -11,7 +11,7 @@ class Reason(IntEnum):
     """The numbers go into BPF maps and files, so they never change; new ones go to the end."""
 
     COMPLETE = 0
-    """Ended at an outermost frame (return address undefined or 0), every step by a rule."""
+    """Ended at a frame that a rule calls outermost, every step by a rule."""
     FINISHED = 1
     """The same, but user space had to finish what BPF could not."""
     FP_GUESS = 2
@@ -49,6 +49,8 @@ class Reason(IntEnum):
 
     FRAME_POINTERS = 18
     """The kernel followed frame pointers: whether the last frame is the outermost is not known."""
+    NO_CALLER = 19
+    """The return address is 0, and no rule says that the function is the outermost one."""
 
     @property
     def is_whole(self) -> bool:

@@ -7,8 +7,8 @@ Rules that real code needs beyond the DWARF standard:
 - A register saved below the stack pointer has been popped: GCC describes epilogues so.
 - A frame is above the one it called, except frames of signals, which may have a separate stack. A
   rule that contradicts this is not followed.
-- A trace ends at a return address that is undefined or 0, or that no call can have left. Code
-  without a rule never ends it.
+- A trace ends at a return address that a rule calls undefined, or at a function that nothing
+  called. Neither a return address of 0 nor code without a rule ends it.
 - Where code has no rule, the frame pointer is followed if it looks like one, and that is counted.
 """
 
@@ -276,7 +276,7 @@ class _Walk:
             rule = find(self._pc, exact=True)
             while True:
                 caller = self._step(rule)
-                if not caller:
+                if caller is None:
                     return Reason.FP_GUESS if self.guessed else Reason.COMPLETE
                 if len(frames) >= max_frames:
                     return Reason.TOO_DEEP
@@ -290,14 +290,14 @@ class _Walk:
         except ExpressionError:
             return Reason.RULE_UNSUPPORTED
 
-    def _step(self, rule: Known) -> int:
-        """Go to the caller; its address, 0 if there is none."""
+    def _step(self, rule: Known) -> int | None:
+        """Go to the caller; its address, or None if there is none."""
         if isinstance(rule, Plan):
             return self._by_plan(rule)
         if rule is Special.SIGRETURN:
             return self._by_signal()
         if rule in (Special.ENTRY, Special.OUTERMOST):
-            return 0
+            return None
         if rule is Special.ELSEWHERE:
             raise _Stop(Reason.NO_UNWIND_INFO)
         if rule is Special.STUB:
@@ -306,9 +306,9 @@ class _Walk:
             raise _Stop(Reason.RULE_UNSUPPORTED)
         return self._by_guess()
 
-    def _by_plan(self, plan: Plan) -> int:
+    def _by_plan(self, plan: Plan) -> int | None:
         if plan.ends:
-            return 0
+            return None
         machine, old, word = self._machine, self._registers, self._stack.word
         sp = old[machine.sp]
         base = old[plan.base] if plan.base >= 0 else 0
@@ -335,6 +335,8 @@ class _Walk:
             registers[number] = self._value(rule, number, cfa)
         self._registers = registers
         self._exact = is_signal
+        if not (caller or is_signal):
+            raise _Stop(Reason.NO_CALLER)
         return self._unwinder.strip(caller)
 
     def _cfa(self, row: Row) -> int:
@@ -396,12 +398,12 @@ class _Walk:
     def _by_stub(self) -> int:
         """Leave a stub, which has no frame: the return address is still in the register."""
         caller = self._registers[self._machine.ra]
-        if caller is None:
-            raise _Stop(Reason.RULE_UNSUPPORTED)
+        if not caller:
+            raise _Stop(Reason.RULE_UNSUPPORTED if caller is None else Reason.NO_CALLER)
         self._exact = False
         return self._unwinder.strip(caller)
 
-    def _by_guess(self) -> int:
+    def _by_guess(self) -> int | None:
         """Follow the frame pointer, if it looks like one."""
         machine = self._machine
         sp, fp = self._registers[machine.sp], self._registers[machine.fp]
@@ -413,7 +415,7 @@ class _Walk:
         self.guessed += 1
         before, self._guessed_at = self._guessed_at, len(self.frames)
         if fp == 0 and before == len(self.frames) - 1:  # the end of a chain
-            return 0
+            return None
         if not fp or fp < sp or fp & 7:
             raise _Stop(Reason.NO_UNWIND_INFO)
         caller = self._stack.word(fp + 8)
@@ -441,7 +443,9 @@ class _Walk:
     def _leave(self, cfa: int, fp: int | None, caller: int) -> int:
         machine = self._machine
         caller = self._unwinder.strip(caller)
-        if caller and not self._unwinder.has_code(caller - 1):
+        if not caller:
+            raise _Stop(Reason.NO_CALLER)
+        if not self._unwinder.has_code(caller - 1):
             raise _Stop(Reason.NO_UNWIND_INFO)
         self._registers = [None] * machine.registers
         self._registers[machine.sp] = cfa

@@ -143,6 +143,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "g++": machine.program_on_path("g++"),
     "chown": machine.chown,
     "node": machine.program_on_path("node"),
+    "luajit": machine.program_on_path("luajit"),
     "aarch64-linux-gnu-gcc": machine.program_on_path("aarch64-linux-gnu-gcc"),
     "qemu-aarch64": machine.program_on_path("qemu-aarch64"),
     "rustc": machine.program_on_path("rustc"),

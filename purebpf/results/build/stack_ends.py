@@ -17,6 +17,7 @@ _ADVICE = {
     Reason.NO_REGISTERS: "there were no user registers",
     Reason.OVER_BUDGET: "reading the files would have taken too long",
     Reason.UNKNOWN_MAPPING: "the stack led to addresses outside the mapped files",
+    Reason.NO_CALLER: "the return address was 0 where no rule says that a stack begins",
     Reason.RULE_UNSUPPORTED: "rules of the files that cannot be followed there",
 }
 

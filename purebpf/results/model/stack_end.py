@@ -28,6 +28,7 @@ _SHOWN = {
     Reason.RULE_UNSUPPORTED: "[rule]",
     Reason.READ_FAULT: "[unreadable]",
     Reason.TOO_DEEP: "[truncated]",
+    Reason.NO_CALLER: "[no caller]",
 }
 _FRAMES = {
     **{reason.name.lower(): _SHOWN.get(reason, "[cut]") for reason in Reason},

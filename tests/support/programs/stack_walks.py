@@ -159,7 +159,10 @@ def check_counters(run: Run) -> None:
     assert stats["frames"] == sum(len(each.walked.frames) for each in run.found)
 
 
-_FINAL = (Reason.COMPLETE, Reason.FP_GUESS, Reason.NO_UNWIND_INFO, Reason.TOO_DEEP)
+_FINAL = (
+    *(Reason.COMPLETE, Reason.FP_GUESS, Reason.NO_UNWIND_INFO, Reason.TOO_DEEP),
+    Reason.NO_CALLER,
+)
 """Where a walk in BPF ends as one in user space does."""
 
 

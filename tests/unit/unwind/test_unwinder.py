@@ -101,8 +101,25 @@ def test_an_address_that_no_call_left_is_not_a_return_address():
     assert found == ([BASE + 4, BASE + 0x50], Reason.RULE_UNSUPPORTED, 0)
 
 
-def test_a_return_address_of_0_ends_it():
-    assert trace(Section().fde(TEXT, 0x20), BASE, Stack()) == ([BASE], Reason.COMPLETE, 0)
+def test_a_return_address_of_0_is_no_end():
+    """Only a rule says that a function is outermost: LuaJIT's rules give 0 where they are wrong."""
+    assert trace(Section().fde(TEXT, 0x20), BASE, Stack()) == ([BASE], Reason.NO_CALLER, 0)
+    section = Section().fde(TEXT, 0x20).fde(TEXT + 0x40, 0x40)
+    stack = Stack().put(SP, BASE + 0x50, 0)
+    assert trace(section, BASE, stack) == ([BASE, BASE + 0x50], Reason.NO_CALLER, 0)
+
+
+def test_a_signal_at_address_0_is_no_end():
+    """A call through a null pointer, in a program that handles SIGSEGV."""
+    section = Section()
+    code = X86_64.sigreturn + calls(0x40)
+    found = trace(section, BASE, Stack(), code=code)
+    assert found == ([BASE], Reason.UNKNOWN_MAPPING, 0)
+
+
+def test_a_depth_does_not_end_it_at_0():
+    found = trace(None, BASE, Stack(), depth=Depths(16), fp=0)
+    assert found == ([BASE], Reason.NO_CALLER, 0)
 
 
 def test_the_caller_is_looked_up_at_its_call():

@@ -5,6 +5,7 @@ without rules.
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -197,3 +198,73 @@ def test_what_musl_returns_to_from_a_handler_has_no_rules(tmp_path: Path) -> Non
     assert len(handled) > 10
     assert all(path[0] == "main" for path in names if "handler" in path)
     assert {walk.reason for walk in handled} == {Reason.NO_UNWIND_INFO}
+
+
+_BEGUN_WITH_0 = (
+    LEAF
+    + r"""
+static char room[65536] __attribute__((aligned(16)));
+STEP void begins(void) { for (;;) sink += leaf(1); }
+int main(void) {
+  unsigned long *top = (unsigned long *)(room + sizeof(room) - 24);
+  *top = 0; // what begins() would return to
+  __asm__ volatile("mov %0, %%rsp\n jmp *%1" : : "r"(top), "r"(begins));
+}
+"""
+)
+"""What Perl's Coro and Ruby's fibers do: a stack of its own, and nothing to return to."""
+
+
+def test_a_stack_that_returns_to_0_is_not_whole(tmp_path: Path) -> None:
+    """The rules say that its function was called, and 0 is also what wrong rules give."""
+    program = build(tmp_path, _BEGUN_WITH_0)
+    run = walk_run(program, copies_all=True, copies_per_second=0)
+    check_counters(run)
+    check_equality(run)
+    assert not any(each.trace.reason.is_whole for each in run.found)
+    late = Counter(each.walked.reason for each in run.late())
+    assert late[Reason.NO_CALLER] > 0.95 * late.total(), late
+
+
+_CALLS_0 = (
+    LEAF
+    + r"""
+static void handles(int signal) { for (;;) sink += leaf(signal); }
+int main(void) {
+  signal(SIGSEGV, handles);
+  void (*volatile null)(void) = 0;
+  null();
+}
+"""
+)
+
+
+def test_a_signal_at_address_0_is_not_whole(tmp_path: Path) -> None:
+    run = walk_run(build(tmp_path, _CALLS_0), copies_all=True, copies_per_second=0)
+    check_counters(run)
+    assert not any(each.walked.reason.is_whole for each in run.found)
+    assert not any(each.trace.reason.is_whole for each in run.found)
+    late = Counter(each.trace.reason for each in run.late())
+    assert late[Reason.UNKNOWN_MAPPING] > 0.95 * late.total(), late
+
+
+_LUA = """
+local function leaf(n) local s = 0 for i = 1, n do s = s + i % 7 end return s end
+local function level1(n) return leaf(n) + 1 end
+while true do level1(100000) end
+"""
+
+
+@pytest.mark.needs("luajit")
+def test_whole_stacks_of_luajit_reach_the_entry(tmp_path: Path) -> None:
+    """The rules of its interpreter are those of one place in it; elsewhere they give 0."""
+    script = tmp_path / "spins.lua"
+    script.write_text(_LUA)
+    run = walk_run("luajit", "-joff", script, copies_all=True, copies_per_second=0)
+    check_counters(run)
+    check_equality(run)
+    libc = [line for line in run.maps.splitlines() if "/libc.so" in line and "r-xp" in line]
+    start, end = (int(word, 16) for word in libc[0].split()[0].split("-"))
+    for each in run.found:  # main is called by libc
+        if each.trace.reason.is_whole:
+            assert any(start <= frame < end for frame in each.trace.frames[1:]), each
