@@ -50,6 +50,7 @@ enum rule_kind {
 // In place of the depth of RULE_DEPTH: the caller is on another stack; there is none.
 #define DEPTH_ELSEWHERE -2
 #define DEPTH_OUTERMOST -3
+#define DEPTH_FRAMELESS -4 // of code that keeps no frame pointers, either
 
 enum rule_flags {
 	FP_SAVED = 1,

@@ -27,6 +27,7 @@
 #define ROW_STEPS 12	 // for 1,025 rows
 #define STRIDE 8	 // frames that one of two loops is for
 #define KNOWN_RULES 512	 // that a CPU remembers
+#define NEAR_BYTES 256	 // of a function's start, in which a frame is set up
 
 // Follow rules for the leaf only, then frame pointers: cheap, and whole where all code has them.
 CONFIG bool walks_frame_pointers = false;
@@ -52,6 +53,7 @@ struct walk {
 	u32 guessed; // steps by frame pointer, for lack of a rule
 	u32 guessed_at; // frames that there were at the last of them
 	u64 lr; // arm64: where a leaf returns to; signed or not
+	u8 code[NEAR_BYTES + 8]; // in which a frame that was set up is looked for
 	// The leaf's address, then return addresses; one that a signal interrupted has 1 added, so
 	// that the address before is in the function that ran.
 	u64 frames[WALK_FRAMES + WALK_EXTRA];
@@ -480,6 +482,23 @@ __noinline int step_by_depth(u32 place, u32 depth)
 	return leave(walk, place, at + 8, fp, caller);
 }
 
+#include "walk_leaf.h"
+
+// Leaves a leaf that has no frame yet, none any more, or none at all. GO_ON; anything else: as for
+// other frames.
+__noinline int step_from_leaf(u32 place, int is_frameless)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	int words = leaf_words_above(place, is_frameless);
+	u64 caller;
+
+	if (!walk || words <= 0 ||
+	    !read_user(&caller, sizeof(caller), walk->sp + (words - 1) * sizeof(caller)))
+		return WALK_NO_UNWIND_INFO;
+	walk->guessed++;
+	return leave(walk, place, walk->sp + words * sizeof(caller), walk->fp, caller);
+}
+
 // Leaves a frame of code that has no rule; `depth` is that of its stack, below 0 if not known.
 __noinline int step_without_rule(u32 place, int depth)
 {
@@ -493,7 +512,7 @@ __noinline int step_without_rule(u32 place, int depth)
 		return step_by_guess(place);
 	if (depth == DEPTH_OUTERMOST && !walk->is_exact)
 		return WALK_COMPLETE;
-	if (depth <= DEPTH_ELSEWHERE)
+	if (depth == DEPTH_OUTERMOST || depth == DEPTH_ELSEWHERE)
 		return WALK_NO_UNWIND_INFO;
 	if (is_signal(walk))
 		return step_from_signal(place);
@@ -502,6 +521,8 @@ __noinline int step_without_rule(u32 place, int depth)
 			return to_return_address(walk, walk->sp, walk->lr);
 		if (depth >= 0)
 			return step_by_depth(place, depth);
+		if (!arm64_code_bits && step_from_leaf(place, depth == DEPTH_FRAMELESS) == GO_ON)
+			return GO_ON;
 	} else {
 		err = end_at_entry(walk, place);
 		if (err == WALK_COMPLETE) {
@@ -513,6 +534,8 @@ __noinline int step_without_rule(u32 place, int depth)
 		if (err != GO_ON)
 			return err;
 	}
+	if (depth == DEPTH_FRAMELESS && !walks_frame_pointers)
+		return WALK_NO_UNWIND_INFO;
 	return step_by_guess(place);
 }
 

@@ -21,10 +21,11 @@ from purebpf.unwind.budget import Budget, OverBudgetError
 from purebpf.unwind.elf_frames import ElfFile, Frames, debug_frame, eh_frame, read_address, text_of
 from purebpf.unwind.entries import Cie, EntryError, Fde
 from purebpf.unwind.fde_index import FdeIndex, scan_index
+from purebpf.unwind.gaps import BLOCK, SHORTEST, Gap, Gaps
 from purebpf.unwind.interpreter import row_at
-from purebpf.unwind.machine import MACHINES, Machine
+from purebpf.unwind.machine import MACHINES, X86_64, Machine
 from purebpf.unwind.rows import NO_RULE, Entries, Rows, RuleTable, finish
-from purebpf.unwind.rule import Row
+from purebpf.unwind.rule import DEPTH_FRAMELESS, Row
 from purebpf.unwind.window_file import Source
 from purebpf.unwind.windows import WINDOW, WINDOW_BITS, cut_window, cutting_all
 
@@ -34,6 +35,8 @@ _SMALL = 360 << 10
 """Bytes of a section of about 64 k rows, each of which takes 5.3 bytes on average."""
 _LARGE = 4 << 20
 """The same of 800 k rows, which take 0.8 s and 4 MB. That of gcc's cc1plus has 2.6 MB."""
+_SMALL_TEXT = 4 << 20
+"""Bytes of code without any entry, which has to be read to be judged."""
 _SLICE_STEPS = 1 << 13
 """Bytes of instructions between two yields: about 4 ms."""
 _STEPS = 1 << 18
@@ -117,6 +120,8 @@ class CfiFile:
         self._prepared = False
         self._rows: Rows | None = None
         self._first_code: Fde | None = None
+        is_judged = depths is None and machine is X86_64
+        self._gaps = Gaps(self.code, self._gap) if is_judged else None
 
     def rest(self) -> None:
         """Drop data that can be read again; rules keep their ids. Not while `build` is under
@@ -143,7 +148,9 @@ class CfiFile:
         self._prepare()
         if self._depths is not None:  # those of all functions are many, and not in `whole`
             return False
-        return self._frames is None or self._frames.section.size <= _SMALL
+        if self._frames is None:
+            return self.text.end - self.text.start <= _SMALL_TEXT
+        return self._frames.section.size <= _SMALL
 
     @property
     def is_huge(self) -> bool:
@@ -151,7 +158,9 @@ class CfiFile:
         self._prepare()
         if self._depths is not None:
             return True
-        return self._frames is not None and self._frames.section.size > _LARGE
+        if self._frames is None:
+            return self.text.end - self.text.start > _SMALL_TEXT
+        return self._frames.section.size > _LARGE
 
     @property
     def has_rules(self) -> bool:
@@ -231,8 +240,27 @@ class CfiFile:
             return b""
 
     def stack_depth(self, address: int) -> int | None:
-        """Bytes that the function at an address has taken from the stack; None: not known."""
-        return self._depths.depth(address) if self._depths else None
+        """Bytes that the function at an address has taken from the stack; None: not known.
+
+        `DEPTH_FRAMELESS`: not known, and it does not keep a frame pointer either.
+        """
+        if self._depths is not None:
+            return self._depths.depth(address)
+        if self._gaps is None or self.fde(address) is not None or self._gaps.keeps(address):
+            return None
+        return DEPTH_FRAMELESS
+
+    def _gap(self, address: int) -> Gap:
+        """The addresses without entries around one of them."""
+        start, end = self.text
+        last, index = self._last(address), self._index
+        if last is not None:
+            start = last.end
+        if index is not None:
+            following = index.last(address) + 1
+            if following < len(index.starts):
+                end = min(end, index.starts[following] + index.base)
+        return Gap(start, end)
 
     # One address
 
@@ -315,6 +343,9 @@ class CfiFile:
         rows = self._rows_around(number) if self._rows is None else self._rows
         if self._depths is not None:
             rows = self._with_depths(rows, number << WINDOW_BITS, self._depths)
+        elif self._rows is None:
+            start = number << WINDOW_BITS
+            rows = finish(self._judge_gaps(rows, start, start + WINDOW))
         return cut_window(rows, number)
 
     def _rows_around(self, number: int) -> Rows:
@@ -357,6 +388,39 @@ class CfiFile:
             both.starts.append(address)
             both.ids.append(self.table.depth(depth) if rule_id == NO_RULE else rule_id)
         return both
+
+    def _judge_gaps(self, rows: Rows, start: int, end: int) -> Generator[None, None, Rows]:
+        """The rows from one address up to another, with gaps in which there are no frame pointers.
+
+        Short gaps stay as they are; long ones are judged block by block.
+        """
+        if self._gaps is None or start >= end:
+            return rows
+        first = bisect_right(rows.starts, start)
+        past = bisect_left(rows.starts, end, first)
+        starts = array("Q", (start,)) + rows.starts[first:past]
+        ids = array("I", (rows.ids[first - 1] if first else NO_RULE,)) + rows.ids[first:past]
+        starts.append(end)
+        judged = Rows(array("Q"), array("I"))
+        done = 0
+        for at in _places_of(NO_RULE, ids):
+            begun, stop = starts[at], starts[at + 1]
+            if at and stop < end and stop - begun < SHORTEST:
+                continue
+            judged.starts.extend(starts[done:at])
+            judged.ids.extend(ids[done:at])
+            done = at + 1
+            while begun < stop:
+                is_kept = self._gaps.keeps(begun)
+                rule_id = NO_RULE if is_kept else self.table.depth(DEPTH_FRAMELESS)
+                if rule_id != (judged.ids[-1] if judged.ids else NO_RULE):
+                    judged.starts.append(begun)
+                    judged.ids.append(rule_id)
+                begun = (begun & -BLOCK) + BLOCK
+                yield
+        judged.starts.extend(starts[done:-1])
+        judged.ids.extend(ids[done:])
+        return judged
 
     def _sort_entries(self, inside: range, budget: Budget) -> list[Fde]:
         """Entries by index, in the order that decides which wins: by start, then by offset."""
@@ -405,7 +469,8 @@ class CfiFile:
             if self._first_code is not None:
                 first = self._first_code
                 entries.add(first.start, first.end, self.table.program(first, self._budget))
-            self._rows = yield from entries.laying_out(self.table)
+            rows = yield from entries.laying_out(self.table)
+            self._rows = yield from self._judge_gaps(rows, *self.text)
         self.table.forget()
 
     def _add_all(self, entries: Entries, frames: Frames) -> Iterator[None]:
@@ -450,3 +515,14 @@ class CfiFile:
         used = (rows.starts[-1] >> WINDOW_BITS) - self.first_window + 1 if rows.starts else 0
         cut = yield from cutting_all(rows, self.first_window, min(count, used))
         return WholeWindows(self.first_window, *cut)
+
+
+def _places_of(wanted: int, numbers: array[int]) -> Iterator[int]:
+    """Where an array has a number, in ascending order."""
+    at = -1
+    try:
+        while True:
+            at = numbers.index(wanted, at + 1)
+            yield at
+    except ValueError:
+        return

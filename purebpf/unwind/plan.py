@@ -48,6 +48,8 @@ class Special(Enum):
     """The caller is on another stack."""
     OUTERMOST = 7
     """There is no caller, as code without a rule knows otherwise."""
+    FRAMELESS = 8
+    """Code without a rule that keeps no frame pointers."""
 
 
 Known = Plan | Special

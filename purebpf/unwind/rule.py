@@ -15,6 +15,7 @@ __all__ = [
     "CFA_EXPRESSION",
     "CFA_UNSUPPORTED",
     "DEPTH_ELSEWHERE",
+    "DEPTH_FRAMELESS",
     "DEPTH_OUTERMOST",
     "UNSUPPORTED",
     "How",
@@ -35,6 +36,8 @@ DEPTH_OUTERMOST = -3
 """Depths of code that called with another stack pointer: the caller's stack is not known; there is
 no caller.
 """
+DEPTH_FRAMELESS = -4
+"""In place of the depth of code that keeps no frame pointers: it is not known."""
 
 
 class How(IntEnum):

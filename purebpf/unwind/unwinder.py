@@ -20,10 +20,18 @@ from typing import Protocol
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import CodeMapping
 from purebpf.unwind.expression import ExpressionError, evaluate
-from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, Machine, ends_in_call, is_stub
+from purebpf.unwind.leaf import FAR, NEAR, RET, call_target, frees_stack, has_set_up, is_plt_stub
+from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, X86_64, Machine, ends_in_call, is_stub
 from purebpf.unwind.plan import Known, Plan, Special, plan_of
 from purebpf.unwind.reason import Reason
-from purebpf.unwind.rule import CFA_EXPRESSION, DEPTH_ELSEWHERE, DEPTH_OUTERMOST, How, Row
+from purebpf.unwind.rule import (
+    CFA_EXPRESSION,
+    DEPTH_ELSEWHERE,
+    DEPTH_FRAMELESS,
+    DEPTH_OUTERMOST,
+    How,
+    Row,
+)
 from purebpf.unwind.shared_rules import SharedRules
 from purebpf.unwind.stack_copy import OutsideError, StackCopy
 
@@ -178,6 +186,12 @@ class Unwinder:
         file = None if mapping is None or mapping.file is None else self._files(mapping.file)
         return file.stack_depth(pc - mapping.bias & _WORD) if mapping and file else None
 
+    def code(self, address: int, size: int) -> bytes:
+        """Instructions at an address, by its file; none of code that has no file."""
+        mapping = self._space.find(address)
+        file = None if mapping is None or mapping.file is None else self._files(mapping.file)
+        return file.code(address - mapping.bias & _WORD, size) if mapping and file else b""
+
     def _look_up(self, pc: int, *, exact: bool) -> Known:
         at = pc if exact else pc - 1
         mapping = self._space.find(at)
@@ -210,11 +224,12 @@ class Unwinder:
         if exact and is_stub(file.code(address - STUB_BYTES, 2 * STUB_BYTES), self._machine):
             return Special.STUB
         depth = file.stack_depth(address)
-        if depth is not None and depth <= DEPTH_ELSEWHERE:
+        if depth in (DEPTH_ELSEWHERE, DEPTH_OUTERMOST):
             is_outermost = depth == DEPTH_OUTERMOST and not exact
             return Special.OUTERMOST if is_outermost else Special.ELSEWHERE
-        is_entry = not exact and self._is_entry(file, address + 1)
-        return Special.ENTRY if is_entry else Special.NO_RULE
+        if not exact and self._is_entry(file, address + 1):
+            return Special.ENTRY
+        return Special.FRAMELESS if depth == DEPTH_FRAMELESS else Special.NO_RULE
 
     def _is_entry(self, file: CodeFile, address: int) -> bool:
         """Return True if a return address was stored, not left by a call: a function begins at it.
@@ -304,7 +319,7 @@ class _Walk:
             return self._by_stub()
         if rule is Special.UNSUPPORTED:
             raise _Stop(Reason.RULE_UNSUPPORTED)
-        return self._by_guess()
+        return self._without_rule(is_frameless=rule is Special.FRAMELESS)
 
     def _by_plan(self, plan: Plan) -> int | None:
         if plan.ends:
@@ -403,15 +418,70 @@ class _Walk:
         self._exact = False
         return self._unwinder.strip(caller)
 
-    def _by_guess(self) -> int | None:
-        """Follow the frame pointer, if it looks like one."""
-        machine = self._machine
-        sp, fp = self._registers[machine.sp], self._registers[machine.fp]
+    def _without_rule(self, *, is_frameless: bool) -> int | None:
+        """Leave a frame of code that has no rule."""
+        sp, fp = self._registers[self._machine.sp], self._registers[self._machine.fp]
         assert sp is not None
         if self._exact:
             depth = self._unwinder.stack_depth(self._pc)
-            if depth is not None:
+            if depth is not None and depth >= 0:
                 return self._by_depth(sp, depth, fp)
+            found = self._leaf_caller(sp, fp, is_frameless=is_frameless)
+            if found is not None:
+                self.guessed += 1
+                return self._leave(*found)
+        if is_frameless:
+            raise _Stop(Reason.NO_UNWIND_INFO)
+        return self._by_guess(sp, fp)
+
+    def _leaf_caller(
+        self, sp: int, fp: int | None, *, is_frameless: bool
+    ) -> tuple[int, int | None, int] | None:
+        """The CFA, frame pointer and return address of a leaf without a frame; None: it is none."""
+        if self._machine is not X86_64 or not self._unwinder.code(self._pc, 1):
+            return None
+        try:
+            first, second = self._stack.word(sp), self._stack.word(sp + 8)
+        except OutsideError:
+            return None
+        target = self._called_from(first)
+        if target is not None:
+            if self._is_entered(target, is_frameless=is_frameless):
+                return sp + 8, fp, first
+            return None
+        if is_frameless or first != fp:
+            return None
+        target = self._called_from(second)
+        if not target or not self._is_entered(target, is_frameless=False, may_return=False):
+            return None
+        return sp + 16, fp, second
+
+    def _called_from(self, word: int) -> int | None:
+        """Where the call leads that stands before a word; 0: anywhere; None: none does."""
+        before = self._unwinder.code(word - CALL_BYTES, CALL_BYTES)
+        if not (
+            self._unwinder.has_code(word - 1)
+            and len(before) == CALL_BYTES
+            and ends_in_call(before, self._machine)
+        ):
+            return None
+        target = call_target(before, word)
+        is_stub = target is not None and is_plt_stub(self._unwinder.code(target, STUB_BYTES))
+        return 0 if target is None or is_stub else target
+
+    def _is_entered(self, target: int, *, is_frameless: bool, may_return: bool = True) -> bool:
+        """Whether a function that was called is the one that runs, before it has a frame."""
+        code, pc = self._unwinder.code, self._pc
+        if may_return and code(pc, 1) == RET:
+            return True
+        size = pc - target
+        if is_frameless:
+            may_be = not target or 0 <= size < FAR
+            return may_be and (not size or not frees_stack(code(pc, NEAR)))
+        return bool(target) and 0 <= size < NEAR and not has_set_up(code(target, size))
+
+    def _by_guess(self, sp: int, fp: int | None) -> int | None:
+        """Follow the frame pointer, if it looks like one."""
         self.guessed += 1
         before, self._guessed_at = self._guessed_at, len(self.frames)
         if fp == 0 and before == len(self.frames) - 1:  # the end of a chain

@@ -28,6 +28,10 @@ class Part(NamedTuple):
         return self.size
 
 
+FRAMES = b"\x55\x48\x89\xe5" + b"\x90" * 4
+"""A function that sets up a frame pointer: code without rules is followed by it."""
+
+
 class Image:
     """What of an ELF file the unwinder looks at."""
 
@@ -36,7 +40,8 @@ class Image:
     def __init__(self, sections, machine=62, text=0x10000, code=b""):
         self.machine = machine
         self._sections = {}
-        data = code.ljust(text, b"\x90") if text <= 1 << 20 else code
+        fill = FRAMES * (text // len(FRAMES) + 1)
+        data = (code + fill[len(code) :])[:text] if text <= 1 << 20 else code
         self.segments = [Part(1, 5, 0, TEXT, text)]
         for name, (address, contents, *flags) in sections.items():
             self._sections[name] = Part(1, *(flags or [2]), len(data), address, len(contents))

@@ -17,6 +17,7 @@ from purebpf.unwind.rule import How
 from purebpf.unwind.unwinder import Unwinder
 from tests.unit.unwind.cfi_builder import (
     FRAME,
+    FRAMES,
     TEXT,
     X86_CIE,
     Image,
@@ -71,7 +72,8 @@ def trace(section, pc, stack, *, machine=X86_64, code=b"", max_frames=127, depth
         undefined = bytes([0x07, machine.ra])
         section.fde(OUTERMOST - BIAS, 0x20, undefined)
     sections = {".eh_frame": (FRAME, section.data)} if section else {}
-    image = Image(sections, machine=machine.elf, code=code + calls(0x1000, machine)[len(code) :])
+    code += calls(0xE00, machine)[len(code) :] + FRAMES * 32 + calls(0x100, machine)
+    image = Image(sections, machine=machine.elf, code=code)
     cfi = CfiFile(image, depth)
     space = AddressSpace([CodeMapping(BASE, BASE + 0x10000, BIAS, "file")])
     values = [None] * machine.registers
@@ -101,7 +103,7 @@ def test_an_address_that_no_call_left_is_not_a_return_address():
     assert found == ([BASE + 4, BASE + 0x50], Reason.RULE_UNSUPPORTED, 0)
 
 
-def test_a_return_address_of_0_is_no_end():
+def test_a_return_address_of_0_does_not_end_it():
     """Only a rule says that a function is outermost: LuaJIT's rules give 0 where they are wrong."""
     assert trace(Section().fde(TEXT, 0x20), BASE, Stack()) == ([BASE], Reason.NO_CALLER, 0)
     section = Section().fde(TEXT, 0x20).fde(TEXT + 0x40, 0x40)
@@ -109,7 +111,7 @@ def test_a_return_address_of_0_is_no_end():
     assert trace(section, BASE, stack) == ([BASE, BASE + 0x50], Reason.NO_CALLER, 0)
 
 
-def test_a_signal_at_address_0_is_no_end():
+def test_a_signal_at_address_0_does_not_end_it():
     """A call through a null pointer, in a program that handles SIGSEGV."""
     section = Section()
     code = X86_64.sigreturn + calls(0x40)
@@ -197,7 +199,7 @@ def test_a_return_address_that_no_call_has_left(before, is_entry):
     if is_entry:
         assert found == ([BASE, BASE + 0x81], Reason.COMPLETE, 0)
     else:
-        assert found == ([BASE, BASE + 0x80], Reason.NO_UNWIND_INFO, 1)
+        assert found == ([BASE, BASE + 0x80], Reason.NO_UNWIND_INFO, 0)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import subprocess
 from bisect import bisect_right
 from collections import Counter
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ pytestmark = [
 ]
 
 _CHAIN = LEAF + LEVELS + "int main(void) { for (;;) sink += level1(sink); }"
+
+_LOW_FRAME = """
+__attribute__((optimize("no-omit-frame-pointer"))) int main(void) { return spins() + 1; }
+"""
 
 _NODE = """
 function leaf(n) { let x = n; for (let i = 0; i < 3000; i++) x = (x * 31 + i) | 0; return x; }
@@ -67,9 +72,38 @@ def test_code_without_rules_is_walked_by_its_frame_pointers(tmp_path: Path) -> N
     _check_guesses(run, 0.99)
     guessed = [each.walked for each in run.late() if each.walked.reason is Reason.FP_GUESS]
     assert len(guessed) > len(run.late()) * 0.95
-    chain = ["main", "level1", "level2", "level3", "level4", "leaf"]  # GCC: no frame in `leaf`
+    chain = ["main", "level1", "level2", "level3", "level4", "level5", "leaf"]
     whole = [names_of(run, program, walk.frames) == chain for walk in guessed]
     assert sum(whole) > len(whole) / 2
+
+
+def test_code_without_rules_or_frame_pointers_skips_no_caller(tmp_path: Path) -> None:
+    """The frame pointer is that of a function far below: nothing between is left out for it.
+
+    A leaf's caller is at the stack pointer; whoever called that one is not known.
+    """
+    callers = {"leaf": {"level5"}, "level5": {"level4"}, "level4": {"level3"}}
+    callers |= {"level3": {"level2"}, "level2": {"level1"}, "level1": {"spins"}}
+    spins = "STEP int spins(void) { for (;;) sink += level1(sink); }"
+    source = LEAF + LEVELS + spins + _LOW_FRAME
+    for flags in (["-fomit-frame-pointer"], ["-fno-omit-frame-pointer"]):
+        options = ["-fno-asynchronous-unwind-tables", *flags]
+        program = build(tmp_path, source, *options, name=f"program{flags[0]}")
+        run = walk_run(program, copies_all=True, copies_per_second=0)
+        check_counters(run)
+        check_equality(run)
+        found = Counter(
+            (tuple(own_names(run, program, each.walked.frames)), each.walked.reason)
+            for each in run.late()
+        )
+        for (names, reason), count in found.items():
+            for callee, caller in pairwise(takewhile(lambda name: name[:1] != "_", names)):
+                assert caller in callers.get(callee, {"main"}), (names, reason, count)
+        in_leaf = sum(count for (names, _), count in found.items() if names[:1] == ("leaf",))
+        called = sum(
+            count for (names, _), count in found.items() if names[:2] == ("leaf", "level5")
+        )
+        assert called > 0.95 * in_leaf > 0
 
 
 @pytest.mark.any_kernel
@@ -235,14 +269,13 @@ def test_32_bit_code_is_followed_by_frame_pointers_and_said_to_be(tmp_path: Path
 def test_frame_pointers_from_the_caller_of_the_leaf_on(
     tmp_path: Path, rules: tuple[str, ...]
 ) -> None:
-    """A leaf without a frame hides its caller from frame pointers; its rule finds it."""
+    """A leaf without a frame hides its caller from frame pointers; it is at the stack pointer."""
     program = build(tmp_path, _CHAIN, "-fno-omit-frame-pointer", *rules)
     run = walk_run(program, walks_frame_pointers=True)
     check_counters(run)
     late = [each.walked for each in run.late()]
     names = Counter(tuple(names_of(run, program, walk.frames)) for walk in late)
     chain = ("main", "level1", "level2", "level3", "level4", "level5", "leaf")
-    expected = chain if not rules else (*chain[:5], "leaf")
-    assert names[expected] > names.total() / 2
+    assert names[chain] > names.total() / 2
     assert all(walk.guessed for walk in late if len(walk.frames) > 2)
     assert not any(walk.reason is Reason.COMPLETE for walk in late if len(walk.frames) > 2)

@@ -197,6 +197,34 @@ def test_assembly_without_rules_or_a_frame(tmp_path: Path, register: str) -> Non
         assert not walk.reason.is_whole, walk
 
 
+_ASM_LEAF = (
+    LEAF
+    + r"""
+__asm__(".text\n .globl spins\n .type spins, @function\n spins: mov $5000, %ecx\n 1: dec %ecx\n"
+        "jnz 1b\n ret\n .skip 64\n");
+void spins(void);
+STEP void outer(void) { CALL; sink++; }
+int main(void) { void (*volatile pointer)(void) = spins; for (;;) outer(); }
+"""
+)
+
+
+@pytest.mark.parametrize("call", ["spins()", "(*pointer)()"], ids=["direct", "pointer"])
+def test_a_leaf_in_assembly_without_rules(tmp_path: Path, call: str) -> None:
+    """Its return address is at the stack pointer, as a call stands before it: guessed."""
+    source = _ASM_LEAF.replace("CALL", call)
+    if call != "spins()":
+        source = source.replace("void (*volatile pointer)(void) = spins; ", "")
+        source = source.replace("STEP void", "void (*volatile pointer)(void) = spins;\nSTEP void")
+    walks = _run(tmp_path, source)
+    _check_ends_with(walks, "main", "outer", "spins")
+    inside = Counter[tuple[Reason, int]]()
+    for walk, count in walks.items():
+        if "spins" in walk.names:
+            inside[walk.reason, walk.guessed] += count
+    assert inside[Reason.FP_GUESS, 1] > 0.95 * inside.total(), inside
+
+
 # Processes and threads
 
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Leaves of x86_64 without rules, for unwind_walk.h, which includes this: purebpf/unwind/leaf.py says
+// when the word at the stack pointer is their return address.
+#ifndef WALK_LEAF_H
+#define WALK_LEAF_H
+
+#define FAR_BYTES (1u << 16)
+#define STUB_CODE 16 // bytes
+#define ENDBR64 0xfa1e0ff3
+#define RET 0xc3
+
+enum call_kind {
+	NO_CALL = 0,
+	CALL_ANYWHERE = 1, // through a pointer, or a stub of a PLT; others are addresses
+};
+
+static __always_inline bool is_plt_stub(u64 address)
+{
+	u8 code[STUB_CODE];
+	u32 at;
+
+	if (!read_user(code, sizeof(code), address))
+		return false;
+	at = *(u32 *)code == ENDBR64 ? 4 : 0;
+	if (at) {
+		if ((code[4] == 0xff && code[5] == 0x25) ||
+		    (code[4] == 0xf2 && code[5] == 0xff && code[6] == 0x25))
+			return true;
+		return code[4] == 0x68 && (code[9] == 0xe9 || (code[9] == 0xf2 && code[10] == 0xe9));
+	}
+	if ((code[0] == 0xff && code[1] == 0x25) ||
+	    (code[0] == 0xf2 && code[1] == 0xff && code[2] == 0x25))
+		return true;
+	return code[0] == 0x68 && (code[5] == 0xe9 || (code[5] == 0xf2 && code[6] == 0xe9));
+}
+
+// Where the call leads that stands before a word, if it is an address in code; or enum call_kind.
+__noinline u64 called_from(u32 place, u64 word)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u64 code, target;
+
+	if (!walk || find_mapping(place, word - 1) != GO_ON || !walk->mapping.exe)
+		return NO_CALL;
+	if (!read_user(&code, sizeof(code), word - sizeof(code)) || !ends_in_call(code))
+		return NO_CALL;
+	if (CODE(5) != 0xe8 || CALL_INDIRECT(7))
+		return CALL_ANYWHERE;
+	target = word + (long)((int)(code >> 32));
+	return is_plt_stub(target) ? CALL_ANYWHERE : target;
+}
+
+// Whether a frame pointer was set up in so many bytes of code: mov %rsp, %rbp. 1 or 0.
+__noinline int has_set_up(u32 place, u64 start, u64 size)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+
+	if (!walk)
+		return 1;
+	OPAQUE(size);
+	if (size > NEAR_BYTES || bpf_probe_read_user(walk->code, size, (void *)start))
+		return 1;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < NEAR_BYTES; i++) {
+		u32 bytes;
+
+		OPAQUE(i);
+		if (i >= NEAR_BYTES || i + 3 > size)
+			break;
+		bytes = *(u32 *)&walk->code[i] & 0xffffff;
+		if (bytes == 0xe58948 || bytes == 0xec8b48)
+			return 1;
+	}
+	return 0;
+}
+
+// Whether code gives back room on the stack before it returns: then its return address is not at the
+// stack pointer. 1 or 0.
+__noinline int frees_stack(u32 place)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u8 before = 0;
+
+	if (!walk || !read_user(walk->code, NEAR_BYTES, walk->pc))
+		return 1;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < NEAR_BYTES; i++) {
+		u32 bytes;
+
+		OPAQUE(i);
+		if (i >= NEAR_BYTES)
+			break;
+		bytes = *(u32 *)&walk->code[i];
+		if ((u8)bytes == RET)
+			return (before & 0xf8) == 0x58; // pop
+		if ((u8)bytes == 0xc9) // leave
+			return 1;
+		before = bytes;
+		bytes &= 0xffffff; // add $n, %rsp; lea n(%rbp), %rsp
+		if (bytes == 0xc48348 || bytes == 0xc48148 || bytes == 0x658d48)
+			return 1;
+	}
+	return 0;
+}
+
+// How many words above the stack pointer the return address of a leaf is, plus 1; 0: not known.
+__noinline int leaf_words_above(u32 place, int is_frameless)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u64 top[2], target, size;
+	u8 first = 0;
+
+	if (!walk || !read_user(top, sizeof(top), walk->sp))
+		return 0;
+	target = called_from(place, top[0]);
+	read_user(&first, sizeof(first), walk->pc);
+	if (target != NO_CALL) {
+		size = walk->pc - target;
+		if (first == RET)
+			return 1;
+		if (is_frameless)
+			return (target == CALL_ANYWHERE || size < FAR_BYTES) &&
+			       (!size || !frees_stack(place));
+		return target != CALL_ANYWHERE && size < NEAR_BYTES &&
+		       !has_set_up(place, target, size);
+	}
+	if (is_frameless || top[0] != walk->fp) // or it was pushed
+		return 0;
+	target = called_from(place, top[1]);
+	size = walk->pc - target;
+	if (target <= CALL_ANYWHERE || size >= NEAR_BYTES || has_set_up(place, target, size))
+		return 0;
+	return 2;
+}
+
+#endif

@@ -1,0 +1,56 @@
+"""Leaves of x86-64 without rules: whether the word at the stack pointer is their return address.
+
+It is if a call stands before it, and that call leads to the code that runs, which has no frame yet,
+none any more, or none at all. Calls through pointers and stubs of a PLT lead anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+__all__ = ["FAR", "NEAR", "RET", "call_target", "frees_stack", "has_set_up", "is_plt_stub"]
+
+NEAR = 256
+"""Bytes of a function's start in which a frame that was set up is looked for."""
+FAR = 1 << 16
+"""Bytes from a function's start to any of its instructions."""
+RET = b"\xc3"
+_DISPLACEMENT = struct.Struct("<i")
+_WORD = (1 << 64) - 1
+_SETS_UP = re.compile(rb"\x48\x89\xe5|\x48\x8b\xec", re.DOTALL)
+_FREES = re.compile(
+    rb".*?(?:(?P<frees>[\x58-\x5f]\xc3|\xc9|\x48\x83\xc4|\x48\x81\xc4|\x48\x8d\x65)|\xc3)",
+    re.DOTALL,
+)
+"""pop; ret. leave. add $n, %rsp. lea n(%rbp), %rsp. Or ret, which comes before all of these."""
+_STUB = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?(?:\xf2?\xff\x25|\x68....\xf2?\xe9)", re.DOTALL)
+"""jmp *GOT(%rip), perhaps behind endbr64; or the push of a number and a jump."""
+
+
+def call_target(before: bytes, address: int) -> int | None:
+    """Return where the direct call leads that stands before an address, or None.
+
+    Args:
+        before: the 8 bytes before it.
+        address: where the call returns to.
+    """
+    if before[-5:-4] != b"\xe8" or (before[-7:-6] == b"\xff" and before[-6] & 0x38 == 0x10):
+        return None
+    return address + int(_DISPLACEMENT.unpack(before[-4:])[0]) & _WORD
+
+
+def has_set_up(code: bytes) -> bool:
+    """Return True if some code of a function's start has set up a frame pointer."""
+    return _SETS_UP.search(code) is not None
+
+
+def frees_stack(code: bytes) -> bool:
+    """Return True if some code gives back room on the stack before it returns."""
+    found = _FREES.match(code)
+    return found is not None and found.lastgroup == "frees"
+
+
+def is_plt_stub(code: bytes) -> bool:
+    """Return True if code is a stub that jumps through a table."""
+    return _STUB.match(code) is not None
