@@ -51,6 +51,8 @@ class Reason(IntEnum):
     """The kernel followed frame pointers: whether the last frame is the outermost is not known."""
     NO_CALLER = 19
     """The return address is 0, and no rule says that the function is the outermost one."""
+    PYTHON_UNPLACED = 20
+    """The order of Python and native frames is not known."""
 
     @property
     def is_whole(self) -> bool:

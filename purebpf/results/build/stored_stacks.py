@@ -9,7 +9,14 @@ from typing import Protocol
 from purebpf.results.build.strip_sched_frames import without_switch
 from purebpf.results.model.loss import Cause
 from purebpf.results.model.profile import Row, Stack
-from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd, end_of, root_frame
+from purebpf.results.model.stack_end import (
+    CUT,
+    WHOLE,
+    StackEnd,
+    end_of,
+    end_of_merged,
+    root_frame,
+)
 from purebpf.symbols.frame import Frame, Reason, Unknown, without_stray_tail
 from purebpf.symbols.python_words import PYTHON_FRAMES
 from purebpf.unwind.reason import Reason as Ended
@@ -71,10 +78,13 @@ class Stacks:
                 return names.user_stack(pid, stack, comm)
 
             stack = _name_stack(addresses, number, look_up)
-            if not stack or ends is None or number not in ends:
+            if not stack:
                 return stack, WHOLE
-            end = end_of(reason, 0 if reason == Ended.FRAME_POINTERS else guessed, stack[-1])
-            return (*stack, *root_frame(end)), end
+            end = WHOLE
+            if ends is not None and number in ends:
+                end = end_of(reason, 0 if reason == Ended.FRAME_POINTERS else guessed, stack[-1])
+            unmarked, end = end_of_merged(stack, end)
+            return (*unmarked, *root_frame(end)), end
 
         named = cache(name_user)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from purebpf.symbols.frame import Address, Frame, Unknown
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.reason import Reason
@@ -12,8 +14,11 @@ __all__ = [
     "StackEnd",
     "cut_mapping",
     "end_of",
+    "end_of_merged",
     "is_cut",
     "is_cut_frame",
+    "is_root",
+    "merge_mark",
     "reason_in_path",
     "root_frame",
 ]
@@ -29,6 +34,7 @@ _SHOWN = {
     Reason.READ_FAULT: "[unreadable]",
     Reason.TOO_DEEP: "[truncated]",
     Reason.NO_CALLER: "[no caller]",
+    Reason.PYTHON_UNPLACED: "[Python frames not placed]",
 }
 _FRAMES = {
     **{reason.name.lower(): _SHOWN.get(reason, "[cut]") for reason in Reason},
@@ -36,6 +42,9 @@ _FRAMES = {
 }
 _CUT_FRAMES = frozenset(_FRAMES.values())
 _REASONS = {reason.name.lower(): reason for reason in Reason} | {_UNVERIFIED: Reason.FRAME_POINTERS}
+_MERGED = "merged"
+"""The kind of a frame that stands for the end of a stack until `end_of_merged` takes it off."""
+_CALLERS_MISSING = Frame("[native callers missing]", 0, "", Address(0), CUT)
 _PATH = "[cut: {}]"
 _PATHS = {_PATH.format(name): reason for name, reason in _REASONS.items()}
 _PAGE = 4096
@@ -79,9 +88,41 @@ def end_of(reason: int, guessed: int, root: Frame | Unknown | None) -> StackEnd:
         return StackEnd("", guessed)
     if why not in _BY_FRAME_POINTERS:
         return StackEnd(why.name.lower(), guessed)
-    name = root.name.partition("@")[0].removesuffix(".abi0") if isinstance(root, Frame) else ""
-    is_root = name in _ROOTS
-    return StackEnd("" if is_root else _UNVERIFIED, guessed)
+    return StackEnd("" if is_root(root) else _UNVERIFIED, guessed)
+
+
+def is_root(frame: Frame | Unknown | None) -> bool:
+    """Return True if no other function calls this one."""
+    name = frame.name.partition("@")[0].removesuffix(".abi0") if isinstance(frame, Frame) else ""
+    return name in _ROOTS
+
+
+def merge_mark(ending: str) -> Frame:
+    """Return the frame by which a merged stack says how it ends.
+
+    Args:
+        ending: "base": with the first Python frame of a stack of its own; "outside": with the
+            first Python frame of the thread, native callers are missing; "unknown": the order of
+            native and Python frames is not known.
+    """
+    return Frame(ending, 0, "", Address(0), _MERGED)
+
+
+def end_of_merged(
+    stack: Sequence[Frame | Unknown], end: StackEnd
+) -> tuple[Sequence[Frame | Unknown], StackEnd]:
+    """Return a stack without the mark of its merge, and how it ended.
+
+    Args:
+        stack: innermost first.
+        end: how its native frames ended.
+    """
+    if not stack or not isinstance(stack[-1], Frame) or stack[-1].kind != _MERGED:
+        return stack, end
+    ending, stack = stack[-1].name, tuple(stack[:-1])
+    if ending == "unknown":
+        return stack, end if end.cut else StackEnd(Reason.PYTHON_UNPLACED.name.lower(), end.guessed)
+    return (stack if ending == "base" else (*stack, _CALLERS_MISSING)), StackEnd("", end.guessed)
 
 
 def root_frame(end: StackEnd) -> tuple[Frame, ...]:

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
 from purebpf.runtimes.cpython.frames import PythonFrame
 
-__all__ = ["Merged", "merge"]
+__all__ = ["Fit", "Merged", "merge"]
 
 Native = TypeVar("Native")
+
+
+class Fit(Enum):
+    """The ways in which native and Python frames belong together."""
+
+    EXACT = 1
+    """Each call of the loop has its Python frames."""
+    SWITCHED = 2
+    """The Python frames begin on a stack that a library switched to; native frames end there."""
+    OUTSIDE = 3
+    """The native frames are cut; the Python frames that are left called them."""
+    UNKNOWN = 4
+    """Their order is not known: calls of the loop without Python frames, or the other way round."""
 
 
 class Merged(NamedTuple, Generic[Native]):
@@ -17,37 +31,74 @@ class Merged(NamedTuple, Generic[Native]):
 
     Attributes:
         frames: native and Python frames; the calls of the evaluation loop are removed.
-        is_exact: each call of the loop had its Python frames. Otherwise one of the two is cut at
-            its outermost side: frames without a counterpart are at the end.
+        fit: how both belong together.
     """
 
     frames: list[Native | PythonFrame]
-    is_exact: bool
+    fit: Fit
 
 
 def merge(
-    native: Sequence[Native], is_loop: Sequence[bool], python: Sequence[PythonFrame]
+    native: Sequence[Native],
+    is_loop: Sequence[bool],
+    python: Sequence[PythonFrame],
+    *,
+    is_switch: Sequence[bool] = (),
+    is_whole: bool = False,
 ) -> Merged[Native]:
-    """Both stack traces as one.
+    """Merge both stack traces.
 
     Args:
         native: the native frames, innermost first.
         is_loop: for each of them, whether it is a call of the evaluation loop.
         python: the Python frames, innermost first; each call of the loop runs those up to one that
             `is_entry`.
+        is_switch: for each native frame, whether it belongs to a library that switches stacks, as
+            greenlet does: calls beyond may be of another one.
+        is_whole: whether the native frames reach the first one of their thread.
     """
     calls = _split(python)
+    end = _find_base(is_loop, is_switch, len(calls)) if calls and any(is_switch) else None
+    if end is not None:
+        return Merged(_pair(native[:end], is_loop[:end], calls), Fit.SWITCHED)
     loops = sum(is_loop)
-    # A loop that was entered and has not linked its frame yet, or left it already: the innermost.
-    is_between = loops == len(calls) + 1 and bool(is_loop) and is_loop[0]
+    if loops == len(calls) or (_is_between(is_loop, len(calls)) and not any(is_switch)):
+        return Merged(_pair(native, is_loop, calls), Fit.EXACT)
+    if loops > len(calls):
+        return Merged(_pair(native, is_loop, calls), Fit.UNKNOWN)
+    if not is_whole:
+        return Merged(_pair(native, is_loop, calls), Fit.OUTSIDE)
+    others = [frame for frame, loop in zip(native, is_loop, strict=True) if not loop]
+    return Merged([*python, *others], Fit.UNKNOWN)
+
+
+def _pair(
+    native: Sequence[Native], is_loop: Sequence[bool], calls: Sequence[list[PythonFrame]]
+) -> list[Native | PythonFrame]:
+    """Replace calls of the loop by their Python frames; frames that are left come at the end."""
+    is_between = _is_between(is_loop, len(calls))
+    left = list(calls)
     frames: list[Native | PythonFrame] = []
     for at, (frame, loop) in enumerate(zip(native, is_loop, strict=True)):
-        if loop and calls and not (is_between and at == 0):
-            frames += calls.pop(0)
+        if loop and left and not (is_between and at == 0):
+            frames += left.pop(0)
         else:
             frames.append(frame)
-    is_exact = is_between or loops == len(_split(python))
-    return Merged([*frames, *(frame for call in calls for frame in call)], is_exact)
+    return [*frames, *(frame for call in left for frame in call)]
+
+
+def _is_between(is_loop: Sequence[bool], calls: int) -> bool:
+    """Whether the innermost loop has not linked its frame yet, or has left it already."""
+    return sum(is_loop) == calls + 1 and bool(is_loop) and is_loop[0]
+
+
+def _find_base(is_loop: Sequence[bool], is_switch: Sequence[bool], calls: int) -> int | None:
+    """Find the native frame at which a stack was switched to that has so many calls of the loop."""
+    for end, (switch, before) in enumerate(zip(is_switch, (False, *is_switch), strict=False)):
+        inside = is_loop[:end]
+        if switch and not before and (sum(inside) == calls or _is_between(inside, calls)):
+            return end
+    return None
 
 
 def _split(python: Sequence[PythonFrame]) -> list[list[PythonFrame]]:

@@ -14,7 +14,7 @@ from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.observe.unwind.copy_buffer import CopiedStack
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.runtimes.cpython.frames import PythonFrame, PythonStack
-from purebpf.runtimes.cpython.merge import merge
+from purebpf.runtimes.cpython.merge import Fit, merge
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import host_clock, proc
@@ -62,8 +62,9 @@ class FrameNames(Closing):
             return [_of_python(frame) for frame in python_frames], problems
         addresses = self._unwind(now, stack, problems)
         is_loop = [self._is_loop(address, at) for at, address in enumerate(addresses)]
-        merged = merge(addresses, is_loop, python_frames)
-        if not merged.is_exact:
+        is_whole = not problems
+        merged = merge(addresses, is_loop, python_frames, is_whole=is_whole)
+        if merged.fit is not Fit.EXACT:
             problems.append("python_merge: the native and the Python frames do not fit together")
         return list(self._named(merged.frames, self._names(addresses, now.comm))), problems
 

@@ -16,13 +16,14 @@ from purebpf.observe.runtimes.cpython.deferred_codes import read_proven
 from purebpf.observe.runtimes.cpython.interpreter_table import InterpreterTable
 from purebpf.observe.runtimes.cpython.task_table import TaskTable
 from purebpf.results.model.loss import Cause, Loss
+from purebpf.results.model.stack_end import is_root, merge_mark
 from purebpf.runtimes.cpython.frames import PythonFrame
-from purebpf.runtimes.cpython.merge import merge
+from purebpf.runtimes.cpython.merge import Fit, merge
 from purebpf.runtimes.cpython.runtime_file import CodeRange
 from purebpf.runtimes.cpython.threads import Gil
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
-from purebpf.symbols.python_words import AwaitingTask, Mark, is_cut, split_tasks
+from purebpf.symbols.python_words import PYTHON_FRAMES, AwaitingTask, Mark, is_cut, split_tasks
 from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK
@@ -40,6 +41,11 @@ tenth of a second if its file was not seen before; what a process holds is its u
 
 _KEPT_FRAMES = 2048
 _ASYNCIO = b"asyncio"
+_SWITCHES = "/_greenlet."
+"""In the path of a library that copies pieces of stacks over one another."""
+_ROOTS = 3
+"""Outermost frames of a stack, of which one may have the name of a function that nothing calls."""
+_FITS = {Fit.SWITCHED: "base", Fit.OUTSIDE: "outside", Fit.UNKNOWN: "unknown"}
 """In the path of what runs tasks: the process has imported it."""
 
 _MARKS: dict[int, str] = {
@@ -188,9 +194,15 @@ class PythonTables(Closing):
                 words = ()
             else:
                 self.cut += 1
-        merged = merge(native, is_loop, [frame(word) for word in words if is_real(word)])
+        merged = merge(
+            native,
+            is_loop,
+            [frame(word) for word in words if is_real(word)],
+            is_switch=[_SWITCHES in entry.module for entry in native],
+            is_whole=any(is_root(entry) for entry in native[-_ROOTS:]),
+        )
         self.merges += 1
-        self.inexact += not merged.is_exact
+        self.inexact += merged.fit is Fit.UNKNOWN
         left = sum(map(is_real, words[:of_task]))
         answers: list[Answer] = []
         shown = merged.frames
@@ -204,6 +216,9 @@ class PythonTables(Closing):
                     answers += self._awaiting(awaiting)
             elif self._native or entry.module != known.path:
                 answers.append(entry)
+        is_complete = len(words) < PYTHON_FRAMES and not (words and is_cut(words[-1]))
+        if (words and merged.fit is Fit.UNKNOWN) or (merged.fit is not Fit.EXACT and is_complete):
+            answers.append(merge_mark(_FITS[merged.fit]))
         return answers
 
     def _awaiting(self, tasks: Sequence[AwaitingTask]) -> Iterator[Answer]:

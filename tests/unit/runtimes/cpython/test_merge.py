@@ -3,38 +3,73 @@
 from __future__ import annotations
 
 from purebpf.runtimes.cpython.frames import PythonFrame
-from purebpf.runtimes.cpython.merge import merge
+from purebpf.runtimes.cpython.merge import Fit, merge
 
 
 def frame(name: str, *, entry: bool = False) -> PythonFrame:
     return PythonFrame(name, "f.py", 1, 0, entry)
 
 
-def merged(native: str, *python: PythonFrame) -> tuple[str, bool]:
-    """`native` has a letter for each frame, L for the loop."""
-    found = merge(list(native), [letter == "L" for letter in native], python)
+def merged(native: str, *python: PythonFrame, is_whole: bool = False) -> tuple[str, Fit]:
+    """`native` has a letter for each frame: L is the loop, G a library that switches stacks."""
+    is_loop, is_switch = ([letter == kind for letter in native] for kind in "LG")
+    found = merge(list(native), is_loop, python, is_switch=is_switch, is_whole=is_whole)
     names = (each.name if isinstance(each, PythonFrame) else each for each in found.frames)
-    return "".join(names), found.is_exact
+    return "".join(names), found.fit
 
 
 def test_each_call_of_the_loop_has_its_own_frames() -> None:
     python = frame("a"), frame("b", entry=True), frame("c", entry=True)
-    assert merged("xLyLz", *python) == ("xabycz", True)
+    assert merged("xLyLz", *python) == ("xabycz", Fit.EXACT)
 
 
 def test_a_loop_that_was_just_entered_has_none_yet() -> None:
-    assert merged("LxLy", frame("a", entry=True)) == ("Lxay", True)
+    assert merged("LxLy", frame("a", entry=True)) == ("Lxay", Fit.EXACT)
 
 
 def test_a_loop_too_many_is_of_python_frames_that_were_cut() -> None:
-    assert merged("xLxLy", frame("a", entry=True)) == ("xaxLy", False)
+    assert merged("xLxLy", frame("a", entry=True)) == ("xaxLy", Fit.UNKNOWN)
 
 
 def test_python_frames_too_many_are_of_native_frames_that_were_cut() -> None:
-    assert merged("xLy", frame("a", entry=True), frame("b", entry=True)) == ("xayb", False)
+    assert merged("xLy", frame("a", entry=True), frame("b", entry=True)) == ("xayb", Fit.OUTSIDE)
 
 
 def test_without_either_the_other_stays() -> None:
-    assert merged("xy") == ("xy", True)
-    assert merged("", frame("a", entry=True)) == ("a", False)
-    assert merged("") == ("", True)
+    assert merged("xy") == ("xy", Fit.EXACT)
+    assert merged("", frame("a", entry=True)) == ("a", Fit.OUTSIDE)
+    assert merged("") == ("", Fit.EXACT)
+
+
+def test_a_greenlet_begins_with_its_python_frames() -> None:
+    """Native frames beyond are of whoever ran there before, whole or cut."""
+    python = frame("a"), frame("b", entry=True)
+    assert merged("xLyGGzLy", *python) == ("xaby", Fit.SWITCHED)
+    assert merged("xLyGGzLyGGzLy", *python, is_whole=True) == ("xaby", Fit.SWITCHED)
+    assert merged("xLyGGz", *python) == ("xaby", Fit.SWITCHED)
+
+
+def test_the_loop_of_a_greenlet_that_is_interrupted_in_it() -> None:
+    """One call of the loop more than Python has: not one that was just entered."""
+    assert merged("LyGGzLy", frame("a", entry=True)) == ("ay", Fit.SWITCHED)
+    assert merged("LxLyGGzLy", frame("a", entry=True)) == ("Lxay", Fit.SWITCHED)
+
+
+def test_a_callback_of_the_library_that_switches() -> None:
+    """A trace function of greenlet runs on the stack that it was called on."""
+    python = frame("a", entry=True), frame("b", entry=True)
+    assert merged("xLyGGzLyGLv", *python) == ("xayGGzby", Fit.SWITCHED)
+
+
+def test_calls_of_another_stack_without_a_known_library_do_not_fit() -> None:
+    python = frame("a", entry=True)
+    assert merged("xLyzLyL", python, is_whole=True) == ("xayzLyL", Fit.UNKNOWN)
+    assert merged("GxLyL", python, is_whole=True)[1] is Fit.UNKNOWN
+
+
+def test_compiled_python_has_no_loop() -> None:
+    """Nuitka's functions have Python frames, and no call of the loop: their place is not known."""
+    python = frame("a", entry=True), frame("b", entry=True)
+    assert merged("xyz", *python, is_whole=True) == ("abxyz", Fit.UNKNOWN)
+    assert merged("xLz", *python, is_whole=True) == ("abxz", Fit.UNKNOWN)
+    assert merged("xy", *python) == ("xyab", Fit.OUTSIDE)
