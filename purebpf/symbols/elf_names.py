@@ -31,8 +31,10 @@ from purebpf.wire import formats
 __all__ = [
     "FUNCTIONS",
     "INDIRECT",
+    "Extent",
     "Variable",
     "addresses_of_variables",
+    "function_extents",
     "function_of_version",
     "function_ranges",
     "functions_named",
@@ -121,6 +123,28 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
             if offset is not None:
                 ranges.add((offset, size))
     return ranges
+
+
+class Extent(NamedTuple):
+    """How many bytes a function has, and its names."""
+
+    size: int
+    names: tuple[str, ...]
+
+
+def function_extents(image: ElfImage) -> dict[int, Extent]:
+    """The functions that have a size, by the address that they were linked for.
+
+    Raises:
+        FormatError: the tables are not what they claim to be.
+    """
+    extents: dict[int, Extent] = {}
+    for table in filter(None, map(image.section_of_type, (SHT_SYMTAB, SHT_DYNSYM))):
+        for _, name, address, _, size in _functions(image, table):
+            if size:
+                known = extents.get(address, Extent(0, ()))
+                extents[address] = Extent(max(size, known.size), (*known.names, name))
+    return extents
 
 
 class Variable(NamedTuple):

@@ -133,6 +133,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "debuginfod-find": machine.program_on_path("debuginfod-find"),
     "nm": machine.program_on_path("nm"),
     "objcopy": machine.program_on_path("objcopy"),
+    "objdump": machine.program_on_path("objdump"),
     "llvm-objdump": machine.program_on_path("llvm-objdump-19"),
     "gcc": machine.program_on_path("gcc"),
     "promtool": machine.program_on_path("promtool"),
