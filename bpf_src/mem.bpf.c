@@ -65,29 +65,23 @@ int on_call_end(u64 *ctx)
 	return 0;
 }
 
-SEC("?uprobe")
-int on_entry(struct registers *ctx)
-{
-	return enter_function(ctx);
-}
+// No return probes (uretprobes): an exception that passes through one would end the program. The
+// instructions that return have probes, and the jumps to other functions.
+//
+// Each twice: links of many places are taken away at once, not place after place.
+#define AT_CODE(single, multi, what)                                                  \
+	SEC("?uprobe") int single(struct registers *ctx)                              \
+	{                                                                             \
+		return what(ctx);                                                     \
+	}                                                                             \
+	SEC("?uprobe.multi") int multi(struct registers *ctx)                         \
+	{                                                                             \
+		return what(ctx);                                                     \
+	}
 
-SEC("?uretprobe")
-int on_return(struct registers *ctx)
-{
-	return leave_function(ctx);
-}
-
-// The same by links that are taken away at once, not function after function.
-SEC("?uprobe.multi")
-int on_entries(struct registers *ctx)
-{
-	return enter_function(ctx);
-}
-
-SEC("?uretprobe.multi")
-int on_returns(struct registers *ctx)
-{
-	return leave_function(ctx);
-}
+AT_CODE(on_entry, on_entries, enter_function)
+AT_CODE(on_return, on_returns, leave_function)
+AT_CODE(on_jump, on_jumps, jump_on)
+AT_CODE(on_clear, on_clears, clear_on)
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

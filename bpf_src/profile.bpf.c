@@ -124,7 +124,7 @@ static __always_inline void record(struct bpf_perf_event_data *ctx, bool typed, 
 	bpf_get_current_comm(&key.comm, sizeof(key.comm));
 	key.kernel_stack = kernel_stack_of(ctx, 0);
 	if (fp)
-		key.user_stack = user_stacks ? walk_by_frame_pointers(ctx, 0, true) : STACK_NONE;
+		key.user_stack = user_stacks ? walk_by_frame_pointers(ctx, 0, true, false) : STACK_NONE;
 	else
 		key.user_stack = user_stack_of_sample(ctx, 0, key.tgid, &key, sizeof(key));
 	if (key.user_stack == STACK_SENT) {

@@ -18,9 +18,6 @@
 #ifndef WALK_PLACES
 #define WALK_PLACES 1 // programs that may interrupt each other on a CPU
 #endif
-#ifndef RETURN_ADDRESS
-#define RETURN_ADDRESS(at, word) (word) // what a call left at an address that now has this word
-#endif
 #define GO_ON -1
 #define NO_RULE 0 // number of a rule, of each file
 #define MAPPING_STEPS 16 // for 32,768 mappings, and one to see that it is found
@@ -351,7 +348,7 @@ __noinline int step_by_rule(u32 place)
 		walk->is_fp_lost = 1;
 	walk->fp = fp;
 	walk->sp = cfa;
-	walk->pc = RETURN_ADDRESS(cfa - 8, top[1]);
+	walk->pc = top[1];
 	walk->is_exact = 0;
 	return walk->pc ? GO_ON : WALK_NO_CALLER;
 }

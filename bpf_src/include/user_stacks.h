@@ -54,14 +54,7 @@ u32 mm_at = 0;
 u32 end_code_at = 0;
 
 #define MISS_KEY_WORDS 8
-#define DIVERTED_RETURNS 16
 #define TICKET_BITS (FINISHED_BIT | 1ULL << 61) // of the ids of user_stack_by_ticket()
-
-// A return address that the kernel has put its own in the place of (uretprobes); 0: none.
-struct diverted_return {
-	u64 at;
-	u64 address;
-};
 
 // What `copies` carries, as far as `depth` frames. `key` is what to count the sample under.
 struct missed_stack {
@@ -73,10 +66,9 @@ struct missed_stack {
 	u32 depth;
 	__u16 reason; // enum walk_reason
 	__u16 guessed;
-	u32 is_diverted; // there are `returns`
+	u32 popped; // bytes that the copy begins below the stack pointer of `registers`
 	u64 key[MISS_KEY_WORDS];
 	struct registers registers;
-	struct diverted_return returns[DIVERTED_RETURNS]; // the innermost first
 	u64 frames[WALK_FRAMES];
 };
 
@@ -186,9 +178,23 @@ static __always_inline void leaf_registers(struct registers *ctx, struct registe
 	to->bp = REGISTER(ctx, bp);
 }
 
+// Moves registers at an instruction that returns behind the call, as it will do itself.
+static __always_inline bool pop_return(struct missed_stack *record, u64 *to)
+{
+	u64 address;
+
+	if (!read_user(&address, sizeof(address), record->registers.sp))
+		return false;
+	*to = address;
+	record->registers.sp += sizeof(address);
+	record->popped = sizeof(address);
+	return true;
+}
+
 // The id of the current task's stack by frame pointers. `ctx` begins with the registers if this is
-// a sample.
-static __always_inline u64 walk_by_frame_pointers(void *ctx, u32 place, bool is_sample)
+// a sample; `at_return`, of an instruction that returns: the stack begins with the caller.
+static __always_inline u64 walk_by_frame_pointers(void *ctx, u32 place, bool is_sample,
+						  bool at_return)
 {
 	struct stack *stack = bpf_map_lookup_elem(&scratch, &place);
 	struct missed_stack *record = bpf_map_lookup_elem(&missed, &place);
@@ -204,6 +210,8 @@ static __always_inline u64 walk_by_frame_pointers(void *ctx, u32 place, bool is_
 	if (is_sample && is_of_user(ctx)) {
 		leaf_registers(ctx, &record->registers);
 		registers = &record->registers;
+		if (at_return && !pop_return(record, &stack->addresses[0]))
+			return keep(place, 0, size, 0);
 	} else if (leaf_words == OF_ALL && saved_registers(&record->registers)) {
 		registers = &record->registers;
 	}
@@ -367,6 +375,7 @@ static __always_inline struct missed_stack *describe_sample(u32 place, u32 tgid,
 	struct missed_stack *record = bpf_map_lookup_elem(&missed, &place);
 
 	if (record) {
+		record->popped = 0;
 		record->tgid = tgid;
 		__builtin_memcpy(record->key, key, size);
 	}
@@ -384,7 +393,7 @@ static __always_inline u64 user_stack_of_sample(void *ctx, u32 place, u32 tgid, 
 	if (!user_stacks)
 		return STACK_NONE;
 	if (call_graph == BY_FRAME_POINTERS)
-		return walk_by_frame_pointers(ctx, place, true);
+		return walk_by_frame_pointers(ctx, place, true, false);
 	record = describe_sample(place, tgid, key, size);
 	if (!record || !st)
 		return STACK_LOST;
@@ -412,7 +421,8 @@ static __always_inline u64 new_ticket(u32 place)
 
 // The same where something is counted only later: the id of the stack, or one that the copy was sent
 // with as its key. User space gives the stack it finishes that id.
-static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, bool is_sample)
+static __always_inline u64 stack_by_ticket(void *ctx, u32 place, u32 tgid, bool is_sample,
+					   bool at_return)
 {
 	struct unwind_stats *st = bpf_map_lookup_elem(&unwind_stats, &place);
 	struct missed_stack *record;
@@ -421,7 +431,7 @@ static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, 
 	if (!user_stacks)
 		return STACK_NONE;
 	if (call_graph == BY_FRAME_POINTERS)
-		return walk_by_frame_pointers(ctx, place, is_sample);
+		return walk_by_frame_pointers(ctx, place, is_sample, at_return);
 	if (!st)
 		return STACK_LOST;
 	if ((!is_sample || !is_of_user(ctx)) && dropped_stack()) {
@@ -437,8 +447,21 @@ static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, 
 		st->no_registers++;
 		return STACK_NONE;
 	}
+	if (at_return && !pop_return(record, &record->registers.ip))
+		return STACK_LOST;
 	id = walk_registers(ctx, place, record);
 	return id == STACK_SENT ? ticket : id;
+}
+
+static __always_inline u64 user_stack_by_ticket(void *ctx, u32 place, u32 tgid, bool is_sample)
+{
+	return stack_by_ticket(ctx, place, tgid, is_sample, false);
+}
+
+// At an instruction of user code that returns: the stack of its caller.
+static __always_inline u64 callers_by_ticket(void *ctx, u32 place, u32 tgid)
+{
+	return stack_by_ticket(ctx, place, tgid, true, true);
 }
 
 static __always_inline u64 kernel_stack_of(void *ctx, u32 place)

@@ -5,6 +5,7 @@
 
 #include "events.h"
 #include "histogram.h"
+#include "stats.h"
 
 enum grouping {
 	BY_NOTHING = 0,
@@ -42,20 +43,6 @@ struct node {
 	u64 self_ns;
 };
 
-// Programs at probes may be preempted: every field is added to atomically.
-struct stats {
-	u64 begun;	       // calls
-	u64 ended;	       // of those, that returned
-	u64 returns_missed;    // of those, over without a return that was seen
-	u64 unfinished;	       // of those, in which the thread exited, or executed a program
-	u64 too_deep;	       // calls inside of DEPTH others: not timed
-	u64 states_full;       // calls of tasks that found no place
-	u64 rows_full;	       // calls that found no row
-	u64 nodes_full;	       // calls that found no place in the tree
-	u64 places_taken;      // slow calls without stacks: more programs than PLACES were preempted
-	u64 outside_namespace; // calls of tasks without a number in our pid namespace
-};
-
 CONFIG u32 grouping = BY_NOTHING;
 CONFIG u64 unit_ns = 1000;     // of the buckets
 CONFIG u64 linear_units = 0;   // of each bucket; 0: four to each power of two
@@ -76,23 +63,7 @@ struct {
 	__type(value, struct node);
 } nodes SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct stats);
-} stats SEC(".maps");
-
 static const struct row no_row;
-
-#define COUNT(st, field) __sync_fetch_and_add(&(st)->field, 1)
-
-static __always_inline struct stats *stats_here(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&stats, &zero);
-}
 
 static __always_inline u32 linear_bucket(u64 units)
 {

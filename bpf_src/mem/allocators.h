@@ -8,6 +8,7 @@
 #define MEM_ALLOCATORS_H
 
 #include "sites.h"
+#include "jump_condition.h"
 
 // The cookie of a probe: what its function takes.
 enum function {
@@ -17,13 +18,15 @@ enum function {
 	POSIX_MEMALIGN = 4, // (where the address goes, alignment, bytes); returns 0
 	REALLOC = 5,	    // (address, bytes)
 	FREE = 6,	    // (address)
+	PASSED_THROUGH = 7, // one that is only jumped to from another
 };
 
 struct asked {
 	u64 bytes;
 	u64 pointer; // POSIX_MEMALIGN: where to; REALLOC: what is given back
 	u32 function;
-	u32 was_followed; // REALLOC: `old` is what `pointer` was
+	__u16 was_followed; // REALLOC: `old` is what `pointer` was
+	__u16 has_jumped;   // it goes on in another function (a tail call)
 	struct allocation old;
 };
 
@@ -99,13 +102,23 @@ static __always_inline int enter(u64 address, struct allocation *allocation, str
 	return err;
 }
 
+// False: the function has ended without a return (an exception, longjmp), as its return address has
+// been overwritten.
+static __always_inline bool is_in_progress(struct call *call)
+{
+	u64 address;
+
+	return !read_user(&address, sizeof(address), call->caller.sp - sizeof(u64)) ||
+	       address == call->caller.ip;
+}
+
 // What the current thread will find when it leaves the allocator that it is in; NULL: in none.
 static __always_inline struct registers *caller_of_allocator(void)
 {
 	u64 thread = bpf_get_current_pid_tgid();
 	struct call *call = bpf_map_lookup_elem(&calls, &thread);
 
-	return call ? &call->caller : NULL;
+	return call && is_in_progress(call) ? &call->caller : NULL;
 }
 
 static __always_inline bool asked_for(void)
@@ -116,17 +129,32 @@ static __always_inline bool asked_for(void)
 	return !(own_tgid && tgid == own_tgid) && listed(tgid, tid) && in_cgroup();
 }
 
-// The thread enters an allocator. A deeper stack means that another one has called it; that one
-// ended without a return if the stack is less deep (longjmp).
+// A function begins. True: inside of the allocator that the thread is in, or that one has jumped to
+// it. An allocator ended without a return if the stack is less deep, or as deep without a jump.
+static __always_inline bool is_inside(struct registers *ctx, u64 thread, struct stats *st)
+{
+	struct call *outer = bpf_map_lookup_elem(&calls, &thread);
+	u64 place;
+
+	if (!outer)
+		return false;
+	place = outer->caller.sp - sizeof(u64);
+	if (ctx->sp < place && is_in_progress(outer))
+		return true;
+	if (ctx->sp == place && outer->asked.has_jumped) {
+		outer->asked.has_jumped = 0;
+		return true;
+	}
+	COUNT(st, returns_missed);
+	return false;
+}
+
+// The thread enters an allocator.
 static __always_inline void begin(struct registers *ctx, struct call *call, struct stats *st)
 {
 	u64 thread = bpf_get_current_pid_tgid();
-	struct call *outer;
 
-	if (!asked_for())
-		return;
-	outer = bpf_map_lookup_elem(&calls, &thread);
-	if (outer && ctx->sp < outer->caller.sp)
+	if (!asked_for() || is_inside(ctx, thread, st))
 		return;
 	call->caller = *ctx;
 	bpf_probe_read_user(&call->caller.ip, sizeof(u64), (void *)ctx->sp);
@@ -135,6 +163,14 @@ static __always_inline void begin(struct registers *ctx, struct call *call, stru
 		call->asked.was_followed = remove(call->asked.pointer, &call->asked.old);
 	if (bpf_map_update_elem(&calls, &thread, call, BPF_ANY))
 		COUNT(st, calls_full);
+}
+
+static __always_inline void pass_through(struct registers *ctx, struct stats *st)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+
+	if (bpf_map_lookup_elem(&calls, &thread) && !is_inside(ctx, thread, st))
+		bpf_map_delete_elem(&calls, &thread);
 }
 
 static __always_inline int enter_function(struct registers *ctx)
@@ -148,6 +184,9 @@ static __always_inline int enter_function(struct registers *ctx)
 	if (!phase || !st)
 		return 0;
 	switch (call.asked.function) {
+	case PASSED_THROUGH:
+		pass_through(ctx, st);
+		return 0;
 	case FREE:
 		if (ctx->di && remove(ctx->di, &was))
 			COUNT(st, frees);
@@ -171,23 +210,24 @@ static __always_inline int enter_function(struct registers *ctx)
 	return 0;
 }
 
-// The address that an allocator gives; 0: none.
-static __always_inline u64 result_of(struct registers *ctx, struct asked *call)
+// The address that an allocator gives, by what it returns; 0: none.
+static __always_inline u64 address_of(u64 result, struct asked *call)
 {
 	u64 address = 0;
 
 	if (call->function != POSIX_MEMALIGN)
-		return ctx->ax;
-	if ((u32)ctx->ax || bpf_probe_read_user(&address, sizeof(address), (void *)call->pointer))
+		return result;
+	if ((u32)result || bpf_probe_read_user(&address, sizeof(address), (void *)call->pointer))
 		return 0;
 	return address;
 }
 
-static __always_inline void end(struct registers *ctx, struct asked *call, struct stats *st)
+static __always_inline void end(struct registers *ctx, u64 result, struct asked *call,
+				struct stats *st)
 {
 	struct allocation allocation = {.bytes = call->bytes};
-	struct origin from = {.registers = ctx, .back = 1};
-	u64 address = result_of(ctx, call);
+	struct origin from = {.registers = ctx, .at_return = true};
+	u64 address = address_of(result, call);
 
 	if (!address) {
 		if (call->function == REALLOC && !call->bytes)
@@ -207,7 +247,8 @@ static __always_inline void end(struct registers *ctx, struct asked *call, struc
 		enter(address, &allocation, st);
 }
 
-// The end of any of them but free. That of what it calls inside leaves the stack deeper.
+// The end of any of them but free, at an instruction that returns, with the return address at the
+// stack pointer. That of what it calls inside has the stack deeper.
 static __always_inline int leave_function(struct registers *ctx)
 {
 	u64 thread = bpf_get_current_pid_tgid();
@@ -215,12 +256,42 @@ static __always_inline int leave_function(struct registers *ctx)
 	struct stats *st = stats_here();
 	struct asked call; // without the registers: verifiers allow 512 bytes with what is called
 
-	if (!begun || !st || ctx->sp != begun->caller.sp)
+	if (!begun || !st || ctx->sp + sizeof(u64) != begun->caller.sp)
 		return 0;
 	call = begun->asked;
 	bpf_map_delete_elem(&calls, &thread);
 	if (phase)
-		end(ctx, &call, st);
+		end(ctx, ctx->ax, &call, st);
+	return 0;
+}
+
+// A function is about to go on in another one, at the same place of the stack.
+static __always_inline int jump_on(struct registers *ctx)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+	struct call *begun = bpf_map_lookup_elem(&calls, &thread);
+
+	if (begun && ctx->sp + sizeof(u64) == begun->caller.sp &&
+	    is_taken(ctx->flags, bpf_get_attach_cookie(ctx)))
+		begun->asked.has_jumped = 1;
+	return 0;
+}
+
+// calloc jumps to memset, in another file, which returns its first argument.
+static __always_inline int clear_on(struct registers *ctx)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+	struct call *begun = bpf_map_lookup_elem(&calls, &thread);
+	struct stats *st = stats_here();
+	struct asked call;
+
+	if (!begun || !st || ctx->sp + sizeof(u64) != begun->caller.sp ||
+	    begun->asked.function != CALLOC)
+		return 0;
+	call = begun->asked;
+	bpf_map_delete_elem(&calls, &thread);
+	if (phase)
+		end(ctx, ctx->di, &call, st);
 	return 0;
 }
 

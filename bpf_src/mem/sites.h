@@ -51,6 +51,7 @@ struct stats {
 	u64 allocations;       // of the target
 	u64 frees;	       // of an allocation that was followed
 	u64 failed;	       // allocators returned no memory
+	u64 returns_missed;    // allocators were left without a return (an exception, longjmp)
 	u64 replaced;	       // allocations at an address that was not freed before: after an execve
 	u64 sites_full;	       // `sites` had no place
 	u64 sites_busy;	       // it was locked by what the program interrupted
@@ -99,12 +100,11 @@ static __always_inline struct stats *stats_here(void)
 struct origin {
 	struct registers *registers; // NULL: those that the task entered the kernel with
 	struct registers *caller;    // of the allocator that the task is in, or NULL
-	u64 back; // a function that has returned is behind its call: that is so many bytes before
+	bool at_return; // of an instruction that returns: the stack begins with its caller
 };
 
-// Puts the registers to walk from into the record. False: there are none. Inside of an allocator
-// the way to its caller leads through a return that the kernel has diverted (uretprobes), and the
-// stack begins with that caller; `is_whole` says that it does not.
+// Puts the registers to walk from into the record. False: there are none. Inside of an allocator the
+// stack begins with the caller; `is_whole` says that it does not.
 static __always_inline bool find_registers(struct missed_stack *record, struct origin *from,
 					   bool *is_whole)
 {
@@ -115,7 +115,11 @@ static __always_inline bool find_registers(struct missed_stack *record, struct o
 	} else if (!saved_registers(&record->registers)) {
 		return false;
 	}
-	record->registers.ip -= from->back;
+	if (from->at_return) {
+		if (!pop_return(record, &record->registers.ip))
+			return false;
+		record->registers.ip -= 1; // behind the call
+	}
 	if (from->caller && record->registers.sp < from->caller->sp) {
 		*is_whole = false;
 		record->registers = *from->caller;
@@ -140,7 +144,7 @@ static __always_inline u64 stack_here(void *ctx, struct origin *from, u32 tgid, 
 		return STACK_LOST;
 	}
 	if (call_graph == BY_FRAME_POINTERS) {
-		id = walk_by_frame_pointers(ctx, place, from->registers);
+		id = walk_by_frame_pointers(ctx, place, from->registers, from->at_return);
 		give_back(place);
 		return id;
 	}

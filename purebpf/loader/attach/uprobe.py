@@ -40,6 +40,9 @@ def attach(
     ba677dbe77af, "perf: Revert to requiring CAP_SYS_ADMIN for uprobes"); CAP_PERFMON before. For a
     `uprobe.multi` program CAP_PERFMON is enough.
 
+    At a return the kernel replaces the return address on the stack. A C++ exception, a Rust panic
+    or a cancelled thread that unwinds through it ends the program; so does a Go stack that grows.
+
     Args:
         program: a uprobe program.
         target: `"/bin/bash:readline"`, `"libc.so.6:malloc+4"`, `"libc.so.6:memcpy@GLIBC_2.2.5"`,

@@ -41,6 +41,9 @@ def attach(
 ) -> Link:
     """Run `program` when any of the matching functions of a file is entered, or returns.
 
+    At a return the kernel replaces the return address on the stack. A C++ exception, a Rust panic
+    or a cancelled thread that unwinds through it ends the program; so does a Go stack that grows.
+
     Args:
         program: a `uprobe.multi`, `uretprobe.multi` or `uprobe.session` program.
         target: `"/bin/bash:read*"`, `"libc.so.6:*alloc"`: a file, as for `uprobe`, and a pattern

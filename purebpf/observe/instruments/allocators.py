@@ -9,21 +9,25 @@ from enum import IntEnum
 from itertools import islice
 from typing import NamedTuple
 
-from purebpf.errors import KernelError, NotSupportedError, PurebpfError
+from purebpf.errors import FormatError, KernelError, NotSupportedError, PurebpfError
 from purebpf.files.regular_file import Identity, identify, opened_regular
 from purebpf.loader.attach._common.probe_place import find_file
 from purebpf.loader.host.debug_files import image_of
+from purebpf.observe.symbols.function_code import FunctionCode
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import functions_named
+from purebpf.symbols.function_exits import ALWAYS, Exits
 from purebpf.symbols.proc_maps import parse_maps
+from purebpf.symbols.x86_64_code import CodeError
 from purebpf.syscall import proc
 
 __all__ = [
     "EVERY_PROCESS",
     "Allocator",
+    "AllocatorCode",
     "Function",
-    "Functions",
+    "Places",
     "allocator_in",
     "allocators_of",
     "executable_allocator",
@@ -46,6 +50,8 @@ class Function(IntEnum):
     POSIX_MEMALIGN = 4
     REALLOC = 5
     FREE = 6
+    PASSED_THROUGH = 7
+    """It is only jumped to, from another one."""
 
 
 _FUNCTIONS = {
@@ -63,8 +69,27 @@ _DELETE = re.compile(r"_Zd[la]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?")
 _MOST_FILES = 16
 """That may be an allocator's, in one process."""
 
-Functions = tuple[tuple[int, "Function"], ...]
-"""By offset into the file."""
+Places = tuple[tuple[int, int], ...]
+"""Offsets into the file, each with the cookie of its probe."""
+
+
+class AllocatorCode(NamedTuple):
+    """The places of a file that are probed.
+
+    Attributes:
+        entries: starts of functions, with their `Function`.
+        returns: instructions of them that return; the cookie is 0.
+        jumps: jumps from one function to another (tail calls), with their conditions
+            (`purebpf.symbols.function_exits`).
+        clears: jumps of calloc to memset, in another file; the cookie is 0.
+        untraced: functions that are not probed, as it is not known where they end; and why.
+    """
+
+    entries: Places = ()
+    returns: Places = ()
+    jumps: Places = ()
+    clears: Places = ()
+    untraced: tuple[tuple[str, str], ...] = ()
 
 
 class Allocator(NamedTuple):
@@ -73,21 +98,16 @@ class Allocator(NamedTuple):
     Attributes:
         path: of the file, as this process reads it.
         pid: the process; EVERY_PROCESS: all that have it mapped.
-        functions: by offset into the file.
+        code: the places of its functions.
         identity: of the file that has them, see `purebpf.files.regular_file`.
         is_named: the user asked for this file.
     """
 
     path: str
     pid: int
-    functions: Functions
+    code: AllocatorCode
     identity: Identity
     is_named: bool = False
-
-    @property
-    def returning(self) -> Functions:
-        """The functions that give memory."""
-        return tuple([place for place in self.functions if place[1] is not Function.FREE])
 
 
 def allocators_of(
@@ -95,7 +115,7 @@ def allocators_of(
     *,
     everywhere: bool = False,
     budget: Budget | None = None,
-    known: dict[Identity, Functions] | None = None,
+    known: dict[Identity, AllocatorCode] | None = None,
 ) -> list[Allocator]:
     """The allocators that a process has mapped now: its libc, a replacement, its own.
 
@@ -143,12 +163,12 @@ def allocator_in(file: str, pid: int = EVERY_PROCESS) -> Allocator:
         OSError: it cannot be read.
     """
     path = find_file(file, f"the allocator {file}")
-    identity, functions = _functions(path, Budget())
-    if not functions:
+    identity, code = _code(path, Budget())
+    if not code.entries:
         raise NotSupportedError(
             f"tracing allocations of {file}", f"{path} has no symbols of malloc and free"
         )
-    return Allocator(path, pid, functions, identity, is_named=True)
+    return Allocator(path, pid, code, identity, is_named=True)
 
 
 def executable_allocator(path: str) -> list[Allocator]:
@@ -172,39 +192,80 @@ def _candidates(pid: int) -> Iterable[str]:
 
 
 def _look_into(
-    path: str, pid: int, budget: Budget, known: dict[Identity, Functions] | None = None
+    path: str, pid: int, budget: Budget, known: dict[Identity, AllocatorCode] | None = None
 ) -> list[Allocator]:
     """The allocator of a file; [] if it has none, or cannot be read."""
     try:
-        identity, functions = _functions(path, budget, known)
+        identity, code = _code(path, budget, known)
     except (KernelError, PurebpfError, OSError):
         return []
-    return [Allocator(path, pid, functions, identity)] if functions else []
+    has_any = code.entries or code.untraced
+    return [Allocator(path, pid, code, identity)] if has_any else []
 
 
-def _functions(
-    path: str, budget: Budget, known: dict[Identity, Functions] | None = None
-) -> tuple[Identity, Functions]:
+def _code(
+    path: str, budget: Budget, known: dict[Identity, AllocatorCode] | None = None
+) -> tuple[Identity, AllocatorCode]:
     """The functions of an allocator: of a file with both `malloc` and `free`, else none."""
     known = {} if known is None else known
     with opened_regular(path) as fd, budget.on_behalf(file=path):
         identity = identify(fd)
         if identity not in known:
-            known[identity] = ()  # also of one that cannot be read: it is not read again
-            known[identity] = _functions_in(image_of(fd, path, budget.spend))
+            known[identity] = (
+                AllocatorCode()
+            )  # also of one that cannot be read: it is not read again
+            known[identity] = _code_of(image_of(fd, path, budget.spend))
     return identity, known[identity]
 
 
-def _functions_in(image: ElfImage) -> Functions:
+def _code_of(image: ElfImage) -> AllocatorCode:
     offsets = functions_named(image, lambda name: _function_named(name) is not None)
     if "malloc" not in offsets or "free" not in offsets:
-        return ()
-    functions: dict[int, Function] = {}
+        return AllocatorCode()
+    code = FunctionCode(image)
+    entries: dict[int, int] = {}
+    passed: dict[int, int] = {}
+    returns: dict[int, int] = {}
+    jumps: dict[int, int] = {}
+    clears: dict[int, int] = {}
+    untraced = []
     for name, offset in sorted(offsets.items()):
         function = _function_named(name)
-        if function is not None:
-            functions[int(offset)] = function
-    return tuple(sorted(functions.items()))
+        assert function is not None
+        if function is not Function.FREE:
+            try:
+                exits = _exits(code, offset, function)
+            except (CodeError, FormatError) as error:
+                untraced.append((name, str(error)))
+                continue
+            passed |= dict.fromkeys(exits.entered, Function.PASSED_THROUGH)
+            returns |= dict.fromkeys(exits.returns, 0)
+            jumps |= dict(exits.jumps)
+            clears |= {at: 0 for at, _ in exits.leaving if function is Function.CALLOC}
+        entries[int(offset)] = function
+    return AllocatorCode(
+        _sorted(passed | entries),
+        _sorted(returns),
+        _sorted(jumps),
+        _sorted(clears),
+        tuple(untraced),
+    )
+
+
+def _sorted(places: dict[int, int]) -> Places:
+    return tuple(sorted(places.items()))
+
+
+def _exits(code: FunctionCode, offset: int, function: Function) -> Exits:
+    """The exits of a function that gives memory.
+
+    Raises:
+        CodeError: they are not known, or it may end in another file with a result that is not.
+    """
+    exits = code.exits(offset)
+    if function is Function.CALLOC and any(condition != ALWAYS for _, condition in exits.leaving):
+        raise CodeError("it may end in another file")
+    return exits
 
 
 def _function_named(name: str) -> Function | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,7 @@ from purebpf.observe.instruments.stack_tracer import StackRequest, StackTracer
 if TYPE_CHECKING:
     from purebpf.loader.programs.link import Link
     from purebpf.loader.programs.program import Program
-    from purebpf.observe.instruments.allocators import Allocator, Function
+    from purebpf.observe.instruments.allocators import Allocator, AllocatorCode, Places
     from purebpf.observe.instruments.task_filter import TaskFilter
     from purebpf.observe.unwind.programs import EarlierLookup
 
@@ -30,6 +30,9 @@ KINDS = ("minor fault", "major fault", "mmap", "file mmap", "reserved", "brk", "
 
 _FAULTS = {"on_minor_fault": "minor-faults", "on_major_fault": "major-faults"}
 _GROWTH = ("on_call", "on_call_end")
+_MANY = ("on_returns", "on_clears", "on_jumps", "on_entries")
+_SINGLE = ("on_return", "on_clear", "on_jump", "on_entry")
+"""The programs at code of allocators: for many places, and for one."""
 _BURST = (2000, 1024)
 """Copies that a CPU may make in a second, and pages of its ring, with allocators: allocations come
 in bursts, before a walk has its tables."""
@@ -165,11 +168,8 @@ class MemoryTracer(StackTracer):
         programs = self._object.programs
         what = f"the allocator {allocator.path}"
         with opened_same(allocator.path, allocator.identity, what) as path:
-            for name, functions in (
-                (self._probes[1], allocator.returning),
-                (self._probes[0], allocator.functions),
-            ):
-                for link in _attach_probes(programs[name], path, allocator.pid, functions):
+            for name, places in zip(self._probes, _places_of(allocator.code), strict=True):
+                for link in _attach_probes(programs[name], path, allocator.pid, places):
                     links.enter_context(link)
 
     def start(self) -> None:
@@ -220,26 +220,31 @@ class MemoryTracer(StackTracer):
 
     def stats(self) -> dict[str, int]:
         """As `StackTracer.stats`, with `faults_missed`."""
-        return super().stats() | {"faults_missed": self._missed}
+        in_flight = sum(1 for _ in self.maps["calls"]) if self._allocators else 0
+        return super().stats() | {"faults_missed": self._missed, "in_flight": in_flight}
 
 
 def _choose_probes(allocators: Collection[Allocator]) -> tuple[str, ...]:
-    """The programs at the start and at the end of functions.
+    """The programs at the places of functions, in the order of `_places_of`.
 
     A link to many functions is removed at once. With one for each, the kernel waits for every CPU
     after each of them: 14 s for the 17 of a libc.
     """
     if not allocators:
         return ()
-    return ("on_entries", "on_returns") if have_uprobe_multi() else ("on_entry", "on_return")
+    return _MANY if have_uprobe_multi() else _SINGLE
 
 
-def _attach_probes(
-    program: Program, path: str, pid: int, functions: Iterable[tuple[int, Function]]
-) -> Iterator[Link]:
-    places = {f"{path}:{offset:#x}": int(kind) for offset, kind in functions}
-    if program.name in ("on_entries", "on_returns"):
-        yield uprobe_multi.attach(program, places, pid=pid)
+def _places_of(code: AllocatorCode) -> tuple[Places, ...]:
+    """The places of an allocator: ends first, so that every call that begins is seen to end."""
+    return code.returns, code.clears, code.jumps, code.entries
+
+
+def _attach_probes(program: Program, path: str, pid: int, offsets: Places) -> Iterator[Link]:
+    places = {f"{path}:{offset:#x}": cookie for offset, cookie in offsets}
+    if program.name in _MANY:
+        if places:
+            yield uprobe_multi.attach(program, places, pid=pid)
         return
     for where, cookie in places.items():
         yield uprobe.attach(program, where, pid=pid, cookie=cookie)

@@ -32,9 +32,7 @@ __all__ = ["MissedStack", "StackFinisher"]
 
 _HEAD = struct.Struct("<QQ4I2HI64s")
 _REGISTERS = struct.Struct(f"<{len(NAMES)}Q")
-_RETURN = struct.Struct("<2Q")
-_RETURNS_AT = _HEAD.size + _REGISTERS.size
-_FRAMES_AT = _RETURNS_AT + 16 * _RETURN.size
+_FRAMES_AT = _HEAD.size + _REGISTERS.size
 
 
 class MissedStack(NamedTuple):
@@ -224,7 +222,7 @@ def _missed(sample: Sample, machine: Machine) -> MissedStack:
     if len(raw) < _FRAMES_AT:
         raise FormatError("missed stack", f"{len(raw)} bytes", f"a record has {_FRAMES_AT}")
     head = _HEAD.unpack_from(raw)
-    time_ns, identity, cpu, tgid, process, depth, reason, guessed, is_diverted, key = head
+    time_ns, identity, cpu, tgid, process, depth, reason, guessed, popped, key = head
     registers = read_registers(machine, _REGISTERS.unpack_from(raw, _HEAD.size))
     if _FRAMES_AT + 8 * depth > len(raw):
         raise FormatError("missed stack", f"{len(raw)} bytes", f"it says {depth} frames")
@@ -237,21 +235,9 @@ def _missed(sample: Sample, machine: Machine) -> MissedStack:
         registers.is_compat,
         registers.pc,
         registers.values,
-        _with_returns(sample.stack_user, registers.values[machine.sp], raw[_RETURNS_AT:_FRAMES_AT])
-        if is_diverted
-        else sample.stack_user,
+        sample.stack_user[popped:],
     )
     frames = list(struct.unpack_from(f"<{depth}Q", raw, _FRAMES_AT))
     native = count_native(frames)
     walked = Unwound(frames[:native], Reason(reason), guessed)
     return MissedStack(copy, identity, process, key, walked, frames[native:])
-
-
-def _with_returns(stack: bytes, sp: int | None, returns: bytes) -> bytes:
-    """A stack with the return addresses that the kernel has put its own in the place of."""
-    restored = bytearray(stack)
-    for address, word in _RETURN.iter_unpack(returns):
-        at = address - (sp or 0)
-        if word and 0 <= at <= len(restored) - 8:
-            restored[at : at + 8] = word.to_bytes(8, "little")
-    return bytes(restored)

@@ -40,7 +40,9 @@ def _run(options: Options, view: EventView, details: LatencyView) -> int:
 
     def result() -> Result:
         latency = sessions[0]
-        return render.Result(latency.rows, latency.branches, latency.elapsed_s, latency.walking)
+        return render.Result(
+            latency.rows, latency.branches, latency.elapsed_s, latency.walking, latency.notes
+        )
 
     shape = render.Shape(
         options.by,

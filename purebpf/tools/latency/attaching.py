@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from purebpf.loader.attach._common.probe_place import ProbePlaces
 from purebpf.loader.features.features import have_attach, have_attach_cookie, have_uprobe_multi
 from purebpf.loader.load.load import load
 from purebpf.loader.types.kernel_btf import kernel_btf
+from purebpf.tools.latency.code_places import MOMENTS, CodePlaces, exit_places
 from purebpf.tools.latency.functions import Kernel, Pair, Probe, ProbePlace, User
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ Target = Kernel | User | Pair
 _EVERY = -1
 _MOST_TRAMPOLINES = 16
 """Functions with an object of their own each: loading one takes some milliseconds."""
-_MOST_SINGLE = 4
-"""User functions with a link each: the kernel waits for every CPU when one is taken away."""
+_MOST_SINGLE = 8
+"""Places in programs with a link each: the kernel waits for every CPU when one is taken away."""
 _MOST_ARGUMENTS = 12
 """MAX_BPF_FUNC_ARGS."""
 _WORD = 8
@@ -143,15 +144,17 @@ class Attacher(SoleOwner):
         attach: Callable[..., Iterator[Link]],
         **settings: Any,
     ) -> None:
-        """One program after the other to every function, or, without cookies, one for each."""
+        """One program after the other to every place, or, without cookies, one for each cookie."""
         if self._has_cookies:
             for program in self._load(*names, **settings):
-                for cookie, function in numbered:
-                    self._links += attach(program, function, cookie)
+                for cookie, place in numbered:
+                    self._links += attach(program, place, cookie)
             return
-        for cookie, function in numbered:
+        for cookie in dict(numbered):
             for program in self._load(*names, function=cookie, **settings):
-                self._links += attach(program, function, 0)
+                for number, place in numbered:
+                    if number == cookie:
+                        self._links += attach(program, place, 0)
 
     def _attach_kernel(self, numbered: _Numbered) -> None:
         if not numbered:
@@ -205,29 +208,58 @@ class Attacher(SoleOwner):
         self._attach_each(numbered, self._programs("kernel_entry", "kernel_return"), attach)
 
     def _attach_user(self, numbered: _Numbered) -> None:
-        if not numbered:
+        files: dict[tuple[str, Identity | None], CodePlaces] = {}
+        for cookie, function in numbered:
+            places = files.setdefault(function.file, CodePlaces())
+            places.add(function, cookie, returns=self._returns)
+        if not files:
             return
-        few = len(numbered) <= _MOST_SINGLE and self._pids != (_EVERY,)
+        for name in MOMENTS:
+            by_file = {
+                file: cookies
+                for file, places in files.items()
+                if (cookies := getattr(places, name))
+            }
+            if by_file:
+                self._attach_places(name, by_file)
+        if self._returns:
+            self._attach_exit(files)
+
+    def _attach_places(
+        self, moment: str, by_file: dict[tuple[str, Identity | None], dict[int, int]]
+    ) -> None:
+        """Attach the programs of a moment to places, by file, each with its cookie by offset."""
+        few = sum(map(len, by_file.values())) <= _MOST_SINGLE and self._pids != (_EVERY,)
+        single, multi = MOMENTS[moment]
         if few or not have_uprobe_multi():
 
-            def attach(program: Program, function: User, cookie: int) -> Iterator[Link]:
-                what = f"calls of {function.name}"
+            def attach(program: Program, place: ProbePlaces, cookie: int) -> Iterator[Link]:
+                what = f"calls of functions of {place.path}"
                 for pid in self._pids:
-                    yield uprobe.attach_at(program, function.place, what, pid=pid, cookie=cookie)
+                    yield uprobe.attach_at(program, place, what, pid=pid, cookie=cookie)
 
-            self._attach_each(numbered, self._programs("user_entry", "user_return"), attach)
+            places = [
+                (cookie, ProbePlaces(*file, [offset]))
+                for file, cookies in by_file.items()
+                for offset, cookie in cookies.items()
+            ]
+            self._attach_each(places, [single], attach)
             return
-        by_file: dict[tuple[str, Identity | None], dict[int, int]] = {}
-        for cookie, function in numbered:
-            file = function.path, function.identity
-            by_file.setdefault(file, {})[function.offset] = cookie
-        for program in self._load(*self._programs("user_entries", "user_returns")):
-            # In every process: until Linux 6.10 a link for one runs for one of its threads only
-            # (commit 46ba0e49b642, "bpf: fix multi-uprobe PID filtering logic").
-            for (path, identity), cookies in by_file.items():
-                places = ProbePlaces(path, identity, sorted(cookies))
-                what = f"functions of {path}"
-                self._links.append(uprobe_multi.attach_at(program, places, cookies, what))
+        (program,) = self._load(multi)
+        # In every process: until Linux 6.10 a link for one runs for one of its threads only
+        # (commit 46ba0e49b642, "bpf: fix multi-uprobe PID filtering logic").
+        for (path, identity), cookies in by_file.items():
+            places_of_file = ProbePlaces(path, identity, sorted(cookies))
+            what = f"functions of {path}"
+            self._links.append(uprobe_multi.attach_at(program, places_of_file, cookies, what))
+
+    def _attach_exit(self, files: Iterable[tuple[str, Identity | None]]) -> None:
+        """Attach to exit(3), if it is found: it tells which calls were left before."""
+        (program,) = self._load("user_exit")
+        for place in exit_places(file for file, _ in files):
+            for pid in self._pids:
+                with suppress(KernelError, NotSupportedError, OSError):
+                    self._links.append(uprobe.attach_at(program, place, "exit", pid=pid))
 
     def _attach_event(self, event: str | Probe, cookie: int, moment: str) -> None:
         if isinstance(event, str):

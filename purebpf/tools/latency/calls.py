@@ -15,7 +15,8 @@ class Call(NamedTuple):
         pid, tid, uid, comm: the task that made it.
         function: its name; of a pair, both.
         took_ns: how long it took.
-        result: what it returned, 64 bits with a sign; 0 of a pair.
+        result: what it returned, 64 bits with a sign; None of a pair, and of a call that ended
+            with a jump to another file.
         depth: traced calls of the thread that it was made in.
         kernel_stack, user_stack: names of the callers, the innermost first; empty without
             `Options.stacks`, and where there is no such stack.
@@ -28,7 +29,7 @@ class Call(NamedTuple):
     comm: str
     function: str
     took_ns: int
-    result: int
+    result: int | None
     depth: int
     kernel_stack: tuple[str, ...]
     user_stack: tuple[str, ...]
@@ -45,6 +46,7 @@ class Row(NamedTuple):
         total_ns: of them; nested calls of a function count in each other.
         least_ns, most_ns: the shortest and the longest; of an interval, as its buckets say.
         buckets: how many took how long: see `purebpf.results.shape.histogram`.
+        is_timed: False: calls are counted as they begin, and the times are 0.
     """
 
     function: str
@@ -56,6 +58,12 @@ class Row(NamedTuple):
     least_ns: int
     most_ns: int
     buckets: tuple[int, ...]
+    is_timed: bool = True
+
+    def without_times(self) -> Row:
+        """The row of a function of which calls are counted alone."""
+        buckets = (0,) * len(self.buckets)
+        return self._replace(total_ns=0, least_ns=0, most_ns=0, buckets=buckets, is_timed=False)
 
 
 class Interval(NamedTuple):

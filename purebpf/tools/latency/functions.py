@@ -8,27 +8,26 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from purebpf.errors import AttachError, NotSupportedError
+from purebpf.errors import AttachError, FormatError, NotSupportedError
 from purebpf.files.regular_file import Identity
-from purebpf.loader.attach._common.probe_place import (
-    ProbePlaces,
-    find_file,
-    find_places,
-    open_image,
-)
+from purebpf.loader.attach._common.probe_place import find_file, find_places, open_image
 from purebpf.loader.attach.kprobe_multi import traceable
 from purebpf.loader.attach.usdt import find_probe
+from purebpf.observe.symbols.function_code import FunctionCode
 from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, functions_named, is_spelt
+from purebpf.symbols.function_exits import Exits
 from purebpf.symbols.short_names import identifier, shorten, spellings
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument, parse_arguments
+from purebpf.symbols.x86_64_code import CodeError
 
-__all__ = ["Kernel", "Pair", "Probe", "User", "find_functions", "find_pair", "parse_pair"]
+__all__ = ["Kernel", "Pair", "Probe", "User", "Wanted", "find_functions", "find_pair", "parse_pair"]
 
 _PLACE = re.compile(r"([^:]+):(?!:)(.+)", re.DOTALL)
 _OFFSET = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _WILD = frozenset("*?")
+_COLD = ".cold"
 
 
 class Kernel(NamedTuple):
@@ -38,17 +37,31 @@ class Kernel(NamedTuple):
 
 
 class User(NamedTuple):
-    """A function of a program or library."""
+    """A function of a program or library.
+
+    Attributes:
+        name: what it is called in results.
+        path, identity, offset: its file, and where in it the function starts.
+        exits: where its calls end; None: that is not known, or not asked for.
+        problem: why its calls can only be counted; "" if they can be timed.
+    """
 
     name: str
     path: str
     offset: int
     identity: Identity | None
+    exits: Exits | None = None
+    problem: str = ""
 
     @property
-    def place(self) -> ProbePlaces:
-        """Where its probe goes."""
-        return ProbePlaces(self.path, self.identity, [self.offset])
+    def file(self) -> tuple[str, Identity | None]:
+        """The file that its probes are in."""
+        return self.path, self.identity
+
+    @property
+    def jumps_away(self) -> bool:
+        """True if calls may end in code of another file, which is not followed."""
+        return self.exits is not None and bool(self.exits.leaving)
 
 
 class ProbePlace(NamedTuple):
@@ -97,12 +110,19 @@ class Pair(NamedTuple):
     end: str | Probe
 
 
-def find_functions(words: Iterable[str], *, returns: bool) -> list[Kernel | User]:
+class Wanted(NamedTuple):
+    """What is wanted of functions beside their calls: where they end, and with which results."""
+
+    returns: bool = True
+    results: bool = False
+
+
+def find_functions(words: Iterable[str], wanted: Wanted) -> list[Kernel | User]:
     """Each function that any of the words means, once.
 
     Args:
         words: `vfs_read`, `vfs_*`, `FILE:NAME`, `FILE:PATTERN`, `FILE:0x1234`.
-        returns: their returns are traced, too.
+        wanted: what is traced of them.
 
     Raises:
         AttachError: ENOENT, a word means no file or function.
@@ -117,10 +137,10 @@ def find_functions(words: Iterable[str], *, returns: bool) -> list[Kernel | User
         if place is None:
             matches = [Kernel(name) for name in _kernel_names(word)]
         else:
-            matches = _user_functions(word, place[1], place[2], returns=returns)
+            matches = _user_functions(word, place[1], place[2], wanted)
         for function in matches:
             is_user = isinstance(function, User)
-            functions.setdefault(function[1:] if is_user else function, function)
+            functions.setdefault(function[1:4] if is_user else function, function)
     return list(functions.values())
 
 
@@ -134,26 +154,42 @@ def _kernel_names(word: str) -> list[str]:
     return names
 
 
-def _user_functions(word: str, file: str, wanted: str, *, returns: bool) -> list[User]:
+def _user_functions(word: str, file: str, named: str, wanted: Wanted) -> list[User]:
     what = f"calls of {word}"
     path = find_file(file, what)
     with open_image(path) as (image, identity):
-        if returns and image.section(".gopclntab") is not None:
+        if wanted.returns and image.section(".gopclntab") is not None:
             raise NotSupportedError(
                 f"timing {what}",
-                f"{path} is a Go program: it moves its stacks, and a diverted return would end it. "
-                "Count calls with --count",
+                f"{path} is a Go program: its goroutines move between stacks and threads, so that "
+                "their returns cannot be told apart. Count calls with --count",
             )
-        if "@" in wanted or _OFFSET.fullmatch(wanted):
-            places = find_places(f"{path}:{wanted}", what)
-            return [User(wanted, path, places.offsets[0], places.identity)]
-        offsets = dict(_matching(image, wanted))
-    if not offsets:  # explains why
-        find_places(f"{path}:{wanted.replace(':', '?')}", what)
-    by_offset: dict[int, str] = {}
-    for name, offset in sorted(offsets.items(), key=lambda item: _preference(item[0], wanted)):
-        by_offset.setdefault(offset, _spell(name))
-    return [User(name, path, offset, identity) for offset, name in sorted(by_offset.items())]
+        code = FunctionCode(image) if wanted.returns else None
+        if "@" in named or _OFFSET.fullmatch(named):
+            places = find_places(f"{path}:{named}", what)
+            function = User(named, path, places.offsets[0], places.identity)
+            return [_with_exits(function, code, wanted)]
+        offsets = dict(_matching(image, named))
+        if not offsets:  # explains why
+            find_places(f"{path}:{named.replace(':', '?')}", what)
+        by_offset: dict[int, str] = {}
+        for name, offset in sorted(offsets.items(), key=lambda item: _preference(item[0], named)):
+            by_offset.setdefault(offset, _spell(name))
+        functions = [User(name, path, at, identity) for at, name in sorted(by_offset.items())]
+        return [_with_exits(function, code, wanted) for function in functions]
+
+
+def _with_exits(function: User, code: FunctionCode | None, wanted: Wanted) -> User:
+    """The function with the places where its calls end, or the reason why they are not known."""
+    if code is None:
+        return function
+    try:
+        exits = code.exits(function.offset)
+    except (CodeError, FormatError) as error:
+        return function._replace(problem=str(error))
+    if wanted.results and exits.leaving:
+        return function._replace(problem="it may end in code of another file, with its result")
+    return function._replace(exits=exits)
 
 
 def _matching(image: ElfImage, wanted: str) -> Iterator[tuple[str, int]]:
@@ -172,7 +208,10 @@ def _matching(image: ElfImage, wanted: str) -> Iterator[tuple[str, int]]:
         def fits(name: str) -> bool:
             return name == wanted or is_spelt(name, wanted, last)
 
-    every = functions_named(image, fits, FUNCTIONS)
+    def is_whole(name: str) -> bool:
+        return name == wanted or (_COLD not in name and fits(name))
+
+    every = functions_named(image, is_whole, FUNCTIONS)
     indirect = functions_named(image, fits, INDIRECT)
     for name, offset in every.items():
         if indirect.get(name) != offset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import NamedTuple
 
 from purebpf.cli.event_lines import JsonLines, clock, event_document, fit, json_lines, timestamp
@@ -16,6 +17,8 @@ from purebpf.tools.latency.scale import Scale
 __all__ = ["Csv", "Folded", "Json", "Result", "Shape", "Text", "percentiles"]
 
 PERCENTS = (50, 90, 99)
+NO_TIME = "-"
+_WIDTH = 80
 _CALLS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TOOK':>7} FUNCTION"
 _SUMS = f"{'CALLS':>8} {'TOTAL':>7} {'AVG':>7} {'MIN':>7} {'p50':>7} {'p99':>7} {'MAX':>7} FUNCTION"
 _COUNTS = f"{'CALLS':>10} {'CALLS/s':>10} FUNCTION"
@@ -23,12 +26,17 @@ _TREE = f"{'CALLS':>8} {'TOTAL':>7} {'SELF':>7} FUNCTION"
 
 
 class Result(NamedTuple):
-    """What is known when the run is over; `walking` is how stacks were walked."""
+    """What is known when the run is over.
+
+    `walking` is how stacks were walked; `notes` are sentences about functions that are not timed,
+    or not to their ends.
+    """
 
     rows: Sequence[Row]
     branches: Sequence[Branch]
     elapsed_s: float
     walking: Mapping[str, object] = {}
+    notes: Sequence[str] = ()
 
 
 class Shape(NamedTuple):
@@ -94,6 +102,8 @@ class Text:
             yield f"\n{_TREE}\n"
             for branch in result.branches:
                 yield fit(_branch_line(branch), self._width) + "\n"
+        for note in result.notes:
+            yield from (line + "\n" for line in wrap(note, _WIDTH))
 
     def _table(self, rows: Sequence[Row], elapsed_s: float) -> Iterator[str]:
         if not rows:
@@ -105,7 +115,7 @@ class Text:
         for row in rows[: shape.most]:
             line = _count_line(row, elapsed_s) if shape.only_count else _sum_line(row, shape.scale)
             yield fit(f"{line} {printable(_name(row, shape.by))}", self._width) + "\n"
-            if not shape.only_count and (shape.histogram or len(rows) == 1):
+            if row.is_timed and not shape.only_count and (shape.histogram or len(rows) == 1):
                 yield from shape.scale.picture(row.buckets)
         if (rest := len(rows) - shape.most) > 0:
             yield f"... and {rest} more (-E)\n"
@@ -138,6 +148,8 @@ class Json(JsonLines[Call | Interval]):
             "rows": [self._row(row) for row in result.rows],
             **result.walking,
         }
+        if result.notes:
+            summary["notes"] = list(result.notes)
         if shape.tree:
             summary["branches"] = [branch._asdict() for branch in result.branches]
         yield from json_lines([summary])
@@ -145,7 +157,7 @@ class Json(JsonLines[Call | Interval]):
 
     def _row(self, row: Row) -> dict[str, object]:
         fields: dict[str, object] = row._asdict()
-        if self._shape.only_count:
+        if self._shape.only_count or not row.is_timed:
             return {
                 name: value
                 for name, value in fields.items()
@@ -193,6 +205,8 @@ class Csv:
     def _cells(self, row: Row) -> list[object]:
         cells: list[object] = [row.function, row.group, row.pid, row.tid, row.calls]
         if not self._shape.only_count:
+            if not row.is_timed:
+                return [*cells, *[""] * (len(PERCENTS) + 3)]
             marks = percentiles(row, self._shape.scale)
             cells += [row.total_ns, row.least_ns, *marks, row.most_ns]
         return cells
@@ -239,6 +253,8 @@ def _line(call: Call) -> str:
 
 
 def _sum_line(row: Row, scale: Scale) -> str:
+    if not row.is_timed:
+        return f"{row.calls:>8}{f' {NO_TIME:>7}' * 6}"
     middle, _, high = percentiles(row, scale)
     times = (row.total_ns // max(row.calls, 1), row.least_ns, middle, high, row.most_ns)
     marks = " ".join(f"{in_unit(time_ns):>7}" for time_ns in times)

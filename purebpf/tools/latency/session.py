@@ -17,7 +17,8 @@ from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.observe.processes.cgroup_ids import CgroupIds
 from purebpf.tools.latency.attaching import Attacher, Target
 from purebpf.tools.latency.calls import Branch, Call, Interval, Row
-from purebpf.tools.latency.functions import Pair, find_functions, find_pair
+from purebpf.tools.latency.functions import Pair, User, Wanted, find_functions, find_pair
+from purebpf.tools.latency.limits import describe_limits
 from purebpf.tools.latency.request import GROUPINGS, MOST_ARGUMENTS, Options, parse_grouping
 from purebpf.tools.latency.scale import Scale
 from purebpf.tools.latency.sums import Key, Sum, branches, differences, make_rows, merge
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["CallLatency"]
 
 _LOSSES = {
-    "returns_missed": "calls were over without a return that was seen: by longjmp or an exception, "
-    "or the kernel could not follow it",
+    "returns_missed": "calls were over without a return: by longjmp, an exception, a panic, or the "
+    "end of a thread",
     "unfinished": "note: calls that their thread exited in, or executed a program",
     "in_flight": "note: calls were in flight when the run ended",
     "too_deep": "calls were not timed: they were made in 64 others of the thread",
@@ -100,7 +101,8 @@ class CallLatency(EventSession[Call | Interval]):
             pairs = [pair for pair in self.targets if isinstance(pair, Pair)]
             if any(isinstance(pair.begin, str) for pair in pairs):
                 raise ValueError("arguments are of functions and static probes")
-        self.targets += find_functions(options.functions, returns=not options.only_count)
+        wanted = Wanted(not options.only_count, grouping.kind == "ret")
+        self.targets += find_functions(options.functions, wanted)
         slower = options.slower_ms
         return StreamRequest(
             "latency",
@@ -170,6 +172,17 @@ class CallLatency(EventSession[Call | Interval]):
         return tuple(self._attacher.ways)
 
     @cached_property
+    def untimed(self) -> tuple[User, ...]:
+        """Functions of which calls are counted alone, as it is not known where they end."""
+        return tuple(one for one in self.targets if isinstance(one, User) and one.problem)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about functions that are not timed, or not to their ends."""
+        away = [one.name for one in self.targets if isinstance(one, User) and one.jumps_away]
+        return describe_limits({one.name: one.problem for one in self.untimed}, away)
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Of functions and pairs, by number."""
         return tuple(target.name for target in self.targets)
@@ -221,7 +234,7 @@ class CallLatency(EventSession[Call | Interval]):
             head.comm,
             self.names[fields.function],
             fields.took_ns,
-            (result ^ _SIGN) - _SIGN,
+            (result ^ _SIGN) - _SIGN if fields.has_result else None,
             fields.depth,
             stacks.kernel(fields.kernel_stack) if stacks else (),
             stacks.user(fields.user_stack, head.tgid, head.comm) if stacks else (),
@@ -252,13 +265,16 @@ class CallLatency(EventSession[Call | Interval]):
         return merge(self.stream.object.maps["rows"].items())
 
     def _rows(self, sums: dict[Key, Sum]) -> tuple[Row, ...]:
-        return make_rows(sums, self.names, self._grouping, self._cgroups.label)
+        rows = make_rows(sums, self.names, self._grouping, self._cgroups.label)
+        untimed = {function.name for function in self.untimed}
+        return tuple(row.without_times() if row.function in untimed else row for row in rows)
 
     def _losses(self) -> dict[str, int]:
         maps = self.stream.object.maps
         losses = self.stream.losses() | stack_maps.sum_up(maps["stats"])
+        losses["returns_missed"] = max(0, losses["returns_missed"] - losses["returns_late"])
         over = losses["ended"] + losses["returns_missed"] + losses["unfinished"]
-        over += losses["too_deep"] + losses["states_full"]
+        over += losses["too_deep"] + losses["states_full"] + losses["counted"]
         losses["in_flight"] = 0 if self._options.only_count else max(0, losses["begun"] - over)
         losses["probes_missed"] = self._attacher.missed()
         if self._stacks:

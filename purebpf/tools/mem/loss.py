@@ -11,9 +11,9 @@ from purebpf.results.build.stored_stacks import causes
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.tools.mem.request import Options
 
-__all__ = ["losses", "untraced_files"]
+__all__ = ["losses", "untraced_files", "untraced_functions"]
 
-_NOTES = frozenset({"replaced", "outside_namespace"})
+_NOTES = frozenset({"replaced", "outside_namespace", "returns_missed", "in_flight"})
 _SHOWN = 3
 _OF_THE_MACHINE = "faults_missed"
 """Of a target it is a note: most are faults of other processes."""
@@ -44,6 +44,14 @@ def losses(
         "calls_full": (
             stats["calls_full"],
             "allocations were not seen: too many threads were in an allocator at once",
+        ),
+        "returns_missed": (
+            stats["returns_missed"],
+            "calls of allocators were over without a return: by an exception or longjmp",
+        ),
+        "in_flight": (
+            stats["in_flight"],
+            "calls of allocators were in flight at the end, or left by an exception",
         ),
         "places_taken": (
             stats["places_taken"],
@@ -106,4 +114,19 @@ def untraced_files(refused: Sequence[str], beyond: int) -> list[str]:
     if beyond:
         text = count_text(beyond, "files with allocators are not traced: there are too many.")
         sentences.append(f"{text} Name one with --library FILE.")
+    return sentences
+
+
+def untraced_functions(problems: Mapping[str, str]) -> list[str]:
+    """Sentences about functions of allocators that are not traced.
+
+    Args:
+        problems: functions with their files, and why it is not known where they end.
+    """
+    sentences = [
+        f"Allocations by {printable(name)} are not traced: where it ends is not known, as {why}."
+        for name, why in list(problems.items())[:_SHOWN]
+    ]
+    if (more := len(problems) - _SHOWN) > 0:
+        sentences.append(count_text(more, "more functions of allocators are not traced."))
     return sentences

@@ -20,7 +20,7 @@ from purebpf.results.build.stored_stacks import Stacks, count_truncated
 from purebpf.results.shape.hints import hints
 from purebpf.results.shape.naming_loss import with_naming
 from purebpf.syscall import proc
-from purebpf.tools.mem.loss import losses, untraced_files
+from purebpf.tools.mem.loss import losses, untraced_files, untraced_functions
 from purebpf.tools.mem.profiles import MemoryUse, fill, since, totals
 from purebpf.tools.mem.request import SHOWN, Options, profile_title
 
@@ -92,7 +92,7 @@ class Memory(UserStackSession[MemoryTracer]):
             return ()
         everywhere = options.tree or options.cgroup is not None
         wanted = [allocators.allocator_in(file) for file in options.libraries]
-        known: dict[Identity, allocators.Functions] = {}
+        known: dict[Identity, allocators.AllocatorCode] = {}
         for pid in self._pids():
             wanted += allocators.allocators_of(
                 pid, everywhere=everywhere, budget=self.budget, known=known
@@ -110,6 +110,14 @@ class Memory(UserStackSession[MemoryTracer]):
         by_file = {(allocator.identity, allocator.pid): allocator for allocator in wanted}
         self._untraced = max(0, len(by_file) - _MOST_FILES)
         return islice(by_file.values(), _MOST_FILES)
+
+    def _untraced_functions(self) -> dict[str, str]:
+        """Functions of allocators that are not probed, and why."""
+        return {
+            f"{name} of {allocator.path}": why
+            for allocator in self._allocators
+            for name, why in allocator.code.untraced
+        }
 
     def _pids(self) -> Iterable[int]:
         """Processes of the target that exist now."""
@@ -193,6 +201,7 @@ class Memory(UserStackSession[MemoryTracer]):
         )
         profile.hints = hints(profile, self.symbolizer.runtime)
         profile.hints += untraced_files(tracer.refused, self._untraced)
+        profile.hints += untraced_functions(self._untraced_functions())
         if tracer.python is not None:
             pids = {row.labels.pid for row in profile.rows()}
             profile.hints += tracer.python.interpreters.hints(pids)

@@ -237,11 +237,12 @@ def test_one_probe_for_each_function_counts_the_same(program, monkeypatch):
 
     def some(pid: int, **given: Any) -> list[allocators.Allocator]:
         return [
-            allocator._replace(
-                functions=tuple([place for place in allocator.functions if place[1] in few][:3])
-            )
+            allocator._replace(code=allocator.code._replace(entries=first(allocator.code.entries)))
             for allocator in every(pid, **given)
         ]
+
+    def first(entries: allocators.Places) -> allocators.Places:
+        return tuple([place for place in entries if place[1] in few][:3])
 
     monkeypatch.setattr(memory_tracer, "have_uprobe_multi", lambda: False)
     monkeypatch.setattr(allocators, "allocators_of", some)
