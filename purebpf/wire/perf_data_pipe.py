@@ -95,7 +95,7 @@ class _Stream:
             if type_ >= UserRecord.FIRST:
                 self._take_in(type_, self._read(self._at, length))
             self._at += length
-            if type_ == UserRecord.HEADER_TRACING_DATA:
+            if type_ in (UserRecord.HEADER_TRACING_DATA, UserRecord.AUXTRACE):
                 self._at += self._skipped[self._at]
 
     def _take_in(self, type_: int, record: bytes) -> None:
@@ -113,13 +113,18 @@ class _Stream:
             elif type_ == UserRecord.HEADER_BUILD_ID:
                 self._build_ids.append(record)
             elif type_ == UserRecord.HEADER_TRACING_DATA:
-                (length,) = _U32.unpack_from(body)
-                behind = self._at + len(record)
-                if behind + length > self._size:
-                    raise self._error(f"{length} bytes of tracing data run past the end")
-                self._skipped[behind] = length
+                self._skip(record, _U32.unpack_from(body)[0], "tracing data")
+            elif type_ == UserRecord.AUXTRACE:
+                self._skip(record, _U64.unpack_from(body)[0], "a hardware trace")
         except struct.error:
             raise self._error(f"a record of type {type_} has {len(record)} bytes") from None
+
+    def _skip(self, record: bytes, length: int, what: str) -> None:
+        """Note that bytes follow a record which are not records."""
+        behind = self._at + len(record)
+        if behind + length > self._size:
+            raise self._error(f"{length} bytes of {what} run past the end")
+        self._skipped[behind] = length
 
     def _take_in_event(self, body: bytes) -> None:
         (size,) = _U32.unpack_from(body, 4)  # struct perf_event_attr says its own

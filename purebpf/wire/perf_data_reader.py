@@ -32,6 +32,18 @@ __all__ = ["Order", "PerfData", "Placed", "ReadAt"]
 _CHUNK = 1 << 20
 _MAX_FEATURE = 1 << 30
 _U64 = struct.Struct("=Q")
+_CALL_STACK = 1 << 11
+"""PERF_SAMPLE_BRANCH_CALL_STACK of include/uapi/linux/perf_event.h."""
+_WHY_NOT: dict[int, str] = {
+    UserRecord.AUXTRACE: (
+        "it has a hardware trace (AUXTRACE records: Intel PT, CoreSight, SPE); make samples of it "
+        "with: perf inject --itrace=i100us -i IN -o OUT"
+    ),
+    **dict.fromkeys(
+        (UserRecord.COMPRESSED, UserRecord.COMPRESSED2),
+        "its records are compressed (perf record -z); unpack them with: perf inject -i IN -o OUT",
+    ),
+}
 _BY_TIME = itemgetter(0)
 
 ReadAt = Callable[[int, int], bytes]
@@ -78,9 +90,22 @@ class PerfData:
         self._features: dict[int, Section] = {}
         events = self._describe_file() if self._has_table() else self._describe_pipe()
         self.events = self._name_events(events)
+        self._check_branches()
         self._formats = _formats(self.events)
         self._numbers = {id_: n for n, event in enumerate(self.events) for id_ in event.ids}
         self._sample_id, self._trailer_id = _id_places(self.events)
+
+    def _check_branches(self) -> None:
+        """Refuse call graphs that the hardware recorded as branches: the chains lack them."""
+        for event in self.events:
+            branches = int(PERF_EVENT_ATTR.unpack(event.attr)["branch_sample_type"])
+            has_them = event.sample_type & bit.PERF_SAMPLE_BRANCH_STACK
+            if has_them and branches & _CALL_STACK:
+                raise NotSupportedError(
+                    f"reading {self.source}",
+                    f"the user stacks of {event.name} are in branch records (perf record "
+                    "--call-graph lbr). Convert it: perf script -i IN | purebpf convert - -o OUT",
+                )
 
     def feature(self, feature: Feature) -> bytes | None:
         """The bytes of a feature, None when the file has not got it."""
@@ -139,11 +164,7 @@ class PerfData:
                 if type_ == UserRecord.FINISHED_ROUND:
                     yield None
                 elif type_ in (UserRecord.AUXTRACE, UserRecord.COMPRESSED, UserRecord.COMPRESSED2):
-                    raise NotSupportedError(
-                        f"reading {self.source}",
-                        f"it has {UserRecord(type_).name} records (perf record -z, or Intel PT); "
-                        "convert it with: perf inject -i IN -o OUT",
-                    )
+                    raise NotSupportedError(f"reading {self.source}", _WHY_NOT[type_])
                 continue
             if not several:
                 yield Placed(0, only(type_, misc, chunk, start, end))

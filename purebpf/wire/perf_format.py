@@ -93,6 +93,7 @@ class RecordFormat:
         read_format: int = 0,
         sample_regs_user: int = 0,
         sample_regs_intr: int = 0,
+        branch_sample_type: int = 0,
         build_id: bool | None = False,
     ) -> None:
         self.build_id = build_id
@@ -101,6 +102,7 @@ class RecordFormat:
             read_format=read_format,
             regs_user=sample_regs_user,
             regs_intr=sample_regs_intr,
+            branches=branch_sample_type,
         )
         parts = [part for part in TRAILER if sample_id_all and sample_type & part[0]]
         self._trailer = struct.Struct("=" + "".join(code for _, code, _ in parts))
@@ -118,7 +120,8 @@ class RecordFormat:
         Raises NotSupportedError for a sample_type with parts that purebpf cannot decode.
         """
         fields = PERF_EVENT_ATTR.unpack(attr)
-        names = ("sample_type", "read_format", "sample_regs_user", "sample_regs_intr")
+        registers = "sample_regs_user", "sample_regs_intr"
+        names = ("sample_type", "read_format", *registers, "branch_sample_type")
         return cls(
             **{name: int(fields.get(name, 0)) for name in names},
             sample_id_all=bool(fields["sample_id_all"]),

@@ -144,6 +144,8 @@ class Sample(NamedTuple):
     `callchain` is leaf first and contains the PERF_CONTEXT_* markers; `values` are the u64 of
     `struct read_format`, in its order; `raw` includes the kernel's padding to 8 bytes. Registers
     are in ascending bit order of the event's mask, () for a sample without (kernel threads).
+    `branches` is the number of entries in its branch stack, and `aux_size` the bytes of its part of
+    a hardware trace: both are skipped.
     """
 
     misc: int
@@ -169,6 +171,8 @@ class Sample(NamedTuple):
     cgroup: int = 0
     data_page_size: int = 0
     code_page_size: int = 0
+    branches: int = 0
+    aux_size: int = 0
 
 
 class Other(NamedTuple):

@@ -17,6 +17,10 @@ from purebpf.errors import FormatError, NotSupportedError
 from purebpf.wire.perf_records import Sample
 from purebpf.wire.perf_ring import Buffer
 
+_BRANCH_WORDS = 3
+"""struct perf_branch_entry: from, to, and flags."""
+_HW_INDEX, _COUNTERS = 1 << 17, 1 << 19
+"""PERF_SAMPLE_BRANCH_*: enum perf_branch_sample_type in include/uapi/linux/perf_event.h."""
 _U64 = struct.Struct("=Q")
 _U32 = struct.Struct("=I")
 
@@ -31,8 +35,6 @@ PREFIX = (
     (bit.PERF_SAMPLE_CPU, "I4x", ("cpu",)),
     (bit.PERF_SAMPLE_PERIOD, "Q", ("period",)),
 )
-
-_UNSUPPORTED = bit.PERF_SAMPLE_BRANCH_STACK | bit.PERF_SAMPLE_AUX
 
 Part = Callable[[Buffer, int, int], tuple[Any, int]]
 """(data, offset, end of the record) -> (value, offset behind it)."""
@@ -80,6 +82,26 @@ def _stack(data: Buffer, offset: int, end: int) -> tuple[bytes, int]:
     return bytes(data[offset : offset + dynamic]), following
 
 
+def _branches(branch_sample_type: int) -> Part:
+    """A branch stack: its number of entries; the entries are skipped."""
+    words = _BRANCH_WORDS + bool(branch_sample_type & _COUNTERS)
+    has_index = bool(branch_sample_type & _HW_INDEX)
+
+    def part(data: Buffer, offset: int, end: int) -> tuple[int, int]:
+        count, offset = _word(data, offset, end)
+        size = 8 * (count * words + has_index)
+        _room(offset, size, end)
+        return count, offset + size
+
+    return part
+
+
+def _aux(data: Buffer, offset: int, end: int) -> tuple[int, int]:
+    size, offset = _word(data, offset, end)
+    _room(offset, size, end)
+    return size, offset + size
+
+
 def _registers(mask: int) -> Part:
     count = mask.bit_count()
 
@@ -114,24 +136,31 @@ class SampleLayout:
         read_format: `attr.read_format`, for PERF_SAMPLE_READ.
         regs_user: `attr.sample_regs_user`, for PERF_SAMPLE_REGS_USER.
         regs_intr: `attr.sample_regs_intr`, for PERF_SAMPLE_REGS_INTR.
+        branches: `attr.branch_sample_type`, for PERF_SAMPLE_BRANCH_STACK.
 
     Raises:
-        NotSupportedError: for branch stacks and AUX data, and for bits purebpf does not know.
+        NotSupportedError: for bits purebpf does not know.
     """
 
     def __init__(
-        self, sample_type: int, *, read_format: int = 0, regs_user: int = 0, regs_intr: int = 0
+        self,
+        sample_type: int,
+        *,
+        read_format: int = 0,
+        regs_user: int = 0,
+        regs_intr: int = 0,
+        branches: int = 0,
     ) -> None:
-        unknown = sample_type & (_UNSUPPORTED | -bit.PERF_SAMPLE_MAX)
+        unknown = sample_type & -bit.PERF_SAMPLE_MAX
         if unknown:
-            raise NotSupportedError(
-                "decoding samples", f"unsupported sample_type bits {unknown:#x}"
-            )
+            problem = f"its samples have parts that only a newer Linux knows ({unknown:#x})"
+            raise NotSupportedError("decoding samples", problem)
         weight = bit.PERF_SAMPLE_WEIGHT | bit.PERF_SAMPLE_WEIGHT_STRUCT
         variable: tuple[tuple[int, str, Part], ...] = (
             (bit.PERF_SAMPLE_READ, "values", _read(read_format)),
             (bit.PERF_SAMPLE_CALLCHAIN, "callchain", _callchain),
             (bit.PERF_SAMPLE_RAW, "raw", _raw),
+            (bit.PERF_SAMPLE_BRANCH_STACK, "branches", _branches(branches)),
             (bit.PERF_SAMPLE_REGS_USER, "regs_user", _registers(regs_user)),
             (bit.PERF_SAMPLE_STACK_USER, "stack_user", _stack),
             (weight, "weight", _word),
@@ -142,6 +171,7 @@ class SampleLayout:
             (bit.PERF_SAMPLE_CGROUP, "cgroup", _word),
             (bit.PERF_SAMPLE_DATA_PAGE_SIZE, "data_page_size", _word),
             (bit.PERF_SAMPLE_CODE_PAGE_SIZE, "code_page_size", _word),
+            (bit.PERF_SAMPLE_AUX, "aux_size", _aux),
         )
         prefix = [(code, names) for mask, code, names in PREFIX if sample_type & mask]
         present = [(name, part) for mask, name, part in variable if sample_type & mask]

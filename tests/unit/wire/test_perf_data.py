@@ -222,8 +222,22 @@ def test_compressed_records_are_refused_with_the_way_out() -> None:
     writer = PerfDataWriter(file, [FIRST])
     writer.write(RECORD_HEADER.pack(UserRecord.COMPRESSED, 0, 16) + bytes(8))
     writer.finish({})
-    with pytest.raises(NotSupportedError, match="perf inject"):
+    with pytest.raises(NotSupportedError, match=r"compressed.*perf inject"):
         list(opened(file.getvalue()).records())
+
+
+def test_stacks_of_branches_are_refused_with_the_way_out() -> None:
+    lbr = PERF_EVENT_ATTR.pack(
+        size=PERF_EVENT_ATTR.size,
+        sample_type=bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_BRANCH_STACK,
+        branch_sample_type=1 << 11,
+    )
+    file = io.BytesIO()
+    writer = PerfDataWriter(file, [RecordedEvent("cycles", bytes(lbr))])
+    writer.write(RECORD_HEADER.pack(68, 0, 8))
+    writer.finish({})
+    with pytest.raises(NotSupportedError, match=r"--call-graph lbr.*perf script"):
+        opened(file.getvalue())
 
 
 class Killed(io.BytesIO):

@@ -118,3 +118,15 @@ def test_any_bytes_are_read_or_refused(at: int, new: bytes) -> None:
         list(opened(WHOLE[:at] + new + WHOLE[at + len(new) :]).records())
     except (FormatError, NotSupportedError):
         pass
+
+
+def test_a_hardware_trace_in_a_pipe_is_refused_in_words() -> None:
+    trace = struct.pack("=QQQIIII", 24, 0, 0, 0, 0, 0, 0)
+    parts = [*PARTS, record(UserRecord.AUXTRACE, trace) + b"\xff" * 24, sample(9, 11)]
+    data = b"".join(parts)
+    file = PerfData(lambda at, size: data[at : at + size], len(data))
+    with pytest.raises(NotSupportedError, match=r"hardware trace.*perf inject --itrace"):
+        list(file.records())
+    cut = data[: data.rindex(b"\xff" * 24) + 8]
+    with pytest.raises(FormatError, match="24 bytes of a hardware trace run past the end"):
+        PerfData(lambda at, size: cut[at : at + size], len(cut))

@@ -250,13 +250,13 @@ def test_records_that_cannot_be_read_may_be_skipped() -> None:
 def test_random_bodies_are_records_or_format_errors(
     type_: int, misc: int, body: bytes, sample_type: int, sample_id_all: bool, read_format: int
 ) -> None:
-    sample_type &= ~(bit.PERF_SAMPLE_BRANCH_STACK | bit.PERF_SAMPLE_AUX)
     form = RecordFormat(
         sample_type,
         sample_id_all=sample_id_all,
         read_format=read_format,
         sample_regs_user=0b101,
         sample_regs_intr=0b1,
+        branch_sample_type=read_format << 17,
     )
     try:
         (found,) = form.iter_decode(record(type_, body, misc))

@@ -99,7 +99,23 @@ def test_a_group_is_read_member_by_member() -> None:
     assert found.values == words
 
 
-@pytest.mark.parametrize("mask", [bit.PERF_SAMPLE_BRANCH_STACK, bit.PERF_SAMPLE_AUX, 1 << 40])
-def test_what_cannot_be_decoded_is_said_at_once(mask: int) -> None:
-    with pytest.raises(NotSupportedError, match=f"{mask:#x}"):
-        SampleLayout(mask)
+def test_parts_of_a_newer_kernel_are_refused_at_once() -> None:
+    with pytest.raises(NotSupportedError, match=f"only a newer Linux knows .{1 << 40:#x}"):
+        SampleLayout(1 << 40)
+
+
+@pytest.mark.parametrize("has_index", [False, True])
+@pytest.mark.parametrize("has_counters", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 32])
+def test_branches_and_parts_of_a_trace_are_skipped(
+    count: int, has_counters: bool, has_index: bool
+) -> None:
+    """perf_output_sample() in kernel/events/core.c: the counters follow all entries."""
+    mask = bit.PERF_SAMPLE_IP | bit.PERF_SAMPLE_BRANCH_STACK | bit.PERF_SAMPLE_WEIGHT
+    words = [0x1234, count, *([77] * has_index), *range(count * (3 + has_counters)), 5, 16, 1, 2]
+    body = struct.pack(f"={len(words)}Q", *words)
+    layout = SampleLayout(mask | bit.PERF_SAMPLE_AUX, branches=has_index << 17 | has_counters << 19)
+    found = layout.decode(0, body, 0, len(body))
+    assert (found.ip, found.branches, found.weight, found.aux_size) == (0x1234, count, 5, 16)
+    with pytest.raises(FormatError):
+        layout.decode(0, body, 0, len(body) - 8)
