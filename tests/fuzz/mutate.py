@@ -284,6 +284,8 @@ def folded_seeds() -> Iterator[bytes]:
     """Folded stacks."""
     yield (ROOT / "tests/data/stacks.folded").read_bytes()[:4096]
     yield "".join(map(str, registry.write(example(), "folded"))).encode()
+    yield b"app;main;leaf 12 20\napp;main;other 30 31\n"
+    yield b"heap profile: 1: 100 [ 1: 100] @ heapprofile\n 1: 100 [ 1: 100] @ 0x1\n"
 
 
 def pprof_seeds() -> Iterator[bytes]:
@@ -296,11 +298,27 @@ def speedscope_seeds() -> Iterator[bytes]:
     """speedscope's JSON."""
     for profile in (example(), timed()):
         yield "".join(map(str, registry.write(profile, "speedscope"))).encode()
+    yield (
+        b'{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":'
+        b'[{"name":"A"},{"name":"B","file":"b","line":3}]},"profiles":[{"type":"evented","name":"p",'
+        b'"unit":"none","startValue":0,"endValue":20,"events":[{"type":"O","frame":0,"at":0},'
+        b'{"type":"O","frame":1,"at":5},{"type":"C","frame":1,"at":9},'
+        b'{"type":"C","frame":0,"at":20}]}]}'
+    )
 
 
 def script_seeds() -> Iterator[bytes]:
-    """The text of perf script."""
+    """The text of perf script, with and without call chains and headers."""
     yield SCRIPT.encode()
+    yield "".join(
+        f"{comm:>16} {fields}{0x55A595227155:17x} leaf+0xc (/srv/app (deleted))\n  app.c:7\n"
+        for comm in ("pool 3 12", "cafe", "")
+        for fields in ("29647 [000] U  1.5: 1 cycles: ", "29647 cpu-clock: ", "")
+    ).encode()
+    yield (
+        b"app  10 [000]  0.2: PERF_RECORD_LOST lost 17\n\n\t  1155 leaf\n  a.h:3 (inlined)\n"
+        b"\n|7   sink;\ncaf\xe9 7/8 0.3: x:y: a=b\n\tffffffff81000050 f ([kernel.kallsyms])\n"
+    )
 
 
 def elf_seeds() -> Iterator[bytes]:
