@@ -1,1 +1,1 @@
-"""The agent: `purebpf agent` profiles a machine all the time, and sends what it finds."""
+"""The agent: `purebpf agent` profiles a machine all the time, and sends the profiles."""

@@ -1,4 +1,4 @@
-"""The rate of the samples: what a budget of CPU time allows. Pure."""
+"""The rate of the samples that a budget of CPU time allows. Pure."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Step(NamedTuple):
 
 
 class Rate:
-    """What is sampled: less, when windows cost more than the budget.
+    """The sampling rate: lower, when windows cost more than the budget.
 
     First the frequency is halved, twice at most; then fewer windows are sampled, one by chance of
-    each 2, 4, ... 32, as part of the cost is there at any frequency: to follow processes, and to
-    meet new ones. So many steps are taken at once as the cost asks for.
+    each 2, 4, ... 32, as part of the cost does not depend on the frequency: following processes,
+    and meeting new ones. The rate takes as many steps at once as the cost requires.
 
-    One window alone does not count: to start, or to meet a new program, costs more. Where not all
-    are sampled, their mean counts. After ten windows that cost less than a third of the budget, one
+    One window alone does not count: a start, or a new program, costs more. If not all windows are
+    sampled, their mean counts. After ten windows that cost less than a third of the budget, one
     step is taken back.
 
     Args:
@@ -42,7 +42,7 @@ class Rate:
         pick: random.randrange.
 
     Attributes:
-        reduced: how often it was made less, so far.
+        reduced: the number of reductions so far.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Rate:
 
     @property
     def step(self) -> Step:
-        """What is sampled now."""
+        """The present rate."""
         return self._steps[self._at]
 
     def is_due(self) -> bool:
-        """Whether the next window is sampled; asked once for each."""
+        """Return True if the next window is sampled; call it once for each."""
         if not self._left:
             self._left = self.step.every
             self._due = self._pick(self._left)

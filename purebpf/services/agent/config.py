@@ -1,7 +1,7 @@
 """The agent's configuration: a TOML file, read strictly. Pure.
 
-Every key has a default, so that an empty file is a configuration; what the file says and this
-module does not know is an error that names the key. `docs/agent.md` has all keys.
+Every key has a default, so that an empty file is a configuration; a key that this module does not
+know is an error that names it. `docs/agent.md` has all keys.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ConfigError(PurebpfError):
 
 
 class Kind(NamedTuple):
-    """Section [cpu] or [wait]: what is measured, and how much of the time.
+    """Section [cpu] or [wait]: the kind of measurement, and its share of the time.
 
     `frequency` in Hertz. `burst_frequency`, too, of [cpu] only: SIGUSR1 asks for a burst of
     `burst_s`. A window is measured with `probability`. `method`, of [wait] only: "sample" looks
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 
     @property
     def samples(self) -> bool:
-        """Whether waits are looked at, not traced."""
+        """Return True if waits are sampled, not traced."""
         return self.method == "sample"
 
 
@@ -63,7 +63,7 @@ class Settings(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Section [spool]: what is kept for sinks that cannot be reached."""
+    """Section [spool]: the windows kept for sinks that cannot be reached."""
 
     max_mb: int = 512
     max_hours: float = 24.0
@@ -96,7 +96,7 @@ class Rule(NamedTuple):
 
 
 class Metrics(NamedTuple):
-    """Section [metrics]: what Prometheus reads; "" as `listen` and `textfile`: nothing.
+    """Section [metrics]: the data for Prometheus; "" as `listen` and `textfile`: none.
 
     `scheduler` and `syscalls` have the kernel count more than the profile needs.
     """

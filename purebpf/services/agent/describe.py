@@ -1,4 +1,4 @@
-"""What a configuration would do, in words. Pure."""
+"""A configuration's effect, in words. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a window says of itself: how much it saw, what it lost, and what it cost. Pure."""
+"""The facts of a window about itself: samples, losses, and cost. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PREFIX = "purebpf."
 
 
 class Cost(NamedTuple):
-    """What the agent used: CPU time of its own and of its BPF programs, in ns, and bytes."""
+    """The agent's cost: CPU time of the agent and of its BPF programs, in ns, and bytes."""
 
     cpu_ns: int = 0
     bpf_ns: int = 0
@@ -21,7 +21,7 @@ class Cost(NamedTuple):
     spool_bytes: int = 0
 
     def share(self, duration_ns: int) -> float:
-        """Of one CPU."""
+        """Return the share of one CPU."""
         return (self.cpu_ns + self.bpf_ns) / max(1, duration_ns)
 
 
@@ -29,7 +29,7 @@ def facts_of(profile: Profile, cost: Cost, window: dict[str, str | int]) -> tupl
     """Attributes of the window.
 
     Args:
-        profile: that of the window.
+        profile: the window's profile.
         cost: of the last window that is over.
         window: facts that the agent knows.
     """

@@ -29,7 +29,8 @@ class HostLock(Closing):
     can lock that file; one without the capabilities of an agent stops none.
 
     Attributes:
-        problem: who keeps the lock from the agents, and what follows; "" if this one has it.
+        problem: the process that keeps the lock from the agents, and the consequence; "" if this
+            one has it.
 
     Raises:
         SecondAgentError: another agent holds it.
@@ -74,7 +75,7 @@ def _holder(locked: os.stat_result) -> int:
 
 
 def _describe(pid: int) -> str:
-    """A process with what it executes."""
+    """Describe a process and its program."""
     if not pid:
         return "its process is not to be seen from here"
     command = read_arguments(pid)
@@ -82,9 +83,9 @@ def _describe(pid: int) -> str:
 
 
 def _may_measure(pid: int) -> bool:
-    """Whether a process has the capabilities of an agent, as far as /proc says.
+    """Return True if a process has the capabilities of an agent, as far as /proc says.
 
-    Those that it has in a user namespace of its own (user_namespaces(7)) do not count.
+    Capabilities in a separate user namespace (user_namespaces(7)) do not count.
     """
     status = proc.status(pid) if pid else None
     if status is None:

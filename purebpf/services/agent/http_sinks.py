@@ -1,4 +1,4 @@
-"""Sinks that are asked over HTTP: OTLP, Pyroscope, Parca.
+"""Sinks that speak HTTP: OTLP, Pyroscope, Parca.
 
 - OTLP/HTTP: opentelemetry-proto, docs/specification.md; POST /v1development/profiles.
 - Pyroscope: POST /ingest with a pprof file for each service (grafana/pyroscope, its
@@ -71,7 +71,7 @@ class Http:
         return _judge(response.status, response.getheader("Retry-After"), text, self._sink.url)
 
     def _own_headers(self) -> dict[str, str]:
-        """Those of the configuration. Raises OSError, ValueError."""
+        """Return the headers of the configuration. Raises OSError, ValueError."""
         headers = {"User-Agent": f"purebpf/{__version__}"}
         if self._sink.token_file:
             with open(self._sink.token_file, encoding="latin-1") as file:
@@ -99,12 +99,14 @@ class Http:
 
 
 def _quote(text: str) -> str:
-    """What a store said, for a line of a log."""
+    """Return a store's answer, for a line of a log."""
     return "".join(filter(str.isprintable, text[:_LONGEST_REASON]))
 
 
 def _judge(status: int, retry_after: str | None, body: bytes, url: str) -> Outcome:
-    """What a status means. A part that was refused is not sent again: the specification says so."""
+    """Return the meaning of a status. A part that was refused is not sent again, by the
+    specification.
+    """
     if 200 <= status < 300:
         return Outcome(is_done=True)
     said = body[:_LONGEST_REASON].decode(errors="replace")
@@ -212,5 +214,5 @@ def _labels(resource: tuple[Attribute, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _plain(value: str | int) -> str:
-    """Without what Pyroscope's name{label=value,...} is made of."""
+    """Return a text without the characters of Pyroscope's name{label=value,...}."""
     return "".join("_" if char in '{},="' else char for char in str(value))

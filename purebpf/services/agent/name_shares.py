@@ -1,4 +1,6 @@
-"""How many names of services each user has: programs choose theirs, and so do cgroups. Pure."""
+"""The number of service names for each user: programs choose their names, and so do cgroups.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _SLICE = re.compile(r"/user\.slice/user-(\d{1,10})\.slice(?:/|$)", re.MULTILINE)
 
 
 class NameShares:
-    """Gives out room for names, so that one user cannot take that of the others.
+    """Gives out room for names, so that one user cannot use up the room of others.
 
     Args:
         most: of all users.
@@ -31,7 +33,7 @@ class NameShares:
         self._of_user: Counter[int] = Counter()
 
     def admit(self, name: Hashable, user: int) -> bool:
-        """Whether a name is known, or there is room for it; it counts for the user who is first."""
+        """Return True if a name has room, or had it before; it counts for its first user."""
         if name in self._names:
             return True
         if len(self._names) >= self._most:

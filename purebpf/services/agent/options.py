@@ -36,7 +36,7 @@ CONFIG = "/etc/purebpf/agent.toml"
 
 
 class Options(NamedTuple):
-    """Which configuration, and what is done with it."""
+    """The configuration, and the action on it."""
 
     config: str = CONFIG
     check: bool = False

@@ -1,4 +1,4 @@
-"""What becomes of a window that is sent, and what sends one. Pure."""
+"""The outcome of sending a window, and the interface of a sink. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["Delivery", "Outcome"]
 
 
 class Outcome(NamedTuple):
-    """What became of a window.
+    """The outcome of sending a window.
 
     `is_done`: the sink has it; `is_refused`: it will never take it; else try again, not before
-    `after_s`. `why` says what happened otherwise.
+    `after_s`. `why` is the reason otherwise.
     """
 
     is_done: bool = False

@@ -1,4 +1,4 @@
-"""What is known of the processes of a window, for the name of their service."""
+"""Facts about the processes of a window, for the name of their service."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Executables:
         self._build_ids: dict[_Identity, str] = {}
 
     def describe(self, pid: int, comm: str, cgroup: str) -> Process:
-        """A process with what /proc says of it now."""
+        """Return a process with the present facts of /proc."""
         link = f"{proc.PROC}/{proc.with_memory(pid)}/exe"
         try:
             path = os.readlink(link)
@@ -43,7 +43,8 @@ class Executables:
 
 
 def user_of(pid: int, cgroup: str) -> int:
-    """Who may have chosen the names of a process: that of its session, else who started it.
+    """Return the user who may have chosen the names of a process: its session's, else the one who
+    started it.
 
     Not the owner in /proc, which is root where a process forbids to be looked at (proc(5)).
     """

@@ -1,4 +1,4 @@
-"""What of a window's profile is on CPU, blocked, or in the run queue. Pure."""
+"""Splits a window's profile: on CPU, blocked, or in the run queue. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_queue(profile: Profile) -> Iterator[Weighted]:
 
 
 def without_threads(spans: dict[Place, Span]) -> Iterator[tuple[Place, Span]]:
-    """The spans without what tells the threads of a process apart; `spans` is empty after that."""
+    """Return the spans without the labels of threads; `spans` is empty after that."""
     while spans:
         place, span = spans.popitem()
         yield place._replace(tid=0, is_open=False, holder=0), span

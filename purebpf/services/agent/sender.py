@@ -1,4 +1,4 @@
-"""Sends what the spool holds to one sink, in a thread of its own: sampling never waits for it."""
+"""Sends the windows of the spool to one sink, in a separate thread: sampling never waits for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_TRIES = 8
 
 
 class Backoff:
-    """How long to wait after failures: full jitter, as many clients must not come back at once.
+    """The pauses after failures: full jitter, as many clients must not come back at once.
 
     Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
     """
@@ -39,7 +39,7 @@ class Backoff:
 
 
 def _check(data: bytes) -> None:
-    """Whether a file is a whole gzip member of something."""
+    """Check that a file is a whole gzip member with content."""
     if not gzip.decompress(data):
         raise EOFError("it is empty")
 
@@ -50,10 +50,10 @@ class Sender:
     Args:
         name: of the sink, in the spool.
         sink: sends one window.
-        spool: what waits.
+        spool: the waiting windows.
         jitter_s: how long a new window may wait, so that many agents do not send at once.
         max_age_s: older windows are dropped; 0: none.
-        say: gets what went wrong, once for each change.
+        say: called with each error, once for each change.
 
     Attributes:
         sent: windows that the sink has.
@@ -88,7 +88,7 @@ class Sender:
         self._thread.start()
 
     def stop(self, timeout_s: float = 2.0) -> None:
-        """End; a request that is under way is left behind."""
+        """End; a request that is under way is abandoned."""
         self._over.set()
         self._spool.wake()
         self._thread.join(timeout_s)
@@ -106,7 +106,7 @@ class Sender:
             self._over.wait(delay_s)
 
     def send_waiting(self) -> None:
-        """Send what waits, up to the first failure."""
+        """Send the waiting windows, up to the first failure."""
         failed = self.failed
         while self.failed == failed and self._spool.newest(self.name) is not None:
             self.send_one()

@@ -1,4 +1,4 @@
-"""Which service a process belongs to, without asking any API. Pure but for reading names of logs.
+"""Finds the service of a process, without asking any API. Pure but for reading names of logs.
 
 Kubernetes' kubelet names the folders of logs NAMESPACE_POD_UID/CONTAINER and links to the files
 POD_NAMESPACE_CONTAINER-ID.log (kubernetes: pkg/kubelet/kuberuntime/helpers.go, legacy.go); the
@@ -30,7 +30,7 @@ _GROUP = re.compile(r"\\(\d)")
 
 
 class Process(NamedTuple):
-    """What is known of a process; "" where it is not known."""
+    """The facts about a process; "" where unknown."""
 
     comm: str
     cgroup: str = ""
@@ -57,7 +57,7 @@ class PodNames:
         self._by_container: dict[str, _Pod] = {}
 
     def read(self) -> None:
-        """Read the names that are there now; those of pods that are gone are forgotten."""
+        """Read the present names; names of gone pods are forgotten."""
         self._by_uid, self._by_container = {}, {}
         for name in self._list("pods"):
             if folder := _FOLDER.fullmatch(name):
@@ -138,7 +138,7 @@ class Services:
     def admit(
         self, shares: NameShares, resource: tuple[Attribute, ...], user: int
     ) -> tuple[Attribute, ...]:
-        """The attributes of a service, or those of `other`, where a user has too many."""
+        """Return the attributes of a service, or of `other`, if a user has too many."""
         if shares.admit(resource, user):
             return resource
         return (("service.name", OTHER), ("host.name", self._host), *self._labels)

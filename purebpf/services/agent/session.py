@@ -52,13 +52,13 @@ class Agent(Closing):
     """Measures from when its context is entered.
 
     Args:
-        config: what, and where it goes.
-        say: gets what happens, a line each.
-        is_once: what is written is sent by `stop`, not in the background.
+        config: the measurement and the sinks.
+        say: called with events, a line each.
+        is_once: `stop` sends the written windows, not a background thread.
 
     Attributes:
-        spool, senders: what is written, and who sends it.
-        last_profile: that of the last window, with what it lost, once the agent was stopped.
+        spool, senders: the written windows, and their senders.
+        last_profile: the last window's profile, with its losses, once the agent was stopped.
 
     Raises, when it is entered; nothing stays open then:
         SecondAgentError: another agent runs on this host.
@@ -208,7 +208,7 @@ class Agent(Closing):
                 sender.send_waiting()
 
     def describe_window(self) -> str:
-        """A line about the last window, and what waits."""
+        """Return a line about the last window, and the waiting ones."""
         waiting = [
             f"{sender.name} {self.spool.waiting(sender.name)} waiting" for sender in self.senders
         ]
@@ -255,7 +255,7 @@ class Agent(Closing):
         return Step(self._config.cpu.burst_frequency) if self._is_bursting else self._rate.step
 
     def _choose(self) -> None:
-        """Whether the next window is one of those that are sampled."""
+        """Choose if the next window is sampled."""
         is_due = self._rate.is_due()
         self._is_due = is_due or self._is_bursting
         happens = self._is_bursting or _happens(self._config.cpu.probability)
@@ -302,7 +302,7 @@ class Agent(Closing):
             waits.close()
 
     def _account(self, span: Span, bpf_ns: int, *, is_fresh: bool) -> None:
-        """What the window cost, and what the rate is to be."""
+        """Charge the cost of the window, and set the rate."""
         kernel_btf.cache_clear()  # 7 MB, which starts need
         trim_heap()  # to name a window takes some 20 MB that the next minute does not need
         before, self._cpu_ns = self._cpu_ns, time.process_time_ns()

@@ -37,7 +37,7 @@ class Signals(SoleOwner):
         os.close(self._write)
 
     def take(self) -> set[int]:
-        """Those that have arrived."""
+        """Return the signals that have arrived."""
         try:
             return {*os.read(self._read, 4096)}
         except BlockingIOError:

@@ -1,4 +1,6 @@
-"""Where windows go: a directory, OTLP over HTTP, Pyroscope, Parca. One call sends one window."""
+"""The sinks of windows: a directory, OTLP over HTTP, Pyroscope, Parca. One call sends one
+window.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def make_sink(sink: Sink) -> Delivery:
-    """What sends to a sink of the configuration."""
+    """Return the sender for a sink of the configuration."""
     if sink.type == "dir":
         return Directory(sink)
     from purebpf.services.agent.http_sinks import Otlp, Parca, Pyroscope  # TLS and HTTP take 8 MB

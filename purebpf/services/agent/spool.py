@@ -4,8 +4,8 @@
     STATE/spool/SINK/NAME                 not sent to this sink yet: links to one file
     STATE/spool/corrupt/SINK-NAME         could not be read back
 
-A name is when the window began, its kind, the start id of the agent and a number, so that names
-sort by time, and a file that is sent twice is known by its name.
+A name is the begin of the window, its kind, the start id of the agent and a number, so that names
+sort by time, and a file that is sent twice is recognised by its name.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def file_name(started_ns: int, kind: str, start_id: str, number: int) -> str:
 
 
 class Spool:
-    """What waits for the sinks. Safe to use from several threads.
+    """The windows that wait for the sinks. Safe to use from several threads.
 
     Args:
-        directory: is made if it is not there; what earlier runs left is sent, too.
+        directory: made if it is not there; leftovers of earlier runs are sent as well.
         sinks: names of those that get every window.
         max_bytes, max_age_s: windows beyond that are dropped.
 
@@ -111,7 +111,7 @@ class Spool:
         return max(self._names(sink), default=None)
 
     def waiting(self, sink: str) -> int:
-        """How many windows wait for a sink."""
+        """Return how many windows wait for a sink."""
         return len(self._names(sink))
 
     def wait(self, sink: str, is_over: Callable[[], bool]) -> None:
@@ -140,7 +140,7 @@ class Spool:
                 os.unlink(self._path(sink, name))
 
     def set_aside(self, sink: str, name: str) -> None:
-        """A file is damaged: no sink gets it, and it is kept to be looked at."""
+        """Set a damaged file aside: no sink gets it, and it stays for inspection."""
         with self._changed:
             self.corrupt += 1
             with suppress(FileNotFoundError):
@@ -164,7 +164,7 @@ class Spool:
         return sizes
 
     def _shrink(self) -> None:
-        """Drop what is too old, and the oldest of what is too much; never the last window."""
+        """Drop windows that are too old, and the oldest of too many; never the last window."""
         sizes = self._sizes()
         total = sum(sizes.values())
         oldest = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() - self._max_age_s))

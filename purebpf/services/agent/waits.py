@@ -30,13 +30,13 @@ __all__ = ["WaitProfiler", "WaitWindow", "Waits"]
 
 
 class WaitWindow(NamedTuple):
-    """What passed in a window, and what /proc/PID/cgroup of its processes said."""
+    """The waits of a window, and /proc/PID/cgroup of its processes."""
 
     profile: Profile
     cgroups: dict[int, str]
 
     def cgroup_text(self, pid: int) -> str:
-        """That of one of them; "" if it is unknown."""
+        """Return the text of one of them; "" if it is unknown."""
         return self.cgroups.get(pid, "")
 
 
@@ -82,13 +82,15 @@ class WaitProfiler(ThreadProfiler):
         self._run.resume()
 
     def _hints(self, profile: Profile, names: Symbolizer) -> list[str]:  # noqa: ARG002
-        """None: no one reads those of a window, and to look for them takes 2 % of all time."""
+        """Return None: a window has no use for hints, and looking for them takes 2 % of all
+        time.
+        """
         return []
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
         """Add the rows: threads of a process together, as no message has their numbers.
 
-        What a row is made of goes as soon as there is the row: a window may have 40,000.
+        The source of a row is dropped as soon as there is the row: a window may have 40,000.
         """
         spans = merge_spans(without_threads(times.spans))
         while spans:
@@ -103,7 +105,7 @@ class _Order(Enum):
 
 
 class Waits(Closing):
-    """Traces from now on, in a thread of its own.
+    """Traces from now on, in a separate thread.
 
     Args:
         kind: section [wait] of the configuration.
@@ -136,7 +138,7 @@ class Waits(Closing):
             self._windows.put(None)
 
     def _next_order(self) -> _Order:
-        """Keep up with what processes do until there is one."""
+        """Follow processes until there is an order."""
         self._profiler.wait(self)
         os.eventfd_read(self._wake)
         return self._orders.get()
@@ -149,7 +151,7 @@ class Waits(Closing):
         """End a window; nothing is traced until `resume`.
 
         Raises:
-            PurebpfError: what the thread met; it has ended.
+            PurebpfError: the error of the thread, which has ended.
         """
         self._tell(_Order.WINDOW)
         window = self._windows.get()
@@ -158,7 +160,7 @@ class Waits(Closing):
         return window
 
     def resume(self) -> None:
-        """Begin the next window; what goes wrong is said at its end."""
+        """Begin the next window; errors are reported at its end."""
         self._tell(_Order.RESUME)
 
     def close(self) -> None:

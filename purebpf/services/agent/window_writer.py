@@ -38,15 +38,15 @@ class WindowWriter:
     """Writes for one start of an agent.
 
     Args:
-        config: what is measured, and what services are called.
+        config: the measurement, and the names of services.
         spool: gets the files.
-        say: gets what is lost, a line each.
+        say: called with losses, a line each.
 
     Attributes:
         files, lost: written so far, and windows that could not be.
         cost: of the last window that is over, and
         rate_reduced: how often the budget has made the rate less: each file says so.
-        counts: gets what is written, for metrics; None: no one asks.
+        counts: gets the written windows, for metrics; None: there are none.
     """
 
     def __init__(self, config: Config, spool: Spool, say: Callable[[str], object]) -> None:

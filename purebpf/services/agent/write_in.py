@@ -14,7 +14,7 @@ def write_in(folder: int, name: str, data: bytes, mode: int | None = None) -> No
     Args:
         folder: an open directory.
         name: of an entry in it, which is replaced, also if it is a symbolic link.
-        data: what it has.
+        data: its content.
         mode: its mode, whatever the umask; None: 0666 less the umask.
 
     Raises:

@@ -1,1 +1,3 @@
-"""Profiles of many hosts: a hub that stores what agents send, and answers about any range of it."""
+"""Profiles of many hosts: a hub that stores the windows of agents, and answers about any range
+of them.
+"""

@@ -1,4 +1,4 @@
-"""Connections that could not be taken for want of descriptors or memory: one line with a number.
+"""Connections that failed for want of descriptors or memory: one line with a number.
 
 asyncio writes a traceback for each accept(2) that fails so, a hundred in a turn of its loop, and
 tries again a second later (`BaseSelectorEventLoop._accept_connection`).
@@ -43,7 +43,7 @@ class AcceptFailures:
             self._pause_s = _LATER_S
 
     def report(self) -> None:
-        """Say what was counted since the last time, if anything was."""
+        """Print the count since the last time, if there is any."""
         self._timer = None
         if not self._count:
             return

@@ -1,7 +1,7 @@
 """Questions about a range, and their answers: functions, stacks, times, hosts.
 
-Every statement adds up by stack first and looks at the frames of what is left, so that its cost is
-that of different stacks, not of samples.
+Every statement adds up by stack first and looks at the frames of the rest, so that its cost depends
+on the number of different stacks, not of samples.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class FramePlace(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The function's name."""
         return self.function or f"{self.module or self.build_id[:12]}+{self.file_offset:#x}"
 
 
 class Function(NamedTuple):
-    """A place, and nanoseconds: in itself, and with what it called."""
+    """A function, and nanoseconds: in itself, and with its callees."""
 
     place: FramePlace
     own: int
@@ -91,18 +91,18 @@ class Host(NamedTuple):
 
 
 class Question:
-    """A selection, and the files that answer it. Close it; its answers are made when asked for.
+    """A selection, and the files that answer it. Close it; its answers are computed when needed.
 
     Args:
         store: where.
         selection: which samples.
-        connection: a database of its own.
+        connection: a separate database.
         by_host: whether hosts or minutes matter, which roll-ups do not have.
-        all_files: with what landed since the last compaction.
+        all_files: include files that landed since the last compaction.
 
     Attributes:
         views: the statements that make the views, in any connection.
-        left_out: the hours of which what landed is not in the answers.
+        left_out: the hours whose landed files are not in the answers.
 
     Raises:
         StoreError: there is no such store, or a manifest is damaged.
@@ -133,7 +133,7 @@ class Question:
         return duck.table(self._connection, statement, self._folder)
 
     def coverage(self) -> Coverage:
-        """Which part of the hosts and of their samples the answer has."""
+        """Return the share of hosts and samples that the answer covers."""
         return cover(self._connection, self.selection)
 
     def total(self) -> int:
@@ -142,10 +142,10 @@ class Question:
         return int(self.ask(statement)[0][0])
 
     def functions(self, most: int) -> Functions:
-        """The functions with the most time of their own; `most`: how many.
+        """Return the functions with the most time of their own; `most`: how many.
 
-        Leaves are added up first. Which stacks a function is in is asked of the few that are
-        shown, since that takes a table of every frame of every stack.
+        Leaves are added up first. The stacks of a function are looked up only for the few displayed
+        ones, since that takes a table of every frame of every stack.
         """
         self.keep("picked", self._by("stack"))
         stacked = self._with_frames("stack")
@@ -212,7 +212,9 @@ class Question:
         ] + [Weighted(service, (light,), value) for service, value in rest]
 
     def timeline(self, step_us: int) -> list[Moment]:
-        """What each service used, by steps of time: whole hours, unless it was opened `by_host`."""
+        """Return the use of each service, by steps of time: whole hours, unless it was opened
+        `by_host`.
+        """
         column = f"(epoch_us({{}}) // {step_us} * {step_us})::bigint as step, service"
         statement = (
             f"select step, service, {duck.total('value')} from "
@@ -237,14 +239,16 @@ class Question:
         return [Host(*row) for row in answer]
 
     def number_of(self, column: str) -> int:
-        """How many values a column of the samples has."""
+        """Return the number of values in a column of the samples."""
         condition = self.selection.condition()
         return int(
             self.ask(f"select count(distinct {column}) from samples where {condition}")[0][0]
         )
 
     def values_of(self, column: str, most: int) -> list[str]:
-        """What a column of the samples and the roll-up has, "" aside, the most time first."""
+        """Return the values of a column of the samples and the roll-up, except for "", ordered
+        by time, the most first.
+        """
         return [
             row[0]
             for row in self.ask(
@@ -280,7 +284,7 @@ class Question:
         duck.run(self._connection, f"create or replace temp table {name} as {statement}")
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement about the views, and about what was taken."""
+        """Return the rows of a statement about the views, and about taken data."""
         return duck.rows(self._connection, statement)
 
     def picked(self, columns: str) -> str:

@@ -1,4 +1,4 @@
-"""Which files answer a question, as views of DuckDB: `samples`, `rollup`, `windows`, and so on.
+"""The files that answer a question, as views of DuckDB: `samples`, `rollup`, `windows`, and so on.
 
 Explicit lists of files: a search through folders takes longer than most questions.
 """
@@ -92,7 +92,7 @@ def find_files(store: Store, selection: Selection, *, rolled: bool) -> Catalog:
 def make_views(connection: duckdb.DuckDBPyConnection, store: Store, catalog: Catalog) -> list[str]:
     """Make a view of each table; the statements that did it.
 
-    What landed counts once: not where it has been compacted already, and in its first batch.
+    Landed data counts once: not if it has been compacted already, and in its first batch.
     """
     statements = []
 

@@ -1,8 +1,8 @@
-"""Turns what landed in an hour into sorted files, a roll-up, and a manifest that names them.
+"""Turns the landed files of an hour into sorted files, a roll-up, and a manifest that names them.
 
 The manifest is replaced at once, so that a reader has the hour before or after it, never half; a
-run that is killed leaves files that no manifest names, which the next run replaces. What lands
-later is added by another run. Landing files stay for `_LINGER_S`, for readers that began before.
+killed run leaves files that no manifest names, which the next run replaces. Another run adds later
+files. Landing files stay for `_LINGER_S`, for readers that began before.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ORDER = {
 
 
 class Compacted(NamedTuple):
-    """What one hour became: rows of samples, and bytes of all its files."""
+    """The result for one hour: rows of samples, and bytes of all its files."""
 
     hour: str
     batches: int
@@ -46,7 +46,7 @@ class Compacted(NamedTuple):
 
 
 def compact(store: Store, *, now_s: float, say: Callable[[Compacted], object]) -> list[Compacted]:
-    """Compact every hour that is over, and remove what landed and has been compacted.
+    """Compact every hour that is over, and remove landed files that have been compacted.
 
     Raises:
         StoreError: another process compacts, or a manifest is damaged.
@@ -71,7 +71,7 @@ def compact(store: Store, *, now_s: float, say: Callable[[Compacted], object]) -
 def compact_hour(
     store: Store, connection: duckdb.DuckDBPyConnection, hour: str
 ) -> Compacted | None:
-    """Add what has landed in an hour to its files; None: nothing new has."""
+    """Add the landed files of an hour to its files; None: there is nothing new."""
     before = store.manifest(hour) or Manifest({}, [])
     fresh = [one for one in landed_in(store, hour) if one.batch not in before.landed]
     if not fresh:
@@ -187,7 +187,7 @@ class _HourWriter:
 
 
 def _folder(table: str, hour: str, kind: str) -> str:
-    """Where a table has the files of an hour, in the way of Hive."""
+    """Return the folder of a table for an hour, in the way of Hive."""
     date, _, number = hour.partition("T")
     of_kind = f"kind={kind}/" if kind else ""
     return f"{table}/{of_kind}date={date}/hour={number}"

@@ -1,4 +1,4 @@
-"""What an answer is made of: how many hosts, which part of their windows, and what these lost."""
+"""The basis of an answer: how many hosts, the share of their windows, and the losses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Coverage(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing."""
+        """Return True if nothing is missing."""
         return self.windows >= self.expected_windows and not self.lost and not self.dropped
 
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""Leaves out what is too small to be seen, so that a page of many hosts stays small. Pure."""
+"""Drops parts that are too small to be seen, so that a page of many hosts stays small. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _SMALL = FramePlace(f"[less than {100 * SMALLEST:g} %]", "", "", "", -1)
 
 
 def cut(*sides: Sequence[Weighted]) -> list[Sequence[Weighted]]:
-    """The same stacks, as long as there are few; else without what is small on every side.
+    """Return the same stacks, as long as there are few; else without the parts that are small on
+    every side.
 
-    What is left out keeps its weight, below its caller, in a frame that says so.
+    Dropped parts keep their weight, below their caller, in a frame that says so.
     """
     if sum(map(len, sides)) <= _MANY:
         return list(sides)

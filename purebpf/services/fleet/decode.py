@@ -1,8 +1,8 @@
-"""What a host sends, as deliveries: an OTLP message by the layout of opentelemetry-proto 1.10.
+"""The messages of hosts, as deliveries: OTLP by the layout of opentelemetry-proto 1.10.
 
-Read by `protobuf`, in C: a hub has 1,000 such messages a minute. The agent's own, and those of
-other profilers that count CPU time. Whatever the bytes are, the answer is a value or a
-`RefusedError` that says what is wrong.
+Read by `protobuf`, in C: a hub has 1,000 such messages a minute. The agent's, and those from other
+profilers that count CPU time. Whatever the bytes are, the answer is a value or a `RefusedError`
+that names the fault.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class CostlyError(RefusedError):
 
 
 class _Sender(NamedTuple):
-    """Who sent a message: `host` "" is any, `now_ns` is when it came."""
+    """The sender of a message: `host` "" is any, `now_ns` is the time of arrival."""
 
     host: str
     sent_ns: int
@@ -120,7 +120,7 @@ def decode(
 
 
 class _Message:
-    """A message; what its tables say is read when it is needed, once."""
+    """A message; its tables are read when needed, once."""
 
     def __init__(self, message: Any, sender: _Sender, memory: int) -> None:
         self._message, self._sender = message, sender

@@ -46,7 +46,7 @@ def connect(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory that can read a store.
 
-    It puts what does not fit into a temporary directory.
+    Data that does not fit goes to a temporary directory.
 
     The directory is ours alone: DuckDB follows links below it, and lets others read its files.
 
@@ -85,7 +85,9 @@ BATCH = "split_part(parse_filename(filename), '.', 1)"
 
 
 def total(number: str) -> str:
-    """SQL for the sum of a column of 64 bits; at most what fits: a host can send any numbers."""
+    """Return SQL for the sum of a column of 64 bits; at most the largest that fits: a host can
+    send any numbers.
+    """
     most = 9223372036854775807
     return f"(case when sum({number}) > {most} then {most} else sum({number}) end)::bigint"
 
@@ -158,7 +160,8 @@ def run(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
 def _with_room(connection: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer]) -> _Answer:
     """An answer; where it needs more memory than most do, it may have more: see `connect`.
 
-    Not everything can be put into the temporary directory: what joins and sums have in use.
+    Not everything can go to the temporary directory: joins and sums keep their present data in
+    memory.
     """
     import duckdb
 

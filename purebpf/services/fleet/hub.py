@@ -1,6 +1,6 @@
-"""The hub: takes what agents and collectors send by OTLP over HTTP, and stores it.
+"""The hub: receives OTLP over HTTP from agents and collectors, and stores it.
 
-It answers 200 for what is on disk and for nothing else. It keeps no state that another hub, or the
+It answers 200 for data on disk and for nothing else. It keeps no state that another hub, or the
 next run, would need.
 """
 
@@ -36,7 +36,7 @@ _TYPES = ("application/x-protobuf", "application/protobuf")
 
 
 class Tokens:
-    """Who may send: bearer tokens, each of any host or of one.
+    """The permitted senders: bearer tokens, each of any host or of one.
 
     Args:
         hosts: the host of each token; "" for any. None: who sends is not asked.

@@ -1,7 +1,7 @@
 """64-bit numbers of frames, stacks and series: the same on every host, hub and day. Pure.
 
-They are made of names, so that a new build and another boot keep the stacks they had. Signed,
-because Spark has no unsigned 64-bit type that it reads as a number.
+They are made of names, so that a new build and another boot keep their stacks. Signed, because
+Spark has no unsigned 64-bit type that it reads as a number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def stack_id(frames: Sequence[int]) -> int:
 
 
 def series_id(values: Iterable[str]) -> int:
-    """What samples are of, by all that is known of it, in a fixed order."""
+    """Return the id of a series, from all its facts, in a fixed order."""
     return text_id(("series", *values))
 
 

@@ -27,14 +27,14 @@ _PERIOD_HZ = 99
 def import_files(
     store: Store, paths: Sequence[str], *, service: str = "", host: str = ""
 ) -> tuple[int, int]:
-    """Store what files have; how many windows and rows that were.
+    """Store the content of files; return how many windows and rows that were.
 
     Args:
-        store: where; it is made if it is not there.
+        store: the store; made if it is not there.
         paths: files of an agent's directory (`*.otlp.gz`), or profiles of any format that
             `purebpf convert` reads, which are a window that ends when the file was written.
-        service: that of profiles; else the names of their processes.
-        host: that of profiles; else this machine.
+        service: the service of profiles; else the names of their processes.
+        host: the host of profiles; else this machine.
 
     Raises:
         FormatError: a file is something else; those before it are stored.

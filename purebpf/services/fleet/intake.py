@@ -41,7 +41,7 @@ class FullError(Exception):
 
 
 class Tally(NamedTuple):
-    """What a hub has done so far."""
+    """The work of a hub so far."""
 
     deliveries: int = 0
     repeated: int = 0
@@ -52,7 +52,7 @@ class Tally(NamedTuple):
 
 
 class Intake:
-    """Stores what is added to it.
+    """Stores added data.
 
     Args:
         store: where.
@@ -79,7 +79,7 @@ class Intake:
         """Come back when all of them are stored.
 
         Raises:
-            FullError: too much waits already; nothing of it is kept.
+            FullError: too much waits already; this delivery is dropped.
             OSError: they cannot be stored now.
             RefusedError: one of them can never be stored.
         """
@@ -109,11 +109,11 @@ class Intake:
 
     @property
     def remembered(self) -> int:
-        """How many deliveries, and ids of what is stored, it has in memory."""
+        """Return how many deliveries, and ids of stored data, it has in memory."""
         return len(self._recent) + sum(map(len, self._known.values()))
 
     async def finish(self) -> None:
-        """Store what waits, without a pause."""
+        """Store the waiting data, without a pause."""
         while self._waiting or self._writer is not None:
             if self._writer is None:
                 await self._write()
@@ -188,7 +188,7 @@ class Intake:
         )
 
     def _forget(self) -> None:
-        """What was stored long ago, and what dates had that are over."""
+        """Forget data that was stored long ago, and past dates."""
         before = time.monotonic() - _REMEMBERED_S
         while self._recent and (
             len(self._recent) > _MOST_REMEMBERED or next(iter(self._recent.values())) < before

@@ -1,4 +1,4 @@
-"""What keeps a store in order: old days removed, files checked."""
+"""Keeps a store in order: old days removed, files checked."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def prune(store: Store, keep_days: float, now_s: float) -> list[str]:
 
 
 def check(store: Store, now_s: float) -> Iterator[str]:
-    """What is wrong, a sentence each.
+    """Yield the faults, a sentence each.
 
     Every file of every manifest is read whole; samples and their roll-up have to agree, and each
     stack and frame has to be there.
@@ -119,7 +119,7 @@ def _check_sums(
 def _check_references(
     store: Store, connection: duckdb.DuckDBPyConnection, dates: dict[str, dict[str, list[str]]]
 ) -> Iterator[str]:
-    """Whether each date has the stacks of its samples, and their frames."""
+    """Check that each date has the stacks of its samples, and their frames."""
 
     def read(date: str, *tables: str) -> str:
         paths = [path for table in tables for path in dates[date].get(table, [])]

@@ -1,7 +1,7 @@
-"""What a hub stores: a batch of deliveries as files in the folders of their hours.
+"""The files of a hub: a batch of deliveries in the folders of their hours.
 
 A batch counts when its `windows` file is there, which is written last: a hub that is killed before
-that has stored nothing, and what it was sent is sent again. A delivery that is in two batches (its
+that has stored nothing, and its senders send it again. A delivery that is in two batches (its
 answer was lost) counts in the earlier one.
 """
 

@@ -60,7 +60,7 @@ _PRINTED = {"flamegraph": "folded"}
 
 
 class Parsed(NamedTuple):
-    """The request, where its answer goes, and whether what is missing is an error."""
+    """The request, the destination of its answer, and the flag that makes missing data an error."""
 
     options: Options
     to: tuple[Destination, ...]

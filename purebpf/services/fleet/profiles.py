@@ -1,4 +1,4 @@
-"""Answers as profiles, which every format of purebpf can be made of. Pure."""
+"""Answers as profiles, for every format of purebpf. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def profile_of(selection: Selection, stacks: Iterable[Weighted], coverage: Cover
 
 
 def describe(selection: Selection, coverage: Coverage) -> str:
-    """What an answer is about, in a sentence."""
+    """Describe an answer in a sentence."""
     start, end = (
         f"{datetime.fromtimestamp(us / 1e6, UTC):%Y-%m-%d %H:%M}"
         for us in (selection.since_us, selection.until_us)

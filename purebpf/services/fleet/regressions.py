@@ -46,10 +46,10 @@ class Change(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What changed: `grew` and `shrank`, the surest large ones first.
+    """The changes: `grew` and `shrank`, the surest large ones first.
 
-    `functions` were compared; others had too few samples. `clusters` are what each side's error is
-    made of: its hosts, or with `by_window` its windows, because there are few hosts.
+    `functions` were compared; others had too few samples. `clusters` are the units of each side's
+    error: its hosts, or with `by_window` its windows, because there are few hosts.
     """
 
     grew: list[Change]
@@ -60,12 +60,12 @@ class Comparison(NamedTuple):
 
     @property
     def worst(self) -> float:
-        """How much the function grew at least that grew most, as a part of 1."""
+        """The greatest growth of a function, at least, as a part of 1."""
         return max((change.at_least for change in self.grew), default=0.0)
 
 
 def compare(before: Question, after: Question) -> Comparison:
-    """Compare two questions that were opened `by_host`, on connections of their own.
+    """Compare two questions that were opened `by_host`, on separate connections.
 
     Raises:
         ComparisonError: a side has no samples.
@@ -111,7 +111,7 @@ def _is_enough(value: float, period: float) -> bool:
 
 
 def _places(sides: tuple[Question, Question], leaves: list[int]) -> dict[int, FramePlace]:
-    """What the frames are called: either side may know."""
+    """Return the names of the frames, from either side."""
     lost = FramePlace("[not stored]", "", "", "", -1)
     places = dict.fromkeys(leaves, lost)
     if leaves:

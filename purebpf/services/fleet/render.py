@@ -39,7 +39,9 @@ def render_functions(functions: Functions, range_us: int) -> Iterator[str]:
 
 
 def render_changes(comparison: Comparison, rows: int) -> Iterator[str]:
-    """What grew, then what shrank: percent of each side, and points with their 95 % interval."""
+    """Yield growing functions, then shrinking ones: percent of each side, and points with their
+    95 % interval.
+    """
     for verb, changes in (("grew", comparison.grew), ("shrank", comparison.shrank)):
         if changes:
             yield f"{'before':>7} {'after':>7} {'points':>7} {'95 %':>7} {verb:>7}  function\n"

@@ -1,4 +1,4 @@
-"""What is asked of a store."""
+"""The questions to a store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Options", "Query"]
 
 
 class Query(NamedTuple):
-    """Which samples, as typed: `where` has (name, value) pairs."""
+    """A selection of samples, as typed: `where` has (name, value) pairs."""
 
     since: str = "1h"
     until: str = "now"
@@ -22,7 +22,7 @@ class Options(NamedTuple):
     `words` are files to import, or a statement; `sides` the conditions that a diff compares, each
     as (name, value) pairs, "since" and "until" among them. `fail_over` is in percentage points;
     None never fails. `listen` is (host, port), `pause_s` how long windows wait to be stored
-    together, `keep_days` what pruning leaves, `engine` what answers in DuckDB's place.
+    together, `keep_days` the days that pruning leaves, `engine` the engine that replaces DuckDB.
     """
 
     action: str

@@ -1,4 +1,4 @@
-"""Rows of the tables, and what a batch of them is collected in. Pure.
+"""Rows of the tables, and the collector of a batch of them. Pure.
 
 A delivery is one window of one host and kind. Its row in `windows` says that all its samples are
 stored: it is written last.
@@ -50,7 +50,7 @@ class Frame(NamedTuple):
 
 
 class Series(NamedTuple):
-    """What samples are of."""
+    """The common facts of samples."""
 
     series: int
     host: str
@@ -74,7 +74,7 @@ class Sample(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A window of a host, and what it says of itself. Times in microseconds since 1970, UTC."""
+    """A window of a host, and its facts. Times in microseconds since 1970, UTC."""
 
     ts_us: int
     host: str
@@ -96,7 +96,7 @@ class Window(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """One window with its samples, and what these refer to."""
+    """One window with its samples, and the stacks and frames of these."""
 
     window: Window
     samples: list[Sample]
@@ -106,13 +106,13 @@ class Delivery(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """How many rows it has; 32 frames of stacks are one."""
+        """Return how many rows it has; 32 frames of stacks count as one."""
         frames = len(self.frames) + sum(map(len, self.stacks.values())) // 32
         return 1 + len(self.samples) + len(self.series) + len(self.stacks) + frames
 
 
 class Hour(NamedTuple):
-    """What a batch has of an hour; `deliveries` in the order they came."""
+    """The part of a batch in an hour; `deliveries` in order of arrival."""
 
     deliveries: list[Delivery]
     series: dict[int, Series]
@@ -134,17 +134,17 @@ class Ids:
         return len(self.series) + len(self.stacks) + len(self.frames)
 
     def add(self, others: Ids) -> None:
-        """Take in those of another."""
+        """Add the rows of another."""
         self.series |= others.series
         self.stacks |= others.stacks
         self.frames |= others.frames
 
 
 class Batch:
-    """Deliveries by hour, each with what its date has not got yet.
+    """Deliveries by hour, each with the rows that its date lacks.
 
     Args:
-        known: for each date what is stored.
+        known: the stored ids of each date.
     """
 
     def __init__(self, known: dict[str, Ids]) -> None:

@@ -1,4 +1,4 @@
-"""Which samples a question is about: a range of time, and what they are of. Pure."""
+"""The samples of a question: a range of time, and conditions. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class SelectionError(PurebpfError):
-    """A question that cannot be asked; says why."""
+    """A question without a meaning; the text says why."""
 
 
 class Selection(NamedTuple):
@@ -37,12 +37,12 @@ class Selection(NamedTuple):
 
     @property
     def needs_series(self) -> bool:
-        """Whether a condition is about more than the samples' own columns."""
+        """Return True if a condition is about more than the samples' own columns."""
         return any(name not in COLUMNS for name, _ in self.where)
 
     @property
     def needs_hosts(self) -> bool:
-        """Whether a roll-up cannot answer, because it does not have hosts."""
+        """Return True if a roll-up cannot answer, because it does not have hosts."""
         return any(name not in COLUMNS[1:] for name, _ in self.where)
 
     def condition(self, *, time: str = "ts") -> str:
@@ -77,7 +77,7 @@ def parse_range(since: str, until: str, now_s: float) -> tuple[int, int]:
     Args:
         since: `90m` ago, `now`, or a time of ISO 8601, in UTC where it names no zone.
         until: the same.
-        now_s: what now is.
+        now_s: the present time.
 
     Raises:
         SelectionError: it is not a range.

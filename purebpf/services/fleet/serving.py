@@ -27,11 +27,11 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 class ServingError(PurebpfError):
-    """A server cannot be started as it was asked for; says why."""
+    """A server cannot be started as requested; the text says why."""
 
 
 def serve_hub(options: Options, say: Callable[[str], object]) -> None:
-    """Take windows until SIGTERM or Ctrl-C; what came by then is stored.
+    """Receive windows until SIGTERM or Ctrl-C; windows that came by then are stored.
 
     Raises:
         ServingError: the address is open to others without TLS, or a file cannot be read.

@@ -1,8 +1,8 @@
-"""Names for what had none on its host: asked of debuginfod servers, stored as further rows.
+"""Names for frames without a name on their host: from debuginfod servers, stored as further rows.
 
 A place in a build of a file has one number on every host, so that one answer names it for all. The
-row with its name has the same number; readers take it before the other. Each date keeps its own
-frames, and so its own names: what is asked again is in the cache of downloads.
+row with its name has the same number; readers prefer it to the other. Each date has separate
+frames, and so separate names: repeated questions are answered by the cache of downloads.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Files(Protocol):
 
 
 class Symbolized(NamedTuple):
-    """What came of a run: places without a name, those that have one now, and their builds.
+    """The result of a run: places without a name, the newly named ones, and their builds.
 
     `unknown` are the builds that no server has, or that cannot be read.
     """

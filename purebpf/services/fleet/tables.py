@@ -83,7 +83,7 @@ def samples_table(deliveries: Sequence[Delivery]) -> pa.Table:
 
 
 def series_table(rows: Iterable[Series]) -> pa.Table:
-    """What samples are of."""
+    """Return the table of series."""
     return _table(rows, SCHEMAS["series"])
 
 
@@ -108,7 +108,7 @@ def _table(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
 
 
 def column_types(table: str) -> dict[str, str]:
-    """What SQL calls the types of its columns."""
+    """Return SQL's names for the types of its columns."""
     return {name: _SQL[kind] for name, kind in _columns(table)}
 
 

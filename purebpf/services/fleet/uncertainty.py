@@ -1,4 +1,4 @@
-"""Whether a share differs between two sides by more than chance explains. Pure.
+"""Tests if a share differs between two sides by more than chance explains. Pure.
 
 A share is a ratio of sums over clusters (hosts, or windows): its error comes from how clusters
 differ from it (linearised ratio estimator: Cochran, Sampling Techniques, 1977, section 6.4). The
@@ -50,7 +50,7 @@ class Wholes(NamedTuple):
 def standard_error(of: Moments, whole: Wholes) -> float:
     """The standard error of the difference of both shares, as a part of 1.
 
-    It is not less than that of counting: samples arrive by chance even where clusters agree.
+    It is not less than the error of counting: samples arrive by chance even where clusters agree.
     """
     a, b = of.x_a / whole.t_a, of.x_b / whole.t_b
     within_a = of.xx_a - 2 * a * of.xt_a + a * a * whole.tt_a
@@ -65,7 +65,7 @@ def standard_error(of: Moments, whole: Wholes) -> float:
 
 
 def z_of(difference: float, error: float, clusters: int) -> float:
-    """A difference as standard normal deviates: what few clusters cannot know is taken off.
+    """Return a difference as standard normal deviates, reduced for the uncertainty of few clusters.
 
     Student's t with `clusters` - 1 degrees of freedom, by Wallace's approximation (Annals of
     Mathematical Statistics 30, 1959).

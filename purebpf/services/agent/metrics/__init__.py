@@ -1,1 +1,1 @@
-"""What Prometheus reads of an agent: counters of its windows, histograms of the scheduler."""
+"""The metrics of an agent for Prometheus: counters of its windows, histograms of the scheduler."""

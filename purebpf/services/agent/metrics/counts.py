@@ -1,7 +1,7 @@
 """Counters of all windows so far. Pure, and safe to read from the thread of a scrape.
 
-Labels are few on purpose: no process, no address, no container. The 500th service and those after
-it are `other`, and so are those above a hundred of one user, who may choose their names.
+Labels are few on purpose: no process, no address, no container. The 500th service and the later
+ones are `other`, and so are the ones above a hundred of one user, who may choose their names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STATES = {"offcpu": "blocked", "runqueue": "run_queue"}
 
 
 class Totals(NamedTuple):
-    """What was counted until now; times in nanoseconds.
+    """The counts so far; times in nanoseconds.
 
     `waits` are by (service, state), `calls` by name, `call_errors` by (name, errno), `lost` by
     cause. `lumped` counts services and calls that went to `other`.
@@ -89,7 +89,7 @@ class Counts:
                     self._lost[name.removeprefix("purebpf.lost.")] += _whole(number)
 
     def add_cost(self, cpu_ns: int, bpf_ns: int) -> None:
-        """What the agent used since the last call."""
+        """Add the agent's cost since the last call."""
         with self._lock:
             self._numbers["cpu_ns"] += cpu_ns
             self._numbers["bpf_ns"] += bpf_ns
@@ -104,7 +104,7 @@ class Counts:
                 self._call_errors[self._call(name), errno] += number
 
     def totals(self) -> Totals:
-        """What there is now."""
+        """Return the present totals."""
         with self._lock:
             numbers = self._numbers
             return Totals(

@@ -31,7 +31,7 @@ class Exporter(Closing):
         state: of the agent: a `families.State`.
 
     Attributes:
-        counts: what windows are added to.
+        counts: windows are added to it.
         port: where it listens; 0: nowhere.
 
     Raises, when it is entered; nothing stays open then:
@@ -86,7 +86,7 @@ class Exporter(Closing):
         self.port = stack.enter_context(door).address[1]
 
     def window(self) -> None:
-        """A window is over: take what the kernel counted, and write the file.
+        """At the end of a window, read the kernel's counts, and write the file.
 
         Raises:
             KernelError: a map could not be read.

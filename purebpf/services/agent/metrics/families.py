@@ -23,7 +23,7 @@ _OCTAVES = 28
 
 
 class Pushes(NamedTuple):
-    """What became of windows at a sink; `last_s` since 1970, 0: none was sent yet."""
+    """The fates of windows at a sink; `last_s` since 1970, 0: none was sent yet."""
 
     sink: str
     sent: int
@@ -33,7 +33,7 @@ class Pushes(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is known of the agent now."""
+    """The present state of the agent."""
 
     frequency: int
     every: int

@@ -1,4 +1,4 @@
-"""What the kernel counts for metrics beside the profile: scheduling latencies, system calls.
+"""The kernel's counts for metrics beside the profile: scheduling latencies, system calls.
 
 Both are opt-in: their programs run at each switch of tasks, and at each system call.
 """

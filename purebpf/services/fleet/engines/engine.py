@@ -1,4 +1,4 @@
-"""What an engine is: views of Parquet files, and statements about them."""
+"""The interface of an engine: views of Parquet files, and statements about them."""
 
 from __future__ import annotations
 

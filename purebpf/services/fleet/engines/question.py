@@ -1,4 +1,4 @@
-"""A question that another engine answers: the same statements, about what was compacted."""
+"""A question that another engine answers: the same statements, about compacted files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["EngineQuestion"]
 
 
 class EngineQuestion(Question):
-    """See `Question`. DuckDB answers what the windows tell: they are few.
+    """See `Question`. DuckDB answers questions about the windows: they are few.
 
     Args:
         store: where.
@@ -51,7 +51,7 @@ class EngineQuestion(Question):
         engine.view("renamed", " union all ".join(pairs) or nothing)
 
     def table(self, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
-        """See `Question`. The engine may read what this process may."""
+        """See `Question`. The engine has the file permissions of this process."""
         return self._engine.table(statement)
 
     def keep(self, name: str, statement: str) -> None:

@@ -1,7 +1,7 @@
 """A statement for DuckDB as another engine takes it, by sqlglot. Pure.
 
-What sqlglot does not know is put right in its tree: sums of 64 bits do not fit 64 bits, subqueries
-need names, microseconds have another function in each engine.
+The tree is corrected where sqlglot is wrong: sums of 64 bits do not fit 64 bits, subqueries need
+names, microseconds have another function in each engine.
 """
 
 from __future__ import annotations

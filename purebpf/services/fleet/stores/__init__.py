@@ -1,1 +1,1 @@
-"""Where the tables are: a directory, or a bucket."""
+"""The places of the tables: a directory, or a bucket."""

@@ -1,9 +1,9 @@
-"""A store in a bucket: of S3 or what speaks its protocol, of Google, of Azure; by obstore.
+"""A store in a bucket: of S3 or a server with its protocol, of Google, of Azure; by obstore.
 
-Credentials and the endpoint are those of the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`,
-and so on), or the machine's own: https://docs.rs/object_store. What a bucket has to be able to do
-is to refuse a write where an object is there, or has changed (If-None-Match and If-Match, which
-S3 has since 2024): compaction needs it, to be alone.
+Credentials and the endpoint come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, and
+so on), or from the machine: https://docs.rs/object_store. A bucket has to refuse a write if an
+object is there, or has changed (If-None-Match and If-Match, which S3 has since 2024): compaction
+needs it, to be alone.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Bucket(Store):
     def alone(self) -> Iterator[Callable[[], None]]:
         """See `Store`: an object that is there says so, and is written again at each call.
 
-        What a killed process left counts for an hour.
+        The mark of a killed process holds for an hour.
         """
         mine = self._take()
 
@@ -179,7 +179,7 @@ class Bucket(Store):
             raise StoreError(f"{self.path(name)}: {_reason(error)}") from None
 
     def _look(self, folder: str) -> list[str]:
-        """What is directly below a folder."""
+        """Yield the entries directly below a folder."""
         try:
             seen = obstore.list_with_delimiter(self._store, folder or None)
         except (BaseError, OSError) as error:
@@ -189,7 +189,9 @@ class Bucket(Store):
 
 
 def _who() -> bytes:
-    """This process, and what no other write is equal to: tags of objects are of their bytes."""
+    """Return an id of this process that no other write equals: tags of objects depend on their
+    bytes.
+    """
     who = {"host": os.uname().nodename, "pid": os.getpid(), "at": time.time_ns()}
     return json.dumps(who).encode()
 

@@ -17,11 +17,11 @@ __all__ = ["BucketFiles"]
 class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
     """Asks once how large an object is: DuckDB wants to know it five times, of each file.
 
-    For one connection: what a store has under a name does not change while a question is asked.
+    For one connection: the content of a store's name does not change during a question.
 
     Args:
         store: of the folder.
-        root: what the paths of its objects begin with, as `s3://BUCKET/FOLDER`.
+        root: the begin of the paths of its objects, as `s3://BUCKET/FOLDER`.
     """
 
     cachable = False
@@ -75,8 +75,8 @@ class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no typ
 class ObjectFile:
     """An object that DuckDB reads.
 
-    Its threads read one file at different places at the same time, each with a seek and a read,
-    and others may run between the two: so each thread has a place of its own.
+    Its threads read one file at different places at the same time, each with a seek and a read, and
+    others may run between the two: so each thread has a separate position.
     """
 
     def __init__(self, store: ObjectStore, name: str, size: int) -> None:
@@ -91,7 +91,7 @@ class ObjectFile:
         return start + offset
 
     def tell(self) -> int:
-        """Where this thread is."""
+        """Return the position of this thread."""
         return self._places.get(get_ident(), 0)
 
     def read(self, nbytes: int = -1) -> bytes:

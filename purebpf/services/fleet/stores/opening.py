@@ -1,4 +1,4 @@
-"""A store by what a user calls it."""
+"""Opens a store by its name."""
 
 from __future__ import annotations
 

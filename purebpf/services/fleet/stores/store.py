@@ -1,4 +1,4 @@
-"""Where the tables are: files by names, of which each is whole or absent.
+"""The place of the tables: files by names, each of which is whole or absent.
 
     landing/HOUR/BATCH.TABLE.parquet                   what hubs wrote, by hour of the windows
     samples/kind=K/date=D/hour=H/part-N.parquet        an hour, sorted
@@ -6,7 +6,7 @@
     windows|series|stacks|frames/date=D/...            what these refer to
     hours/HOUR.json                                    which of these files count: see `Manifest`
 
-Readers take an hour's files from its manifest, and from landing what the manifest does not have.
+Readers take an hour's files from its manifest, and from landing the files that the manifest lacks.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class StoreError(PurebpfError):
 
 
 class Manifest(NamedTuple):
-    """What compaction made of an hour.
+    """The result of compaction for an hour.
 
-    `files` are those of each table by its name, with kinds as `samples/cpu`; `landed` the batches
+    `files` has each table's files by its name, with kinds as `samples/cpu`; `landed` the batches
     that are in them.
     """
 
@@ -62,26 +62,26 @@ class Store(ABC):
     """Files by names, which are relative, with `/`.
 
     Attributes:
-        root: what all paths begin with.
+        root: the begin of all paths.
     """
 
     root: str
 
     @abstractmethod
     def path(self, name: str) -> str:
-        """What engines open a file by."""
+        """Return the path by which engines open a file."""
 
     @abstractmethod
     def require(self) -> None:
         """Raise StoreError where there is no such store, or it is away."""
 
     def require_own(self) -> None:
-        """The same for what writes or deletes: StoreError, too, where others may move its files."""
+        """Check for a writer or remover: StoreError if others may move its files."""
         self.require()
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make it where it can be made, and require it as its own. Raises StoreError."""
+        """Make it if possible, and require it as `require_own` does. Raises StoreError."""
 
     @abstractmethod
     def let_read(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -103,7 +103,7 @@ class Store(ABC):
         """The text of a file, or None. Raises StoreError."""
 
     def manifest(self, hour: str) -> Manifest | None:
-        """What compaction made of an hour; None: nothing yet."""
+        """Return the result of compaction for an hour; None: nothing yet."""
         name = f"hours/{hour}.json"
         text = self.read(name)
         return None if text is None else Manifest.parse(text, self.path(name))
@@ -114,7 +114,7 @@ class Store(ABC):
 
     @abstractmethod
     def parts(self) -> Iterator[str]:
-        """Files that were being written: what a killed process left."""
+        """Yield unfinished files of killed processes."""
 
     @abstractmethod
     def size(self, name: str) -> int:
@@ -130,7 +130,8 @@ class Store(ABC):
 
     @abstractmethod
     def alone(self) -> AbstractContextManager[Callable[[], None]]:
-        """One process at a time; gives what to call now and then, so that it stays so.
+        """Let one process in at a time; returns a function to call now and then, so that it stays
+        so.
 
         Raises StoreError: another process is in it.
         """

@@ -1,4 +1,4 @@
-"""Who may read: a token, by header, by address once, or by the cookie that follows."""
+"""The permission to read: a token, by header, by address once, or by the cookie that follows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Access:
     """The tokens that may read.
 
     Args:
-        tokens: those of a file; none: one is made up, which the printed address has.
+        tokens: the tokens of a file; none: a new one, which the printed address has.
         port: cookies belong to a host, whatever its port; their names tell servers apart.
         is_secure: whether there is TLS.
     """
@@ -44,7 +44,7 @@ class Access:
         self._is_secure = is_secure
 
     def refuse(self, request: Request) -> Response | None:
-        """What to answer instead of the page; None: it may be read."""
+        """Return the refusal in place of the page; None: it may be read."""
         given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
         if self._knows(given) or self._knows(request.cookies.get(self._cookie, "")):
             return None

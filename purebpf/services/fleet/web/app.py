@@ -1,4 +1,4 @@
-"""The pages of a store: a range as time line and tables, its flame graph, what changed."""
+"""The pages of a store: a range as time line and tables, its flame graph, and changes."""
 
 from __future__ import annotations
 

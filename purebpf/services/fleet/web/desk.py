@@ -91,7 +91,7 @@ class Desk:
             _give_up(self._hand)
 
     async def answer(self, work: Callable[[Hand], T]) -> T:
-        """What `work` makes, in a thread.
+        """Return the result of `work`, computed in a thread.
 
         Raises:
             BusyError: sixteen wait already, or two minutes are over.
@@ -146,7 +146,7 @@ class Desk:
 
 
 def _give_up(hand: Hand) -> None:
-    """End what it asks, until it is over: between two statements there is none to end."""
+    """End the running question, until it is over: between two statements there is none to end."""
     if not hand.is_over:
         hand.give_up()
         asyncio.get_running_loop().call_later(_AGAIN_S, _give_up, hand)

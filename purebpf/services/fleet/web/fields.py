@@ -1,4 +1,4 @@
-"""What an address asks: its query string as a question, and questions as addresses. Pure."""
+"""The question in an address: its query string as a question, and questions as addresses. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Asked:
-        """From the names and values of a query string; what is not a field does not matter.
+        """Parse the names and values of a query string; unknown fields are ignored.
 
         Raises:
             SelectionError: a value is too long, or there is no such comparison.
@@ -54,7 +54,7 @@ class Asked(NamedTuple):
         return asked
 
     def query(self) -> Query:
-        """Which samples are meant.
+        """Return the selected samples.
 
         Raises:
             SelectionError: the label has no value.
@@ -81,7 +81,7 @@ def earlier(selection: Selection, asked: Asked) -> Selection:
     """The side that a selection is compared with.
 
     Raises:
-        SelectionError: another build was asked for, and not which.
+        SelectionError: another build was requested without its name.
     """
     if asked.against == "build":
         if not asked.than:

@@ -1,4 +1,4 @@
-"""What every page has: head, policy, form, end."""
+"""The common parts of every page: head, policy, form, end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WHAT = {"cpu": "CPU time", "offcpu": "blocked", "runqueue": "run queue"}
 
 
 def text(value: str) -> str:
-    """A name as HTML: what would be markup or move the cursor is spelt."""
+    """Return a name as HTML: markup and cursor movements are spelt out."""
     return escape(printable(value))
 
 
@@ -67,7 +67,7 @@ def message_page(
 
 
 def choices(name: str, values: Sequence[str]) -> str:
-    """What a field suggests."""
+    """Return the suggestions of a field."""
     options = "".join(f'<option value="{escape(value)}">' for value in values)
     return f'<datalist id="{name}s">{options}</datalist>'
 

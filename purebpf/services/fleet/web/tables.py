@@ -47,7 +47,7 @@ def hosts_table(hosts: Sequence[Host], range_us: int, asked: Asked, most: int) -
 
 
 def changes_tables(comparison: Comparison, most: int) -> str:
-    """What grew and what shrank, the surest large changes first."""
+    """Yield growing and shrinking functions, the surest large changes first."""
     parts = []
     for verb, changes in (("grew", comparison.grew), ("shrank", comparison.shrank)):
         rows = "".join(_change(change) for change in changes[:most])
@@ -66,7 +66,7 @@ def changes_tables(comparison: Comparison, most: int) -> str:
 
 
 def coverage_line(coverage: Coverage) -> str:
-    """What the answers are made of."""
+    """Return the basis of the answers."""
     lost = "" if coverage.is_whole else " lost"
     return f'<p class="coverage{lost}" role="status">{text(coverage.text())}</p>'
 

@@ -23,7 +23,7 @@ _OTHERS = "other services"
 
 
 def timeline(moments: Sequence[Moment], steps: Steps, asked: Asked) -> str:
-    """A picture, what its colours mean, and its axis; a service is a link to itself."""
+    """Return a picture, its legend, and its axis; a service links to itself."""
     sums: dict[str, list[int]] = defaultdict(lambda: [0] * steps.number)
     for at_us, service, value in moments:
         sums[service][steps.column(at_us)] += value
