@@ -23,7 +23,7 @@ from purebpf.findings.facts import (
     WaitSum,
 )
 from purebpf.findings.finding import Source
-from purebpf.findings.ownership import Program, short_name
+from purebpf.findings.ownership import Program, is_interpreter, short_name
 from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
 
 __all__ = ["Evidence", "Stay", "seconds_of", "threads_of"]
@@ -129,9 +129,20 @@ class Evidence:
         }
 
     def family(self, pid: int) -> tuple[str, str]:
-        """The name and executable under which equal processes are added up."""
-        process = self.processes.get(pid)
-        return (process.comm, process.exe) if process else ("", "")
+        """The name and program under which equal processes are added up.
+
+        For an interpreter the program is its script: two services in Python are two programs.
+        """
+        known = self._families.get(pid)
+        if known is None:
+            process = self.processes.get(pid)
+            known = (process.comm, _program_of(process)) if process else ("", "")
+            self._families[pid] = known
+        return known
+
+    @cached_property
+    def _families(self) -> dict[int, tuple[str, str]]:
+        return {}
 
     def pids_of(self, family: tuple[str, str]) -> tuple[int, ...]:
         """The processes of a family."""
@@ -398,6 +409,14 @@ class Evidence:
             if program.owns(frame) and (not path or path[-1].name != frame.name):
                 path.append(frame)
         return path[-most:]
+
+
+def _program_of(process: Process) -> str:
+    """The executable, and of an interpreter its first arguments."""
+    words = process.command.split()
+    if not is_interpreter(process.exe) or not words or not is_interpreter(f"/{words[0]}"):
+        return process.exe
+    return " ".join((process.exe, *words[1:3]))
 
 
 def _argument(one: WaitSum) -> int:

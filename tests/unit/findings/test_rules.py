@@ -180,6 +180,16 @@ def test_cpu_time_nobody_waits_for_is_busy() -> None:
     assert "crunch (app.py:9) 100 %" in finding.text
 
 
+def test_two_scripts_of_one_interpreter_are_two_programs() -> None:
+    measured = facts(running(7, 7, own("crunch")), running(8, 8, own("mail", 3, "/srv/mail.py")))
+    scripts = (
+        Process(7, 1, "python3", PYTHON, "python3 /srv/shop/app.py 80"),
+        Process(8, 1, "python3", PYTHON, "python3 /srv/mail.py 25"),
+    )
+    found = find(measured._replace(processes=scripts))
+    assert [finding.pids for finding in found] == [(7,), (8,)]
+
+
 def test_a_thread_that_keeps_the_gil_is_named() -> None:
     waits = [
         waiting(7, tid, "futex", own("serve"), *THREAD, seconds=3.0, state="gil") for tid in (9, 10)
