@@ -20,6 +20,15 @@ LOSS = 3
 """`--strict`, and the result is incomplete. (2 is a usage error, argparse's.)"""
 
 INTERRUPTED = 130
+_STORAGE = {"stacks": "--stack-storage-size"} | dict.fromkeys(
+    ("counts", "sums", "samples", "sites"), "--hash-storage-size"
+)
+_OPTIONS = {
+    "sampleip": {"counts": "--map-entries"},
+    "summary": dict.fromkeys(("rows", "histograms", "names"), "--map-entries"),
+}
+"""The options for the sizes of maps: by command, by map."""
+
 _WIDTH = 80
 _MEMORY = "the system, `ulimit -v` or a cgroup gave no more. A shorter run needs less"
 
@@ -48,7 +57,7 @@ def run(name: str, body: Callable[[], int]) -> int:
         note(f"{name}: out of memory: {_MEMORY}")
         return FAILED
     except (PurebpfError, OSError) as error:
-        text = _text_of(error)
+        text = _text_of(error, name)
         if text is None:
             raise
         note(f"{name}: {text}")
@@ -58,17 +67,30 @@ def run(name: str, body: Callable[[], int]) -> int:
             gc.enable()
 
 
-def _text_of(error: PurebpfError | OSError) -> str | None:
+def _text_of(error: PurebpfError | OSError, name: str) -> str | None:
     """Return the text of an error, with advice if no descriptor is left; None for a bug."""
     from purebpf.loader.host.fd_limits import NONE_LEFT, explanation
 
-    ours = str(error) if isinstance(error, PurebpfError) else None
+    ours = _with_options(str(error), name) if isinstance(error, PurebpfError) else None
     if not isinstance(error, OSError) or error.errno not in NONE_LEFT:
         return ours
     if isinstance(error, KernelError) and error.why:
         return ours
     text = ours or f"opening {error.filename or 'a file'}: {error.strerror}"
     return ". ".join((text, *explanation(error.errno)))
+
+
+def _with_options(text: str, name: str) -> str:
+    """An error about a map that is too large, with the command's option instead of a call."""
+    import re  # only for errors
+
+    found = re.search(r"make it smaller: spec\.resize\((\w+)=fewer_entries\)", text)
+    if found is None:
+        return text
+    options = _OPTIONS.get(name.rpartition(" ")[2].rpartition(".")[2], _STORAGE)
+    option = options.get(found[1])
+    advice = f"make it smaller with {option}, or raise that limit" if option else "raise that limit"
+    return text.replace(found[0], advice)
 
 
 def note(text: str, *, indent: str = "") -> None:

@@ -8,7 +8,10 @@ from purebpf.errors import KernelError
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor, directory
 
-__all__ = ["open_cgroup_directory", "paths_by_id", "root", "where"]
+_UNLIMITED = 1 << 60
+"""Version 1 writes the largest number of pages where there is no limit."""
+
+__all__ = ["memory_limit", "open_cgroup_directory", "paths_by_id", "root", "where"]
 
 
 def root() -> str | None:
@@ -34,6 +37,41 @@ def open_cgroup_directory(path: str) -> Descriptor:
         return directory(path)
     except OSError as error:
         raise KernelError(f"open({path})", error.errno or 0, "the cgroup", why=where()) from None
+
+
+def memory_limit() -> tuple[str, int] | None:
+    """The file and value (bytes) of the tightest memory limit on this process; None: no limit.
+
+    Of both versions of cgroups: memory.max, or memory.limit_in_bytes of the memory controller.
+    """
+    limits: list[tuple[int, str]] = []
+    mounts = proc.mounts()
+    for line in (proc.cgroup("self") or "").split("\n"):
+        _, controllers, path = (*line.split(":", 2), "", "", "")[:3]
+        for mount, kind in mounts:
+            if not controllers and kind == "cgroup2":
+                name = "memory.max"
+            elif "memory" in controllers.split(",") and mount.endswith("/memory"):
+                name = "memory.limit_in_bytes"
+            else:
+                continue
+            folder = path.strip("/")
+            while True:
+                file = os.path.join(mount, folder, name)
+                limits += [(limit, file) for limit in _limit_in(file)]
+                if not folder:
+                    break
+                folder = os.path.dirname(folder)
+    return min(((file, limit) for limit, file in limits), key=lambda found: found[1], default=None)
+
+
+def _limit_in(file: str) -> list[int]:
+    try:
+        with open(file, encoding="ascii") as opened:
+            text = opened.read().strip()
+    except OSError:
+        return []
+    return [int(text)] if text.isdecimal() and int(text) < _UNLIMITED else []
 
 
 def paths_by_id() -> dict[int, str]:

@@ -6,7 +6,7 @@ import errno
 
 from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import ENOTSUPP, KernelError
-from purebpf.loader.host import privilege
+from purebpf.loader.host import cgroups, privilege
 from purebpf.loader.maps import map_traits
 from purebpf.loader.maps.map_info import MapInfo
 from purebpf.spec import MapSpec
@@ -58,7 +58,7 @@ def creation(error: KernelError, spec: MapSpec) -> KernelError:
     if number in (errno.ENOMEM, errno.E2BIG):
         size = _bytes(spec)
         why = f"its elements alone take {size} bytes" + (
-            ", which the kernel could not allocate (or the cgroup's memory.max forbids)"
+            _no_memory()
             if number == errno.ENOMEM
             else ", or one is larger than the kernel's largest allocation"
         )
@@ -70,6 +70,14 @@ def creation(error: KernelError, spec: MapSpec) -> KernelError:
         why = "this kernel does not support maps exclusive to a program (Linux 6.18)"
         fix = ""
     return KernelError(error.call, number, what, why=why, fix=fix)
+
+
+def _no_memory() -> str:
+    """Why the kernel had no memory for a map, with the limit of the cgroup if there is one."""
+    limit = cgroups.memory_limit()
+    if limit is None:
+        return ", which the kernel could not allocate"
+    return f", and this process's cgroup may have {limit[1]} in all ({limit[0]})"
 
 
 def _exclusive_maps() -> bool:
