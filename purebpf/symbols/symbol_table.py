@@ -225,6 +225,10 @@ class SymbolTable:
             return self._unsized(first, last, offset)
         return self._outer(first, offset)
 
+    def is_unsized(self, row: int) -> bool:
+        """Return True if a symbol does not say where it ends."""
+        return self._end(row) == self._start(row)
+
     def span(self, offset: int, row: int | None) -> tuple[int, int]:
         """Offsets around one that have its answer, `row`, too; not all of them.
 

@@ -280,6 +280,10 @@ class CfiFile:
         fde = self.fde(address)
         return Function(fde.start, fde.end) if fde else None
 
+    def gap(self, address: int) -> Function:
+        """Return the addresses around one that has no entry, up to the nearest entries."""
+        return Function(*self._gap(address))
+
     def row(self, address: int) -> Row | None:
         """The rules of all registers at an address; None if there are none, or none that we know.
 
@@ -518,7 +522,7 @@ class CfiFile:
 
 
 def _places_of(wanted: int, numbers: array[int]) -> Iterator[int]:
-    """Where an array has a number, in ascending order."""
+    """Yield the places of a number in an array, in ascending order."""
     at = -1
     try:
         while True:

@@ -457,7 +457,7 @@ class _Walk:
         return sp + 16, fp, second
 
     def _called_from(self, word: int) -> int | None:
-        """Where the call leads that stands before a word; 0: anywhere; None: none does."""
+        """Return where the call before a word leads; 0: anywhere; None: there is no call."""
         before = self._unwinder.code(word - CALL_BYTES, CALL_BYTES)
         if not (
             self._unwinder.has_code(word - 1)
@@ -470,7 +470,7 @@ class _Walk:
         return 0 if target is None or is_stub else target
 
     def _is_entered(self, target: int, *, is_frameless: bool, may_return: bool = True) -> bool:
-        """Whether a function that was called is the one that runs, before it has a frame."""
+        """Return True if a called function is the one that runs, and has no frame yet."""
         code, pc = self._unwinder.code, self._pc
         if may_return and code(pc, 1) == RET:
             return True

@@ -97,7 +97,7 @@ class FileFrames:
     def _find(self, place: _Place, at: VirtualOffset, known: RangeMap[Frame]) -> Frame | None:
         """The frame of a function at a place that was not asked about; it is remembered."""
         table = place.functions.table
-        row = table.row(at) if place.functions.find(place.before) else None
+        row = table.row(at) if self._symbol(place) else None
         start, end = table.span(at, row)
         key: Hashable = row
         if row is None:
@@ -118,7 +118,7 @@ class FileFrames:
         places = place.functions.table.places
         frame = places.get(key)
         if frame is None:
-            at = place.functions.find(place.before)
+            at = self._symbol(place)
             named = (demangle(at[0]), at[1] + place.back) if at else self._without_symbol(place)
             if named is None:
                 return None
@@ -127,6 +127,23 @@ class FileFrames:
             if len(places) < _KEEP_PLACES:
                 places[key] = frame
         return frame
+
+    def _symbol(self, place: _Place) -> tuple[str, int] | None:
+        """Return the symbol of a place, as in the file, and the bytes into it.
+
+        A symbol without a size ends where an entry of the call frame information begins: in a
+        stripped library it would have all code behind it.
+        """
+        found = place.functions.find(place.before)
+        table = place.functions.table
+        if found is None or place.at is None or place.mapping.file.is_special:
+            return found
+        row = table.row(place.at)
+        if row is None or not table.is_unsized(row):
+            return found
+        family = self._spaces.family(place.pid)
+        extent = self._starts.extent(place.mapping, family, place.before)
+        return None if extent is not None and extent.start > place.at - found[1] else found
 
     def _without_symbol(self, place: _Place) -> tuple[str, int] | None:
         """Return name and offset of code without a symbol `back` bytes earlier.

@@ -69,6 +69,14 @@ class FunctionStarts:
         function = known.known(where) if known else None
         return function or self._read(mapping, pids, lambda file, fd: file.function(fd, where))
 
+    def extent(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> Function | None:
+        """Return the function of a byte, or the code between two functions that it belongs to.
+
+        Arguments and errors are the same as for `find`.
+        """
+        known = self.find(mapping, pids, where)
+        return known or self._read(mapping, pids, lambda file, fd: file.gap(fd, where))
+
     def rest(self, keep: Container[int]) -> None:
         """Drop the entries of all files; earlier answers stay.
 
@@ -164,6 +172,11 @@ class _File:
         if function is not None and not self.known(where):
             insort(self._known, function)
         return function
+
+    def gap(self, fd: int, where: FileOffset) -> Function | None:
+        """Return the code around a byte that is in no function."""
+        address = virtual_offset(self._image.segments, where)
+        return None if address is None else self._rules(fd).gap(address)
 
     def return_slot(self, fd: int, where: FileOffset) -> int | None:
         """Return the place of the return address at a byte, from the stack pointer up; on arm64

@@ -88,7 +88,7 @@ def _pair(
 
 
 def _is_between(is_loop: Sequence[bool], calls: int) -> bool:
-    """Whether the innermost loop has not linked its frame yet, or has left it already."""
+    """Return True if the innermost loop has not linked its frame yet, or has left it already."""
     return sum(is_loop) == calls + 1 and bool(is_loop) and is_loop[0]
 
 

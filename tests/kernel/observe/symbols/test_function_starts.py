@@ -221,3 +221,25 @@ def test_a_leaf_of_arm64_has_its_return_address_in_a_register(tmp_path):
         assert slot(at["caller"] + 12) is None
         assert slot(at["_start"] + 8) is None
         mapped.close()
+
+
+_UNSIZED = (
+    '__asm__(".text\\n .globl exported\\n .type exported, @function\\n exported: nop\\n ret\\n");\n'
+    "void exported(void);\n"
+) + SOURCE.replace('printf("main', 'printf("exported %p\\n", (void *)exported);\n  printf("main')
+
+
+@pytest.mark.needs("nm", "objcopy")
+def test_a_symbol_without_a_size_ends_where_the_next_function_begins(tmp_path):
+    """The only symbol of a stripped file, of assembly: it does not have all code behind it."""
+    flags = "-Wl,--export-dynamic-symbol=exported", "-fno-toplevel-reorder"
+    program = compile_program(tmp_path / "program", *flags, source=_UNSIZED)
+    starts = _strip(program)
+    assert starts["global_function"] > starts["local_function"] > starts["exported"]
+    with running(program, functions=4) as child:
+        addresses = [at + 1 for at in child.functions.values()]
+        found = Symbolizer().user(child.pid, addresses)
+    expected = [
+        name if name == "exported" else f"program!{starts[name]:#x}" for name in child.functions
+    ]
+    assert [frame.name for frame in found] == expected
