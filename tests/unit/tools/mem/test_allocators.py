@@ -17,7 +17,10 @@ from purebpf.observe.instruments.allocators import (
     executable_allocator,
 )
 
-pytestmark = pytest.mark.needs("gcc", "nm")
+pytestmark = pytest.mark.needs("gcc", "nm", "x86_64")
+
+RETURN = 0xC3
+"""The instruction."""
 
 
 def build(folder: Path, source: str) -> Path:
@@ -44,7 +47,7 @@ def test_functions_are_found_where_nm_says(tmp_path: Path) -> None:
     library = build(tmp_path, source)
     places = offsets(library)
     allocator = allocator_in(str(library))
-    assert dict(allocator.functions) == {
+    assert dict(allocator.code.entries) == {
         places["malloc"]: Function.MALLOC,
         places["free"]: Function.FREE,
         places["realloc"]: Function.REALLOC,
@@ -52,8 +55,11 @@ def test_functions_are_found_where_nm_says(tmp_path: Path) -> None:
         places["_ZdlPvm"]: Function.FREE,
     }
     assert allocator.pid == EVERY_PROCESS
-    assert Function.FREE not in dict(allocator.returning).values()
-    assert len(allocator.returning) == 3
+    gives = [places[name] for name in ("malloc", "realloc", "_Znwm")]
+    assert len(allocator.code.returns) == len(gives)
+    for start, (end, _) in zip(sorted(gives), allocator.code.returns, strict=True):
+        assert library.read_bytes()[end] == RETURN
+        assert start < end < start + 16
 
 
 def test_probes_go_to_the_file_with_the_symbols_and_to_no_other(tmp_path: Path) -> None:
@@ -74,7 +80,7 @@ def test_probes_go_to_the_file_with_the_symbols_and_to_no_other(tmp_path: Path) 
 def test_a_file_can_ask_for_few_probes(tmp_path: Path) -> None:
     names = ("malloc", "free", "_ZdlPv", *(f"_ZdlPv{number}x" for number in range(1009)))
     library = build(tmp_path, "".join(f"void {name}(void) {{ }}\n" for name in names))
-    assert len(allocator_in(str(library)).functions) == 3
+    assert len(allocator_in(str(library)).code.entries) == 3
 
 
 def test_malloc_alone_is_not_an_allocator(tmp_path: Path) -> None:

@@ -31,7 +31,15 @@ SITES = [
 STATS = dict.fromkeys(
     (
         *("sites_full", "sites_busy", "allocations_full", "allocations_busy", "calls_full"),
-        *("places_taken", "faults_missed", "recursion_misses", "children_missed", "replaced"),
+        *(
+            "returns_missed",
+            "in_flight",
+            "places_taken",
+            "faults_missed",
+            "recursion_misses",
+            "children_missed",
+            "replaced",
+        ),
         *("outside_namespace", "allocations", "growths", "faults", "stacks_full"),
         *("stacks_crowded", "stacks_busy", "user_truncated", "kernel_truncated"),
         *("user_unavailable", "kernel_unavailable", "sizes_cut"),
