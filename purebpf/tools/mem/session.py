@@ -116,6 +116,7 @@ class Memory(UserStackSession[MemoryTracer]):
         return {
             f"{name} of {allocator.path}": why
             for allocator in self._allocators
+            if allocator.path not in self._tracer.refused
             for name, why in allocator.code.untraced
         }
 
