@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
-from purebpf.commands import COMMANDS, package_of
+from purebpf.commands import COMMANDS, GROUPS, SYMPTOMS, package_of
 
 __all__ = ["main"]
 
@@ -25,16 +25,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if argv is None else argv
     match arguments:
-        case ["-h" | "--help", *_] | ["help"]:
+        case [] | ["-h" | "--help", *_] | ["help"]:
             return _show(_help())
         case ["-V" | "--version", *_]:
             return _show(_version())
         case ["help", name, *_]:
             return _start(name, ["--help"])
-        case [name, *rest]:
-            return _start(name, rest)
         case _:
-            return _refuse("missing command")
+            return _start(arguments[0], arguments[1:])
 
 
 def _start(name: str, arguments: Sequence[str]) -> int:
@@ -47,11 +45,16 @@ def _start(name: str, arguments: Sequence[str]) -> int:
 
 
 def _help() -> Iterator[str]:
-    yield f"{_USAGE}\nLoad, attach and read BPF programs from pure Python: the commands.\n\n"
+    yield _USAGE
     width = max(map(len, COMMANDS))
-    for name, summary in COMMANDS.items():
-        yield f"  {name:{width}}  {summary}\n"
-    yield "\n`purebpf doctor` says what is missing on this machine, if anything is.\n"
+    for title, commands in GROUPS.items():
+        yield f"\n{title}\n"
+        for name, task in commands.items():
+            yield f"  {name:{width}}  {task}\n"
+    yield "\nI see ...\n"
+    width = max(map(len, SYMPTOMS))
+    for symptom, line in SYMPTOMS.items():
+        yield f"  {symptom:{width}}  -> {line}\n"
 
 
 def _version() -> Iterator[str]:

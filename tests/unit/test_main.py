@@ -11,7 +11,7 @@ import pytest
 
 from purebpf import __version__
 from purebpf.__main__ import main
-from purebpf.commands import COMMANDS, package_of
+from purebpf.commands import COMMANDS, GROUPS, SYMPTOMS, package_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSOLE_SCRIPT = Path(sys.executable).with_name("purebpf")
@@ -68,10 +68,20 @@ def test_a_misspelt_command_gets_a_hint() -> None:
     assert "purebpf: error: unknown command 'proflie'; did you mean 'profile'?" in ended.stderr
 
 
-def test_without_a_command_it_says_how_to_list_them() -> None:
+def test_without_a_command_it_lists_them_by_moment() -> None:
     ended = run()
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.splitlines()[-1] == "`purebpf --help` lists the commands."
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == run("--help").stdout
+    assert len(GROUPS) == 5
+    positions = [ended.stdout.index(f"\n{title}\n") for title in GROUPS]
+    assert positions == sorted(positions)
+
+
+@pytest.mark.parametrize("line", SYMPTOMS.values())
+def test_each_observation_leads_to_a_command_that_parses(line: str) -> None:
+    program, name, *words = line.replace("PID", "4711").split()
+    assert program == "purebpf"
+    import_module(f"{package_of(name)}.options").parse(words)
 
 
 def test_arguments_and_exit_status_are_those_of_the_command(tmp_path: Path) -> None:
@@ -105,7 +115,9 @@ def test_help_imports_no_command_and_no_parser() -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     modules = set(ended.stderr.split())
     rooms = {name.split(".")[1] for name in modules if name.startswith("purebpf.")}
-    assert rooms == {"__main__", "_version", "cli", "commands", "errors", "lazy", "safe_path"}
+    assert rooms == {
+        *("__main__", "_version", "cli", "closable", "commands", "errors", "lazy", "safe_path")
+    }
     assert not modules & {"argparse", "importlib.resources", "ctypes", "difflib"}
 
 
