@@ -45,7 +45,19 @@ struct row {
 	char name[NAME_LENGTH];	    // of an interrupt's handler
 };
 
+// A run, as it ended.
+struct ended_run {
+	u64 began_ns;
+	u64 ended_ns;
+	u64 delay_ns; // or NO_DELAY
+	u64 id;
+	u32 kind;
+	u32 cpu;
+	char name[NAME_LENGTH]; // of an interrupt's handler
+};
+
 struct losses {
+	u64 runs_full; // runs that found no room in the ring
 	u64 rows_full;	  // runs that found no row
 	u64 working_full; // work of workers that found no place
 	u64 nested;	  // runs that were nested too deep
@@ -85,9 +97,11 @@ struct cpu_state {
 };
 
 CONFIG bool with_stacks = false;
+CONFIG bool with_runs = false; // each run is sent
 
 struct losses losses = {};
 struct row *anchor_row;
+struct ended_run *anchor_ended_run;
 
 #define COUNT(field) __sync_fetch_and_add(&losses.field, 1)
 
@@ -120,6 +134,11 @@ struct {
 	__type(value, struct row);
 } rows SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 22);
+} ended_runs SEC(".maps");
+
 static const struct row no_row;
 
 static __always_inline struct cpu_state *own_state(void)
@@ -137,6 +156,23 @@ static __always_inline u64 since(u64 then_ns, u64 now_ns)
 	return 0;
 }
 
+static __always_inline void send(struct run *run, u32 kind, u32 cpu, u64 now_ns, u64 handler)
+{
+	struct ended_run record = {
+		.began_ns = run->began_ns,
+		.ended_ns = now_ns,
+		.delay_ns = run->delay_ns,
+		.id = run->id,
+		.kind = kind,
+		.cpu = cpu,
+	};
+
+	if (kind == IRQ)
+		read_handler_name((void *)handler, record.name, NAME_LENGTH);
+	if (bpf_ringbuf_output(&ended_runs, &record, sizeof(record), 0))
+		COUNT(runs_full);
+}
+
 static __noinline int add(struct run *run, u32 kind, u64 handler)
 {
 	struct row_key key = {.kind = kind, .cpu = bpf_get_smp_processor_id()};
@@ -148,6 +184,8 @@ static __noinline int add(struct run *run, u32 kind, u64 handler)
 	key.id = run->id;
 	key.stack = run->stack;
 	took_ns = since(run->began_ns, now_ns);
+	if (with_runs)
+		send(run, kind, key.cpu, now_ns, handler);
 	row = bpf_map_lookup_elem(&rows, &key);
 	if (!row) {
 		bpf_map_update_elem(&rows, &key, &no_row, BPF_NOEXIST);

@@ -29,6 +29,8 @@ def _run(options: Options, view: EventView, details: KworkView) -> int:
     from purebpf.tools.kwork.render import Layout, csv_header, render
     from purebpf.tools.kwork.session import Kwork
 
+    if options.each_run:
+        return _show_runs(options, view)
     layout = Layout(*details, is_interval=options.interval_s is not None)
     with (
         Output(view.output) as output,
@@ -48,6 +50,36 @@ def _run(options: Options, view: EventView, details: KworkView) -> int:
         )
         status = ends.status()
         output.write(render(last, view.format, layout))
+        for note in last.notes:
+            command.note(note)
+        explain_table(last.loss, verbose=view.verbose)
+    if view.strict and last.loss.any:
+        return command.LOSS
+    return status
+
+
+def _show_runs(options: Options, view: EventView) -> int:
+    from purebpf.cli.loss import explain_table
+    from purebpf.measure import run as pipeline
+    from purebpf.tools.kwork.session import Kwork
+    from purebpf.tools.kwork.timehist import header, run_lines
+
+    with (
+        Output(view.output) as output,
+        pipeline.prepare(partial(Kwork, options), options.command, output.reader) as (
+            session,
+            ends,
+        ),
+    ):
+        if said := event_command.title("Following the kernel's own work", options):
+            command.say(said)
+        width = None if view.verbose else output.columns
+        output.write(header(view.format))
+        last = pipeline.run(
+            session, ends, lambda: output.write(run_lines(session.runs(), view.format, width))
+        )
+        status = ends.status()
+        output.write(run_lines(session.last_runs, view.format, width))
         for note in last.notes:
             command.note(note)
         explain_table(last.loss, verbose=view.verbose)

@@ -14,9 +14,9 @@ from purebpf.tools.kwork.request import KINDS, Options
 
 __all__ = ["MODES", "SORTS", "KworkView", "build_parser", "parse"]
 
-MODES = ("report", "latency", "top")
+MODES = ("report", "latency", "top", "timehist")
 SORTS = ("runtime", "max", "count", "delay", "maxdelay")
-_DEFAULT_SORT = {"report": "runtime", "latency": "delay", "top": "runtime"}
+_DEFAULT_SORT = {"report": "runtime", "latency": "delay", "top": "runtime", "timehist": "runtime"}
 
 _DESCRIPTION = """\
 Show what the kernel does on its own: interrupts, softirqs, tasklets, work of
@@ -28,6 +28,7 @@ examples:
   purebpf kwork 5                   what ran, most time first
   purebpf kwork latency 5           what waited, longest waits first
   purebpf kwork top                 each second: which share of the CPUs
+  purebpf kwork --timehist 1        each run on a line
   purebpf kwork -k irq,softirq -A 5 each CPU
   purebpf kwork -k work --queued-by 5   with the stacks that queued the work
   purebpf kwork -n 'nvme*' --hist 5     with histograms
@@ -41,6 +42,10 @@ exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 
 Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.10 or
 later. docs/kwork.md"""
+
+
+_LOOK_S = 0.1
+"""Between two looks at the runs of `timehist`."""
 
 
 class KworkView(NamedTuple):
@@ -59,6 +64,11 @@ def parse(argv: Sequence[str]) -> tuple[Options, EventView, KworkView]:
     parsed.mode = mode or MODES[0]
     parsed.names = tuple(parsed.names)
     parsed.sort = parsed.sort or _DEFAULT_SORT[parsed.mode]
+    if parsed.each_run:
+        parsed.mode = "timehist"
+    if parsed.mode == "timehist":
+        parsed.each_run = True
+        parsed.interval_s = _LOOK_S
     if parsed.mode == "top" and parsed.interval_s is None:
         parsed.interval_s = 1.0
     return (
@@ -74,7 +84,8 @@ def build_parser() -> argparse.ArgumentParser:
         "purebpf kwork",
         _DESCRIPTION,
         _EPILOG,
-        usage="[duration] [-- command ...]\n       the first word may be report, latency or top",
+        usage="[duration] [-- command ...]\n"
+        "       the first word may be report, latency, top or timehist",
     )
     parser.add_duration(made, "measure")
     group = made.add_argument_group("which work")
@@ -105,6 +116,10 @@ def _add_output(output: argparse._ArgumentGroup) -> None:
     output.add_argument(
         "--hist", dest="histogram", action="store_true", help="a histogram below each row"
     )
+    output.add_argument(
+        *("--timehist",), dest="each_run", action="store_true",
+        help="each run on a line: when, where, how long it ran and waited",
+    )  # fmt: skip
     output.add_argument(
         *("-s", "--sort"), metavar="KEY", choices=SORTS, default="",
         help=f"{', '.join(SORTS)}; by default by runtime, or, of latency, by delay",

@@ -26,7 +26,8 @@ class Options(NamedTuple):
 
     `kinds` are some of KINDS; () is all that this kernel has. `names` are patterns as the shell has
     them, of handlers and functions. `by_cpu`: rows of each CPU, not their sum. `stacks`: a row for
-    each stack that queued the work. `rows` is how many there is room for on each CPU. `interval_s`
+    each stack that queued the work. `each_run`: for
+    `Kwork.runs()`. `rows` is how many there is room for on each CPU. `interval_s`
     None: one result, at the end. `duration_s` None: until a signal, or until `command` ends.
     """
 
@@ -35,6 +36,7 @@ class Options(NamedTuple):
     cpus: tuple[int, ...] = ()
     by_cpu: bool = False
     stacks: bool = False
+    each_run: bool = False
     rows: int = 512
     duration_s: float | None = None
     interval_s: float | None = None

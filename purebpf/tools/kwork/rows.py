@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from purebpf.results import Loss
 
-__all__ = ["SOFTIRQS", "Result", "Row", "merge", "subtract"]
+__all__ = ["SOFTIRQS", "Result", "Row", "Run", "merge", "subtract"]
 
 SOFTIRQS = (
     *("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer"),
@@ -54,6 +54,25 @@ class Row(NamedTuple):
     def place(self) -> tuple[object, ...]:
         """What it is the row of."""
         return (self.kind, self.id, self.cpu, self.stack)
+
+
+class Run(NamedTuple):
+    """A run of an interrupt, a softirq, work or a timer. Times are nanoseconds of CLOCK_MONOTONIC.
+
+    Attributes:
+        began_ns, ended_ns: when.
+        cpu: where.
+        kind: one of `purebpf.tools.kwork.request.KINDS`.
+        name: of the handler, softirq or function.
+        wait_ns: from when it was asked for until it began; None: that is not known.
+    """
+
+    began_ns: int
+    ended_ns: int
+    cpu: int
+    kind: str
+    name: str
+    wait_ns: int | None
 
 
 class Result(NamedTuple):

@@ -13,6 +13,7 @@ from purebpf.closable import Closing
 from purebpf.errors import NotSupportedError
 from purebpf.loader.host import cpus
 from purebpf.loader.load.load import load
+from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
@@ -26,7 +27,7 @@ from purebpf.results import Cause, Loss, count_cause
 from purebpf.symbols.frame import is_of_tracepoint, spell_kernel_frame
 from purebpf.syscall import proc
 from purebpf.tools.kwork.request import KINDS, PROGRAMS, Options
-from purebpf.tools.kwork.rows import SOFTIRQS, Result, Row, merge, subtract
+from purebpf.tools.kwork.rows import SOFTIRQS, Result, Row, Run, merge, subtract
 
 __all__ = ["Kwork", "supported_kinds"]
 
@@ -36,7 +37,12 @@ MAX_CPUS = 4096
 _LATE = {"tasklet": ("tasklet_entry", "6.5"), "ipi": ("csd_function_entry", "6.5")}
 """Kinds that not every kernel says the beginning of: by which tracepoint, and since when."""
 
+_RING = (4096, 1 << 22)
+"""Bytes, without and with each run: some 45,000 runs."""
+_NO_DELAY = (1 << 64) - 1
+
 _LOSSES = {
+    "runs_full": "runs are counted, but not shown: the ring was full",
     "rows_full": "runs were not counted: no row was left. Raise --rows",
     "working_full": "runs were not counted: more than 16384 workers ran at once",
     "nested": "runs were dropped: they were nested more than 4 deep",
@@ -70,6 +76,8 @@ class Kwork(Closing):
         self._function = cache(self._name_function)
         self._queuers = cache(self._name_stack)
         self._before: list[Row] = []
+        self.last_runs: tuple[Run, ...] = ()
+        """The runs that `stop()` found, which `runs()` had not given yet."""
         self._owned = ExitStack()
 
     def __enter__(self) -> Self:
@@ -83,13 +91,22 @@ class Kwork(Closing):
         spec = (
             objects.spec("kwork")
             .only(*programs)
-            .set(with_stacks=options.stacks, max_depth=stack_maps.max_depth())
-            .resize(rows=options.rows * len(cpus.possible()))
+            .set(
+                with_runs=options.each_run,
+                with_stacks=options.stacks,
+                max_depth=stack_maps.max_depth(),
+            )
+            .resize(rows=options.rows * len(cpus.possible()), ended_runs=_RING[options.each_run])
         )
         if options.cpus:
             spec = spec.set(has_cpus=True, cpus=bit_words(options.cpus, MAX_CPUS // 64))
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
             self._object = stack.enter_context(load(spec))
+            self._ring: Any = None
+            if options.each_run:
+                self._ring = stack.enter_context(
+                    RingBuffer(self._object.maps["ended_runs"], "ended_run")
+                )
             self._links = stack.enter_context(ExitStack())
             for name in programs:
                 self._links.enter_context(self._object.programs[name].attach())
@@ -101,6 +118,24 @@ class Kwork(Closing):
         """Sleep until it is over: True. False: an interval is, and `interval()` is due."""
         self._clock.next_tick()
         return self._clock.wait(*ends)
+
+    def runs(self) -> Iterator[Run]:
+        """The runs that ended since the last call, in this order; needs `Options.each_run`."""
+        for record in self._ring.drain():
+            name = self._name(record, record)
+            if self._is_wanted(name):
+                yield Run(
+                    record.began_ns,
+                    record.ended_ns,
+                    record.cpu,
+                    KINDS[record.kind],
+                    name,
+                    None if record.delay_ns == _NO_DELAY else record.delay_ns,
+                )
+
+    def _is_wanted(self, name: str) -> bool:
+        names = self._options.names
+        return not names or any(fnmatchcase(name, pattern) for pattern in names)
 
     def interval(self) -> Result:
         """What ran since the start, or since the last call of this.
@@ -124,13 +159,15 @@ class Kwork(Closing):
         with self._owned:
             self._links.close()
             settle()
+            if self._ring:
+                self.last_runs = tuple(self.runs())
             return self.interval()
 
     def _rows(self) -> Iterator[Row]:
         options = self._options
         for key, row in self._object.maps["rows"].items():
             name = self._name(key, row)
-            if options.names and not any(fnmatchcase(name, wanted) for wanted in options.names):
+            if not self._is_wanted(name):
                 continue
             yield Row(
                 KINDS[key.kind],

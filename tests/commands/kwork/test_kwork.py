@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import time
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -208,3 +210,31 @@ def test_a_kernel_without_btf_is_said_so():
     done = run("kwork", "0.1", prefix=("unshare", "-m", "sh", "-c", hidden, "sh"))
     assert done.returncode == 1
     assert "without CONFIG_DEBUG_INFO_BTF" in " ".join(done.stderr.split())
+
+
+def test_each_run_is_shown_once_and_adds_up_to_the_rows() -> None:
+    with Kwork(Options(kinds=("irq", "softirq", "work", "timer"), each_run=True)) as kwork:
+        time.sleep(0.3)
+        shown = list(kwork.runs())
+        time.sleep(0.2)
+        result = kwork.stop()
+    shown += kwork.last_runs
+    lost = {cause.name: cause.lost for cause in result.loss.causes}
+    assert not lost["runs_full"]
+    counted = Counter((each.kind, each.name) for each in shown)
+    took = Counter[tuple[str, str]]()
+    for each in shown:
+        took[each.kind, each.name] += each.ended_ns - each.began_ns
+        assert each.ended_ns >= each.began_ns
+    rows = {(row.kind, row.name): row for row in result.rows}
+    assert counted == {key: row.runs for key, row in rows.items()}
+    assert took == {key: row.total_ns for key, row in rows.items()}
+    assert any(each.wait_ns for each in shown)
+
+
+def test_the_lines_of_runs_are_in_the_order_of_their_ends() -> None:
+    shown = run("kwork", "--timehist", "--format", "json", "-k", "softirq,timer", "1")
+    assert shown.returncode == 0, shown.stderr
+    ends = [json.loads(line)["ended_ns"] for line in shown.stdout.splitlines()]
+    assert len(ends) > 5
+    assert all(later - sooner > -1_000_000 for sooner, later in pairwise(ends))
