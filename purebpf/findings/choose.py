@@ -24,15 +24,15 @@ _REPLACED = {
             "small-calls",
             "timers",
             "signals",
-            "ping-pong",
+            "switch-storm",
             "spin",
-            "udp-flood",
+            "datagram-storm",
             "file-storm",
             "page-faults",
         }
     ),
-    "timers": frozenset({"ping-pong"}),
-    "small-calls": frozenset({"ping-pong"}),
+    "timers": frozenset({"switch-storm"}),
+    "small-calls": frozenset({"switch-storm"}),
     "page-faults": frozenset({"exec-storm"}),
 }
 _CPU_WEIGHT = 0.6

@@ -15,7 +15,7 @@ class Source(NamedTuple):
     line: int = 0
 
     def __str__(self) -> str:
-        """`reserve(stock.py:22)`-like, with the file's last part."""
+        """`charge(orders.py:22)`-like, with the file's last part."""
         if not self.file or not self.line:
             return self.function
         return f"{self.function} ({self.file.rpartition('/')[2]}:{self.line})"

@@ -75,7 +75,7 @@ _DEPTH = 14
 _ALWAYS_WORK = frozenset(
     {
         *("fsync", "disk", "pipe-write", "sock-write", "connect", "memory-limit", "dirty-pages"),
-        *("kernel-lock", "java-monitor", "file-lock", "gil", "nested-loop", "database-lock"),
+        *("kernel-lock", "jvm-monitor", "file-lock", "gil", "nested-loop", "database-lock"),
     }
 )
 _IDLE_UNLESS_CALLED = frozenset(
@@ -210,7 +210,7 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
     if _GO_PARKS.search(head):
         return "go-park"
     if _JAVA_MONITOR.search(" ".join(names[:16])):
-        return "java-monitor"
+        return "jvm-monitor"
     if any(name.startswith("JVM_Sleep") for name in names[:16]):
         return "sleep"
     if _JAVA_PARKS.search(" ".join(names[:14])):

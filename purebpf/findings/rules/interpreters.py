@@ -74,7 +74,7 @@ def _mostly(evidence: Evidence, stays: list[Stay]) -> str:
 def java_monitors(evidence: Evidence) -> Iterator[Finding]:
     """Java threads wait to enter a synchronized block."""
     for pid, stays in evidence.by_process.items():
-        waits = [stay for stay in stays if stay.kind == "java-monitor"]
+        waits = [stay for stay in stays if stay.kind == "jvm-monitor"]
         cost = evidence.rate(waits)
         if cost < _LEAST:
             continue
@@ -103,7 +103,7 @@ def _monitor_text(evidence: Evidence, pid: int, waits: list[Stay]) -> tuple[str,
     if not owners:
         return text, "its owner did not show"
     owner = owners.most_common(1)[0][0]
-    does = [stay for stay in evidence.by_thread.get(owner, ()) if stay.kind != "java-monitor"]
+    does = [stay for stay in evidence.by_thread.get(owner, ()) if stay.kind != "jvm-monitor"]
     activity = describe_activity(evidence, does)
     named = next((stay.comm for stay in does), "")
     thread = f'thread {owner} "{named}"' if named else f"thread {owner}"

@@ -30,7 +30,7 @@ def throttled_cgroups(evidence: Evidence) -> Iterator[Finding]:
         cost = max(cgroup.throttled_s / evidence.elapsed_s, cgroup.throttled / cgroup.periods * 0.5)
         limit = f"cpu.max of {name} allows {cgroup.quota_cpus:.2f} CPUs"
         yield Finding(
-            "cpu-quota",
+            "cpu-throttling",
             evidence.process(pids[0]).comm if pids else name,
             pids,
             cost,

@@ -90,7 +90,7 @@ def datagrams(evidence: Evidence) -> Iterator[Finding]:
     softirq = counters.get("softirq", 0.0) / elapsed_s
     dropped = f"{drops:.0f} a second are dropped, as its buffer is full (RcvbufErrors)"
     yield Finding(
-        *("udp-flood", evidence.process(who).comm, tuple(filter(None, (sender, receiver)))),
+        *("datagram-storm", evidence.process(who).comm, tuple(filter(None, (sender, receiver)))),
         max(softirq, min(1.0, rate * _DATAGRAM_S), 0.9 * evidence.cpu_of[who]),
         f"sends {sent / elapsed_s:.0f} UDP packets a second (sendto)"
         + (f" in {function}" if function else ""),

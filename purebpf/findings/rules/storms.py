@@ -202,7 +202,7 @@ def switches(evidence: Evidence) -> Iterator[Finding]:
         functions = dict.fromkeys(evidence.spell(stay.own) for stay in own[:8] if stay.own)
         where = kernel.most_common(1)[0][0] if kernel else "?"
         yield Finding(
-            *("ping-pong", evidence.process(pid).comm, (pid,), max(0.2, evidence.cpu_of[pid])),
+            *("switch-storm", evidence.process(pid).comm, (pid,), max(0.2, evidence.cpu_of[pid])),
             f"switches threads {rate:.0f} times a second, waiting in {where}",
             (f"between {', '.join([*functions][:3])}" if functions else "",),
             ("offcpu", "-p", str(pid)),

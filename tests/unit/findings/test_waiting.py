@@ -71,7 +71,7 @@ def test_an_idle_loop_is_idle() -> None:
         ("pthread_cond_wait", "cond"),
         ("__pthread_clockjoin_ex", "join"),
         ("runtime.futexsleep", "go-park"),
-        ("ObjectMonitor::enter(JavaThread*)", "java-monitor"),
+        ("ObjectMonitor::enter(JavaThread*)", "jvm-monitor"),
         ("Unsafe_Park", "java-park"),
     ],
 )
