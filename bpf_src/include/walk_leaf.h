@@ -74,15 +74,22 @@ __noinline int has_set_up(u32 place, u64 start, u64 size)
 	return 0;
 }
 
-// Whether code gives back room on the stack before it returns: then its return address is not at the
-// stack pointer. 1 or 0.
-__noinline int frees_stack(u32 place)
+#define SOON_BYTES 16 // before a return, in which an epilogue has given back the stack already
+
+enum code_ahead {
+	RETURNS_LATER = 0,
+	FREES_STACK = 1, // before it returns: its return address is not at the stack pointer
+	RETURNS_SOON = 2,
+};
+
+// What code does before it returns: enum code_ahead.
+__noinline int look_ahead(u32 place)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	u8 before = 0;
 
 	if (!walk || !read_user(walk->code, NEAR_BYTES, walk->pc))
-		return 1;
+		return FREES_STACK;
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < NEAR_BYTES; i++) {
 		u32 bytes;
@@ -91,16 +98,19 @@ __noinline int frees_stack(u32 place)
 		if (i >= NEAR_BYTES)
 			break;
 		bytes = *(u32 *)&walk->code[i];
-		if ((u8)bytes == RET)
-			return (before & 0xf8) == 0x58; // pop
+		if ((u8)bytes == RET) {
+			if ((before & 0xf8) == 0x58) // pop
+				return FREES_STACK;
+			return i < SOON_BYTES ? RETURNS_SOON : RETURNS_LATER;
+		}
 		if ((u8)bytes == 0xc9) // leave
-			return 1;
+			return FREES_STACK;
 		before = bytes;
 		bytes &= 0xffffff; // add $n, %rsp; lea n(%rbp), %rsp
 		if (bytes == 0xc48348 || bytes == 0xc48148 || bytes == 0x658d48)
-			return 1;
+			return FREES_STACK;
 	}
-	return 0;
+	return RETURNS_LATER;
 }
 
 // How many words above the stack pointer the return address of a leaf is, plus 1; 0: not known.
@@ -108,19 +118,19 @@ __noinline int leaf_words_above(u32 place, int is_frameless)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	u64 top[2], target, size;
-	u8 first = 0;
+	int ahead;
 
 	if (!walk || !read_user(top, sizeof(top), walk->sp))
 		return 0;
 	target = called_from(place, top[0]);
-	read_user(&first, sizeof(first), walk->pc);
 	if (target != NO_CALL) {
 		size = walk->pc - target;
-		if (first == RET)
+		ahead = look_ahead(place);
+		if (ahead == RETURNS_SOON)
 			return 1;
 		if (is_frameless)
 			return (target == CALL_ANYWHERE || size < FAR_BYTES) &&
-			       (!size || !frees_stack(place));
+			       (!size || ahead != FREES_STACK);
 		return target != CALL_ANYWHERE && size < NEAR_BYTES &&
 		       !has_set_up(place, target, size);
 	}

@@ -424,6 +424,9 @@ class CfiFile:
                 yield
         judged.starts.extend(starts[done:-1])
         judged.ids.extend(ids[done:])
+        if judged.ids and judged.ids[-1] != NO_RULE:  # it holds up to the end, in each window
+            judged.starts.append(end)
+            judged.ids.append(NO_RULE)
         return judged
 
     def _sort_entries(self, inside: range, budget: Budget) -> list[Fde]:

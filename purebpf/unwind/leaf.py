@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 import struct
+from enum import Enum
 
-__all__ = ["FAR", "NEAR", "RET", "call_target", "frees_stack", "has_set_up", "is_plt_stub"]
+__all__ = ["FAR", "NEAR", "Ahead", "call_target", "has_set_up", "is_plt_stub", "look_ahead"]
 
 NEAR = 256
 """Bytes of a function's start in which a frame that was set up is looked for."""
 FAR = 1 << 16
 """Bytes from a function's start to any of its instructions."""
-RET = b"\xc3"
+_SOON = 16
+"""Bytes before a return in which an epilogue has nothing left to give back."""
 _DISPLACEMENT = struct.Struct("<i")
 _WORD = (1 << 64) - 1
 _SETS_UP = re.compile(rb"\x48\x89\xe5|\x48\x8b\xec", re.DOTALL)
@@ -45,10 +47,24 @@ def has_set_up(code: bytes) -> bool:
     return _SETS_UP.search(code) is not None
 
 
-def frees_stack(code: bytes) -> bool:
-    """Return True if some code gives back room on the stack before it returns."""
+class Ahead(Enum):
+    """What some code does before it returns."""
+
+    RETURNS_LATER = 0
+    FREES_STACK = 1
+    """It gives back room on the stack: its return address is not at the stack pointer."""
+    RETURNS_SOON = 2
+    """An epilogue has given it back already."""
+
+
+def look_ahead(code: bytes) -> Ahead:
+    """Return what some code does before it returns."""
     found = _FREES.match(code)
-    return found is not None and found.lastgroup == "frees"
+    if found is None:
+        return Ahead.RETURNS_LATER
+    if found.lastgroup:
+        return Ahead.FREES_STACK
+    return Ahead.RETURNS_SOON if found.end() <= _SOON else Ahead.RETURNS_LATER
 
 
 def is_plt_stub(code: bytes) -> bool:

@@ -20,7 +20,7 @@ from typing import Protocol
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import CodeMapping
 from purebpf.unwind.expression import ExpressionError, evaluate
-from purebpf.unwind.leaf import FAR, NEAR, RET, call_target, frees_stack, has_set_up, is_plt_stub
+from purebpf.unwind.leaf import FAR, NEAR, Ahead, call_target, has_set_up, is_plt_stub, look_ahead
 from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, X86_64, Machine, ends_in_call, is_stub
 from purebpf.unwind.plan import Known, Plan, Special, plan_of
 from purebpf.unwind.reason import Reason
@@ -472,12 +472,13 @@ class _Walk:
     def _is_entered(self, target: int, *, is_frameless: bool, may_return: bool = True) -> bool:
         """Return True if a called function is the one that runs, and has no frame yet."""
         code, pc = self._unwinder.code, self._pc
-        if may_return and code(pc, 1) == RET:
+        ahead = look_ahead(code(pc, NEAR)) if may_return else Ahead.FREES_STACK
+        if ahead is Ahead.RETURNS_SOON:
             return True
         size = pc - target
         if is_frameless:
             may_be = not target or 0 <= size < FAR
-            return may_be and (not size or not frees_stack(code(pc, NEAR)))
+            return may_be and (not size or ahead is not Ahead.FREES_STACK)
         return bool(target) and 0 <= size < NEAR and not has_set_up(code(target, size))
 
     def _by_guess(self, sp: int, fp: int | None) -> int | None:

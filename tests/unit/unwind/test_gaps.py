@@ -15,13 +15,15 @@ from purebpf.unwind.reason import Reason
 from purebpf.unwind.rows import NO_RULE
 from purebpf.unwind.rule import DEPTH_FRAMELESS
 from purebpf.unwind.unwinder import Unwinder
-from purebpf.unwind.windows import WINDOW_BITS, cut_all, find_in_block
+from purebpf.unwind.windows import OFFSET_BITS, WINDOW_BITS, cut_all, find_in_block
 from tests.unit.unwind.cfi_builder import FRAME, TEXT, Image, Section
 
 BIAS = 0x7F00_0000_0000
 SP = 0x7FFF_0000_1000
 FRAMED = b"\x55\x48\x89\xe5\x53\x90\x5b\x5d\xc3".ljust(16, b"\x90")
 """push %rbp; mov %rsp, %rbp; push %rbx; ...; ret."""
+EPILOGUE = b"\x55\x48\x89\xe5\x5d\x48\xc1\xe0\x02\xc3"
+"""push %rbp; mov %rsp, %rbp; pop %rbp; shl $2, %rax; ret."""
 SCHEDULED = b"\x55\x48\x89\xfe\x48\x83\xc7\x05\x48\x89\xe5\x5d\xc3".ljust(16, b"\x90")
 """push %rbp; mov %rdi, %rsi; add $5, %rdi; mov %rsp, %rbp."""
 SAVES = b"\x41\x54\x55\x53\x48\x89\xfd\x5b\x5d\x41\x5c\xc3".ljust(16, b"\x90")
@@ -133,7 +135,8 @@ def test_a_leaf_that_was_called_through_a_pointer(before: bytes) -> None:
     ids=["no-call", "another", "off-by-one", "nonsense"],
 )
 def test_other_words_are_no_callers(before: bytes | None, word: int) -> None:
-    assert unwind(code_with(PLAIN, before), AT + 2, word) == ([AT + 2], Reason.NO_UNWIND_INFO)
+    code = code_with(b"\x90" * 0x38 + b"\xc3", before)
+    assert unwind(code, AT + 2, word) == ([AT + 2], Reason.NO_UNWIND_INFO)
 
 
 @pytest.mark.parametrize(
@@ -142,12 +145,18 @@ def test_other_words_are_no_callers(before: bytes | None, word: int) -> None:
         (0, (BEHIND,), 1),  # at its first instruction
         (1, (SP + 0x80, BEHIND), 1),  # it has pushed the frame pointer
         (8, (BEHIND,), 1),  # at ret
+        (-5, (BEHIND,), 1),  # some instructions before it, and the frame pointer is popped
     ],
 )
 def test_where_a_function_with_a_frame_pointer_has_none(
     offset: int, words: tuple[int, ...], callers: int
 ) -> None:
-    found, _ = unwind(code_with(FRAMED, rest=FRAMED * 99), AT + offset, *words)
+    if offset < 0:
+        offset += len(EPILOGUE)
+        code = code_with(EPILOGUE, rest=FRAMED * 99)
+    else:
+        code = code_with(FRAMED, rest=FRAMED * 99)
+    found, _ = unwind(code, AT + offset, *words)
     assert found[1 : 1 + callers] == [BEHIND]
 
 
@@ -158,3 +167,15 @@ def test_a_frame_that_was_set_up_is_followed() -> None:
     code = code_with(FRAMED, rest=FRAMED * 99)
     found, reason = unwind(code, AT + 5, *words)
     assert (found, reason) == ([AT + 5, BEHIND + 1], Reason.FP_GUESS)
+
+
+def test_a_gap_behind_the_last_entry_is_judged_in_each_of_its_windows() -> None:
+    """As in musl's static programs, where libc has no entries and follows the program."""
+    section = Section().fde(TEXT, 0x40)
+    image = Image({".eh_frame": (FRAME, section.data)}, text=1 << 14, code=SAVES * 0x400)
+    file = CfiFile(image)
+    whole = file.whole()
+    assert len(whole.places) == file.window_count
+    for place in whole.places:
+        last = whole.blocks[place - 1 + whole.blocks[place - 1]] >> OFFSET_BITS
+        assert file.table.rules[last].cfa == DEPTH_FRAMELESS
