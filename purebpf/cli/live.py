@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
-from purebpf.http.server import HttpDoor, Request
+from purebpf.http.server import HttpServer, Request
 from purebpf.results import Profile
 from purebpf.results.formats import html, json
 
@@ -56,7 +56,7 @@ class LivePage(Closing):
         self._lock = threading.Lock()
         self._closed = False
         try:
-            self._door = HttpDoor(where, self._has_token, self._answer_request)
+            self._server = HttpServer(where, self._has_token, self._answer_request)
         except OSError as error:
             raise KernelError(
                 "bind(2)",
@@ -68,7 +68,7 @@ class LivePage(Closing):
     @property
     def url(self) -> str:
         """Return the address to open in a browser."""
-        host, port = self._door.address
+        host, port = self._server.address
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/?token={self.token}"
 
@@ -153,7 +153,7 @@ class LivePage(Closing):
             _put(client, None)
         for wish in self._wishes():
             wish.granted.set()
-        self._door.close()
+        self._server.close()
 
 
 class _Snapshot:

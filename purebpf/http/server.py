@@ -27,7 +27,7 @@ from purebpf.closable import Closing
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["HttpDoor", "Request"]
+__all__ = ["HttpServer", "Request"]
 
 PENDING = 64
 """Connections that have not sent their whole request, from all peers."""
@@ -59,7 +59,7 @@ _CHUNK = 1 << 16
 _END = re.compile(rb"\n\r?\n")
 
 
-class HttpDoor(Closing):
+class HttpServer(Closing):
     """Listens at (host, port) from when it is made until it is closed.
 
     Args:

@@ -1,9 +1,9 @@
-"""The one door to bpf(2) and perf_event_open(2), which tests can swap.
+"""The backend of bpf(2) and perf_event_open(2), which tests can swap.
 
-A door returns the result of the system call, or the negated error number: no exceptions, no
-policy. `replaced(door)` puts another one in its place:
+A backend returns the result of the system call, or the negated error number: no exceptions, no
+policy. `replaced(backend)` puts another one in its place:
 
-    with replaced(FakeDoor(fail_at=3)):
+    with replaced(FakeBackend(fail_at=3)):
         ...
 """
 
@@ -19,7 +19,7 @@ from typing import Protocol
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.syscall.descriptor import Fresh
 
-__all__ = ["Attr", "Door", "KernelDoor", "door", "replaced"]
+__all__ = ["Attr", "Backend", "KernelBackend", "current", "replaced"]
 
 _GENERIC = (280, 241)
 """Numbers of bpf and perf_event_open in include/uapi/asm-generic/unistd.h (arm64, riscv, ...)."""
@@ -60,7 +60,7 @@ Attr = ctypes.Array[ctypes.c_char]
 """The bytes of a union bpf_attr: `Buffer.array`."""
 
 
-class Door(Protocol):
+class Backend(Protocol):
     """The layer between purebpf and the kernel."""
 
     def bpf(self, command: int, attr: Attr, size: int) -> int:
@@ -70,7 +70,7 @@ class Door(Protocol):
         """Open a perf event; `attr` is the address of a struct perf_event_attr."""
 
 
-class KernelDoor:
+class KernelBackend:
     """The real one: libc's syscall(2). The GIL is released during a call."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class KernelDoor:
         self._opening.restype = Fresh
 
     def bpf(self, command: int, attr: Attr, size: int) -> int:
-        """See `Door`."""
+        """See `Backend`."""
         opens = command >= 0 and _OPENING >> command & 1
         call = self._opening if opens else self._syscall
         result: int = call(self._bpf_number, command, attr, size)
@@ -95,22 +95,22 @@ class KernelDoor:
         return partial(self._syscall, self._bpf_number, command, attr, size)
 
     def perf_event_open(self, attr: int, pid: int, cpu: int, group: int, flags: int) -> int:
-        """See `Door`."""
+        """See `Backend`."""
         numbers = (self._perf_number, attr, pid, cpu, group, flags)
         result: int = self._opening(*map(ctypes.c_long, numbers))
         return result if result >= 0 else -ctypes.get_errno()
 
 
-door: Door = KernelDoor()
-"""The current one. `backend.door.bpf(...)`: its name is looked up at each call."""
+current: Backend = KernelBackend()
+"""The current one. `backend.current.bpf(...)`: its name is looked up at each call."""
 
 
 @contextmanager
-def replaced(other: Door) -> Iterator[Door]:
-    """Use another door inside the `with` block, in every thread."""
-    global door  # noqa: PLW0603 - the one swappable object of the package
-    before, door = door, other
+def replaced(other: Backend) -> Iterator[Backend]:
+    """Use another backend inside the `with` block, in every thread."""
+    global current  # noqa: PLW0603 - the one swappable object of the package
+    before, current = current, other
     try:
         yield other
     finally:
-        door = before
+        current = before

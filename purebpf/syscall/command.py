@@ -87,7 +87,7 @@ def issue(cmd: bpf_cmd, layout: str, fields: Mapping[str, Field]) -> tuple[int, 
             known.pack(**{name: value})  # raises what says so
             raise
     attr = array_type(known.size).from_buffer(data)
-    return backend.door.bpf(cmd, attr, known.size), data
+    return backend.current.bpf(cmd, attr, known.size), data
 
 
 def address_of(data: bytes | bytearray | None) -> int:

@@ -54,9 +54,9 @@ class Element(SoleOwner):
         key: the key's bytes; assign with `element.key[:] = ...`, of exactly this length.
         value: the value's bytes.
         next_key: where `next()` puts the key after `key`.
-        door: the kernel's, if the element was made for it; else None.
+        backend: the kernel's, if the element was made for it; else None.
         flags: the flags of the last call.
-        look_up_now: while `door` is the current one, `lookup(flags)` in one call of C: 0 or -1.
+        look_up_now: while `backend` is the current one, `lookup(flags)` in one call of C: 0 or -1.
         update_now: the same of `update`.
     """
 
@@ -67,7 +67,7 @@ class Element(SoleOwner):
         "_first",
         "_next",
         "_whole",
-        "door",
+        "backend",
         "flags",
         "key",
         "look_up_now",
@@ -86,11 +86,13 @@ class Element(SoleOwner):
         # A deletion with a value, even its address, is EINVAL.
         self._delete = Buffer(layout.pack(map_fd=fd, key=key_address))
         self.flags = 0
-        # The two that are called most, made once for the door that there is now.
-        self.door = backend.door if isinstance(backend.door, backend.KernelDoor) else None
-        if self.door is not None:
-            self.look_up_now = self.door.prepared(_LOOKUP, self._attr.array, _SIZE)
-            self.update_now = self.door.prepared(_UPDATE, self._attr.array, _SIZE)
+        # The two that are called most, made once for the current backend.
+        self.backend = (
+            backend.current if isinstance(backend.current, backend.KernelBackend) else None
+        )
+        if self.backend is not None:
+            self.look_up_now = self.backend.prepared(_LOOKUP, self._attr.array, _SIZE)
+            self.update_now = self.backend.prepared(_UPDATE, self._attr.array, _SIZE)
         self._whole = (key, value, next_key)
         self.key, self.value, self.next_key = key.data, value.data, next_key.data
 
@@ -105,35 +107,35 @@ class Element(SoleOwner):
         """BPF_MAP_LOOKUP_ELEM of `key` into `value`."""
         if flags != self.flags:
             self._set(flags)
-        if backend.door is self.door:
+        if backend.current is self.backend:
             return self.look_up_now() and -get_errno()
-        return backend.door.bpf(_LOOKUP, self._attr.array, _SIZE)
+        return backend.current.bpf(_LOOKUP, self._attr.array, _SIZE)
 
     def update(self, flags: int = 0) -> int:
         """BPF_MAP_UPDATE_ELEM of `key` with `value`."""
         if flags != self.flags:
             self._set(flags)
-        if backend.door is self.door:
+        if backend.current is self.backend:
             return self.update_now() and -get_errno()
-        return backend.door.bpf(_UPDATE, self._attr.array, _SIZE)
+        return backend.current.bpf(_UPDATE, self._attr.array, _SIZE)
 
     def delete(self) -> int:
         """BPF_MAP_DELETE_ELEM of `key`."""
-        return backend.door.bpf(_DELETE, self._delete.array, _SIZE)
+        return backend.current.bpf(_DELETE, self._delete.array, _SIZE)
 
     def lookup_and_delete(self, flags: int = 0) -> int:
         """BPF_MAP_LOOKUP_AND_DELETE_ELEM of `key` into `value`."""
         if flags != self.flags:
             self._set(flags)
-        return backend.door.bpf(_LOOKUP_AND_DELETE, self._attr.array, _SIZE)
+        return backend.current.bpf(_LOOKUP_AND_DELETE, self._attr.array, _SIZE)
 
     def first(self) -> int:
         """BPF_MAP_GET_NEXT_KEY without a key: the first one into `next_key`."""
-        return backend.door.bpf(_NEXT, self._first.array, _SIZE)
+        return backend.current.bpf(_NEXT, self._first.array, _SIZE)
 
     def next(self) -> int:
         """BPF_MAP_GET_NEXT_KEY after `key` into `next_key`."""
-        return backend.door.bpf(_NEXT, self._next.array, _SIZE)
+        return backend.current.bpf(_NEXT, self._next.array, _SIZE)
 
 
 class Elements(SoleOwner):
@@ -212,7 +214,7 @@ class Elements(SoleOwner):
                 element = new()
             try:
                 _kept = write(element.key, key)
-                if backend.door is element.door and flags == element.flags:
+                if backend.current is element.backend and flags == element.flags:
                     result = element.look_up_now() and -get_errno()
                 else:
                     result = element.lookup(flags)
@@ -240,7 +242,7 @@ class Elements(SoleOwner):
             try:
                 _kept = write_key(element.key, key)
                 write_value(element.value, value)
-                if backend.door is element.door and flags == element.flags:
+                if backend.current is element.backend and flags == element.flags:
                     return element.update_now() and -get_errno()
                 return element.update(flags)
             finally:

@@ -62,7 +62,7 @@ def perf_event_open(
     for name, value in (("pid", pid), ("cpu", cpu)):
         if not -_INT_END <= value < _INT_END:
             raise ValueError(f"{name} {value} does not fit in 4 bytes")
-    result = backend.door.perf_event_open(address_of(attr), pid, cpu, group_fd, flags)
+    result = backend.current.perf_event_open(address_of(attr), pid, cpu, group_fd, flags)
     if result < 0:
         raise KernelError("perf_event_open", -result)
     return Descriptor(result)

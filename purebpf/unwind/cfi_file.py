@@ -396,9 +396,10 @@ class CfiFile:
     def _judge_gaps(self, rows: Rows, start: int, end: int) -> Generator[None, None, Rows]:
         """The rows from one address up to another, with gaps in which there are no frame pointers.
 
-        Short gaps stay as they are; long ones are judged block by block.
+        Short gaps stay as they are; long ones are judged block by block. A text that is too large
+        for a real file, and so has no windows, is not judged: it could have any number of blocks.
         """
-        if self._gaps is None or start >= end:
+        if self._gaps is None or start >= end or not self.window_count:
             return rows
         first = bisect_right(rows.starts, start)
         past = bisect_left(rows.starts, end, first)

@@ -30,7 +30,7 @@ def bpffs(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _what_one_test_learns_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels do not change under a process; doors that refuse make it believe that they did."""
+    """Kernels do not change under a process; backends that refuse make it believe that they did."""
     monkeypatch.setattr(PerfEvent, "_counts_lost", PerfEvent._counts_lost)
 
 

@@ -20,7 +20,7 @@ from purebpf.abi.instruction import CALL, EXIT, Instruction
 from purebpf.abi.sections import BPF_F_SLEEPABLE
 from purebpf.errors import errno_name
 from purebpf.loader.features import features
-from purebpf.syscall import bpf as program_door
+from purebpf.syscall import bpf as program_calls
 from tests.support.host import modules
 from tests.support.probe_calls import (
     ANSWER_ZERO,
@@ -93,7 +93,7 @@ def signed_programs() -> str:
     kind = bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER
     fields: dict[str, int | bytes] = {"signature": b"?", "signature_size": 1, "keyring_id": -3}
     try:
-        program_door.prog_load(kind, code, "GPL", **fields).close()
+        program_calls.prog_load(kind, code, "GPL", **fields).close()
     except purebpf.KernelError as error:
         is_looked_at = error.errno not in (errno.E2BIG, errno.EINVAL, errno.EOPNOTSUPP)
         return "" if is_looked_at else f"a signature is {errno_name(error.errno or 0)}"

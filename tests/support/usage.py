@@ -19,7 +19,7 @@ from purebpf.abi.layouts import ATTR
 from purebpf.btf.types.kinds import Func, Linkage
 from purebpf.btf.types.parse import Btf
 from purebpf.loader.features import features
-from purebpf.syscall.backend import Attr, KernelDoor
+from purebpf.syscall.backend import Attr, KernelBackend
 from tests.support import probes
 
 __all__ = ["Usage"]
@@ -55,16 +55,16 @@ class Usage:
 
     def watch(self) -> None:
         """Look at every call of this process to bpf(2) from now on."""
-        ask = KernelDoor.bpf
+        ask = KernelBackend.bpf
 
-        def bpf(door: KernelDoor, command: int, attr: Attr, size: int) -> int:
-            result = ask(door, command, attr, size)
+        def bpf(substitute: KernelBackend, command: int, attr: Attr, size: int) -> int:
+            result = ask(substitute, command, attr, size)
             reader = self._readers.get(command)
             if reader is not None and result >= 0 and not _is_probe():
                 reader(ctypes.string_at(attr, size))
             return result
 
-        KernelDoor.bpf = bpf  # type: ignore[method-assign]
+        KernelBackend.bpf = bpf  # type: ignore[method-assign]
 
     def write(self) -> None:
         """Ask the kernel what it has, and write that with what was used."""

@@ -86,7 +86,7 @@ class UsdtLink(Link):
         super().close()
         while self._parts:
             self._parts.pop().close()
-        if is_pinned or not self._maker.is_here:
+        if is_pinned or not self._owner_process.is_here:
             self._cleanup.pop_all()
         self._cleanup.close()
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["Maker"]
+__all__ = ["OwnerProcess"]
 
 
-class Maker:
+class OwnerProcess:
     """The process that makes one."""
 
     __slots__ = ("_pid",)

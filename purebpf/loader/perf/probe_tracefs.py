@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.closable import SoleOwner
 from purebpf.errors import NotSupportedError
-from purebpf.loader.host.fork_guard import Maker
+from purebpf.loader.host.fork_guard import OwnerProcess
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.syscall import tracefs
 
@@ -40,7 +40,7 @@ class TracedProbe(SoleOwner):
         self._event = event
         self._table = table
         self._name = name
-        self._maker = Maker()
+        self._owner_process = OwnerProcess()
 
     def fileno(self) -> int:
         """The number of the event's descriptor."""
@@ -50,7 +50,7 @@ class TracedProbe(SoleOwner):
         """Close the event and remove the tracepoint. Twice is harmless."""
         name, self._name = self._name, ""
         self._event.close()
-        if name and self._maker.is_here:
+        if name and self._owner_process.is_here:
             tracefs.append(self._table, f"-:{_GROUP}/{name}")
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.host import pins
-from purebpf.loader.host.fork_guard import Maker
+from purebpf.loader.host.fork_guard import OwnerProcess
 from purebpf.syscall import bpf, perf_event
 from purebpf.syscall.descriptor import Descriptor
 
@@ -96,7 +96,7 @@ class Link(Closing):
         self._event = event
         self._undo = undo
         self._held = held
-        self._maker = Maker()
+        self._owner_process = OwnerProcess()
         self._found = False
         self._pins: list[pins.Pinned] = []
         self._open = True
@@ -256,7 +256,7 @@ class Link(Closing):
                     raise NotSupportedError("detaching a link of another process", reason) from None
         while self._pins:
             pins.unpin(self._pins.pop())
-        self._maker = Maker()
+        self._owner_process = OwnerProcess()
         self.close()
 
     def close(self) -> None:
@@ -273,7 +273,7 @@ class Link(Closing):
             for owned in (event, held, link):
                 if owned is not None:
                     closing.callback(owned.close)
-            if not self._maker.is_here:
+            if not self._owner_process.is_here:
                 return
             if undo is not None:
                 undo()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from purebpf.abi.perf import perf_event_sample_format, perf_event_type
 from purebpf.errors import FormatError, KernelError
-from purebpf.loader.host.fork_guard import Maker
+from purebpf.loader.host.fork_guard import OwnerProcess
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.loader.rings.readers import Reader
 from purebpf.loader.rings.record_types import RecordCodec, RecordMap, RecordType, Short
@@ -84,7 +84,7 @@ class PerfBuffer(Reader[V]):
             ValueError: `pages` is not a power of two.
         """
         super().__init__(source, type, short)
-        self._maker = Maker()
+        self._owner_process = OwnerProcess()
         self._lost_records = 0
         self._lost_at_close: int | None = None
         with ExitStack() as undo:
@@ -173,7 +173,7 @@ class PerfBuffer(Reader[V]):
             ) from None
 
     def _remove(self, cpu: int) -> None:
-        if not self._maker.is_here:
+        if not self._owner_process.is_here:
             return
         try:
             bpf.map_delete_elem(self._source.fileno(), struct.pack("=I", cpu))

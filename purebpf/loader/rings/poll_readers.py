@@ -47,7 +47,7 @@ def poll(*sources: _Source, timeout: float | None = None) -> Iterator[tuple[_Sou
     deadline = None if timeout is None else time.monotonic() + timeout
     over = False
     with ExitStack() as stack:
-        bells = [stack.enter_context(reader._waiters.bell()) for reader in readers]
+        events = [stack.enter_context(reader._waiters.wake_event()) for reader in readers]
         while not over:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             over = left == 0
@@ -56,7 +56,7 @@ def poll(*sources: _Source, timeout: float | None = None) -> Iterator[tuple[_Sou
                     yield source, record
             if not over:
                 waiting = select.poll()
-                numbers = [bell.fileno() for bell in bells]
+                numbers = [wake_event.fileno() for wake_event in events]
                 numbers += [reader.fileno() for reader in readers]
                 for number in numbers:
                     waiting.register(number, select.POLLIN)

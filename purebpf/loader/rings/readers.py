@@ -17,7 +17,7 @@ from typing import Any, Generic
 from purebpf.closable import Closing
 from purebpf.loader.rings.pending import PendingRecords
 from purebpf.loader.rings.record_types import RecordMap, RecordType, Short, decoder
-from purebpf.loader.rings.waiters import LONGEST_S, Bell, Waiters
+from purebpf.loader.rings.waiters import LONGEST_S, Waiters, WakeEvent
 from purebpf.typevars import V
 from purebpf.wire.uniform_records import UniformRecords
 
@@ -156,17 +156,17 @@ class Reader(Closing, ABC, Generic[V]):
     def _waits(self, timeout: float | None) -> Iterator[Iterator[Any]]:
         deadline = None if timeout is None else time.monotonic() + timeout
         over = False
-        with self._waiters.bell() as bell:
+        with self._waiters.wake_event() as wake_event:
             while not over:
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 over = left == 0
                 yield self.drain()
                 if not over:
-                    self._wait(bell, left)
+                    self._wait(wake_event, left)
 
-    def _wait(self, bell: Bell, timeout: float | None) -> None:
+    def _wait(self, wake_event: WakeEvent, timeout: float | None) -> None:
         poll = select.poll()
-        for waited_for in (bell, self):
+        for waited_for in (wake_event, self):
             poll.register(waited_for.fileno(), select.POLLIN)
         poll.poll(None if timeout is None else min(timeout, LONGEST_S) * 1000)
 

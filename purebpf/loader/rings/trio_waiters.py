@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from purebpf.loader.host.fork_guard import Maker
+from purebpf.loader.host.fork_guard import OwnerProcess
 from purebpf.syscall.descriptor import Descriptor
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class TrioWaiters:
 
     def __init__(self) -> None:
         self._scopes: dict[trio.CancelScope, trio.lowlevel.TrioToken] = {}
-        self._maker = Maker()
+        self._owner_process = OwnerProcess()
 
     async def readable(self, fileno: Callable[[], int], came: Callable[[], bool]) -> None:
         """As `Waiters.readable`."""
@@ -51,7 +51,7 @@ class TrioWaiters:
 
     def wake(self) -> None:
         """Wake all, from any thread."""
-        if not self._maker.is_here:
+        if not self._owner_process.is_here:
             return  # they are the parent's
         import trio
 

@@ -134,8 +134,8 @@ class UserRingBuffer(Closing):
     def _wait_and_append(self, data: bytes, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         # The ring polls as writable as long as one byte is free; an edge is a drain.
-        with self._waiters.bell() as bell, select.epoll() as poll:
-            poll.register(bell.fileno(), select.EPOLLIN)
+        with self._waiters.wake_event() as wake_event, select.epoll() as poll:
+            poll.register(wake_event.fileno(), select.EPOLLIN)
             poll.register(self.fileno(), select.EPOLLOUT | select.EPOLLET)
             while not self._append([data]):
                 left = None if deadline is None else deadline - time.monotonic()

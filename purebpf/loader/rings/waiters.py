@@ -3,7 +3,7 @@
 Event loops are asyncio's; trio has tasks instead (`purebpf.loader.rings.trio_waiters`).
 
 Closing a descriptor does not wake its pollers, and the next file that is opened may have its
-number. So a thread that waits polls an eventfd, too, which is its own (`Bell`), and an event loop
+number. So a thread that waits also polls an eventfd for itself (`WakeEvent`), and an event loop
 watches a duplicate, which is closed when the loop has let go of it (`Watch`).
 
 A waiter joins first and then checks whether the ring is closed; a closer says so
@@ -19,14 +19,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
-from purebpf.loader.host.fork_guard import Maker
+from purebpf.loader.host.fork_guard import OwnerProcess
 from purebpf.loader.rings.trio_waiters import TrioWaiters, runs_trio
 from purebpf.syscall.descriptor import Descriptor, Fresh
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["LONGEST_S", "Bell", "Waiters"]
+__all__ = ["LONGEST_S", "Waiters", "WakeEvent"]
 
 LONGEST_S = 86400.0
 """Poll for no longer at a time: the kernel counts milliseconds in 31 bits."""
@@ -36,18 +36,18 @@ class Waiters:
     """The threads and event loops that wait for one ring."""
 
     def __init__(self) -> None:
-        self._bells: set[Bell] = set()
+        self._wake_events: set[WakeEvent] = set()
         self._watches: dict[asyncio.AbstractEventLoop, Watch] = {}
         self._trio: TrioWaiters | None = None
 
-    def bell(self) -> Bell:
+    def wake_event(self) -> WakeEvent:
         """Return an object that wakes the calling thread, while the context lasts."""
-        return Bell(self._bells)
+        return WakeEvent(self._wake_events)
 
     def wake(self) -> None:
         """Wake all, from any thread, and end the watches of event loops: the ring is closed."""
-        for bell in tuple(self._bells):
-            bell.ring()
+        for wake_event in tuple(self._wake_events):
+            wake_event.ring()
         for watch in tuple(self._watches.values()):
             watch.end_soon()
         if self._trio is not None:
@@ -100,12 +100,12 @@ class Waiters:
         return made
 
 
-class Bell(Closing):
+class WakeEvent(Closing):
     """Wakes one thread: a descriptor that polls as readable once it was rung."""
 
-    def __init__(self, others: set[Bell]) -> None:
+    def __init__(self, others: set[WakeEvent]) -> None:
         self._others = others
-        self._maker: Maker | None = None
+        self._owner_process: OwnerProcess | None = None
         self._fd: Fresh | None = None
 
     def fileno(self) -> int:
@@ -115,7 +115,7 @@ class Bell(Closing):
             OSError: EMFILE, there is no free descriptor.
         """
         if self._fd is None:
-            self._maker = Maker()
+            self._owner_process = OwnerProcess()
             self._fd = Fresh(os.eventfd(0))
             self._others.add(self)
         return self._fd
@@ -124,7 +124,7 @@ class Bell(Closing):
         """Wake the thread, from another one."""
         # It closes itself after its last use, so that no other file gets its number before.
         fd = self._fd
-        if fd is not None and self._maker is not None and self._maker.is_here:
+        if fd is not None and self._owner_process is not None and self._owner_process.is_here:
             os.eventfd_write(fd, 1)
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class Watch:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:
         self._loop = loop
-        self._maker = Maker()
+        self._owner_process = OwnerProcess()
         self.tasks: set[asyncio.Future[None]] = set()
         self._copy = Descriptor(os.dup(fd))
         try:
@@ -166,7 +166,7 @@ class Watch:
 
     def end_soon(self) -> None:
         """`end`, from any thread."""
-        if self._maker.is_here:
+        if self._owner_process.is_here:
             self._soon(self.end)
         else:  # the loop is the parent's, and so is what it watches
             self._copy.close()

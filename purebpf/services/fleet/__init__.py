@@ -1,3 +1,1 @@
-"""Profiles of many hosts: a hub that stores the windows of agents, and answers about any range
-of them.
-"""
+"""Profiles of many hosts: a hub that stores the windows of agents, and answers about them."""

@@ -64,7 +64,7 @@ def serve_pages(options: Options, say: Callable[[str], object]) -> None:
     """
     from purebpf.services.fleet.web.access import Access
     from purebpf.services.fleet.web.app import fleet_app
-    from purebpf.services.fleet.web.desk import Desk
+    from purebpf.services.fleet.web.question_pool import QuestionPool
 
     _check_address(options)
     hosts = read_tokens(options.tokens) if options.tokens else {}
@@ -78,8 +78,8 @@ def serve_pages(options: Options, say: Callable[[str], object]) -> None:
         access = Access(readers, port=port, is_secure=bool(options.certificate))
         token = f"/?token={access.made_up}" if access.made_up else "/"
         say(f"store {store.root}, pages at {_address(listener, options)}{token}")
-        desk = Desk(store)
-        _run(fleet_app(desk, access), listener, options, say, desk.end)
+        pool = QuestionPool(store)
+        _run(fleet_app(pool, access), listener, options, say, pool.end)
 
 
 def _check_address(options: Options) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, PurebpfError
-from purebpf.http.server import HttpDoor, Request
+from purebpf.http.server import HttpServer, Request
 from purebpf.results import Profile
 from purebpf.results.formats import html
 from purebpf.results.model.spelling import printable
@@ -38,7 +38,7 @@ class FolderServer(Closing):
         self.token = secrets.token_urlsafe(16)
         self._closed, self._wanted = threading.Event(), threading.Event()
         try:
-            self._door = HttpDoor(where, self._has_token, self._answer)
+            self._server = HttpServer(where, self._has_token, self._answer)
         except OSError as error:
             raise KernelError(
                 "bind(2)",
@@ -52,7 +52,7 @@ class FolderServer(Closing):
     @property
     def url(self) -> str:
         """What to open in a browser."""
-        host, port = self._door.address
+        host, port = self._server.address
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/?token={self.token}"
 
@@ -60,7 +60,7 @@ class FolderServer(Closing):
         """Finish the answers under way, and stop; again is harmless."""
         self._closed.set()
         self._wanted.set()
-        self._door.close()
+        self._server.close()
         self._reader.join(_PATIENCE_S)  # a large file is not waited for
 
     def _read_all(self) -> None:

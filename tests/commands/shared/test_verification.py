@@ -13,7 +13,7 @@ from purebpf.loader.load.load import load
 from purebpf.loader.load.object import Object
 from purebpf.observe.instruments import offcpu_tracer
 from purebpf.spec import ObjectSpec
-from purebpf.syscall.backend import Attr, KernelDoor, replaced
+from purebpf.syscall.backend import Attr, KernelBackend, replaced
 from purebpf.tools import offcpu, profile, wall
 from purebpf.tools.profile import sampling
 from tests.support.host.faults import slow_host
@@ -37,8 +37,8 @@ SESSIONS = {
 }
 
 
-class TimedDoor(KernelDoor):
-    """The kernel's door; `spent_s` is the CPU time of loading programs, refused ones too."""
+class TimedBackend(KernelBackend):
+    """The kernel's substitute; `spent_s` is the CPU time of loading programs, refused ones too."""
 
     spent_s = 0.0
 
@@ -66,12 +66,13 @@ def test_the_verifier_is_done_soon(
 
     for room in (sampling, offcpu_tracer):
         monkeypatch.setattr(room, "load", load_with_log)
-    door = TimedDoor()
-    with replaced(door), SESSIONS[command](mode):
+    substitute = TimedBackend()
+    with replaced(substitute), SESSIONS[command](mode):
         logs = [program.log for each in loaded for program in each.programs.values()]
     processed = sum(int(count) for log in logs for count in re.findall(r"processed (\d+)", log))
     record_testsuite_property(
-        f"verifier: {command} {mode}", f"{processed} instructions, {1e3 * door.spent_s:.1f} ms"
+        f"verifier: {command} {mode}",
+        f"{processed} instructions, {1e3 * substitute.spent_s:.1f} ms",
     )
     assert 0 < processed < _MOST_PROCESSED
-    assert door.spent_s < _MOST_S * (_EMULATED if slow_host() else 1)
+    assert substitute.spent_s < _MOST_S * (_EMULATED if slow_host() else 1)

@@ -1,6 +1,6 @@
 """Each ioctl(2), mmap(2) and perf_event_open(2) of attach and of the readers fails in turn.
 
-The door of tests/support/host/doors.py is for bpf(2); these calls do not pass it, but for
+The substitute of tests/support/host/backends.py is for bpf(2); these calls do not pass it, but for
 perf_event_open. Whatever fails: the documented error with that errno or a success where something
 replaces it, no descriptor and no mapping left, and nothing that was made stays in the kernel.
 """
@@ -30,7 +30,7 @@ from purebpf.syscall.backend import replaced
 from purebpf.tools.profile import Options, Profiler
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support import probes
-from tests.support.host.doors import Call
+from tests.support.host.backends import Call
 from tests.support.host.faults import Accountant, alive, every_fault, slow_host
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "tracefs")
@@ -165,14 +165,14 @@ def test_every_error_of_every_call(
         features.forget()
         monkeypatch.setattr(purebpf.PerfEvent, "_counts_lost", True)
         edge.begin(refusal)
-        door = Accountant()
-        door._decide = decide
-        with replaced(door):
+        substitute = Accountant()
+        substitute._decide = decide
+        with replaced(substitute):
             try:
                 SCENES[scene]()
             except DOCUMENTED as error:
-                return error, door.made
-        return None, door.made
+                return error, substitute.made
+        return None, substitute.made
 
     error, made = act()
     assert error is None

@@ -22,7 +22,7 @@ from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.syscall.backend import replaced
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support.host import cgroups
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 from tests.support.programs.children import finish, in_child, start
 
 pytestmark = pytest.mark.needs("bpf", "tracefs")

@@ -31,7 +31,7 @@ class Terminated(BaseException):
 
 
 class Interrupting(Accountant):
-    """A door at which a signal arrives while the call of that number is in the kernel."""
+    """A substitute at which a signal arrives while the call of that number is in the kernel."""
 
     def __init__(self, number: int, what: signal.Signals) -> None:
         super().__init__()
@@ -83,12 +83,12 @@ def use() -> None:
 
 @pytest.mark.parametrize("what", [signal.SIGINT, signal.SIGTERM])
 def test_a_handler_that_raises_after_any_call(what: signal.Signals) -> None:
-    with replaced(Accountant()) as door:
-        assert isinstance(door, Accountant)
+    with replaced(Accountant()) as substitute:
+        assert isinstance(substitute, Accountant)
         use()
     before = probes.descriptors()
-    made = set(door.made)
-    for number in range(1, len(door.commands) + 1):
+    made = set(substitute.made)
+    for number in range(1, len(substitute.commands) + 1):
         interrupted = Interrupting(number, what)
         with raising_handlers(), replaced(interrupted), warnings.catch_warnings():
             # an owner that had no time to be stored anywhere is collected
@@ -97,7 +97,7 @@ def test_a_handler_that_raises_after_any_call(what: signal.Signals) -> None:
                 use()
             gc.collect()
         made |= interrupted.made
-        assert probes.descriptors() == before, f"call {number}, {door.commands[number - 1]}"
+        assert probes.descriptors() == before, f"call {number}, {substitute.commands[number - 1]}"
     assert not alive(made)
 
 

@@ -1,4 +1,4 @@
-"""Which errors each command may fail with, and a door that keeps account of what it makes.
+"""Which errors each command may fail with, and a substitute that keeps account of what it makes.
 
 The errors are those that bpf(2) and perf_event_open(2) list for the command, and those that the
 pages leave out and kernel/bpf/syscall.c returns: no descriptor left (EMFILE, ENFILE), a kernel
@@ -18,9 +18,9 @@ from typing import NamedTuple
 from purebpf.abi.bpf import bpf_cmd
 from purebpf.abi.layouts import ATTR
 from purebpf.syscall import bpf
-from purebpf.syscall.backend import Attr, KernelDoor, replaced
+from purebpf.syscall.backend import Attr, KernelBackend, replaced
 from tests.support import probes
-from tests.support.host.doors import Call, Interposer
+from tests.support.host.backends import Call, Interposer
 
 __all__ = ["Accountant", "Fault", "alive", "errors_of", "every_fault", "faults", "slow_host"]
 
@@ -113,7 +113,7 @@ def faults(commands: list[str]) -> Iterator[Fault]:
 
 
 class Accountant(Interposer):
-    """A door that may refuse one call, and knows the ids of all that passed through it.
+    """A substitute that may refuse one call, and knows the ids of all that passed through it.
 
     Attributes:
         made: kind and id of every map, program and link.
@@ -136,7 +136,7 @@ class Accountant(Interposer):
             ctypes.memset(ctypes.addressof(attr) + count, 0, 4)
         if result >= 0 and name in _MADE:
             info = bytearray(256)
-            with replaced(KernelDoor()):
+            with replaced(KernelBackend()):
                 known = bpf.obj_get_info_by_fd(result, info)
             # bpf_map_info and bpf_prog_info begin with type and id, bpf_link_info too
             assert known >= 8

@@ -92,7 +92,7 @@ def test_a_bug_keeps_its_traceback() -> None:
         command.run("purebpf.x", lambda: failing(ZeroDivisionError()))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "report"])  # a door
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "report"])  # a substitute
 def test_an_interrupt_while_options_are_read_is_silent(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from purebpf.cli.live import LivePage
 from purebpf.http import server as http_server
-from purebpf.http.server import HttpDoor, Request
+from purebpf.http.server import HttpServer, Request
 from purebpf.measure.run import collecting
 from tests.support.builders.profiles import example
 
@@ -33,14 +33,14 @@ def answer(head: bytes, connection: socket.socket) -> None:
 
 
 @pytest.fixture
-def door() -> Iterator[HttpDoor]:
-    with HttpDoor(ANYWHERE, lambda path: path == "/good", answer) as made:
+def server() -> Iterator[HttpServer]:
+    with HttpServer(ANYWHERE, lambda path: path == "/good", answer) as made:
         yield made
 
 
-def asked(door: HttpDoor, request: bytes = GOOD) -> bytes:
+def asked(server: HttpServer, request: bytes = GOOD) -> bytes:
     """All that comes back; b"" also where the connection was reset."""
-    with socket.create_connection(door.address, timeout=PATIENCE_S) as connection:
+    with socket.create_connection(server.address, timeout=PATIENCE_S) as connection:
         try:
             connection.sendall(request)
             return b"".join(iter(lambda: connection.recv(1 << 16), b""))
@@ -60,8 +60,8 @@ def until(count: int) -> None:
         time.sleep(0.01)
 
 
-def test_a_request_in_pieces(door: HttpDoor) -> None:
-    with socket.create_connection(door.address, timeout=PATIENCE_S) as connection:
+def test_a_request_in_pieces(server: HttpServer) -> None:
+    with socket.create_connection(server.address, timeout=PATIENCE_S) as connection:
         for byte in GOOD:
             connection.sendall(bytes([byte]))
             time.sleep(0.001)
@@ -83,16 +83,16 @@ def test_a_request_in_pieces(door: HttpDoor) -> None:
         (b"GET /good HTTP/1.1\r\nX: " + b"x" * http_server.REQUEST_BYTES, b"431"),
     ],
 )
-def test_each_request_is_answered(door: HttpDoor, request_: bytes, status: bytes) -> None:
-    assert asked(door, request_).split(maxsplit=2)[1] == status
-    assert asked(door).endswith(b"hello")
+def test_each_request_is_answered(server: HttpServer, request_: bytes, status: bytes) -> None:
+    assert asked(server, request_).split(maxsplit=2)[1] == status
+    assert asked(server).endswith(b"hello")
 
 
-def test_connections_that_drip_end(door: HttpDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_that_drip_end(server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is for the whole request, not for each byte."""
     monkeypatch.setattr(http_server, "REQUEST_S", 0.5)
     began = time.monotonic()
-    with socket.create_connection(door.address, timeout=PATIENCE_S) as slow:
+    with socket.create_connection(server.address, timeout=PATIENCE_S) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nX: ")
         with suppress(OSError):
             while time.monotonic() < began + PATIENCE_S:
@@ -101,30 +101,30 @@ def test_connections_that_drip_end(door: HttpDoor, monkeypatch: pytest.MonkeyPat
     assert time.monotonic() - began < PATIENCE_S
 
 
-def test_a_flood_takes_few_descriptors_and_shuts_out_none(door: HttpDoor) -> None:
+def test_a_flood_takes_few_descriptors_and_shuts_out_none(server: HttpServer) -> None:
     before, most = descriptors(), 0
     with ExitStack() as stack:
         for number in range(300):
-            slow = stack.enter_context(closing(socket.create_connection(door.address)))
+            slow = stack.enter_context(closing(socket.create_connection(server.address)))
             slow.sendall(b"GET / HTTP/1.1\r\nX: ")
             most = max(most, descriptors() - before - number)
             if number % 50 == 49:
-                assert asked(door).endswith(b"hello")
-    # those of this test are counted beside the door's
+                assert asked(server).endswith(b"hello")
+    # those of this test are counted beside the server's
     assert most <= http_server.PENDING_OF_PEER + http_server.PENDING + 2
     until(before + http_server.PENDING_OF_PEER)
 
 
-def test_another_peer_has_its_own_share(door: HttpDoor) -> None:
+def test_another_peer_has_its_own_share(server: HttpServer) -> None:
     """127.0.0.2 is this machine, too, and another address."""
     with ExitStack() as stack:
         first = stack.enter_context(
-            socket.create_connection(door.address, source_address=("127.0.0.2", 0))
+            socket.create_connection(server.address, source_address=("127.0.0.2", 0))
         )
         first.settimeout(PATIENCE_S)
         first.sendall(GOOD[:-1])
         for _ in range(2 * http_server.PENDING):
-            slow = stack.enter_context(closing(socket.create_connection(door.address)))
+            slow = stack.enter_context(closing(socket.create_connection(server.address)))
             slow.sendall(b"G")
         first.sendall(GOOD[-1:])
         assert b"hello" in b"".join(iter(lambda: first.recv(1 << 16), b""))
@@ -138,15 +138,15 @@ def test_answers_are_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         go_on.wait(PATIENCE_S)
         answer(head, connection)
 
-    with HttpDoor(ANYWHERE, lambda _: True, wait) as door, ExitStack() as stack:
-        waiting = [stack.enter_context(socket.create_connection(door.address)) for _ in range(2)]
+    with HttpServer(ANYWHERE, lambda _: True, wait) as server, ExitStack() as stack:
+        waiting = [stack.enter_context(socket.create_connection(server.address)) for _ in range(2)]
         for connection in waiting:
             connection.sendall(GOOD)
         deadline = time.monotonic() + PATIENCE_S
-        while len(door._answers) < 2:
+        while len(server._answers) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        assert b" 503 " in asked(door)
+        assert b" 503 " in asked(server)
         go_on.set()
         for connection in waiting:
             assert b"".join(iter(lambda: connection.recv(1 << 16), b"")).endswith(b"hello")  # noqa: B023
@@ -163,12 +163,12 @@ def test_a_client_that_takes_nothing_does_not_hold_up_the_end(
         Hello(head, connection).send(200, "text/plain", bytes(1 << 26))  # type: ignore[arg-type]
 
     before = descriptors()
-    door = HttpDoor(ANYWHERE, lambda _: True, much)
-    with socket.create_connection(door.address) as connection:
+    server = HttpServer(ANYWHERE, lambda _: True, much)
+    with socket.create_connection(server.address) as connection:
         connection.sendall(GOOD)
         assert begun.wait(PATIENCE_S)
         began = time.monotonic()
-        door.close()
+        server.close()
         assert time.monotonic() - began < http_server.STALLED_S / 2
     assert descriptors() == before
 
@@ -185,8 +185,8 @@ def test_an_answer_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> 
             ended.set()
 
     with (
-        HttpDoor(ANYWHERE, lambda _: True, much) as door,
-        socket.create_connection(door.address) as connection,
+        HttpServer(ANYWHERE, lambda _: True, much) as server,
+        socket.create_connection(server.address) as connection,
     ):
         connection.sendall(GOOD)
         deadline = time.monotonic() + PATIENCE_S
@@ -200,7 +200,7 @@ def snapshot(live: LivePage, path: str) -> bytes:
     """What a client gets, while the measurement goes on."""
     found: list[bytes] = []
     request = f"GET {path}?token={live.token} HTTP/1.1\r\n\r\n".encode()
-    client = threading.Thread(target=lambda: found.append(asked(live._door, request)))
+    client = threading.Thread(target=lambda: found.append(asked(live._server, request)))
     client.start()
     while client.is_alive():
         live.answer(example)
@@ -228,7 +228,7 @@ def test_all_who_ask_at_once_share_a_snapshot() -> None:
     with LivePage(ANYWHERE, "") as live:
         made = []
         request = f"GET /snapshot.json?token={live.token} HTTP/1.1\r\n\r\n".encode()
-        clients = [threading.Thread(target=asked, args=(live._door, request)) for _ in range(8)]
+        clients = [threading.Thread(target=asked, args=(live._server, request)) for _ in range(8)]
         for client in clients:
             client.start()
         deadline = time.monotonic() + PATIENCE_S

@@ -17,13 +17,13 @@ from purebpf.abi.layouts import ATTR
 from purebpf.errors import KernelError
 from purebpf.syscall import backend, bpf, command, token
 from purebpf.syscall.command import BatchResult, Log
-from tests.support.host.doors import answer_map_info
+from tests.support.host.backends import answer_map_info
 
 Answer = Callable[["Recorder"], int]
 
 
 class Recorder:
-    """A door to nowhere: keeps the attr of the last call and lets the test answer.
+    """A substitute to nowhere: keeps the attr of the last call and lets the test answer.
 
     Where `sizes` is set, there is a map behind every descriptor, with keys and values of so many
     bytes.
@@ -84,7 +84,7 @@ SOME = {"int": 1, "bytes": b"x", "str": "GPL"}
 
 
 @pytest.mark.parametrize("call", OPENING, ids=lambda call: call.__name__)
-def test_the_door_knows_every_command_that_opens_something(kernel, call):
+def test_the_backend_knows_every_command_that_opens_something(kernel, call):
     kernel.answer = some_fd
     needed = [each for each in signature(call).parameters.values() if each.default is each.empty]
     call(*(SOME[each.annotation] for each in needed if each.kind is not each.VAR_KEYWORD)).close()
@@ -313,10 +313,10 @@ def test_a_field_that_does_not_exist_is_a_mistake_of_the_caller(kernel):
         bpf.map_create(1, 4, 4, 1, max_entriez=5)
 
 
-def test_the_real_door_is_back_after_an_exception():
+def test_the_real_backend_is_back_after_an_exception():
     with pytest.raises(ZeroDivisionError), backend.replaced(Recorder()):
         raise ZeroDivisionError
-    assert backend.door.bpf(-1, (ctypes.c_char * 8)(), 8) in (-errno.EINVAL, -errno.EPERM)
+    assert backend.current.bpf(-1, (ctypes.c_char * 8)(), 8) in (-errno.EINVAL, -errno.EPERM)
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from purebpf.abi.layouts import ATTR
 from purebpf.syscall import backend
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.map_element import Elements, Errno
-from tests.support.host.doors import answer_map_info
+from tests.support.host.backends import answer_map_info
 
 
 class Table:
-    """A door behind which there is one hash with keys of 2 and values of 3 bytes."""
+    """A substitute behind which there is one hash with keys of 2 and values of 3 bytes."""
 
     def __init__(self) -> None:
         self.rows: dict[bytes, bytes] = {}
@@ -187,11 +187,11 @@ def test_an_encoder_may_close_the_map(elements):
             call()
 
 
-def test_a_door_that_was_replaced_is_not_passed_by(elements):
-    kernel = backend.door
-    with backend.replaced(backend.KernelDoor()) as other:
+def test_a_backend_that_was_replaced_is_not_passed_by(elements):
+    kernel = backend.current
+    with backend.replaced(backend.KernelBackend()) as other:
         made = Elements(elements.descriptor, elements.sizes).take()
-    assert made.door is other
+    assert made.backend is other
     made.key[:] = b"ab"
-    assert backend.door is kernel
+    assert backend.current is kernel
     assert made.lookup() == -errno.ENOENT  # the table's answer, not the kernel's EBADF

@@ -40,8 +40,10 @@ class Image:
     def __init__(self, sections, machine=62, text=0x10000, code=b""):
         self.machine = machine
         self._sections = {}
-        fill = FRAMES * (text // len(FRAMES) + 1)
-        data = (code + fill[len(code) :])[:text] if text <= 1 << 20 else code
+        data = code
+        if text <= 1 << 20:
+            fill = FRAMES * (text // len(FRAMES) + 1)
+            data = (code + fill[len(code) :])[:text]
         self.segments = [Part(1, 5, 0, TEXT, text)]
         for name, (address, contents, *flags) in sections.items():
             self._sections[name] = Part(1, *(flags or [2]), len(data), address, len(contents))

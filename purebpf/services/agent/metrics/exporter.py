@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
-from purebpf.http.server import HttpDoor, Request
+from purebpf.http.server import HttpServer, Request
 from purebpf.services.agent.config import ConfigError, Metrics
 from purebpf.services.agent.metrics.counts import Counts
 from purebpf.services.agent.write_in import write_in
@@ -80,10 +80,10 @@ class Exporter(Closing):
             _Scrape(head, connection, app).answer()
 
         try:
-            door = HttpDoor((host.strip("[]"), int(port)), lambda _: True, answer, tls)
+            server = HttpServer((host.strip("[]"), int(port)), lambda _: True, answer, tls)
         except OSError as error:
             raise KernelError("bind(2)", error.errno or 0, f"metrics at {wanted.listen}") from error
-        self.port = stack.enter_context(door).address[1]
+        self.port = stack.enter_context(server).address[1]
 
     def window(self) -> None:
         """At the end of a window, read the kernel's counts, and write the file.

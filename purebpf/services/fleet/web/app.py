@@ -23,8 +23,8 @@ from purebpf.services.fleet.selection import Selection, SelectionError
 from purebpf.services.fleet.session import select
 from purebpf.services.fleet.steps import steps_of
 from purebpf.services.fleet.web import layout, tables
-from purebpf.services.fleet.web.desk import BusyError, Desk, Hand
 from purebpf.services.fleet.web.fields import Asked, earlier
+from purebpf.services.fleet.web.question_pool import BusyError, QuestionPool, Worker
 from purebpf.services.fleet.web.timeline import MOST_STEPS, timeline
 
 if TYPE_CHECKING:
@@ -47,27 +47,27 @@ _FILES: dict[str, tuple[str, Callable[[Profile], str | bytes]]] = {
 }
 
 
-def fleet_app(desk: Desk, access: Access) -> Starlette:
+def fleet_app(pool: QuestionPool, access: Access) -> Starlette:
     """The application, for a server of ASGI."""
 
     async def overview(request: Request) -> Response:
-        return _stream(_overview, desk, request)
+        return _stream(_overview, pool, request)
 
     async def regressions(request: Request) -> Response:
-        return _stream(_regressions, desk, request)
+        return _stream(_regressions, pool, request)
 
     async def flamegraph(request: Request) -> Response:
         media_type, spell = _FILES[request.url.path]
 
-        def make(hand: Hand, selection: Selection, asked: Asked) -> str | bytes:
-            profile = _profile(hand, selection, asked)
-            hand.check()
+        def make(worker: Worker, selection: Selection, asked: Asked) -> str | bytes:
+            profile = _profile(worker, selection, asked)
+            worker.check()
             return spell(profile)
 
-        return await _whole(desk, request, make, media_type)
+        return await _whole(pool, request, make, media_type)
 
     async def diff(request: Request) -> Response:
-        return await _whole(desk, request, _comparison, "text/html")
+        return await _whole(pool, request, _comparison, "text/html")
 
     routes = [
         Route("/", overview),
@@ -97,9 +97,9 @@ class _Guard:
 
 
 async def _whole(
-    desk: Desk,
+    pool: QuestionPool,
     request: Request,
-    make: Callable[[Hand, Selection, Asked], str | bytes],
+    make: Callable[[Worker, Selection, Asked], str | bytes],
     media_type: str,
 ) -> Response:
     """A page or file that comes in one piece."""
@@ -107,7 +107,7 @@ async def _whole(
         asked = Asked.of(request.query_params)
         selection = select(asked.query())
         made = await _while_connected(
-            request, desk.answer(lambda hand: make(hand, selection, asked))
+            request, pool.answer(lambda worker: make(worker, selection, asked))
         )
     except SelectionError as error:
         return layout.message_page(layout.problem(str(error)), HTTPStatus.BAD_REQUEST)
@@ -143,7 +143,9 @@ async def _disconnected(request: Request) -> None:
 
 
 def _stream(
-    parts: Callable[[Desk, Asked, Selection], AsyncIterator[str]], desk: Desk, request: Request
+    parts: Callable[[QuestionPool, Asked, Selection], AsyncIterator[str]],
+    pool: QuestionPool,
+    request: Request,
 ) -> Response:
     """A page that comes part by part, as its answers do."""
     try:
@@ -157,7 +159,7 @@ def _stream(
     async def pieces() -> AsyncIterator[bytes]:
         yield layout.begin(_title(selection), asked, request.url.path).encode()
         try:
-            async for part in parts(desk, asked, selection):
+            async for part in parts(pool, asked, selection):
                 yield part.encode("utf-8", "backslashreplace")
         except PurebpfError as error:
             yield layout.problem(str(error)).encode("utf-8", "backslashreplace")
@@ -173,12 +175,12 @@ def _title(selection: Selection) -> str:
 # What the pages show
 
 
-async def _overview(desk: Desk, asked: Asked, selection: Selection) -> AsyncIterator[str]:
+async def _overview(pool: QuestionPool, asked: Asked, selection: Selection) -> AsyncIterator[str]:
     steps = steps_of(selection, MOST_STEPS)
     range_us = selection.until_us - selection.since_us
 
-    def over_time(hand: Hand) -> str:
-        question = hand.ask(selection, by_host=not steps.are_hours)
+    def over_time(worker: Worker) -> str:
+        question = worker.ask(selection, by_host=not steps.are_hours)
         moments = question.timeline(steps.length_us)
         names = sorted({moment.service for moment in moments} - {""})
         return (
@@ -187,11 +189,11 @@ async def _overview(desk: Desk, asked: Asked, selection: Selection) -> AsyncIter
             + layout.choices("build", question.values_of("version", 50))
         )
 
-    def by_function(hand: Hand) -> str:
-        return tables.functions_table(hand.ask(selection).functions(_ROWS), range_us)
+    def by_function(worker: Worker) -> str:
+        return tables.functions_table(worker.ask(selection).functions(_ROWS), range_us)
 
-    def by_host(hand: Hand) -> str:
-        question = hand.ask(selection, by_host=True)
+    def by_host(worker: Worker) -> str:
+        question = worker.ask(selection, by_host=True)
         hosts = question.hosts()
         return (
             tables.hosts_table(hosts, range_us, asked, _ROWS)
@@ -199,10 +201,10 @@ async def _overview(desk: Desk, asked: Asked, selection: Selection) -> AsyncIter
             + tables.coverage_line(question.coverage())
         )
 
-    yield await desk.answer(over_time)
+    yield await pool.answer(over_time)
     yield _links(asked) + '<div class="columns"><div>'
-    yield await desk.answer(by_function) + "</div><div>"
-    yield await desk.answer(by_host) + "</div></div>" + layout.script()
+    yield await pool.answer(by_function) + "</div><div>"
+    yield await pool.answer(by_host) + "</div></div>" + layout.script()
 
 
 def _links(asked: Asked) -> str:
@@ -221,9 +223,11 @@ def _links(asked: Asked) -> str:
     )
 
 
-async def _regressions(desk: Desk, asked: Asked, selection: Selection) -> AsyncIterator[str]:
-    def changed(hand: Hand) -> str:
-        sides = [hand.ask(side, by_host=True) for side in (earlier(selection, asked), selection)]
+async def _regressions(
+    pool: QuestionPool, asked: Asked, selection: Selection
+) -> AsyncIterator[str]:
+    def changed(worker: Worker) -> str:
+        sides = [worker.ask(side, by_host=True) for side in (earlier(selection, asked), selection)]
         coverages = [side.coverage() for side in sides]
         titles = [
             describe(side.selection, coverage)
@@ -238,20 +242,20 @@ async def _regressions(desk: Desk, asked: Asked, selection: Selection) -> AsyncI
 
     link = escape(asked.address("/diff"))
     yield f'<nav><a class="button" href="{link}">as a flame graph</a></nav>'
-    yield await desk.answer(changed)
+    yield await pool.answer(changed)
 
 
-def _profile(hand: Hand, selection: Selection, _asked: Asked) -> Profile:
-    question = hand.ask(selection)
+def _profile(worker: Worker, selection: Selection, _asked: Asked) -> Profile:
+    question = worker.ask(selection)
     (stacks,) = cut(question.stacks(_MOST_STACKS))
-    hand.check()
+    worker.check()
     return _dated(profile_of(selection, stacks, question.coverage()), selection)
 
 
-def _comparison(hand: Hand, selection: Selection, asked: Asked) -> str:
-    questions = [hand.ask(side) for side in (earlier(selection, asked), selection)]
+def _comparison(worker: Worker, selection: Selection, asked: Asked) -> str:
+    questions = [worker.ask(side) for side in (earlier(selection, asked), selection)]
     sides = cut(*(question.stacks(_MOST_STACKS) for question in questions))
-    hand.check()
+    worker.check()
     for name, side in zip(("before", "after"), sides, strict=True):
         if not side:
             raise ComparisonError(f"there are no samples {name}: nothing to compare")

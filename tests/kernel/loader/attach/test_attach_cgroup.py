@@ -20,7 +20,7 @@ from purebpf.loader.programs.program import Program
 from purebpf.syscall.backend import replaced
 from purebpf.syscall.descriptor import Descriptor
 from tests.support.host import capabilities, cgroups
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 pytestmark = pytest.mark.needs("bpf", "cgroup2")
 

@@ -17,7 +17,7 @@ from purebpf.syscall import network_namespace
 from purebpf.syscall.backend import replaced
 from tests.kernel.net_devices import PRIME, SPEC, UNSPEC, load
 from tests.support.host import network
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 pytestmark = [
     pytest.mark.needs("bpf", "net_namespace"),

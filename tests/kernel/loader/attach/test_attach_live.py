@@ -15,7 +15,7 @@ import purebpf
 from purebpf.abi.bpf import bpf_link_type, bpf_prog_type
 from purebpf.loader.features import features, probes
 from purebpf.syscall.backend import replaced
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 

@@ -18,7 +18,7 @@ from purebpf.loader.programs.link_info import MapLink, NetnsLink
 from purebpf.loader.programs.program import Program
 from purebpf.syscall.backend import replaced
 from tests.support.host import network
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 pytestmark = pytest.mark.needs("bpf", "net_namespace")
 
@@ -316,10 +316,12 @@ def test_programs_of_a_map_are_links(connection):
 
 def test_before_there_were_links_the_map_held_its_program(connection):
     client, _ = connection
-    door = Interposer(lambda call: errno.EINVAL if call.command == "BPF_LINK_CREATE" else None)
+    substitute = Interposer(
+        lambda call: errno.EINVAL if call.command == "BPF_LINK_CREATE" else None
+    )
     with load("message") as obj:
         sockets = obj.maps["sockets"]
-        with replaced(door):
+        with replaced(substitute):
             link = obj.programs["message"].attach(sockets)
         with link:
             sockets[0] = client

@@ -19,7 +19,7 @@ from purebpf.loader.programs.program import Program
 from purebpf.syscall.backend import replaced
 from tests.kernel.net_devices import PRIME, UNSPEC, load
 from tests.support.host import capabilities, network
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 pytestmark = [
     pytest.mark.needs("bpf", "net_namespace"),

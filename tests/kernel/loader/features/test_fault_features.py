@@ -11,7 +11,7 @@ import pytest
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.loader.features import features
 from purebpf.syscall.backend import replaced
-from tests.support.host.doors import Call, Interposer
+from tests.support.host.backends import Call, Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 

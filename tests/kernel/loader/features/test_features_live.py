@@ -17,7 +17,7 @@ from purebpf.btf.types.kinds import Kind
 from purebpf.loader.features import features
 from purebpf.loader.features.attach_features import KINDS
 from purebpf.syscall.backend import replaced
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -66,10 +66,10 @@ def test_an_unknown_feature_is_refused_and_the_known_ones_are_listed():
 
 @pytest.mark.usefixtures("_ask_anew")
 def test_the_kernel_is_asked_once():
-    door = Interposer()
-    with replaced(door):
+    substitute = Interposer()
+    with replaced(substitute):
         assert features.have_ring_buffer() is features.have_ring_buffer()
-    assert door.commands == ["BPF_MAP_CREATE"]
+    assert substitute.commands == ["BPF_MAP_CREATE"]
 
 
 @pytest.mark.usefixtures("_ask_anew")

@@ -17,7 +17,7 @@ from purebpf.loader.programs.link import Link
 from purebpf.loader.programs.link_info import RawTracepointLink
 from purebpf.loader.programs.program import Program
 from purebpf.syscall.backend import replaced
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -80,9 +80,9 @@ def test_what_vanishes_between_its_number_and_its_opening_is_left_out(obj):
 
 
 def test_without_the_right_nothing_is_listed():
-    door = Interposer(lambda call: errno.EPERM if call.command.endswith("NEXT_ID") else None)
+    substitute = Interposer(lambda call: errno.EPERM if call.command.endswith("NEXT_ID") else None)
     with (
-        replaced(door),
+        replaced(substitute),
         pytest.raises(purebpf.KernelError, match=r"listing BPF objects.*EPERM"),
     ):
         list(Link.all())

@@ -19,7 +19,7 @@ from purebpf.loader.attach.iterator import IteratorLink
 from purebpf.loader.features import features
 from purebpf.syscall.backend import replaced
 from tests.support import probes
-from tests.support.host.doors import Call
+from tests.support.host.backends import Call
 from tests.support.host.faults import Accountant, Fault, alive, faults
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "tracefs", "vmlinux_btf")
@@ -88,13 +88,13 @@ def _ask_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def failed(fault: Fault, name: str) -> tuple[Exception | None, set[tuple[str, int]]]:
     """What came of it when that call failed, and all that was made before."""
     features.forget()
-    with replaced(Accountant(fault)) as door:
-        assert isinstance(door, Accountant)
+    with replaced(Accountant(fault)) as substitute:
+        assert isinstance(substitute, Accountant)
         try:
             use(name)
         except DOCUMENTED as caught:
-            return caught, door.made
-    return None, door.made
+            return caught, substitute.made
+    return None, substitute.made
 
 
 def is_probe(call: Call, name: str) -> bool:
@@ -117,13 +117,13 @@ def is_probe(call: Call, name: str) -> bool:
     ],
 )
 def test_every_error_of_every_call(name: str) -> None:
-    with replaced(Accountant()) as door:
-        assert isinstance(door, Accountant)
+    with replaced(Accountant()) as substitute:
+        assert isinstance(substitute, Accountant)
         use(name)
-    assert door.made
-    made = set(door.made)
+    assert substitute.made
+    made = set(substitute.made)
     before = probes.descriptors()
-    for fault in faults(door.commands):
+    for fault in faults(substitute.commands):
         error, others = failed(fault, name)
         made |= others
         assert probes.descriptors() == before, fault
@@ -132,7 +132,7 @@ def test_every_error_of_every_call(name: str) -> None:
             assert errno_name(fault.error) in str(error), fault
         elif error is not None:
             assert str(error), fault
-        call = door.calls[fault.number - 1]
+        call = substitute.calls[fault.number - 1]
         if fault.error in IRREPLACEABLE and fault.command in CREATING and not is_probe(call, name):
             assert error is not None, f"{fault}: nothing replaces memory or descriptors"
     assert not alive(made)
@@ -140,11 +140,11 @@ def test_every_error_of_every_call(name: str) -> None:
 
 def test_the_whole_machine_refuses_from_some_call_on() -> None:
     """As when a limit is reached: everything that would undo the damage is refused too."""
-    with replaced(Accountant()) as door:
-        assert isinstance(door, Accountant)
+    with replaced(Accountant()) as substitute:
+        assert isinstance(substitute, Accountant)
         use("attach")
     before = probes.descriptors()
-    for number in range(1, len(door.commands) + 1):
+    for number in range(1, len(substitute.commands) + 1):
         features.forget()
         refusing = Accountant()
         refusing._decide = lambda call, number=number: (  # noqa: E731

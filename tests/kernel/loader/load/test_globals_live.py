@@ -20,7 +20,7 @@ from purebpf.loader.maps.map import Map
 from purebpf.spec import MapSpec, ObjectSpec, VariableSpec
 from purebpf.syscall.backend import replaced
 from tests.support.builders.btf_builder import BtfBuilder
-from tests.support.host.doors import Call, Interposer
+from tests.support.host.backends import Call, Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -172,10 +172,10 @@ def test_an_element_of_an_array_is_written_alone(variables, maps):
 def test_writing_an_element_of_mapped_memory_reads_nothing_before(variables, maps):
     words, mapped = variables["words"], maps[".arrays"].info.flags & BPF_F_MMAPABLE
     words[0] = 1
-    with replaced(Interposer()) as door:
+    with replaced(Interposer()) as substitute:
         words[4] = 9
     assert words == [1, 0, 0, 0, 9]
-    assert bool(door.calls) == (not mapped)
+    assert bool(substitute.calls) == (not mapped)
 
 
 def test_an_array_of_arrays_is_written_by_two_indexes(variables):
@@ -226,10 +226,10 @@ def test_without_btf_a_variable_is_its_bytes(spec, maps):
 def test_a_mapped_section_needs_no_system_call(variables, maps):
     mapped = maps[".bss"].info.flags & BPF_F_MMAPABLE
     variables["total"] = 1
-    with replaced(Interposer()) as door:
+    with replaced(Interposer()) as substitute:
         variables["total"] = variables["total"] + 1
     assert variables["total"] == 2
-    assert bool(door.calls) == (not mapped)
+    assert bool(substitute.calls) == (not mapped)
 
 
 def test_a_refused_read_or_write_is_an_error(variables, maps):

@@ -16,7 +16,7 @@ from purebpf.loader.features import features
 from purebpf.syscall import bpf
 from purebpf.syscall.backend import replaced
 from tests.support import probes
-from tests.support.host.doors import Interposer, failing
+from tests.support.host.backends import Interposer, failing
 from tests.support.host.gone import is_gone
 
 pytestmark = pytest.mark.needs("bpf", "tracefs", "vmlinux_btf")
@@ -40,9 +40,9 @@ def use(spec: purebpf.ObjectSpec) -> None:
 
 
 def calls_needed(spec: purebpf.ObjectSpec) -> int:
-    with replaced(Interposer()) as door:
+    with replaced(Interposer()) as substitute:
         use(spec)
-    return len(door.calls)
+    return len(substitute.calls)
 
 
 @pytest.fixture(autouse=True)
@@ -81,8 +81,10 @@ def test_every_call_from_some_point_on_may_fail(name, error):
     errors = []
     for number in range(1, calls_needed(spec) + 1):
         features.forget()
-        door = Interposer(lambda call, number=number: error if call.number >= number else None)
-        with replaced(door):
+        substitute = Interposer(
+            lambda call, number=number: error if call.number >= number else None
+        )
+        with replaced(substitute):
             try:
                 use(spec)
             except DOCUMENTED as caught:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.syscall.backend import replaced as door_replaced
-from tests.support.host.doors import Interposer
+from purebpf.syscall.backend import replaced as backend_replaced
+from tests.support.host.backends import Interposer
 from tests.support.patience import until
 
 pytestmark = pytest.mark.needs("bpf")
@@ -77,7 +77,7 @@ def test_variables_start_with_the_values_of_the_file():
 def test_globals_work_without_mapped_memory():
     spec = purebpf.read_object(COUNTER)
     no_mmap = Interposer(_refuse_mmapable_maps)
-    with door_replaced(no_mmap), purebpf.load(spec) as obj:
+    with backend_replaced(no_mmap), purebpf.load(spec) as obj:
         assert obj.globals["step"] == 1
         obj.globals["step"] = 7
         assert obj.globals["step"] == 7

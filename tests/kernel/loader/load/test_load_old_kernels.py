@@ -1,6 +1,6 @@
-"""What is left out for kernels that know less, simulated at the door of one that knows more.
+"""What is left out for kernels that know less, simulated at the substitute of one that knows more.
 
-The door refuses what the old kernel would have refused; everything else is the real kernel.
+The substitute refuses what the old kernel would have refused; everything else is the real kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from purebpf.loader.features import features
 from purebpf.loader.load.upload_btf import upload_btf
 from purebpf.syscall.backend import replaced
 from tests.support.builders.btf_builder import BtfBuilder
-from tests.support.host.doors import Interposer, memory
+from tests.support.host.backends import Interposer, memory
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -92,16 +92,16 @@ def every_kind():
 
 
 def test_a_kernel_without_function_kinds_gets_programs_without_function_info():
-    door = without_kinds(Kind.FUNC, Kind.FUNC_PROTO)
-    with replaced(door), purebpf.load(COUNTER) as obj:
+    substitute = without_kinds(Kind.FUNC, Kind.FUNC_PROTO)
+    with replaced(substitute), purebpf.load(COUNTER) as obj:
         assert obj.programs["count_calls"].info.btf_id == 0
         assert "FUNC" in obj.btf_problem
         assert obj.globals["step"] == 1
 
 
 def test_a_kernel_without_btf_loads_the_object_all_the_same():
-    door = Interposer(lambda call: errno.EINVAL if call.command == "BPF_BTF_LOAD" else None)
-    with replaced(door), purebpf.load(COUNTER) as obj:
+    substitute = Interposer(lambda call: errno.EINVAL if call.command == "BPF_BTF_LOAD" else None)
+    with replaced(substitute), purebpf.load(COUNTER) as obj:
         assert obj.programs["count_calls"].info.btf_id == 0
         assert obj.btf_problem
 

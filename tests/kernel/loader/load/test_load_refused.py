@@ -12,7 +12,7 @@ import purebpf
 from purebpf.loader.features import features
 from purebpf.loader.host import memlock, privilege
 from purebpf.syscall.backend import replaced
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -20,8 +20,8 @@ DATA = Path(__file__).parents[3] / "data"
 SPEC = purebpf.read_object(DATA / "load_refused.bpf.o")
 
 
-def refusal(name: str, door: Interposer | None = None, **options) -> purebpf.VerifierError:
-    with replaced(door or Interposer()), pytest.raises(purebpf.VerifierError) as caught:
+def refusal(name: str, substitute: Interposer | None = None, **options) -> purebpf.VerifierError:
+    with replaced(substitute or Interposer()), pytest.raises(purebpf.VerifierError) as caught:
         purebpf.load(SPEC.only(name), **options)
     return caught.value
 
@@ -84,15 +84,15 @@ def test_the_error_reads_as_a_sentence():
 
 
 def test_a_log_larger_than_the_first_buffer_is_fetched_whole():
-    door = Interposer()
-    error = refusal("long_story", door)
+    substitute = Interposer()
+    error = refusal("long_story", substitute)
     assert error.line in {f"R1 invalid mem access '{it}'" for it in ("scalar", "inv")}  # Linux 5.18
     assert error.source == "load_refused.bpf.c:70: return *(volatile int *)(sum + 1);"
     assert len(error.log) > 1 << 20
     assert error.log.startswith(("func#0", "0: ", "arg#0", "reg type"))
     sizes = [
         call.field("prog_load", "log_size")
-        for call in door.calls
+        for call in substitute.calls
         if call.command == "BPF_PROG_LOAD"
     ]
     assert sizes[:2] == [0, 1 << 16]
@@ -101,10 +101,10 @@ def test_a_log_larger_than_the_first_buffer_is_fetched_whole():
 
 
 def test_no_log_is_asked_for_when_the_program_is_accepted():
-    door = Interposer()
-    with replaced(door), purebpf.load(SPEC.only("accepted")) as obj:
+    substitute = Interposer()
+    with replaced(substitute), purebpf.load(SPEC.only("accepted")) as obj:
         assert obj.programs["accepted"].log == ""
-    loads = [call for call in door.calls if call.command == "BPF_PROG_LOAD"]
+    loads = [call for call in substitute.calls if call.command == "BPF_PROG_LOAD"]
     assert [call.field("prog_load", "log_level") for call in loads] == [0]
 
 
@@ -115,49 +115,49 @@ def test_the_log_of_an_accepted_program_can_be_kept(level):
 
 
 def test_nothing_is_loaded_when_one_program_is_refused():
-    door = Interposer()
-    with replaced(door), pytest.raises(purebpf.VerifierError, match="'endless'"):
+    substitute = Interposer()
+    with replaced(substitute), pytest.raises(purebpf.VerifierError, match="'endless'"):
         purebpf.load(SPEC.only("accepted", "endless"))
-    assert door.commands.count("BPF_PROG_LOAD") == 3  # accepted, refused, refused with a log
+    assert substitute.commands.count("BPF_PROG_LOAD") == 3  # accepted, refused, refused with a log
 
 
 def test_interrupted_verification_is_tried_again():
     interruptions = iter([errno.EAGAIN] * 4)
-    door = Interposer(
+    substitute = Interposer(
         lambda call: next(interruptions, None) if call.command == "BPF_PROG_LOAD" else None
     )
-    with replaced(door), purebpf.load(SPEC.only("accepted")) as obj:
+    with replaced(substitute), purebpf.load(SPEC.only("accepted")) as obj:
         assert obj.programs
-    assert door.commands.count("BPF_PROG_LOAD") == 5
+    assert substitute.commands.count("BPF_PROG_LOAD") == 5
 
 
 def test_a_process_with_a_timer_can_load_what_takes_long_to_verify():
     spec = purebpf.read_object(DATA / "load_run.bpf.o").only("long_verified")
-    door = Interposer()
+    substitute = Interposer()
     before = signal.signal(signal.SIGALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
     try:
-        with replaced(door), purebpf.load(spec) as obj:
+        with replaced(substitute), purebpf.load(spec) as obj:
             assert obj.programs
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert door.commands.count("BPF_PROG_LOAD") == 5  # the timer did get in the way
+    assert substitute.commands.count("BPF_PROG_LOAD") == 5  # the timer did get in the way
     assert signal.SIGALRM not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_endless_interruption_is_an_error():
-    door = Interposer(lambda call: errno.EAGAIN if call.command == "BPF_PROG_LOAD" else None)
-    with replaced(door), pytest.raises(purebpf.KernelError, match=r"'accepted'.*EAGAIN"):
+    substitute = Interposer(lambda call: errno.EAGAIN if call.command == "BPF_PROG_LOAD" else None)
+    with replaced(substitute), pytest.raises(purebpf.KernelError, match=r"'accepted'.*EAGAIN"):
         purebpf.load(SPEC.only("accepted"))
-    assert door.commands.count("BPF_PROG_LOAD") == 5
+    assert substitute.commands.count("BPF_PROG_LOAD") == 5
 
 
 def test_permission_is_explained_when_the_verifier_was_not_asked(monkeypatch):
     host = privilege.read_host()._replace(capabilities=0, seccomp=0)
     monkeypatch.setattr(privilege, "read_host", lambda: host)
-    door = Interposer(lambda call: errno.EPERM if call.command == "BPF_PROG_LOAD" else None)
-    error = refusal("accepted", door)
+    substitute = Interposer(lambda call: errno.EPERM if call.command == "BPF_PROG_LOAD" else None)
+    error = refusal("accepted", substitute)
     assert error.errno == errno.EPERM
     assert "lacks CAP_BPF and CAP_PERFMON" in str(error)
     assert "sudo" in error.fix
@@ -169,22 +169,22 @@ def test_a_memory_limit_is_only_blamed_where_it_limits_bpf(monkeypatch):
     monkeypatch.setattr(privilege, "read_host", lambda: host)
     monkeypatch.setattr(memlock, "raise_memlock", lambda: False)
     features.forget()
-    door = Interposer(
+    substitute = Interposer(
         lambda call: (
             errno.EPERM
             if call.command == "BPF_PROG_LOAD" and call.field("prog_load", "prog_name").strip(b"\0")
             else None
         )
     )
-    assert "RLIMIT_MEMLOCK" not in str(refusal("accepted", door))
+    assert "RLIMIT_MEMLOCK" not in str(refusal("accepted", substitute))
     features.forget()
 
 
 def test_a_program_type_this_kernel_has_not_is_said_to_be_missing(monkeypatch):
     no = features.Feature("program type RAW_TRACEPOINT", supported=False, reason="EINVAL")
     monkeypatch.setattr(features, "have_program_type", lambda _: no)
-    door = Interposer(lambda call: errno.EINVAL if call.command == "BPF_PROG_LOAD" else None)
-    error = refusal("accepted", door)
+    substitute = Interposer(lambda call: errno.EINVAL if call.command == "BPF_PROG_LOAD" else None)
+    error = refusal("accepted", substitute)
     assert "this kernel does not support these programs (program type RAW_TRACEPOINT: no" in str(
         error
     )

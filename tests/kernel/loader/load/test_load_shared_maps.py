@@ -14,7 +14,7 @@ from purebpf.abi.bpf import bpf_map_type as t
 from purebpf.errors import KernelError, LinkError, NotSupportedError
 from purebpf.spec import MapSpec, ObjectSpec
 from purebpf.syscall.backend import replaced
-from tests.support.host.doors import Call, Interposer, failing
+from tests.support.host.backends import Call, Interposer, failing
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -62,11 +62,11 @@ def test_a_map_of_maps_found_pinned_keeps_what_is_in_it(bpffs: Path):
 
 
 def test_a_map_of_maps_is_filled_before_others_can_find_it(bpffs: Path):
-    with replaced(Interposer()) as door, purebpf.load(pinned(TAIL, "tree"), pin_path=bpffs):
+    with replaced(Interposer()) as substitute, purebpf.load(pinned(TAIL, "tree"), pin_path=bpffs):
         pass
-    pin = door.commands.index("BPF_OBJ_PIN")
-    created = len(door.commands) - door.commands[::-1].index("BPF_MAP_CREATE")
-    assert "BPF_MAP_UPDATE_ELEM" in door.commands[min(created, pin) : pin]
+    pin = substitute.commands.index("BPF_OBJ_PIN")
+    created = len(substitute.commands) - substitute.commands[::-1].index("BPF_MAP_CREATE")
+    assert "BPF_MAP_UPDATE_ELEM" in substitute.commands[min(created, pin) : pin]
 
 
 def test_maps_are_listed_as_the_object_has_them():

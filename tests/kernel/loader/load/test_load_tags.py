@@ -18,7 +18,7 @@ from purebpf.loader.features import features
 from purebpf.loader.load.arg_ctx import with_contexts
 from purebpf.relocate import Linker
 from purebpf.syscall.backend import replaced
-from tests.support.host.doors import Call, Interposer, memory
+from tests.support.host.backends import Call, Interposer, memory
 
 SPEC = purebpf.read_object(Path(__file__).parents[3] / "data/load_tags.bpf.o")
 FRAMES = 211

@@ -21,7 +21,7 @@ from purebpf.loader.maps import map_batch, map_traits
 from purebpf.loader.maps.map import Map
 from purebpf.spec import MapSpec
 from purebpf.syscall.backend import replaced
-from tests.support.host.doors import Call, Interposer
+from tests.support.host.backends import Call, Interposer
 from tests.support.host.faults import slow_host
 
 pytestmark = pytest.mark.needs("bpf")
@@ -34,7 +34,7 @@ def key(number: int) -> bytes:
 
 
 def without_batches(error: int, *, popping: bool = True) -> Interposer:
-    """A door as before Linux 5.6; not `popping`, before 5.14."""
+    """A substitute as before Linux 5.6; not `popping`, before 5.14."""
 
     def decide(call: Call) -> int | None:
         if call.command.endswith("_BATCH"):
@@ -100,25 +100,25 @@ def test_everything_goes_in_comes_out_and_leaves(kind, way):
 
 
 def test_batches_were_used_where_there_are_any():
-    with made(t.BPF_MAP_TYPE_HASH) as m, replaced(Interposer()) as door:
+    with made(t.BPF_MAP_TYPE_HASH) as m, replaced(Interposer()) as substitute:
         m.update((key(number), key(number)) for number in range(COUNT))
         len(m)
         dict(m.items())
         m.drain()
         m.delete([key(1)] * 5)
-    assert {command for command in door.commands if not command.endswith("_BATCH")} == {
+    assert {command for command in substitute.commands if not command.endswith("_BATCH")} == {
         "BPF_MAP_DELETE_ELEM",
         "BPF_OBJ_GET_INFO_BY_FD",  # of the buffers' lengths, before each batch
     }
-    assert len(door.calls) < 30
+    assert len(substitute.calls) < 30
 
 
 def test_a_kernel_without_batches_is_asked_once_for_updates():
-    with made(t.BPF_MAP_TYPE_HASH) as m, replaced(without_batches(errno.EINVAL)) as door:
+    with made(t.BPF_MAP_TYPE_HASH) as m, replaced(without_batches(errno.EINVAL)) as substitute:
         m.update({key(number): key(number) for number in range(50)})
         m.update({key(number): key(number) for number in range(50)})
         assert len(m) == 50
-    assert door.commands.count("BPF_MAP_UPDATE_BATCH") == 1
+    assert substitute.commands.count("BPF_MAP_UPDATE_BATCH") == 1
 
 
 @pytest.mark.parametrize("kind", [t.BPF_MAP_TYPE_ARRAY, t.BPF_MAP_TYPE_PERCPU_ARRAY])
@@ -147,12 +147,12 @@ def test_an_lpm_trie(way):
 @pytest.mark.parametrize("kind", HASHES, ids=map_traits.type_name)
 def test_a_bucket_with_more_elements_than_asked_for_makes_room(kind, monkeypatch):
     monkeypatch.setattr(map_batch, "chunk_size", lambda shape: 1)
-    with made(kind, 4096) as m, replaced(Interposer()) as door:
+    with made(kind, 4096) as m, replaced(Interposer()) as substitute:
         expected = {key(number): value(kind, number) for number in range(1500)}
         m.update(expected)
-        door.calls.clear()
+        substitute.calls.clear()
         assert dict(m.items()) == expected
-        batches = [call for call in door.calls if call.command.endswith("_BATCH")]
+        batches = [call for call in substitute.calls if call.command.endswith("_BATCH")]
         asked = {call.field("batch", "count") for call in batches}
         assert {1, 2} <= asked  # some of 4096 buckets have two of 1500 elements, or more
         assert Counter(each for each, _ in m.drain()) == Counter(list(expected))
@@ -219,8 +219,8 @@ class Churn:
 @pytest.mark.parametrize("batches", [True, False])
 def test_what_stays_is_seen_once_while_others_come_and_go(kind, batches):
     stable = {key(number): value(kind, number) for number in range(200)}
-    door = Interposer() if batches else without_batches(errno.EINVAL)
-    with made(t.BPF_MAP_TYPE_HASH, 2000) as m, replaced(door):
+    substitute = Interposer() if batches else without_batches(errno.EINVAL)
+    with made(t.BPF_MAP_TYPE_HASH, 2000) as m, replaced(substitute):
         m.update({each: key(7) for each in stable})
         with Churn(m, 10**6):
             for _ in range(20):

@@ -22,7 +22,7 @@ from purebpf.syscall.backend import replaced
 from purebpf.syscall.descriptor import Descriptor
 from tests.support import probes
 from tests.support.builders.btf_builder import BtfBuilder
-from tests.support.host.doors import Call, Interposer, failing
+from tests.support.host.backends import Call, Interposer, failing
 from tests.support.host.privilege import reachable
 
 pytestmark = pytest.mark.needs("bpf")
@@ -56,14 +56,14 @@ def test_without_btf_in_the_kernel_the_map_is_typed_all_the_same(error):
 
     with (
         bpf.btf_load(BTF.data) as btf,
-        replaced(Interposer(decide)) as door,
+        replaced(Interposer(decide)) as substitute,
         Map.create(COUNTS, btf=BTF, btf_fd=btf.fileno()) as m,
     ):
         m[1] = 2
         assert dict(m.items()) == {1: 2}
         assert m.info.btf_id == 0
         assert m.info.name == "counts"
-    assert door.commands.count("BPF_MAP_CREATE") == 2
+    assert substitute.commands.count("BPF_MAP_CREATE") == 2
 
 
 def test_without_names_in_the_kernel_the_map_keeps_its_own():
@@ -92,17 +92,17 @@ def test_without_mmapable_arrays_a_data_section_is_made_without():
 
 @pytest.mark.parametrize("error", [errno.ENOMEM, errno.EMFILE])
 def test_what_no_omission_cures_is_not_tried_again(error):
-    with replaced(failing(1, error)) as door:
+    with replaced(failing(1, error)) as substitute:
         with pytest.raises(KernelError) as caught:
             Map.create(COUNTS)
         assert caught.value.errno == error
-        assert len(door.calls) == 1
+        assert len(substitute.calls) == 1
 
 
 def test_memlock_is_raised_once_when_the_kernel_says_eperm(monkeypatch):
     monkeypatch.setattr("purebpf.loader.host.memlock.raise_memlock", lambda: True)
-    with replaced(failing(1, errno.EPERM)) as door, Map.create(COUNTS):
-        assert door.commands[:2] == ["BPF_MAP_CREATE"] * 2
+    with replaced(failing(1, errno.EPERM)) as substitute, Map.create(COUNTS):
+        assert substitute.commands[:2] == ["BPF_MAP_CREATE"] * 2
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ FAULTS = {
 @pytest.mark.parametrize("error", [errno.EINVAL, errno.EPERM, errno.ENOMEM, 524])
 @pytest.mark.parametrize("name", FAULTS)
 def test_whichever_call_fails_the_map_is_whole_or_gone(name, error):
-    with replaced(Interposer()) as door, FAULTS[name]():
-        needed = len(door.calls)
+    with replaced(Interposer()) as substitute, FAULTS[name]():
+        needed = len(substitute.calls)
     before = probes.descriptors()
     outcomes = []
     for number in range(1, needed + 1):
@@ -361,11 +361,11 @@ def test_who_loses_the_race_to_pin_takes_the_winners_map(bpffs: Path):
     with Map.create(COUNTS) as winner:
         winner.pin(bpffs / "counts")
         with (
-            replaced(Interposer(not_yet)) as door,
+            replaced(Interposer(not_yet)) as substitute,
             Map.shared(COUNTS, bpffs / "counts") as m,
         ):
             assert m.info.id == winner.info.id
-    assert [call for call in door.commands if "OBJ_PIN" in call or call == "BPF_OBJ_GET"] == [
+    assert [call for call in substitute.commands if "OBJ_PIN" in call or call == "BPF_OBJ_GET"] == [
         "BPF_OBJ_GET",
         "BPF_OBJ_PIN",
         "BPF_OBJ_GET",
@@ -376,12 +376,12 @@ def test_a_pin_that_leads_nowhere_is_looked_at_a_few_times(bpffs: Path):
     (bpffs / "counts").symlink_to(bpffs / "nowhere")
     before = probes.descriptors()
     with (
-        replaced(Interposer()) as door,
+        replaced(Interposer()) as substitute,
         pytest.raises(KernelError, match=r"rm .*counts") as caught,
     ):
         Map.shared(COUNTS, bpffs / "counts")
     assert caught.value.errno == errno.EEXIST
-    assert door.commands.count("BPF_OBJ_GET") < 10
+    assert substitute.commands.count("BPF_OBJ_GET") < 10
     assert probes.descriptors() == before
 
 

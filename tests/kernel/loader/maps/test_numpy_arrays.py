@@ -19,7 +19,7 @@ from purebpf.spec import MapSpec
 from purebpf.syscall.backend import replaced
 from tests.kernel.producers import Source, ring_producer
 from tests.support.builders.btf_builder import BtfBuilder
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 np = pytest.importorskip("numpy")
 pytestmark = pytest.mark.needs("bpf")
@@ -79,10 +79,10 @@ def test_a_hash_at_rest_is_copied_by_a_program(t, kind):
     spec = MapSpec("m", kind, 8, t.btf.sizeof(t.odd), 9001, 0, t.key, t.odd)
     with Map.create(spec, btf=t.btf) as m:
         m.update(((i, 7), (i, i + 1, i + 2)) for i in range(4099))
-        door = Interposer()
-        with replaced(door):
+        substitute = Interposer()
+        with replaced(substitute):
             keys, values = m.to_numpy(at_rest=True)
-        assert "BPF_MAP_LOOKUP_BATCH" not in door.commands
+        assert "BPF_MAP_LOOKUP_BATCH" not in substitute.commands
         expected = dict(m.items())
     # The arrays need neither the map nor a descriptor.
     assert dict(zip(keys.tolist(), values.tolist(), strict=True)) == {

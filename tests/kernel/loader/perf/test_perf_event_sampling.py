@@ -116,7 +116,7 @@ def test_a_lost_record_tells_how_many_when_room_comes_back() -> None:
         assert [each.lost for each in event.records() if isinstance(each, Lost)] == [missed]
 
 
-class WithoutPmu(backend.KernelDoor):
+class WithoutPmu(backend.KernelBackend):
     """A machine without performance counters, as most virtual ones."""
 
     def __init__(self) -> None:

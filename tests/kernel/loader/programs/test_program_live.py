@@ -16,7 +16,7 @@ from purebpf.abi.bpf import bpf_prog_type
 from purebpf.loader.programs import statistics
 from purebpf.loader.programs.program import Program
 from purebpf.syscall.backend import replaced
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -86,13 +86,13 @@ def test_a_program_that_cannot_be_run_on_request_says_so():
 
 def test_an_interrupted_run_is_repeated(run):
     interruptions = iter([errno.EINTR, errno.EINTR])
-    door = Interposer(
+    substitute = Interposer(
         lambda call: next(interruptions, None) if call.command == "BPF_PROG_TEST_RUN" else None
     )
-    with replaced(door):
+    with replaced(substitute):
         result = run.programs["flip"].test_run(bytes(64))
     assert result.data[0] == 0xFF
-    assert door.commands.count("BPF_PROG_TEST_RUN") == 3
+    assert substitute.commands.count("BPF_PROG_TEST_RUN") == 3
 
 
 def test_runs_are_counted_while_statistics_are_on(run):
@@ -108,8 +108,8 @@ def test_runs_are_counted_while_statistics_are_on(run):
 
 
 def test_statistics_that_the_kernel_does_not_keep():
-    door = Interposer(lambda call: errno.EINVAL)
-    with replaced(door), pytest.raises(purebpf.NotSupportedError, match="bpf_stats_enabled"):
+    substitute = Interposer(lambda call: errno.EINVAL)
+    with replaced(substitute), pytest.raises(purebpf.NotSupportedError, match="bpf_stats_enabled"):
         statistics.run_time()
 
 

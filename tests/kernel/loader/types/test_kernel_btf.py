@@ -13,7 +13,7 @@ from purebpf.loader.load.upload_btf import upload_btf
 from purebpf.loader.types import kernel_btf as btf
 from purebpf.syscall.backend import replaced
 from tests.support.builders.btf_builder import BtfBuilder
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 
 @pytest.fixture
@@ -69,10 +69,10 @@ def test_malformed_btf_is_a_format_error_and_not_remembered(elsewhere):
 def test_a_failure_that_is_not_about_the_btf_is_an_error(error):
     build = BtfBuilder()
     build.int("int", 4)
-    door = Interposer(lambda call: error)
-    with replaced(door), pytest.raises(purebpf.KernelError, match="BPF_BTF_LOAD"):
+    substitute = Interposer(lambda call: error)
+    with replaced(substitute), pytest.raises(purebpf.KernelError, match="BPF_BTF_LOAD"):
         upload_btf(build.btf())
-    assert door.commands == ["BPF_BTF_LOAD"]
+    assert substitute.commands == ["BPF_BTF_LOAD"]
 
 
 @pytest.mark.needs("bpf")

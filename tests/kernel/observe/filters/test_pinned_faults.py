@@ -27,7 +27,7 @@ from purebpf.observe.filters.pinned_filter import PinnedFilter
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.backend import replaced
 from tests.support.host.attackers import begun, doing, whole_slots
-from tests.support.host.doors import Call, Interposer
+from tests.support.host.backends import Call, Interposer
 from tests.support.host.users import public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "bpffs", "perf_event", "vmlinux_btf")

@@ -12,7 +12,7 @@ import pytest
 import purebpf
 from purebpf.errors import errno_name
 from purebpf.loader.features import features
-from purebpf.syscall.backend import KernelDoor, replaced
+from purebpf.syscall.backend import KernelBackend, replaced
 from purebpf.tools.profile import Options, Profiler
 from tests.support import probes
 from tests.support.host.faults import Accountant, Fault, alive, faults
@@ -36,45 +36,45 @@ def wait_for_a_sample(profiler: Profiler) -> None:
     """Until there is something to be read, without a call that might be the one to fail."""
     stats = profiler._sampling.loaded.maps["stats"]
     deadline = time.monotonic() + 60
-    with replaced(KernelDoor()):
+    with replaced(KernelBackend()):
         while not any(each.counted for each in stats[0]):
             assert time.monotonic() < deadline, "no sample in a minute"
             sum(range(10_000))
 
 
 def use(fault: Fault | None = None) -> tuple[Accountant, Exception | None]:
-    """Profile this process for a moment; the door, and what was raised."""
+    """Profile this process for a moment; the substitute, and what was raised."""
     features.forget()
-    with replaced(Accountant(fault)) as door:
-        assert isinstance(door, Accountant)
+    with replaced(Accountant(fault)) as substitute:
+        assert isinstance(substitute, Accountant)
         try:
             with Profiler(OPTIONS) as profiler:
                 wait_for_a_sample(profiler)
                 profile = profiler.stop()
                 assert profile.total == profile.about["counted"] > 0
         except DOCUMENTED as error:
-            return door, error
+            return substitute, error
         except KeyError as error:
             assert fault is not None
             assert (fault.command, fault.error) == ABSENT, fault
-            return door, error
-    return door, None
+            return substitute, error
+    return substitute, None
 
 
 def test_every_error_of_every_call() -> None:
-    door, error = use()
+    substitute, error = use()
     assert error is None
-    made = set(door.made)
+    made = set(substitute.made)
     assert {kind for kind, _ in made} >= {"map", "program"}
     before = probes.descriptors()
     refused = 0
-    for fault in faults(door.commands):
-        door, error = use(fault)
-        made |= door.made
+    for fault in faults(substitute.commands):
+        substitute, error = use(fault)
+        made |= substitute.made
         refused += error is not None
         assert probes.descriptors() == before, fault
         if isinstance(error, purebpf.KernelError):
             assert error.errno == fault.error, f"{fault}: {error}"
             assert errno_name(fault.error) in str(error), fault
-    assert refused > len(door.commands) / 2
+    assert refused > len(substitute.commands) / 2
     assert not alive(made)

@@ -20,9 +20,9 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.load import struct_ops
 from purebpf.loader.programs.attach_target import AttachTarget
 from purebpf.loader.types.btf_modules import ModuleType
-from purebpf.syscall.backend import replaced as door_replaced
+from purebpf.syscall.backend import replaced as backend_replaced
 from tests.support.builders.btf_builder import BtfBuilder
-from tests.support.host.doors import Interposer
+from tests.support.host.backends import Interposer
 
 SPEC = read_object(Path(__file__).parents[3] / "data/load_dummy_ops.bpf.o")
 BTF_FD, MODULES_FD = 5, 77
@@ -101,10 +101,10 @@ def test_the_struct_may_be_the_kernels_and_its_value_the_modules(
 def test_the_kernel_gets_the_btf_of_the_module_with_the_type(found: tuple[Any, int, int]) -> None:
     types, _, value = found
     table = struct_ops.resolve(SPEC, types).maps["dummy"]
-    door = Interposer(lambda _call: errno.EINVAL)
-    with door_replaced(door), pytest.raises(KernelError):
+    substitute = Interposer(lambda _call: errno.EINVAL)
+    with backend_replaced(substitute), pytest.raises(KernelError):
         table.create(SPEC.maps["dummy"], BTF_FD)
-    asked = door.calls[0]
+    asked = substitute.calls[0]
     assert asked.command == "BPF_MAP_CREATE"
     assert asked.field("map_create", "btf_vmlinux_value_type_id") == value
     assert asked.field("map_create", "value_type_btf_obj_fd") == MODULES_FD

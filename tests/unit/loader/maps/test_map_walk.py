@@ -16,7 +16,7 @@ from purebpf.loader.maps.map_walk import Interrupted, walk
 from purebpf.syscall import backend
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.map_element import Elements
-from tests.support.host.doors import answer_map_info
+from tests.support.host.backends import answer_map_info
 
 _KEY = struct.Struct("=I")
 

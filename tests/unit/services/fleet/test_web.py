@@ -22,8 +22,8 @@ from purebpf.services.fleet.stores.directory import Directory
 from purebpf.services.fleet.web import tables
 from purebpf.services.fleet.web.access import Access
 from purebpf.services.fleet.web.app import fleet_app
-from purebpf.services.fleet.web.desk import BusyError, Desk, Hand
 from purebpf.services.fleet.web.fields import Asked, earlier
+from purebpf.services.fleet.web.question_pool import BusyError, QuestionPool, Worker
 from purebpf.services.fleet.web.timeline import timeline
 
 HOUR_US = 3_600_000_000
@@ -126,40 +126,40 @@ def test_names_of_others_are_text() -> None:
         assert "script" in page
 
 
-# The desk
+# The pool
 
 
 def test_a_question_that_takes_too_long_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purebpf.services.fleet.web.desk._PATIENCE_S", 0.3)
+    monkeypatch.setattr("purebpf.services.fleet.web.question_pool._PATIENCE_S", 0.3)
     (tmp_path / "landing").mkdir()
 
-    def work(hand: Hand) -> object:
-        question = hand.ask(Selection(0, HOUR_US))
+    def work(worker: Worker) -> object:
+        question = worker.ask(Selection(0, HOUR_US))
         return question.ask("select count(*) from range(1000000) a, range(1000000) b where a != b")
 
     with pytest.raises(BusyError, match="shorter range"):
-        asyncio.run(Desk(Directory(str(tmp_path))).answer(work))
+        asyncio.run(QuestionPool(Directory(str(tmp_path))).answer(work))
 
 
 def test_a_question_that_begins_when_its_time_is_over_ends_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purebpf.services.fleet.web.desk._PATIENCE_S", 2)
+    monkeypatch.setattr("purebpf.services.fleet.web.question_pool._PATIENCE_S", 2)
     (tmp_path / "landing").mkdir()
-    rescues: list[Hand] = []
+    rescues: list[Worker] = []
 
-    def rescue(hand: Hand) -> None:
-        rescues.append(hand)
-        hand.give_up()
+    def rescue(worker: Worker) -> None:
+        rescues.append(worker)
+        worker.give_up()
 
-    def work(hand: Hand) -> object:
-        question = hand.ask(Selection(0, HOUR_US))
-        while not hand.gave_up:
+    def work(worker: Worker) -> object:
+        question = worker.ask(Selection(0, HOUR_US))
+        while not worker.gave_up:
             time.sleep(0.01)
         time.sleep(0.01)
-        timer = threading.Timer(20, rescue, (hand,))
+        timer = threading.Timer(20, rescue, (worker,))
         timer.start()
         try:
             return question.ask(
@@ -169,7 +169,7 @@ def test_a_question_that_begins_when_its_time_is_over_ends_too(
             timer.cancel()
 
     with pytest.raises(BusyError, match="shorter range"):
-        asyncio.run(Desk(Directory(str(tmp_path))).answer(work))
+        asyncio.run(QuestionPool(Directory(str(tmp_path))).answer(work))
     assert not rescues
 
 
@@ -180,16 +180,16 @@ def test_a_server_that_ends_waits_for_no_question(tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     has_begun = threading.Event()
 
-    def work(hand: Hand) -> object:
-        question = hand.ask(Selection(0, HOUR_US))
+    def work(worker: Worker) -> object:
+        question = worker.ask(Selection(0, HOUR_US))
         has_begun.set()
         return question.ask(ENDLESS)
 
     async def ask() -> list[object]:
-        desk = Desk(Directory(str(tmp_path)))
-        asked = [asyncio.ensure_future(desk.answer(work)) for _ in range(3)]
+        pool = QuestionPool(Directory(str(tmp_path)))
+        asked = [asyncio.ensure_future(pool.answer(work)) for _ in range(3)]
         await asyncio.to_thread(has_begun.wait)
-        desk.end()
+        pool.end()
         return await asyncio.gather(*asked, return_exceptions=True)
 
     assert [type(answer) for answer in asyncio.run(ask())] == [BusyError] * 3
@@ -200,20 +200,20 @@ def test_a_question_whose_asker_left_ends_before_the_next_begins(tmp_path: Path)
     under_way: list[str] = []
     has_begun = threading.Event()
 
-    def work(hand: Hand) -> object:
+    def work(worker: Worker) -> object:
         under_way.append("begins")
         has_begun.set()
         try:
-            return hand.ask(Selection(0, HOUR_US)).ask(ENDLESS)
+            return worker.ask(Selection(0, HOUR_US)).ask(ENDLESS)
         finally:
             under_way.append("ends")
 
     async def ask() -> object:
-        desk = Desk(Directory(str(tmp_path)))
-        first = asyncio.ensure_future(desk.answer(work))
+        pool = QuestionPool(Directory(str(tmp_path)))
+        first = asyncio.ensure_future(pool.answer(work))
         await asyncio.to_thread(has_begun.wait)
         first.cancel()
-        return await desk.answer(lambda _: list(under_way))
+        return await pool.answer(lambda _: list(under_way))
 
     assert asyncio.run(ask()) == ["begins", "ends"]
 
@@ -221,11 +221,11 @@ def test_a_question_whose_asker_left_ends_before_the_next_begins(tmp_path: Path)
 def test_a_reader_who_leaves_ends_a_page_of_one_piece(tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     access = Access(["secret"], port=1, is_secure=False)
-    desk = Desk(Directory(str(tmp_path)))
+    pool = QuestionPool(Directory(str(tmp_path)))
     sent: list[Any] = []
 
     async def ask() -> None:
-        taken = asyncio.ensure_future(desk.answer(lambda _: time.sleep(0.5)))
+        taken = asyncio.ensure_future(pool.answer(lambda _: time.sleep(0.5)))
         messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": b""}]
 
         async def receive() -> dict[str, object]:
@@ -239,7 +239,7 @@ def test_a_reader_who_leaves_ends_a_page_of_one_piece(tmp_path: Path) -> None:
             "headers": [(b"authorization", b"Bearer secret")], "scheme": "http",
             "server": ("127.0.0.1", 80), "root_path": "", "http_version": "1.1",
         }  # fmt: skip
-        await fleet_app(desk, access)(scope, receive, send)  # type: ignore[arg-type]
+        await fleet_app(pool, access)(scope, receive, send)  # type: ignore[arg-type]
         assert not taken.done()
         await taken
 
@@ -265,8 +265,8 @@ def test_so_many_wait_and_no_more(tmp_path: Path) -> None:
     may_end = threading.Event()
 
     async def ask() -> list[object]:
-        desk = Desk(Directory(str(tmp_path)))
-        asked = [asyncio.ensure_future(desk.answer(lambda _: may_end.wait())) for _ in range(18)]
+        pool = QuestionPool(Directory(str(tmp_path)))
+        asked = [asyncio.ensure_future(pool.answer(lambda _: may_end.wait())) for _ in range(18)]
         await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
         may_end.set()
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -309,7 +309,7 @@ def page(app: Starlette, path: str, method: str = "GET", body: bytes = b"", **he
 def app(tmp_path: Path) -> Starlette:
     (tmp_path / "landing").mkdir()
     access = Access(["secret", "other"], port=1, is_secure=True)
-    return fleet_app(Desk(Directory(str(tmp_path))), access)
+    return fleet_app(QuestionPool(Directory(str(tmp_path))), access)
 
 
 def test_without_a_token_there_is_nothing(app: Starlette) -> None:

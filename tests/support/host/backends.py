@@ -1,4 +1,4 @@
-"""Doors to bpf(2) and perf_event_open(2) that refuse some of what they are asked."""
+"""Backends of bpf(2) and perf_event_open(2) that refuse some calls."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_cmd, bpf_map_type
 from purebpf.abi.layouts import ATTR
-from purebpf.syscall.backend import KernelDoor
+from purebpf.syscall.backend import KernelBackend
 
 
 class Call(NamedTuple):
-    """One system call as it reached the door; `number` counts from 1."""
+    """One system call as it reached the substitute; `number` counts from 1."""
 
     number: int
     command: str
@@ -37,14 +37,14 @@ def answer_map_info(attr: ctypes.Array[ctypes.c_char], key_size: int, value_size
 
 
 class Interposer:
-    """The kernel's door, but `decide(call)` may answer instead: an errno refuses the call.
+    """The kernel's substitute, but `decide(call)` may answer instead: an errno refuses the call.
 
     Attributes:
         calls: everything that was asked, in order.
     """
 
     def __init__(self, decide: Callable[[Call], int | None] = lambda call: None) -> None:
-        self._kernel = KernelDoor()
+        self._kernel = KernelBackend()
         self._decide = decide
         self.calls: list[Call] = []
 
@@ -67,5 +67,5 @@ class Interposer:
 
 
 def failing(number: int, error: int) -> Interposer:
-    """A door at which the call of that number fails."""
+    """A substitute at which the call of that number fails."""
     return Interposer(lambda call: error if call.number == number else None)

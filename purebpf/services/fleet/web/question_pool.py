@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from purebpf.services.fleet.selection import Selection
     from purebpf.services.fleet.stores.store import Store
 
-__all__ = ["BusyError", "Desk", "Hand"]
+__all__ = ["BusyError", "QuestionPool", "Worker"]
 
 T = TypeVar("T")
 _PATIENCE_S = 120.0
@@ -32,7 +32,7 @@ class BusyError(PurebpfError):
     """Too many wait already, or an answer takes too long; says which."""
 
 
-class Hand(Closing):
+class Worker(Closing):
     """Opens questions, which end with it. `give_up` may be called from another thread.
 
     Attributes:
@@ -74,23 +74,23 @@ class Hand(Closing):
                 connection.interrupt()
 
 
-class Desk:
+class QuestionPool:
     """Where questions wait for their turn: each may take the memory that one may have."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._turn = asyncio.Lock()
         self._waiting = 0
-        self._hand: Hand | None = None
+        self._worker: Worker | None = None
         self._is_ending = False
 
     def end(self) -> None:
         """End the question that is being answered, and answer no more."""
         self._is_ending = True
-        if self._hand is not None:
-            _give_up(self._hand)
+        if self._worker is not None:
+            _give_up(self._worker)
 
-    async def answer(self, work: Callable[[Hand], T]) -> T:
+    async def answer(self, work: Callable[[Worker], T]) -> T:
         """Return the result of `work`, computed in a thread.
 
         Raises:
@@ -106,37 +106,37 @@ class Desk:
         finally:
             self._waiting -= 1
 
-    async def _run(self, work: Callable[[Hand], T]) -> T:
+    async def _run(self, work: Callable[[Worker], T]) -> T:
         """Answer in a thread, and give the turn back when the thread is done.
 
         The reader may be gone by then. The next question still waits, as it needs the memory.
         """
-        hand = Hand(self._store)
+        worker = Worker(self._store)
 
         def run() -> T:
-            with hand:
+            with worker:
                 if self._is_ending:
                     raise BusyError("the server ends")
-                return work(hand)
+                return work(worker)
 
         def finish(ended: asyncio.Future[T]) -> None:
-            self._hand = None
+            self._worker = None
             self._turn.release()
             if not ended.cancelled():
                 ended.exception()  # nobody may be there to be told
 
         loop = asyncio.get_running_loop()
-        self._hand = hand
+        self._worker = worker
         future = loop.run_in_executor(None, run)
         future.add_done_callback(finish)
-        timer = loop.call_later(_PATIENCE_S, _give_up, hand)
+        timer = loop.call_later(_PATIENCE_S, _give_up, worker)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:  # the reader went away
-            _give_up(hand)
+            _give_up(worker)
             raise
         except PurebpfError:
-            if hand.gave_up:
+            if worker.gave_up:
                 raise BusyError(
                     f"no answer in {_PATIENCE_S:g} s: ask for a shorter range, or for one service"
                 ) from None
@@ -145,8 +145,8 @@ class Desk:
             timer.cancel()
 
 
-def _give_up(hand: Hand) -> None:
+def _give_up(worker: Worker) -> None:
     """End the running question, until it is over: between two statements there is none to end."""
-    if not hand.is_over:
-        hand.give_up()
-        asyncio.get_running_loop().call_later(_AGAIN_S, _give_up, hand)
+    if not worker.is_over:
+        worker.give_up()
+        asyncio.get_running_loop().call_later(_AGAIN_S, _give_up, worker)
