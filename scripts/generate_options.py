@@ -20,20 +20,21 @@ TARGETS = ("--pid", "--tid", "--cpu", "--comm", "--cgroup", "--container", "--tr
 _FIRST = """\
 # Options
 
-One option means the same in every command that has it. This page is read off the commands
-(`python scripts/generate_options.py`); `purebpf COMMAND --help` says what each does there.
+An option means the same in every command that has it. `python scripts/generate_options.py`
+generates this page from the commands; `purebpf COMMAND --help` explains each option.
 
 """
 _TREE = """
-`-p` and `--comm` mean processes with all their threads, and those alone; with `--tree` also their
-children, those that exist and those to come. A command behind `--` is measured with all of them.
+`-p` and `--comm` select processes with all their threads, but without their children. `--tree`
+adds the children, existing and future ones. A command behind `--` is always measured with all
+its children.
 
 `profile` and `record` also take `--count N`, as bcc and perf spell it, for `--period N`.
 """
 _SHORT = """
 ## Letters
 
-Letters are those of the tool that a command comes from (bcc, perf, strace), so a few differ:
+The letters follow the tool that a command comes from (bcc, perf, strace), so a few differ:
 
 | letter | option |
 |---|---|
