@@ -38,12 +38,13 @@ from tests.support.oracles import libbpf, libbpf_tools  # noqa: E402
 PAGE = ROOT / "docs/compatibility.md"
 HEAD = """# Compatibility
 
-Written by `scripts/compatibility.py`. Every BPF object inside the programs of Debian's libbpf-tools
-package ({package}), loaded by libbpf {libbpf} and by purebpf on the same kernel. "linked" compares
-the instructions before they are loaded, "translated" what the kernel reads back after its verifier;
-both leave the numbers of maps out, which differ from load to load.
+`scripts/compatibility.py` writes this page. It loads every BPF object inside the programs of
+Debian's libbpf-tools package ({package}) with libbpf {libbpf} and with purebpf on the same
+kernel. "linked" compares the instructions before loading, "translated" the instructions that the
+kernel returns after its verifier. Both leave out the numbers of maps, which differ from load to
+load.
 
-What hours of damaged objects and types did to their readers is in [fuzzing.md](fuzzing.md).
+[fuzzing.md](fuzzing.md) has the results of hours with damaged objects and types.
 """
 
 
