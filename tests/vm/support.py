@@ -53,8 +53,8 @@ _ARM64 = """
 
 The arm64 guest is a smoke test: load, relocate, attach to tracepoints, read maps, and the order of
 ring buffer records under stress; on request, user stacks ([testing.md](testing.md)). QEMU with
-`thread=single` runs its CPUs in turns, which hides the effects of weak memory ordering, so this page
-makes no claim for the ring reader on real arm64 machines. The guest's Python is Debian's; its
+`thread=single` runs its CPUs in turns, which hides the effects of weak memory ordering, so this
+page makes no claim for the ring reader on real arm64 machines. The guest's Python is Debian's; its
 packages are the host's, which are pure Python. big-endian and 32-bit machines were never tried.
 """
 
