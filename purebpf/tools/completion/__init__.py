@@ -1,1 +1,1 @@
-"""`purebpf completion`: what bash, zsh and fish need to complete the command line."""
+"""`purebpf completion`: the scripts by which bash, zsh and fish complete the command line."""

@@ -1,4 +1,4 @@
-"""What can be typed behind `purebpf`, read off the parsers of the commands."""
+"""The words that can follow `purebpf`, read off the parsers of the commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS = {
 
 
 class Value(NamedTuple):
-    """What follows an option, or an argument of its own.
+    """The value of an option, or a positional argument.
 
     Attributes:
         name: as help names it.
@@ -39,7 +39,7 @@ class Value(NamedTuple):
 
 
 class Option(NamedTuple):
-    """An option: how it is spelt, what it does, and its value; None for a switch."""
+    """An option: its spellings, its help, and its value; None for a switch."""
 
     flags: tuple[str, ...]
     help: str
@@ -84,7 +84,7 @@ def _options(actions: list[argparse.Action]) -> Iterator[Option]:
 
 
 def _help(action: argparse.Action) -> str:
-    """The help of an option in one line, without what is in brackets at its end."""
+    """Return the help of an option in one line, without the brackets at its end."""
     text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
     return " ".join(text.partition(" (")[0].split())
 

@@ -1,4 +1,4 @@
-"""What to read, and what to write."""
+"""The input of `purebpf convert`, and its output files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ Needs no privileges, and runs on any system. docs/formats.md"""
 
 
 def parse(argv: Sequence[str]) -> tuple[str, ResultOptions]:
-    """The file to read, and what becomes of it; exits with status 2 when the options are wrong."""
+    """Return the file to read and the output options; exit with status 2 when the options are
+    wrong.
+    """
     made = build_parser()
     parsed = made.parse_args(argv)
     parsed.to = destinations(made, parsed.formats, parsed.outputs)

@@ -1,1 +1,1 @@
-"""`purebpf diff`: what changed between two saved profiles."""
+"""`purebpf diff`: the changes between two saved profiles."""

@@ -1,4 +1,4 @@
-"""What to compare, and how to show it."""
+"""The profiles to compare, and the layout of their comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What BPF can do on this machine, for this user, and what is in the way.
+"""The BPF features of this machine for this user, and the obstacles to them.
 
 from purebpf.tools.doctor import examine
 

@@ -1,8 +1,8 @@
-"""Which commands of purebpf would run here.
+"""The commands of purebpf that would run here.
 
-What a command needs is read off the object that it loads: the types of its maps, and for each of
-its programs the type and the way to attach. Objects hold alternatives, of which a command picks
-what the kernel has: a program type that is missing blocks only when none of its kind is left.
+The object that a command loads shows its needs: the types of its maps, and for each of its programs
+the type and the way to attach. Objects hold alternatives, of which a command picks the ones that
+the kernel has: a missing program type blocks only when no other program of its kind can run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOADS = {
 
 
 def obstacles() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each command, and what keeps it from running."""
+    """Yield each command with the obstacles that keep it from running."""
     for name in COMMANDS:
         try:
             spec = objects.spec(_LOADS.get(name, name))
@@ -64,7 +64,9 @@ def _of(spec: ObjectSpec) -> Iterator[str]:
 
 
 def _answer(program: ProgramSpec) -> features.Feature | None:
-    """Whether a program could be loaded and attached; None for one that is never attached."""
+    """Return True if a program could be loaded and attached; None for a program that purebpf
+    never attaches.
+    """
     if program.definition is None:
         return None
     loads = features.have_program_type(program.type)

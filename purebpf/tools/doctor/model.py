@@ -1,4 +1,4 @@
-"""What `purebpf doctor` finds, as data."""
+"""The findings of `purebpf doctor`, as data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class Fact(NamedTuple):
     """Something that was read.
 
     Attributes:
-        name: what: a capability, a sysctl, a mount.
+        name: the subject: a capability, a sysctl, a mount.
         value: as read, or why it could not be.
-        meaning: what it means for BPF here, or "".
+        meaning: its meaning for BPF here, or "".
     """
 
     name: str
@@ -22,7 +22,7 @@ class Fact(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the kernel said to a feature; `group` is "program types", "attachments", ..."""
+    """The kernel's answer to a feature; `group` is "program types", "attachments", ..."""
 
     group: str
     name: str
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command of purebpf, and what keeps it from running: nothing, if it would run."""
+    """A command of purebpf and its obstacles: none, if it would run."""
 
     name: str
     obstacles: tuple[str, ...]

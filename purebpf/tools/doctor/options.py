@@ -25,7 +25,7 @@ exit status: 0 every command would run, 1 something is in the way of one
 
 
 class Options(NamedTuple):
-    """What to print.
+    """The parts of the report to print.
 
     Attributes:
         all: features that are there, too, not only those that are missing.

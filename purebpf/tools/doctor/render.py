@@ -28,7 +28,7 @@ def _as_json(value: Any) -> Any:
 
 
 def lines(report: Report, *, everything: bool = False) -> Iterator[str]:
-    """The report as text, line by line; features that work only when `everything` is asked for."""
+    """Yield the report as text, line by line; features that work only if `everything` is set."""
     yield f"{report.kernel}\n"
     yield from _facts("THIS PROCESS", report.user)
     yield from _facts("SETTINGS", report.settings)

@@ -49,7 +49,7 @@ class FrameNames(Closing):
     def frames(
         self, now: ThreadNow, stack: bytes, python: PythonStack | None
     ) -> tuple[list[DumpedFrame], list[str]]:
-        """The frames of a thread in user space, innermost first, and what is wrong with them.
+        """Return the frames of a thread in user space, innermost first, and their problems.
 
         Args:
             now: its registers.
@@ -69,7 +69,9 @@ class FrameNames(Closing):
         return list(self._named(merged.frames, self._names(addresses, now.comm))), problems
 
     def _names(self, addresses: list[int], comm: str) -> dict[int, Answer]:
-        """Names of those that are shown: an interpreter has many, which take long to read."""
+        """Return the names of the frames to print: an interpreter has many, which take long to
+        read.
+        """
         wanted = [a for a in addresses if self._native or not self._is_interpreter(a)]
         return dict(zip(wanted, self._symbolizer.user_stack(self._pid, wanted, comm), strict=True))
 
@@ -92,7 +94,7 @@ class FrameNames(Closing):
         return trace.frames
 
     def _is_loop(self, address: int, at: int) -> bool:
-        """Whether a frame, the `at`-th, is a call of the evaluation loop."""
+        """Return True if a frame, the `at`-th, is a call of the evaluation loop."""
         where = address - (at > 0)
         return self._python is not None and any(
             part.start <= where < part.end for part in self._python.loop
@@ -101,7 +103,7 @@ class FrameNames(Closing):
     def _named(
         self, frames: list[int | PythonFrame], names: dict[int, Answer]
     ) -> Iterator[DumpedFrame]:
-        """What is shown of them."""
+        """Yield the frames to print, with their names."""
         shown = [
             frame if isinstance(frame, PythonFrame) else names[frame]
             for frame in frames
@@ -116,7 +118,7 @@ class FrameNames(Closing):
                 yield DumpedFrame("user", name, frame.module)
 
     def _is_interpreter(self, address: int) -> bool:
-        """Whether code is in the file of the interpreter."""
+        """Return True if code is in the file of the interpreter."""
         space = self._stacks.space(self._pid)
         if self._python is None or not self._python.loop or space is None:
             return False
@@ -130,7 +132,7 @@ class FrameNames(Closing):
 
 
 def kernel_frames(pid: int, tid: int) -> list[DumpedFrame]:
-    """Where a thread is in the kernel; none where that cannot be read."""
+    """Return the frames of a thread in the kernel; none if they cannot be read."""
     try:
         text = proc.kernel_stack(pid, tid) or ""
     except KernelError:

@@ -1,4 +1,4 @@
-"""What a dump says: a process, its threads, their frames."""
+"""The content of a dump: a process, its threads, their frames."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class DumpedThread(NamedTuple):
     """A thread.
 
     Attributes:
-        tid, name: its number in our PID namespace, and what the kernel calls it.
+        tid, name: its number in our PID namespace, and its name in the kernel.
         state: "runs", "ready" (waits for a CPU), "sleeps", "disk sleep", "stopped"...
-        waits_for: what it sleeps for, "the GIL (held by 4711)", "read(3: /dev/null)"; "" if it
-            does not, or if that is not known.
+        waits_for: the thing that it sleeps for, "the GIL (held by 4711)", "read(3: /dev/null)"; ""
+            if it does not sleep, or if the reason is unknown.
         is_python: whether Python knows it.
         holds_gil: whether it has the GIL of its interpreter.
         interpreter: the number of that; 0 is the main one, -1 none.
@@ -54,7 +54,7 @@ class DumpedTask(NamedTuple):
 
     Attributes:
         name: "Task-1", or the one that the program gave it.
-        state: "runs", "waits", "ready" (it has what it waited for, or has not begun).
+        state: "runs", "waits", "ready" (its wait has ended, or it has not begun).
         waits_for: the names of the tasks that it waits for.
         waits_on: the type of another object that it waits for: "Future"; "" for none.
         awaited_by: the names of the tasks that wait for it.
@@ -79,9 +79,9 @@ class ProcessDump(NamedTuple):
         python: its version, "3.12"; "" for none.
         is_free_threaded: a build of Python without a GIL.
         threads: by number.
-        notes: what could not be read of all threads, and why.
+        notes: data that could not be read for any thread, and why.
         duration_s: how long it took.
-        tasks: those of asyncio; None: they were not asked for, or cannot be read.
+        tasks: the tasks of asyncio; None: the user did not want them, or they cannot be read.
     """
 
     pid: int

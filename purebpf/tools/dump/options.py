@@ -30,7 +30,7 @@ Linux 5.15 or later. Python frames: CPython 3.8 to 3.15. docs/dump.md"""
 
 
 class Options(NamedTuple):
-    """What to print.
+    """The process to dump, and the parts to print.
 
     Attributes:
         pid: the process.

@@ -80,7 +80,7 @@ def _frame(frame: DumpedFrame) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text without what would move a terminal's cursor, or begin a line."""
+    """Return the text without characters that would move a terminal's cursor or begin a line."""
     if text.isprintable():
         return text
     return "".join(

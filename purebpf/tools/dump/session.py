@@ -1,9 +1,9 @@
 """`dump`: the present stacks of every thread of a process.
 
-Nothing is stopped. Registers, stack bytes and Python frames are read, then the kernel is asked
-again: of a thread that slept all the time and left no CPU in between, all of it is of one moment.
-The others are read again, a few times; of what runs only Python frames can be read, twice in a row
-the same, or else they carry a problem.
+No thread stops. purebpf reads registers, stack bytes and Python frames, then asks the kernel
+again: if a thread slept all the time and left no CPU in between, all its data is from one moment.
+purebpf reads the other threads again, a few times. Of a running thread only Python frames can be
+read: twice in a row the same, or else they carry a problem.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WRITABLE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw", re.MULTILINE)
 
 
 class _Copy:
-    """What was read of a thread.
+    """The data that was read of a thread.
 
     Attributes:
         now: as the kernel had it before.
@@ -233,17 +233,17 @@ def _copy(
 
 
 def _ends(pid: int) -> list[tuple[int, int]]:
-    """Where the memory of a process that may be a stack starts and ends."""
+    """Return the ranges of a process's memory that may be a stack."""
     ranges = _WRITABLE.findall(proc.maps(pid) or "")
     return [(int(start, 16), int(end, 16)) for start, end in ranges]
 
 
 class StackSizes:
-    """How many bytes of each stack are read.
+    """Chooses the number of bytes to read of each stack.
 
     Args:
         mappings: where memory that may be a stack starts and ends, in order.
-        read: bytes of stacks that are kept already.
+        read: bytes of stacks that were read before.
     """
 
     def __init__(self, mappings: list[tuple[int, int]], read: int = 0) -> None:
@@ -251,7 +251,7 @@ class StackSizes:
         self._left = _MOST_STACKS - read
 
     def of(self, pointer: int) -> int:
-        """Those from a stack pointer to the end of the stack: all of them are in use.
+        """Return the bytes from a stack pointer to the end of the stack: all of them are in use.
 
         A thread's pointer may lie anywhere; less is read once all stacks are too much.
         """

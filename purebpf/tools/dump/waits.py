@@ -1,4 +1,4 @@
-"""What a sleeping thread waits for, by the system call it is in."""
+"""The reason for which a thread sleeps, by its system call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _ON_DESCRIPTOR = frozenset(
 def describe_wait(
     pid: int, thread: ThreadNow, gils: Iterable[Gil], holders: Mapping[int, int]
 ) -> str:
-    """What a thread sleeps for; "" if it does not, or if that is not known.
+    """Describe the reason for which a thread sleeps; "" if it does not sleep, or if the reason is
+    unknown.
 
     Args:
         pid: its process.

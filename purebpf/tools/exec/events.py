@@ -1,4 +1,4 @@
-"""What happens to processes. Pure."""
+"""Events in the life of processes. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Executed(NamedTuple):
     """A process executes another program.
 
     Attributes:
-        path: as it was given to execve(2).
+        path: as the process passed it to execve(2).
         executable: the file that runs, with its whole path; of a script, its interpreter.
         arguments: as many as there was room for.
         cut_bytes: of the arguments, beyond those.

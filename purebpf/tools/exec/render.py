@@ -67,7 +67,9 @@ def _describe(event: Event, *, whole: bool) -> tuple[str, str]:
 
 
 def _bounded(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
-    """The arguments that a line has room for, the last one cut, and the bytes that are left out."""
+    """Return the arguments that fit into a line, the last one cut, and the number of omitted
+    bytes.
+    """
     room = _ARGUMENTS_ROOM
     for count, argument in enumerate(arguments):
         for place, character in enumerate(argument):
@@ -85,7 +87,7 @@ class JsonPrinter(JsonLines[Event]):
     """An object for each event."""
 
     def document(self, event: Event) -> dict[str, object]:
-        """Its fields, those of its task first."""
+        """Return the event's fields, with the fields of its task first."""
         return _document(event)
 
 

@@ -8,11 +8,11 @@ __all__ = ["Options"]
 
 
 class Options(NamedTuple):
-    """Which processes, and what of them. Empty tuples and None mean: no restriction.
+    """The processes to follow, and their events. Empty tuples and None mean: no restriction.
 
-    `tree`: the children of `pids` as well. `failed`: only what failed: calls of execve(2) that were
-    refused, and processes that ended with a status other than 0 or by a signal. `cpu_times`:
-    the CPU time of each thread that ends, and refused calls of execve(2), too. `duration_s`
+    `tree`: the children of `pids` as well. `failed`: failures only: calls of execve(2) that were
+    refused, and processes that ended with a status other than 0 or by a signal. `cpu_times`: the
+    CPU time of each thread that ends, and refused calls of execve(2), too. `duration_s`
     None: until a signal, or until `command` or all of `pids` end.
     """
 

@@ -38,8 +38,8 @@ class Processes(EventSession[Event]):
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
-        KernelError: the kernel refused something; says what, and what would help.
-        NotSupportedError: the kernel does not have what is needed.
+        KernelError: the kernel refused something; the message says why, and names a fix.
+        NotSupportedError: the kernel lacks a feature that the programs need.
     """
 
     explained = _LOSSES
@@ -63,7 +63,7 @@ class Processes(EventSession[Event]):
         return StreamRequest("exec", _KINDS, programs, sizes=sizes)
 
     def make_event(self, record: Record) -> Event | None:
-        """What a record says; None for a success where failures are asked for."""
+        """Return the event of a record; None for a success if the user wants failures only."""
         if record.kind == _KINDS.index("executed"):
             return None if self._options.failed else self._executed(record.fields, record.tail)
         if record.kind == _KINDS.index("refused"):

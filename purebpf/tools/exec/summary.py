@@ -20,7 +20,7 @@ ROOM = 1 << 16
 
 
 class Row:
-    """What happened with a program.
+    """The starts and ends of one program.
 
     Attributes:
         starts: calls of execve(2) that succeeded.
@@ -41,7 +41,7 @@ class Row:
 
     @property
     def failed(self) -> int:
-        """How many starts were refused, or ended in failure."""
+        """Return how many starts were refused, or ended in failure."""
         return self.failures.total()
 
 
@@ -49,7 +49,7 @@ class ProgramTable:
     """A `Printer` of a table by program: the most CPU time first.
 
     Args:
-        top: rows that are shown; None: all.
+        top: rows to print; None: all.
         format: "text" or "json".
     """
 

@@ -1,4 +1,4 @@
-"""What an object file holds, and what a kernel would make of it: `purebpf inspect`.
+"""The content of an object file, and a kernel's view of it: `purebpf inspect`.
 
     from purebpf.tools.inspect import describe
 

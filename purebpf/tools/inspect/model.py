@@ -1,4 +1,4 @@
-"""What `purebpf inspect` shows, as data. Pure: a spec and target types in, a report out."""
+"""The report of `purebpf inspect`, as data. Pure: a spec and target types in, a report out."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class GlobalLine(NamedTuple):
 
 
 class ExternLine(NamedTuple):
-    """What the kernel has to supply; `here` says in words what this one has, "" if not asked."""
+    """A symbol that the kernel has to supply; `here` is this kernel's answer in words, "" if not
+    asked.
+    """
 
     name: str
     kind: str
@@ -91,7 +93,7 @@ class ReferenceLine(NamedTuple):
 
 
 class CoreLine(NamedTuple):
-    """A CO-RE relocation and what the target kernel makes of it.
+    """A CO-RE relocation and its answer for the target kernel.
 
     Attributes:
         function: the function's key in the object.
@@ -100,7 +102,7 @@ class CoreLine(NamedTuple):
         what: what is asked for, as C.
         compiled: the number that the compiler wrote.
         value: the number here; None when there is none.
-        found: where it comes from, as C and type id; "" when nothing was found.
+        found: the answer's source, as C and type id; "" when there is none.
         poisoned: the instruction becomes a call that the verifier refuses when it can be reached.
         answer: all of that in words.
     """
@@ -145,8 +147,8 @@ def describe(
     Args:
         spec: the object.
         targets: the types to match against, vmlinux first; None matches nothing.
-        externs: what the kernel has for each extern, in words.
-        notes: what else to tell.
+        externs: the kernel's answer to each extern, in words.
+        notes: further remarks for the reader.
     """
     return Report(
         source=spec.source,
@@ -231,7 +233,7 @@ def _global(spec: ObjectSpec, variable: VariableSpec) -> GlobalLine:
 
 
 def _plain(value: Any) -> Any:
-    """A decoded value in what JSON has."""
+    """Return a decoded value as types that JSON has."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
     if hasattr(value, "_asdict"):

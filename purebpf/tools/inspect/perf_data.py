@@ -1,7 +1,7 @@
-"""What a perf.data file says of itself: header, events with their attributes, features.
+"""The metadata of a perf.data file: header, events with their attributes, features.
 
-Read with construct's declarations, so also a file that no report can be made of: a recording that
-did not finish has a header, and that is what one wants to see of it.
+construct's declarations read it, so they also read a file that is no use for a report: an
+unfinished recording has a header, and the user wants to see it.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class FileSection(NamedTuple):
 class Event(NamedTuple):
     """An entry of the table of attributes.
 
-    `name` is that of EVENT_DESC, or ""; `fields` are those that are not zero, with the names of
-    enums and flags; `ids` the numbers that its records carry.
+    `name` is from EVENT_DESC, or ""; `fields` are the nonzero ones, with the names of enums and
+    flags; `ids` the numbers that its records carry.
     """
 
     name: str
@@ -84,7 +84,7 @@ class FeatureLine(NamedTuple):
 
 
 class PerfDataReport(NamedTuple):
-    """Everything but the records. `notes` say what is wrong with the file."""
+    """Everything but the records. `notes` describe the defects of the file."""
 
     source: str
     size: int
@@ -212,7 +212,7 @@ def _spell_flags(names: type[IntEnum], value: int, prefix: str) -> list[str]:
 
 
 def _features(file: _File, header: Any) -> tuple[list[FeatureLine], list[str]]:
-    """The features, in the order of their bits, and what is wrong with the table of them."""
+    """Return the features, in the order of their bits, and the problem with their table."""
     bitmap = sum(int(word) << 64 * place for place, word in enumerate(header.features))
     numbers = [number for number in range(256) if bitmap >> number & 1]
     table = construct.Array(len(numbers), _SECTION)
@@ -238,7 +238,7 @@ def _feature(file: _File, number: int, offset: int, size: int) -> FeatureLine:
 
 
 def _readers() -> dict[str, Callable[[bytes], Any]]:
-    """What gives the value of a feature, by its name: a declaration, or the reader in wire/."""
+    """Return the reader of each feature, by its name: a declaration, or the reader in wire/."""
     declared = {name: _reader(layout) for name, layout in FEATURES.items()}
     return {
         **dict.fromkeys(_STRINGS, string),
@@ -266,7 +266,7 @@ def _read_build_ids(data: bytes) -> list[dict[str, str]]:
 
 
 def _plain(value: Any) -> Any:
-    """What construct parsed, in what JSON has."""
+    """Return a value that construct parsed as types that JSON has."""
     if isinstance(value, construct.Container):
         return {name: _plain(item) for name, item in value.items() if not name.startswith("_")}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What to look at, and how to show it."""
+"""The file to look at, and the form of the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Options"]
 
 
 class Options(NamedTuple):
-    """What to look at.
+    """The subject of the report.
 
     Attributes:
         path: the object file, or a perf.data file.

@@ -162,7 +162,7 @@ def _notes(sections: list[Any]) -> Iterator[Note]:
 
 
 def _note_type(owner: str, known: str | int) -> str:
-    """What the type of a note is called: pyelftools takes the numbers of all owners for GNU's."""
+    """Return the name of a note's type: pyelftools takes the numbers of all owners for GNU's."""
     numbers: dict[Any, Any] = dict(enums.ENUM_NOTE_N_TYPE)
     number = numbers.get(known, known)
     if owner == "GNU" or not isinstance(number, int):

@@ -118,7 +118,7 @@ def code(path: str, names: Sequence[str]) -> list[str]:
 
 
 def is_perf_data(path: str) -> bool:
-    """Whether a file begins as perf.data does; False also for one that cannot be read."""
+    """Return True if a file begins as perf.data does; False also for a file that cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(len(PERF_MAGIC)) == PERF_MAGIC
@@ -170,7 +170,7 @@ def _types(path: str) -> Btf:
 
 
 def _externs(spec: ObjectSpec, targets: list[Btf] | None) -> dict[str, str]:
-    """What this kernel has for each extern, in words."""
+    """Return the kernel's answer to each extern, in words."""
     if not spec.externs:
         return {}
     values = _configure(spec)
@@ -184,7 +184,9 @@ def _externs(spec: ObjectSpec, targets: list[Btf] | None) -> dict[str, str]:
 
 
 def _configure(spec: ObjectSpec) -> dict[str, str]:
-    """The kernel's settings; those of libbpf's own are only known to a process that may load."""
+    """Return the kernel's settings; only a process that may load can see libbpf's virtual
+    settings.
+    """
     wanted = {name for name, extern in spec.externs.items() if extern.section == KCONFIG}
     answers = dict.fromkeys(wanted, "resolved by the kernel at load time")
     configs = {name for name in wanted if name.startswith(PREFIX)}

@@ -36,7 +36,7 @@ class Request(NamedTuple):
         disk: the device's name, without a partition.
         op: read, write, flush, discard, ...
         sector: where, in units of 512 bytes from the start of the disk.
-        took_ns: since it was made; of those `queued_ns` until the driver got it.
+        took_ns: from its creation; `queued_ns` of them until the driver got it.
         error: a name of BLK_STS_* or of an errno; "": none.
         inode: of the file that the first page belongs to; 0: none, as with O_DIRECT.
         file: its name and folder, as far as the kernel has them at hand; "": not known.
@@ -62,7 +62,7 @@ class Request(NamedTuple):
 class Row(NamedTuple):
     """Requests of one device, process or file and of one kind, added up.
 
-    `buckets` are of microseconds since each request was made: see
+    `buckets` are of microseconds since the creation of each request: see
     `purebpf.results.shape.histogram`. Sums are in nanoseconds.
     """
 
@@ -92,7 +92,7 @@ def error_name(status: int) -> str:
 
 
 def file_name(file: str, folder: str, inode: int, device: int) -> str:
-    """A file as its folder and name; what is known instead, where it has none."""
+    """Return the folder and name of a file, or a substitute where it has none."""
     if file:
         return f"{folder.rstrip('/')}/{file}" if folder else file
     if not inode:

@@ -40,13 +40,15 @@ later. docs/io.md"""
 
 
 class IoView(NamedTuple):
-    """What text shows beyond `EventView`."""
+    """Options of the text beyond `EventView`."""
 
     histogram: bool = False
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, IoView]:
-    """What to measure, and how to show it; exits with status 2 when the options are wrong."""
+    """Return the requests to measure and the output options; exit with status 2 when the options
+    are wrong.
+    """
     parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
     if parsed.only_failed and parsed.slower_ms is None:
         parsed.slower_ms = 0.0

@@ -49,7 +49,7 @@ class Text(SumText[Request, Row]):
         )
 
     def _key(self, row: Row) -> str:
-        """What the row is of, in 20 columns; of a file, its end."""
+        """Return the subject of the row in 20 columns; for a file, its end."""
         if self.by == "device":
             return f"{printable(row.disk)[:20]:20}"
         if self.by == "process":

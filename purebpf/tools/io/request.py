@@ -1,4 +1,4 @@
-"""What to measure of block devices, asked for by a command line or by a program."""
+"""The requests of block devices to measure, for a command line or a program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Options(NamedTuple):
     """The target, and which of its requests. Empty tuples and None mean: no restriction.
 
     `by` is one of GROUPINGS, with room for so many `rows`. Requests of `slower_ms` or more are
-    events of their own; None: none is. `device` is a name as in /dev, or MAJOR:MINOR.
+    separate events; None: no request is. `device` is a name as in /dev, or MAJOR:MINOR.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: children of
     `pids` count, too.
     """

@@ -94,7 +94,7 @@ class Io(EventSession[Request]):
         """End it, add up, and close.
 
         Raises:
-            KernelError: the kernel refused to say what was counted or lost.
+            KernelError: the kernel refused to return the counts or losses.
         """
         with self._owned:
             self.stream.stop()
@@ -123,7 +123,7 @@ class Io(EventSession[Request]):
         )
 
     def _disk(self, number: int) -> str:
-        """The name of a device, by the kernel's MKDEV() of it; 0 is that of none."""
+        """Return the name of a device, by the kernel's MKDEV() of it; 0 means no device."""
         if number not in self._disks:
             place = f"{number >> 20}:{number & 0xFFFFF}"
             try:
@@ -134,7 +134,7 @@ class Io(EventSession[Request]):
 
 
 def programs() -> tuple[str, ...]:
-    """Those of bpf_src/io.bpf.c that this kernel has a place for."""
+    """Return the programs of bpf_src/io.bpf.c that this kernel has a place for."""
     return (*_makers(), *_EACH)
 
 

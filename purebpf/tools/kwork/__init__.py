@@ -1,4 +1,4 @@
-"""What the kernel does on its own: `purebpf kwork`, and as a library:
+"""Interrupts, softirqs and other work of the kernel itself: `purebpf kwork`, and as a library:
 
     from purebpf.tools.kwork import Kwork, Options
 

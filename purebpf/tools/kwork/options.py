@@ -49,7 +49,7 @@ _LOOK_S = 0.1
 
 
 class KworkView(NamedTuple):
-    """What text shows beyond `EventView`: so many rows, and in which order."""
+    """Options of the text beyond `EventView`: so many rows, and their order."""
 
     mode: str = "report"
     sort: str = "runtime"
@@ -58,7 +58,9 @@ class KworkView(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, KworkView]:
-    """What to measure, and how to show it; exits with status 2 when the options are wrong."""
+    """Return the work to measure and the output options; exit with status 2 when the options are
+    wrong.
+    """
     mode = argv[0] if argv and argv[0] in MODES else ""
     parsed = parser.parse(build_parser(), argv[1:] if mode else argv, {})
     parsed.mode = mode or MODES[0]

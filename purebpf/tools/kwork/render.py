@@ -1,4 +1,4 @@
-"""What ran as text, JSON or CSV. Pure."""
+"""The measured work as text, JSON or CSV. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAME = 24
 
 
 class Layout(NamedTuple):
-    """How text looks: the columns of report, latency or top, and which rows."""
+    """The layout of the text: the columns of report, latency or top, and the choice of rows."""
 
     mode: str = "report"
     sort: str = "runtime"
@@ -101,12 +101,12 @@ def _numbers(row: Row, result: Result, layout: Layout) -> str:
 
 
 def _percent(time_ns: int, result: Result) -> float:
-    """Of the time of all CPUs."""
+    """Return the percentage of the time of all CPUs."""
     return 100 * time_ns / (1e9 * result.elapsed_s * result.cpus) if result.elapsed_s else 0.0
 
 
 def _shares(result: Result) -> str:
-    """Which share of the CPUs' time each kind takes."""
+    """Return the share of the CPUs' time of each kind."""
     sums: dict[str, int] = {}
     for row in result.rows:
         sums[row.kind] = sums.get(row.kind, 0) + row.total_ns

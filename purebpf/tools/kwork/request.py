@@ -1,4 +1,4 @@
-"""Which of the kernel's own work to measure, asked for by a command line or by a program. Pure."""
+"""The kernel's work to measure, for a command line or a program. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAMS = {
 
 
 class Options(NamedTuple):
-    """What is measured. Empty tuples and None mean: no restriction.
+    """The work to measure. Empty tuples and None mean: no restriction.
 
     `kinds` are some of KINDS; () is all that this kernel has. `names` are patterns as the shell has
     them, of handlers and functions. `by_cpu`: rows of each CPU, not their sum. `stacks`: a row for

@@ -1,4 +1,4 @@
-"""What ran, added up. Pure."""
+"""The measured work, added up. Pure."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Row(NamedTuple):
         name: of the handler, softirq or function.
         cpu: where it ran; -1: everywhere.
         runs: those that ended.
-        total_ns, max_ns: what they took, and the longest of them.
+        total_ns, max_ns: their duration, and the longest of them.
         max_end_ns: when that ended, of CLOCK_MONOTONIC.
-        delayed: those of which the beginning of the wait was seen.
+        delayed: runs with a wait that began while purebpf measured.
         delay_ns, max_delay_ns: how long they waited, and the longest wait.
         max_delay_end_ns: when that ended.
         buckets, delay_buckets: of nanoseconds; see `purebpf.results.shape.histogram`.
@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What it is the row of."""
+        """The key of the row: kind, id, CPU and stack."""
         return (self.kind, self.id, self.cpu, self.stack)
 
 
@@ -76,7 +76,7 @@ class Run(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What ran in an interval or a whole run; `time_s` is its end, since the start."""
+    """The measured work of an interval or a whole run; `time_s` is its end, since the start."""
 
     rows: tuple[Row, ...]
     elapsed_s: float
@@ -113,7 +113,9 @@ def _add(one: Row, other: Row) -> Row:
 
 
 def subtract(now: Iterable[Row], before: Iterable[Row]) -> list[Row]:
-    """What came between two readings; the longest stay those of the run so far."""
+    """Return the differences between two readings; the longest remain the ones of the run so
+    far.
+    """
     earlier = {row.place: row for row in before}
     return [
         left

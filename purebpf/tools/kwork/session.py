@@ -1,4 +1,4 @@
-"""The live part: measures, and names what ran."""
+"""The live part: measures the kernel's work, and names it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Kwork(Closing):
     """Measures from when its context is entered until `stop()`; `interval()` reads in between.
 
     Args:
-        options: what.
+        options: the work to measure.
         command_pid: of a child that runs at the same time; every task counts all the same.
 
     Raises, when it is entered; nothing stays open then:
@@ -138,7 +138,7 @@ class Kwork(Closing):
         return not names or any(fnmatchcase(name, pattern) for pattern in names)
 
     def interval(self) -> Result:
-        """What ran since the start, or since the last call of this.
+        """Return the work since the start, or since the last call of this.
 
         Raises:
             KernelError: a map could not be read.
@@ -151,7 +151,7 @@ class Kwork(Closing):
         return Result(tuple(rows), elapsed_s, time_s, measured, self._loss(), self._notes)
 
     def stop(self) -> Result:
-        """End, read what ran since the start or the last `interval()`, and close.
+        """End, read the work since the start or the last `interval()`, and close.
 
         Raises:
             KernelError: a map could not be read.
@@ -218,7 +218,7 @@ class Kwork(Closing):
         return Loss(causes=tuple(_causes(counts)))
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._owned.close()
 
 
@@ -228,7 +228,7 @@ def _causes(counts: Mapping[str, int]) -> Iterator[Cause]:
 
 
 def supported_kinds(wanted: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The kinds to measure, and what to say of those that this kernel does not show."""
+    """Return the kinds to measure, and notes about kinds that this kernel cannot show."""
     btf = kernel_btf()
     notes, kinds = [], []
     for kind in wanted or KINDS:

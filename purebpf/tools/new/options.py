@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Options(NamedTuple):
-    """What to begin.
+    """The project to begin.
 
     Attributes:
         name: of the folder, the package and the object.

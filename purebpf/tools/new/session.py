@@ -21,7 +21,7 @@ def create(name: str, directory: str = "") -> tuple[list[str], str]:
         The paths that were written, and why the C was not compiled, or "".
 
     Raises:
-        KernelError: it is there already, or cannot be made.
+        KernelError: it exists already, or the kernel refuses to create it.
         CompileError: the compiler refused the C.
     """
     from purebpf.build.generation import generate
