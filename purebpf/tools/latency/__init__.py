@@ -1,4 +1,4 @@
-"""How long calls take: `purebpf latency`, and as a library:
+"""The durations of calls: `purebpf latency`, and as a library:
 
     from purebpf.tools.latency import CallLatency, Options
 

@@ -1,4 +1,4 @@
-"""Attaches the programs of bpf_src/latency.bpf.c to functions, by what the kernel has."""
+"""Attaches the programs of bpf_src/latency.bpf.c to functions, in the ways that the kernel has."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Attacher(SoleOwner):
             undo.pop_all()
 
     def detach(self) -> None:
-        """Detach; how often programs were missed is known then."""
+        """Detach; the counts of missed programs are final then."""
         for link in self._links:
             with suppress(KernelError, NotSupportedError, AttributeError):
                 self._missed += getattr(link.info.details, "missed", 0)
@@ -134,7 +134,7 @@ class Attacher(SoleOwner):
         return [self._objects[-1].programs[name] for name in names]
 
     def _programs(self, entry: str, back: str) -> list[str]:
-        """Those to attach, in this order."""
+        """Return the programs to attach, in this order."""
         return [back, entry] if self._returns else [entry]
 
     def _attach_each(
@@ -254,7 +254,7 @@ class Attacher(SoleOwner):
             self._links.append(uprobe_multi.attach_at(program, places_of_file, cookies, what))
 
     def _attach_exit(self, files: Iterable[tuple[str, Identity | None]]) -> None:
-        """Attach to exit(3), if it is found: it tells which calls were left before."""
+        """Attach to exit(3), if there is one: it shows which calls a thread left before."""
         (program,) = self._load("user_exit")
         for place in exit_places(file for file, _ in files):
             for pid in self._pids:

@@ -15,9 +15,9 @@ class Call(NamedTuple):
         pid, tid, uid, comm: the task that made it.
         function: its name; of a pair, both.
         took_ns: how long it took.
-        result: what it returned, 64 bits with a sign; None of a pair, and of a call that ended
-            with a jump to another file.
-        depth: traced calls of the thread that it was made in.
+        result: its return value, 64 bits with a sign; None of a pair, and of a call that ended with
+            a jump to another file.
+        depth: the number of the thread's traced calls that surround it.
         kernel_stack, user_stack: names of the callers, the innermost first; empty without
             `Options.stacks`, and where there is no such stack.
     """
@@ -67,7 +67,7 @@ class Row(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """What came in a time, and when that ended, since 1970."""
+    """The rows of an interval, and its end, since 1970."""
 
     time_ns: int
     elapsed_s: float
@@ -75,7 +75,7 @@ class Interval(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """Calls by the calls that they were made in.
+    """Calls grouped by the path of traced calls around them.
 
     Attributes:
         path: functions, from the outermost to the one that was called.

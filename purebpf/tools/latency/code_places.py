@@ -1,4 +1,4 @@
-"""The places of programs that are probed, by what bpf_src/latency.bpf.c does there."""
+"""The places of programs to probe, by the use that bpf_src/latency.bpf.c has for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CodePlaces:
     """The places in one file, by offset, with the cookies of their probes.
 
     Attributes:
-        entries: starts of functions; the cookie is the number of one that is asked for.
+        entries: starts of functions; the cookie is the number of a wanted function.
         returns: instructions that return.
         jumps: jumps to other functions in which calls go on; the cookie is the condition.
         leaving: jumps that calls end with; the cookie is the condition.
@@ -55,7 +55,7 @@ class CodePlaces:
 
 
 def exit_places(paths: Iterable[str]) -> Iterator[ProbePlaces]:
-    """Where exit(3) starts: in programs that bring their own, and in the C library."""
+    """Return the starts of exit(3): in programs that bring their own, and in the C library."""
     for path in (*paths, _C_LIBRARY):
         try:
             yield find_places(f"{path}:exit", "exit")

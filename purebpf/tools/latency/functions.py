@@ -40,7 +40,7 @@ class User(NamedTuple):
     """A function of a program or library.
 
     Attributes:
-        name: what it is called in results.
+        name: its name in results.
         path, identity, offset: its file, and where in it the function starts.
         exits: where its calls end; None: that is not known, or not asked for.
         problem: why its calls can only be counted; "" if they can be timed.
@@ -65,7 +65,9 @@ class User(NamedTuple):
 
 
 class ProbePlace(NamedTuple):
-    """A place of a static probe, with that of its semaphore; arguments as the note has them."""
+    """A place of a static probe, with the place of its semaphore; arguments as the note has
+    them.
+    """
 
     offset: int
     semaphore: int
@@ -73,7 +75,7 @@ class ProbePlace(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A static probe of a file: its places. `machine` is that of the file (e_machine)."""
+    """A static probe of a file: its places. `machine` is the file's e_machine."""
 
     path: str
     identity: Identity
@@ -111,7 +113,7 @@ class Pair(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What is wanted of functions beside their calls: where they end, and with which results."""
+    """The data wanted of functions beside their calls: their ends, and their results."""
 
     returns: bool = True
     results: bool = False
@@ -122,7 +124,7 @@ def find_functions(words: Iterable[str], wanted: Wanted) -> list[Kernel | User]:
 
     Args:
         words: `vfs_read`, `vfs_*`, `FILE:NAME`, `FILE:PATTERN`, `FILE:0x1234`.
-        wanted: what is traced of them.
+        wanted: the data to trace of them.
 
     Raises:
         AttachError: ENOENT, a word means no file or function.
@@ -219,7 +221,7 @@ def _matching(image: ElfImage, wanted: str) -> Iterator[tuple[str, int]]:
 
 
 def _preference(name: str, wanted: str) -> tuple[bool, int, str]:
-    """Of several names of one function: the one that was asked for, the one for users."""
+    """Return a sort key for the names of one function: the wanted name first, then public names."""
     return name != wanted, len(name) - len(name.lstrip("_")), name
 
 
@@ -228,7 +230,8 @@ def _spell(name: str) -> str:
 
 
 def parse_pair(text: str) -> tuple[str, str]:
-    """`BEGIN,END`, each `category:name` or `FILE:PROVIDER:NAME`; END may lack what BEGIN has.
+    """`BEGIN,END`, each `category:name` or `FILE:PROVIDER:NAME`; END inherits the prefix of BEGIN
+    if it has none.
 
     Raises:
         ValueError: it is not a pair.

@@ -47,7 +47,7 @@ _UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
 
 
 class LatencyView(NamedTuple):
-    """How tables look. `fine`: histograms with a line for each bucket."""
+    """The layout of tables. `fine`: histograms with a line for each bucket."""
 
     fine: bool = False
     histogram: bool = False
@@ -55,7 +55,9 @@ class LatencyView(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, LatencyView]:
-    """What to time, and how to show it; exits with status 2 when the options are wrong."""
+    """Return the calls to time and the output options; exit with status 2 when the options are
+    wrong.
+    """
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"}, intermixed=True)
     parsed.functions, parsed.duration_s = _split(made, parsed.words)
@@ -74,7 +76,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, EventView, LatencyView]:
 
 
 def _format_of(path: str | None) -> str:
-    """What the name of a file asks for."""
+    """Return the format that the suffix of a file name stands for."""
     if path is None:
         return "text"
     from purebpf.results.formats.registry import of_path  # only with -o

@@ -26,7 +26,7 @@ _TREE = f"{'CALLS':>8} {'TOTAL':>7} {'SELF':>7} FUNCTION"
 
 
 class Result(NamedTuple):
-    """What is known when the run is over.
+    """The result of a finished run.
 
     `walking` is how stacks were walked; `notes` are sentences about functions that are not timed,
     or not to their ends.
@@ -40,7 +40,7 @@ class Result(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """How tables look.
+    """The layout of tables.
 
     Attributes:
         by: how rows are grouped, as the user has put it.
@@ -49,7 +49,7 @@ class Shape(NamedTuple):
         slow: there are calls one by one.
         every: there are intervals.
         histogram: below each row; False: where there is one row.
-        most: rows that are shown.
+        most: rows to print.
         scale: of histograms.
     """
 
@@ -139,7 +139,7 @@ class Json(JsonLines[Call | Interval]):
         return event_document("call", time_ns, fields)
 
     def end(self, loss: Loss) -> Iterator[str]:
-        """The sums, and what was lost."""
+        """Yield the sums and the losses."""
         result, shape = self._result(), self._shape
         summary: dict[str, object] = {
             "event": "summary",

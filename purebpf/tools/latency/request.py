@@ -1,4 +1,4 @@
-"""Which calls to time, asked for by a command line or by a program."""
+"""The calls to time, for a command line or a program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_ARGUMENTS = 6
 
 
 class Grouping(NamedTuple):
-    """What has a row of its own beside the function.
+    """The key that splits the rows of a function.
 
     Attributes:
         kind: one of GROUPINGS.
@@ -59,10 +59,10 @@ class Options(NamedTuple):
             `FILE:PROVIDER:a,FILE:PROVIDER:b`; functions and pairs exclude each other.
         by: as `parse_grouping` takes it.
         only_count: count calls, and do not time them.
-        time: add up the time of calls by the calls that they were made in, too.
+        time: also add up the time of calls by the path of traced calls around them.
         unit_ns: of the histograms.
         linear: units of each bucket; 0: four buckets to each power of two.
-        slower_ms: calls that took so long are events of their own; None: none is.
+        slower_ms: calls that took so long are separate events; None: no call is.
         stacks: those have the stacks of their callers.
         call_graph: how user stacks are walked: one of
             `purebpf.observe.instruments.call_graph.CHOICES`.

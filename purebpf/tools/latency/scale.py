@@ -1,4 +1,4 @@
-"""What the buckets of a histogram stand for, and how they are drawn. Pure."""
+"""The bounds of a histogram's buckets, and their drawing. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Scale(NamedTuple):
         return low * self.unit_ns, high * self.unit_ns
 
     def limits_ns(self, buckets: Sequence[int]) -> tuple[int, int]:
-        """Between what all of them were; 0 and 0 of none."""
+        """Return the bounds around all values; 0 and 0 of none."""
         used = [bucket for bucket, count in enumerate(buckets) if count]
         if not used:
             return 0, 0

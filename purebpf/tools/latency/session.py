@@ -59,9 +59,9 @@ class CallLatency(EventSession[Call | Interval]):
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
 
     Attributes:
-        targets: the functions and pairs that were found.
+        targets: the functions and pairs that the words matched.
         rows: once it is stopped, all calls added up, those that took most time first.
-        branches: the same by path, with `options.time`; callers before what they call.
+        branches: the same by path, with `options.time`; callers before the functions they call.
         elapsed_s: how long it took.
         walking: once it is stopped, how stacks were walked, and why so.
 
@@ -152,7 +152,9 @@ class CallLatency(EventSession[Call | Interval]):
         return self._stacks.earlier(pid, time_ns) if self._stacks else None
 
     def begin(self, owned: ExitStack) -> None:
-        """Walk stacks, if they are asked for, now that functions are traced: that takes a while."""
+        """Walk stacks, if the user wants them, now that functions are traced: the start takes a
+        while.
+        """
         options = self._options
         if options.stacks:
             from purebpf.tools.latency.stacks import CallerNames
@@ -168,7 +170,7 @@ class CallLatency(EventSession[Call | Interval]):
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """How functions of the kernel are traced."""
+        """The ways in which functions of the kernel are traced."""
         return tuple(self._attacher.ways)
 
     @cached_property
@@ -184,7 +186,7 @@ class CallLatency(EventSession[Call | Interval]):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of functions and pairs, by number."""
+        """The names of functions and pairs, by number."""
         return tuple(target.name for target in self.targets)
 
     def sources(self) -> Collection[int]:
@@ -218,7 +220,7 @@ class CallLatency(EventSession[Call | Interval]):
 
     @property
     def scale(self) -> Scale:
-        """What buckets stand for."""
+        """The bounds of the buckets."""
         return Scale(self._options.unit_ns, self._options.linear)
 
     def make_event(self, record: Record) -> Call:
@@ -241,7 +243,7 @@ class CallLatency(EventSession[Call | Interval]):
         )
 
     def end(self) -> Ending[Call | Interval]:
-        """End it, and add up; what it holds stays open. Raises as `stop` does."""
+        """End it, and add up; its resources stay open. Raises as `stop` does."""
         self._attacher.detach()
         self.stream.stop()
         self.elapsed_s = time.monotonic() - self._started_s

@@ -31,9 +31,9 @@ def load_stacks(tracer: Object, call_graph: str, earlier: EarlierLookup) -> Even
     """Load bpf_src/latency_stacks.bpf.c, the programs of which are to be attached.
 
     Args:
-        tracer: the object of bpf_src/latency.bpf.c: its settings and maps are those of this one.
+        tracer: the object of bpf_src/latency.bpf.c, which shares its settings and maps.
         call_graph: how user stacks are walked.
-        earlier: what a process had mapped at a time.
+        earlier: looks up the mappings of a process at a time.
 
     Raises:
         KernelError, NotSupportedError: as `EventStacks`.
@@ -53,7 +53,7 @@ class CallerNames(EventStackNames):
     """Names the callers of slow calls."""
 
     def without_probe(self, frames: Iterable[Frame | Unknown]) -> Iterator[Frame | Unknown]:
-        """The frames without those of the probe."""
+        """Return the frames without the frames of the probe."""
         inside = True
         for frame in frames:
             inside = inside and _is_of_probe(frame)
@@ -66,7 +66,7 @@ class CallerNames(EventStackNames):
 
 
 def _constants(tracer: Object) -> dict[str, Any]:
-    """What an object was loaded with."""
+    """Return the constants that an object was loaded with."""
     variables = tracer.spec.variables.values()
     return {
         variable.name: tracer.globals[variable.name]

@@ -50,7 +50,7 @@ def _add(one: Sum, other: Sum) -> Sum:
 
 
 def differences(now: Mapping[Key, Sum], before: Mapping[Key, Sum], scale: Scale) -> dict[Key, Sum]:
-    """What came between two looks; the shortest and longest are as the buckets say."""
+    """Return the differences between two looks; the buckets bound the shortest and the longest."""
     changed = {}
     for key, total in now.items():
         earlier = before.get(key)
@@ -83,7 +83,7 @@ def make_rows(
     Args:
         sums: as `merge` gives them.
         functions: names, by number.
-        grouping: what the words of a group mean.
+        grouping: the meaning of the words of a group.
         cgroup: the label of one, by its number.
     """
     rows = [
@@ -125,7 +125,8 @@ def _group(
 
 
 def branches(nodes: Mapping[int, Any], functions: Sequence[str]) -> tuple[Branch, ...]:
-    """Every `struct node` by its whole path, callers before what they call, the longest first.
+    """Return every `struct node` by its whole path, callers before the functions they call, the
+    longest first.
 
     A call that has not returned has no node; those that it made are below "[in flight]".
     """

@@ -10,7 +10,7 @@
         for row in locks.rows:                   # a purebpf.tools.lock.event.Row for each caller
             print(row.type, row.name, row.waits, row.total_ns)
 
-`UserLocks` measures those of user space in the same way; its rows are `UserRow`s, its waits
+`UserLocks` measures locks of user space in the same way; its rows are `UserRow`s, its waits
 `UserWait`s. With interval_s, `drain()` also gives an Interval (`purebpf.results.model.intervals`)
 for each.
 

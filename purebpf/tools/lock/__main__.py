@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 class _Waits(NamedTuple):
-    """What measures and prints waits: for locks of the kernel, or of programs."""
+    """The session and the printers of waits: for locks of the kernel, or of programs."""
 
     session: Callable[[Options, int], Any]
     text: Callable[..., Printer[Any]]

@@ -27,7 +27,7 @@ class DataSymbols:
     """Variables by address; reads each file once.
 
     Args:
-        budget: what reading files may cost.
+        budget: the cost limit of reading files.
         files: a mapping of code of each file that a process has or had, also after its end.
     """
 
@@ -38,7 +38,7 @@ class DataSymbols:
         self._known: dict[tuple[MappedFile, int], _Known] = {}
 
     def refresh(self) -> None:
-        """Look again at what processes have mapped."""
+        """Read the mappings of processes again."""
         self._mappings = cache(_code_of)
 
     def name(self, pid: int, path: str, address: int) -> str:

@@ -14,7 +14,7 @@ class Wait(NamedTuple):
         time_ns: of its end, since 1970.
         pid, tid, uid, comm: the task that waited.
         type: one of `purebpf.tools.lock.request.TYPES`.
-        lock: its address; `name` says what is known of it, "": nothing.
+        lock: its address; `name` describes it, or is "" for an unknown lock.
         took_ns: how long the task waited, spun or slept.
         owner, owner_pid, owner_tid: who held it when the wait began; "" and 0 for types that do not
             say: all but mutexes, and semaphores that a writer holds.
@@ -46,7 +46,7 @@ class Row(NamedTuple):
     """Waits of one caller, lock, process, thread, owner or cgroup, added up.
 
     Attributes:
-        name: of what they are grouped by: the caller's function, a lock, a command, a cgroup.
+        name: of the group: the caller's function, a lock, a command, a cgroup.
         pid, tid: of the process, thread or owner; 0: not known, or not grouped by.
         type: one of `purebpf.tools.lock.request.TYPES`, where waits are grouped by caller or lock.
         waits: that ended; `open`: those that had not, when the run did.

@@ -38,9 +38,9 @@ def with_longest(
     longest of this one then: at most a quarter too high or a fifth too low.
 
     Args:
-        changed: the rows less what they had before.
+        changed: the rows less their values at the start of the interval.
         before: the rows at the start of the interval.
-        key: what tells rows apart.
+        key: identifies a row.
     """
     earlier = {key(row): row.max_ns for row in before}
     rows: list[WaitedRow] = []

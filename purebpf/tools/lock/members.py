@@ -1,4 +1,4 @@
-"""Which member of a struct a lock is, by the slab cache of its object and BTF. Pure."""
+"""The struct member that a lock is, by the slab cache of its object and BTF. Pure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _DEEPEST = 16
 
 
 class SlabPlace(NamedTuple):
-    """Where a lock is in an object of a slab cache.
+    """The place of a lock in an object of a slab cache.
 
     Attributes:
         cache: its name.
@@ -135,7 +135,7 @@ def _descend(
 
 
 def _names(btf: Btf, type_id: int) -> Iterable[str]:
-    """Of a type, and of those that it is another name for."""
+    """Yield the name of a type, and of the types behind it if it is a typedef or a qualifier."""
     while True:
         yield btf.name(type_id)
         known = btf.type(type_id)

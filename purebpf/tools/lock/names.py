@@ -1,4 +1,4 @@
-"""What locks, and those who ask for them, are called."""
+"""The names of locks and of the functions that take them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class LockNames:
         self._member = cache(member)
 
     def name(self, address: int, kind: str, slab: SlabPlace | None = None) -> tuple[str, str]:
-        """What is known of a lock, and from where; its address and "", if nothing is."""
+        """Return a name for a lock and its source; the address and "" for an unknown lock."""
         for cpu, start in enumerate(self._run_queues):
             if start and start <= address < start + self._size:
                 return f"run queue of CPU {cpu}", "CPU"
@@ -94,7 +94,9 @@ class LockNames:
         return _read_kallsyms()
 
     def _variable(self, address: int) -> str:
-        """A lock that is a variable of its own, on kernels with CONFIG_KALLSYMS_ALL."""
+        """Return the name of a lock that is a whole variable, on kernels with
+        CONFIG_KALLSYMS_ALL.
+        """
         text, line = self._symbols, b"%016x " % address
         at = 0 if text.startswith(line) else text.find(b"\n" + line) + 1
         if not text.startswith(line, at):

@@ -51,14 +51,16 @@ FORMATS = ("text", "json", "csv", "folded")
 
 
 class LockView(NamedTuple):
-    """What text shows beyond `EventView`: so many rows."""
+    """Options of the text beyond `EventView`: so many rows."""
 
     histogram: bool = False
     most: int = 20
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, LockView]:
-    """What to measure, and how to show it; exits with status 2 when the options are wrong."""
+    """Return the waits to measure and the output options; exit with status 2 when the options
+    are wrong.
+    """
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     _check(made, parsed)
@@ -113,7 +115,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
-    """What --userspace and folded stacks do not go with."""
+    """Refuse options that exclude each other, and types that do not exist."""
     if parsed.format == "folded" and parsed.by not in ("", "stack"):
         made.error(f"--format folded has a line for each stack: --by {parsed.by} excludes it")
     if parsed.format == "folded" and parsed.interval_s is not None:

@@ -1,4 +1,4 @@
-"""Where in a process a lock lies. Pure."""
+"""The place of a lock in a process. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Regions:
 
     Args:
         read: the text of /proc/PID/maps; None where the process is gone.
-        variable: the name of what lies in a file of a process at an address; "" where none is
-            known.
+        variable: returns the name of a file's variable at an address of a process; "" where there
+            is none.
         of_ended: the same of a process that is gone, with the file.
     """
 

@@ -77,7 +77,7 @@ class Csv(SumCsv[Wait, Row]):
 
 
 class UserText(SumText[UserWait, UserRow]):
-    """As `Text`, of waits in user space, and what is left out."""
+    """As `Text`, for waits in user space, with a line about the waits it leaves out."""
 
     events_header = _EVENTS
     empty = "no waits"

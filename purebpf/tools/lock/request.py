@@ -1,4 +1,4 @@
-"""Which waits for locks to measure, asked for by a command line or by a program."""
+"""The waits for locks to measure, for a command line or a program."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Options(NamedTuple):
     """The target, and which of its waits. Empty tuples and None mean: no restriction.
 
     `by` is one of GROUPINGS, with room for so many `rows`; `types` are names of TYPES, without
-    their `:R` and `:W` both. Waits of `slower_ms` or more are events of their own; None: none is.
+    their `:R` and `:W` both. Waits of `slower_ms` or more are separate events; None: no wait is.
     `userspace`: locks of user space, not the kernel's; `types` are then of USER_TYPES. `stacks`:
     rows and events have the stack of the wait, of the kernel or, with `userspace`, of user space,
-    and what is known of the thread that it waited for.
+    and the available data about the thread that it waited for.
     `interval_s`: the rows of each such time are events as well; None: not.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: children of
     `pids` count, too.
@@ -90,5 +90,5 @@ def type_bits(types: tuple[str, ...]) -> int:
 
 
 def slower_ns(slower_ms: float | None) -> int:
-    """From when on a wait is an event of its own."""
+    """The shortest wait that is a separate event."""
     return (1 << 64) - 1 if slower_ms is None else round(slower_ms * 1e6)

@@ -147,7 +147,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
         """All waits since the start, as `rows`; those that have not ended count up to now.
 
         Raises:
-            KernelError: the kernel refused to say what was counted.
+            KernelError: the kernel refused to return the counts.
         """
         return tuple(self._add_up(host_clock.monotonic_ns()))
 
@@ -155,7 +155,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
         """End it, add up, and close.
 
         Raises:
-            KernelError: the kernel refused to say what was counted or lost.
+            KernelError: the kernel refused to return the counts or losses.
         """
         with self._owned:
             self.stream.stop()
@@ -189,7 +189,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
                 yield from spins.waits[: spins.depth]
 
     def _place(self, key: Any) -> tuple[object, ...]:
-        """What rows are put together by: callers may be reached by many stacks."""
+        """Return the key that merges rows: many stacks may lead to one caller."""
         if self._options.by == "caller":
             return (self._callers.caller(key.id), key.flags)
         if self._options.by == "stack":

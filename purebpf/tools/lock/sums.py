@@ -74,7 +74,7 @@ def key_of(wait: Any, by: str) -> Key:
 
 
 def slab_of(place: Any) -> SlabPlace | None:
-    """What a `struct slab_place` says; None: nothing."""
+    """Return the place in a `struct slab_place`; None if it has none."""
     if not place.cache:
         return None
     offsets = dict.fromkeys((place.offset, place.least_offset))

@@ -16,7 +16,7 @@ class UserWait(NamedTuple):
         time_ns: of its end, since 1970.
         pid, tid, comm: the thread that waited.
         type: one of `purebpf.tools.lock.request.USER_TYPES`.
-        lock: its address in the process; `name` says what lies there.
+        lock: its address in the process; `name` describes the memory there.
         took_ns: how long the thread slept.
         owner_tid: who held a mutex of glibc when the wait began; 0: not known.
         wake_ns: from the call of who let go to the end of the wait; 0: not seen.
@@ -43,7 +43,7 @@ class UserRow(NamedTuple):
     """Waits of one caller, lock, process, thread, owner or cgroup, added up.
 
     Attributes:
-        name: of what they are grouped by: the caller's function, a lock, a command, a cgroup.
+        name: of the group: the caller's function, a lock, a command, a cgroup.
         pid, tid: of the process, thread or owner; 0: not known, or not grouped by. An owner has the
             number that its own PID namespace gives it.
         type: one of `purebpf.tools.lock.request.USER_TYPES`.
@@ -79,5 +79,7 @@ class UserRow(NamedTuple):
 
     @property
     def is_convoy(self) -> bool:
-        """Whether most waits ended with a queue behind them: work goes through one at a time."""
+        """Return True if most waits ended with a queue behind them: work goes through one at a
+        time.
+        """
         return self.most_waiting >= _QUEUE and 2 * self.handed_on > self.waits >= _QUEUE

@@ -1,4 +1,4 @@
-"""The live part for locks of user space: counts waits in futex(2), and names what they were for."""
+"""The live part for locks of user space: counts waits in futex(2), and names their locks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _COUNTS = ("waits", "total_ns", "timeouts", "woken", "wake_ns", "handed_on")
 
 
 def _place(by: str, wait: Wait, of: FutexSum) -> tuple[object, ...]:
-    """What waits are put together by."""
+    """Return the key that merges waits."""
     places: dict[str, tuple[object, ...]] = {
         "caller": (wait.caller,),
         "stack": (of.stack,),
@@ -67,7 +67,7 @@ def _place(by: str, wait: Wait, of: FutexSum) -> tuple[object, ...]:
 
 
 def _owner(wait: Wait, of: FutexSum) -> int:
-    """The owner, where what the words say is true."""
+    """Return the owner for the types with an owner in the lock word."""
     return of.owner if wait.type == "mutex" else 0
 
 
@@ -131,7 +131,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         return super().wait(*ends, at_most_s=shortest)
 
     def _left_s(self) -> float | None:
-        """Of the interval."""
+        """Return the time until the interval ends."""
         every_s = self._options.interval_s
         return None if every_s is None else max(0.0, self._interval_at + every_s - time.monotonic())
 
@@ -154,7 +154,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         """All waits since the start, as `rows`; those that have not ended count up to now.
 
         Raises:
-            KernelError: the kernel refused to say what was counted.
+            KernelError: the kernel refused to return the counts.
         """
         self._tracer.look()
         return self._read()
@@ -163,7 +163,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         """End it, add up, and close.
 
         Raises:
-            KernelError: the kernel refused to say what was counted or lost.
+            KernelError: the kernel refused to return the counts or losses.
         """
         with self._owned:
             self._tracer.stop()
@@ -210,13 +210,15 @@ class UserLocks(UserStackSession[FutexTracer]):
         )
 
     def _resolve(self, numbers: set[int]) -> tuple[Stacks, dict[int, int]]:
-        """The stacks, and what they are called that programs counted under these numbers."""
+        """Return the stacks, and the final numbers of the stacks that programs counted under
+        these numbers.
+        """
         self._feed.catch_up()
         resolved = self._tracer.resolve(numbers)
         return self.stacks(self._tracer.traces()), resolved
 
     def _files_of(self, pid: int) -> list[MappedPart]:
-        """What a process has mapped, or had when it ended."""
+        """Return the mappings of a process, or the ones it had when it ended."""
         return self._followed.spaces.files(pid)
 
     def _regions(self) -> Regions:

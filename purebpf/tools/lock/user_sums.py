@@ -1,4 +1,4 @@
-"""Sums of the kernel's map, put together by what a user asks for. Pure."""
+"""Sums of the kernel's map, merged by the user's grouping. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class UserSum:
         self.buckets: list[int] = []
 
     def add(self, counted: FutexSum) -> None:
-        """Add what one stack did to one lock."""
+        """Add the waits of one stack for one lock."""
         if counted.total_ns > self.most.total_ns:
             self.most = counted
         self.waits += counted.waits

@@ -1,7 +1,7 @@
-"""What a thread waits for in futex(2), by the functions that took it there. Pure.
+"""The purpose of a wait in futex(2), by the functions that led to it. Pure.
 
-The kernel sees a word in memory. Whether that belongs to a mutex, a condition variable or the GIL
-of Python, the names of the innermost functions say: those of glibc and musl, of Rust's and Go's
+The kernel sees a word in memory. The names of the innermost functions show if it belongs to a
+mutex, a condition variable or the GIL of Python: functions of glibc and musl, of Rust's and Go's
 runtimes, and of CPython.
 """
 
@@ -46,7 +46,7 @@ _RUNTIME = re.compile(
 
 
 class Wait(NamedTuple):
-    """What a stack says.
+    """The purpose of a wait, by its stack.
 
     Attributes:
         type: one of `purebpf.tools.lock.request.USER_TYPES`.
@@ -58,7 +58,9 @@ class Wait(NamedTuple):
 
 
 def describe(stack: Sequence[Frame | Unknown]) -> Wait:
-    """Say what the thread with this stack waits for; the innermost function comes first."""
+    """Describe the purpose of the wait of a thread with this stack; the innermost function comes
+    first.
+    """
     kind = _type_of(stack[:_INNERMOST])
     inside = True
     for entry in stack:
@@ -91,7 +93,7 @@ def _is_python(frame: Frame) -> bool:
 
 
 def _belongs(frame: Frame, kind: str) -> bool:
-    """Whether a frame is a lock's own, or of the libraries that bring locks."""
+    """Return True if a frame belongs to a lock, or to the libraries that bring locks."""
     if frame.kind == "python":
         return False
     if kind in ("GIL", "python lock") and _is_python(frame):

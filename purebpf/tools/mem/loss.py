@@ -1,4 +1,4 @@
-"""What a run lost, from the counters of its BPF programs. Pure."""
+"""The losses of a run, from the counters of its BPF programs. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def losses(
 
     Args:
         stats: of `MemoryTracer.stats`, with `user_truncated` of the stacks that were named.
-        options: what was asked for, for the advice.
+        options: the options of the run, for the advice.
         side_band_lost: records of processes and mappings that were lost.
         max_depth: frames at which the kernel cuts a stack.
     """

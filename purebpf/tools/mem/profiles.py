@@ -1,4 +1,4 @@
-"""From what the programs counted to profiles. Pure."""
+"""Turns the counts of the programs into profiles. Pure."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def totals(sites: Iterable[Site]) -> dict[str, int]:
 
 
 def since(now: Iterable[Site], before: Iterable[Site]) -> list[Site]:
-    """What was counted between two looks, in which a site comes once."""
+    """Return the counts between two looks; each site comes once."""
     earlier = {site.key: site for site in before}
     return [site.minus(earlier[site.key]) if site.key in earlier else site for site in now]
 
@@ -87,8 +87,8 @@ def fill(
 ) -> int:
     """Add the rows of one of `MemoryUse`; returns how many claim more than they can have.
 
-    The sum of all rows stays below 2^63, which formats can say: the rows share half of that, so
-    that a process with a malloc of its own, which gives any size, takes nothing from others.
+    The sum of all rows stays below 2^63, which formats can hold: the rows share half of it, so that
+    a process with its own malloc, which gives any size, takes nothing from others.
 
     Args:
         profile: gets them.

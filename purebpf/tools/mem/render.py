@@ -1,4 +1,4 @@
-"""What the command prints: sums, then the answer or another format. Pure."""
+"""The output of the command: sums, then the answer or another format. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _text(profile: Profile, options: Options, view: ResultOptions) -> Iterator[s
 
 
 def sums(about: dict[str, object], options: Options) -> Iterator[str]:
-    """A line for each thing that can be shown, and the option that shows it."""
+    """Yield a line for each kind of result, and the option that shows it."""
     number = {name: value for name, value in about.items() if isinstance(value, int)}
     lines = {}
     if options.traces_malloc:

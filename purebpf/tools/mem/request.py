@@ -14,14 +14,14 @@ ALLOCATION_STORAGE_SIZE = 262144
 
 
 class Options(NamedTuple):
-    """The target, and what of its memory. Empty tuples and None mean: no restriction.
+    """The target, and the uses of its memory. Empty tuples and None mean: no restriction.
 
-    `tree` adds the children of `pids`; those of a command are always there. `malloc` traces
-    allocators: those that the target has mapped, and `libraries` beside them; without a target,
-    `libraries` alone. `duration_s` None: until a signal, or until the command or the last of `pids`
-    ends. `show` is one of `SHOWN`; None: what is not freed where allocators are traced, else what
-    has grown. `python` reads the frames of Python functions, with `python_lines` also their lines;
-    `native` keeps those of the interpreter itself.
+    `tree` adds the children of `pids`; the children of a command always belong to it. `malloc`
+    traces allocators: the ones that the target has mapped, and `libraries` beside them; without a
+    target, `libraries` alone. `duration_s` None: until a signal, or until the command or the last
+    of `pids` ends. `show` is one of `SHOWN`; None: unfreed memory where allocators are traced, else
+    growth. `python` reads the frames of Python functions, with `python_lines` also their lines;
+    `native` keeps the frames of the interpreter itself.
     """
 
     pids: tuple[int, ...] = ()
@@ -43,17 +43,17 @@ class Options(NamedTuple):
 
     @property
     def cpus(self) -> tuple[int, ...]:
-        """All: what is allocated on one CPU is freed on another."""
+        """All CPUs: memory from one CPU is freed on another."""
         return ()
 
     @property
     def has_target(self) -> bool:
-        """Whether less than the whole machine is asked for."""
+        """Return True if the options restrict the target to less than the whole machine."""
         return bool(self.pids or self.tids or self.cgroup or self.command)
 
     @property
     def traces_malloc(self) -> bool:
-        """Whether allocators are traced."""
+        """Return True if allocators are traced."""
         return self.malloc and (self.has_target or bool(self.libraries))
 
     @property

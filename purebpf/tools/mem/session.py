@@ -1,4 +1,4 @@
-"""The live part: what to trace, and profiles of what was counted."""
+"""The live part: chooses the programs to trace, and makes profiles of the counts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Memory(UserStackSession[MemoryTracer]):
     """Traces from when its context is entered until `stop()`.
 
     Args:
-        options: the target, and what of its memory; `show` does not matter here.
+        options: the target, and the uses of its memory; `show` does not matter here.
         command_pid: as of `UserStackSession`.
         fetch: as of `UserStackSession`.
 
@@ -82,7 +82,7 @@ class Memory(UserStackSession[MemoryTracer]):
         )
 
     def _find_allocators(self) -> Iterable[Allocator]:
-        """Those to trace, each file once in a process.
+        """Return the allocators to trace, each file once in a process.
 
         Raises:
             NotSupportedError: the target has none with symbols.
@@ -129,7 +129,7 @@ class Memory(UserStackSession[MemoryTracer]):
         return dict.fromkeys([*options.pids, *(int(status["Tgid"]) for status in threads)])
 
     def so_far(self) -> Profile:
-        """What `options.show` says of the time until now.
+        """Return the profile that `options.show` names, of the time until now.
 
         Raises:
             KernelError: a map could not be read.
@@ -137,7 +137,8 @@ class Memory(UserStackSession[MemoryTracer]):
         return self._look(self._sites())
 
     def last(self) -> Profile:
-        """The same since this was last called; of what was freed and allocated, what was added.
+        """Return the same profile since the last call of this; frees and allocations are
+        differences.
 
         Raises:
             KernelError: a map could not be read.

@@ -45,7 +45,7 @@ def _run(options: Options, view: ResultOptions) -> int:
 
 
 def _explain(profile: Profile, *, verbose: bool) -> None:
-    """How much there was, what it cost, the loss line, and what to do about each loss."""
+    """Explain the number of samples, their cost, the losses, and the fix for each loss."""
     from purebpf.cli.loss import explain_profile
     from purebpf.measure.time_loss import cost_line
 

@@ -1,4 +1,4 @@
-"""Waits in the layout that was asked for. Pure."""
+"""Waits in the chosen layout. Pure."""
 
 from __future__ import annotations
 

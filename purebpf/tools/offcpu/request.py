@@ -18,9 +18,8 @@ class Options(NamedTuple):
 
     `states` are letters of ps(1). `duration_s` None: until a signal, or until `command` ends.
     `python` reads the frames of Python functions, with `python_lines` also their lines; `native`
-    keeps those of the interpreter itself; `async_tasks` adds the tasks of asyncio that
-    await the one that runs.
-    `one_by_one` keeps each wait of `threshold_ms` or more apart, with its date.
+    keeps the frames of the interpreter itself; `async_tasks` adds the tasks of asyncio that await
+    the one that runs. `one_by_one` keeps each wait of `threshold_ms` or more apart, with its date.
     """
 
     pids: tuple[int, ...] = ()

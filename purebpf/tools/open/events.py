@@ -14,11 +14,12 @@ class Opened(NamedTuple):
         time_ns: since 1970.
         comm: the name of the thread.
         cgroup: a label of `purebpf.symbols.cgroup_names`.
-        path: whole, as the process sees it: one that is relative is put behind its directory. It
-            begins with `...` where the directory is not known. Neither `..` nor links are followed.
+        path: whole, as the process sees it: a relative path follows its directory. It begins with
+            `...` where the directory is unknown. Neither `..` nor links are resolved.
         given: the path as the program gave it; None if it was not in memory.
         flags: O_* of open(2).
-        dirfd: what a relative path is relative to; AT_FDCWD (-100): the current directory.
+        dirfd: the directory that a relative path starts from; AT_FDCWD (-100): the current
+            directory.
         fd: the new descriptor; None if the call failed.
         errno: why it failed; 0 if it did not.
         duration_ns: how long the call took; None: only its return was seen, as it was in progress

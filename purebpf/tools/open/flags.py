@@ -1,4 +1,4 @@
-"""The flags of open(2) by name. Pure: the numbers are those of the machine that measures."""
+"""The flags of open(2) by name. Pure: the numbers belong to the machine that measures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _FLAGS = [
 
 
 def access(flags: int) -> str:
-    """How the file is opened, in few letters: `r`, `w`, `rw`; `+` where it may be created."""
+    """Return the access mode in few letters: `r`, `w`, `rw`; `+` where open(2) may create the
+    file.
+    """
     mode = flags & _MASK
     letters = _LETTERS[mode] if mode < len(_LETTERS) else "?"
     return f"{letters}+" if flags & os.O_CREAT else letters

@@ -71,7 +71,7 @@ class TablePrinter:
 
     Args:
         summary: counts.
-        top: rows that are shown; None: all.
+        top: rows to print; None: all.
         format: "text" or "json".
     """
 

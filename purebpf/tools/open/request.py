@@ -8,7 +8,7 @@ __all__ = ["Options"]
 
 
 class Options(NamedTuple):
-    """Of which tasks, and which calls. Empty tuples and None mean: no restriction.
+    """The tasks and the calls to follow. Empty tuples and None mean: no restriction.
 
     `tree`: the children of `pids` as well. `failed`: only calls that failed; `errno`: with this
     error. `duration_s` None: until a signal, or until `command` or all of `pids` end.

@@ -37,8 +37,8 @@ class Opens(EventSession[Opened]):
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
-        KernelError: the kernel refused something; says what, and what would help.
-        NotSupportedError: the kernel does not have what is needed.
+        KernelError: the kernel refused something; the message says why, and names a fix.
+        NotSupportedError: the kernel lacks a feature that the programs need.
     """
 
     explained = _LOSSES
@@ -69,7 +69,7 @@ class Opens(EventSession[Opened]):
         )
 
     def make_event(self, record: Record) -> Opened:
-        """What a record says."""
+        """Return the event of a record."""
         fields, tail = record.fields, record.tail
         event = fields.event
         names_at = fields.path_size

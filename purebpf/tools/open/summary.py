@@ -37,7 +37,7 @@ class Row:
 
     @property
     def failed(self) -> int:
-        """How many of the calls failed."""
+        """Return how many of the calls failed."""
         return self.errors.total()
 
 
