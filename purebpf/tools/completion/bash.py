@@ -73,7 +73,7 @@ def script(commands: Sequence[Command]) -> str:
 
 
 def _values(command: Command) -> Iterator[str]:
-    """Return the values that an option takes, by the word before."""
+    """Yield the values that an option takes, by the word before."""
     for option in command.options:
         if option.value is not None and not option.value.optional:
             words = "|".join(f'"{command.name} {flag}"' for flag in option.flags)

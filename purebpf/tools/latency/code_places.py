@@ -55,7 +55,7 @@ class CodePlaces:
 
 
 def exit_places(paths: Iterable[str]) -> Iterator[ProbePlaces]:
-    """Return the starts of exit(3): in programs that bring their own, and in the C library."""
+    """Yield the starts of exit(3): in programs that bring their own, and in the C library."""
     for path in (*paths, _C_LIBRARY):
         try:
             yield find_places(f"{path}:exit", "exit")

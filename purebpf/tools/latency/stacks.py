@@ -53,7 +53,7 @@ class CallerNames(EventStackNames):
     """Names the callers of slow calls."""
 
     def without_probe(self, frames: Iterable[Frame | Unknown]) -> Iterator[Frame | Unknown]:
-        """Return the frames without the frames of the probe."""
+        """Yield the frames without the frames of the probe."""
         inside = True
         for frame in frames:
             inside = inside and _is_of_probe(frame)

@@ -79,7 +79,7 @@ class UserRow(NamedTuple):
 
     @property
     def is_convoy(self) -> bool:
-        """Return True if most waits ended with a queue behind them: work goes through one at a
+        """True if most waits ended with a queue behind them: work goes through one at a
         time.
         """
         return self.most_waiting >= _QUEUE and 2 * self.handed_on > self.waits >= _QUEUE

@@ -48,12 +48,12 @@ class Options(NamedTuple):
 
     @property
     def has_target(self) -> bool:
-        """Return True if the options restrict the target to less than the whole machine."""
+        """True if the options restrict the target to less than the whole machine."""
         return bool(self.pids or self.tids or self.cgroup or self.command)
 
     @property
     def traces_malloc(self) -> bool:
-        """Return True if allocators are traced."""
+        """True if allocators are traced."""
         return self.malloc and (self.has_target or bool(self.libraries))
 
     @property

@@ -15,7 +15,7 @@ class Opened(NamedTuple):
         comm: the name of the thread.
         cgroup: a label of `purebpf.symbols.cgroup_names`.
         path: whole, as the process sees it: a relative path follows its directory. It begins with
-            `...` where the directory is unknown. Neither `..` nor links are resolved.
+            `...` where the directory is unknown. It may contain `..` and symbolic links.
         given: the path as the program gave it; None if it was not in memory.
         flags: O_* of open(2).
         dirfd: the directory that a relative path starts from; AT_FDCWD (-100): the current

@@ -44,7 +44,7 @@ def _run(options: Options, view: ResultOptions) -> int:
 
 
 def _explain(options: Options, profile: Profile, *, verbose: bool) -> None:
-    """The samples, what the numbers lack, and what to do about it."""
+    """Print the samples, the losses, and the fix for each loss."""
     from purebpf.cli.loss import explain_profile, say_each
     from purebpf.measure.headline import name_target
     from purebpf.tools.profile.render import sample_lines

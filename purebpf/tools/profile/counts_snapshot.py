@@ -1,4 +1,4 @@
-"""Counts that are taken out of the kernel while sampling goes on."""
+"""Counts that are drained from the kernel while sampling goes on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MANY = 64
 
 
 class CountsSnapshot:
-    """What was counted, since the last time and in all.
+    """The counts since the last drain, and in all.
 
     Stacks stay in the kernel, which compares with them.
 
@@ -53,7 +53,7 @@ class CountsSnapshot:
         self._without_time: set[Any] = set()
 
     def take(self) -> None:
-        """Take what there is.
+        """Drain the counts.
 
         Raises:
             KernelError: a map could not be read.

@@ -15,7 +15,7 @@ __all__ = ["FinishedCounts"]
 
 
 class FinishedCounts:
-    """Counts what `UserStacks` finished.
+    """Counts the stacks that `UserStacks` finished.
 
     Args:
         stacks: where it comes from.
@@ -43,7 +43,7 @@ class FinishedCounts:
         return {self._decode(key).kernel_stack for key in self._stacks.waiting_keys()}
 
     def forget(self) -> None:
-        """Forget the stacks; those of samples to come have other numbers."""
+        """Forget the stacks; stacks of later samples get other numbers."""
         self._numbers = StackNumbers()
 
     def merge(

@@ -1,4 +1,4 @@
-"""What a run of the profiler lost, from the counters of its BPF program. Pure."""
+"""The losses of a profiler run, from the counters of its BPF program. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECOND_NS = 1_000_000_000
 
 
 class Clock(NamedTuple):
-    """How often an event was to sample.
+    """The intended sampling rate of an event.
 
     `is_time`: it counts nanoseconds, idle or not, as cpu-clock does; cycles stop with the CPU.
     """
@@ -32,7 +32,7 @@ class Clock(NamedTuple):
 
 
 def expected_samples(clock: Clock, counts: Iterable[Reading]) -> int:
-    """How many samples the events were due: count / period, or time enabled x frequency."""
+    """Return the number of samples due: count / period, or time enabled x frequency."""
     period = clock.period
     if period is None and clock.is_time:
         period = _SECOND_NS // clock.frequency  # as the kernel does (perf_swevent_init_hrtimer)
@@ -42,14 +42,14 @@ def expected_samples(clock: Clock, counts: Iterable[Reading]) -> int:
 
 
 def count_asleep(clock: Clock, missed: int, idle_s: float, idle_seen: int) -> int:
-    """How many of the samples that never arrived were due while a CPU slept.
+    """Return how many of the samples that never arrived were due while a CPU slept.
 
     A CPU that sleeps may be woken for each of them, late or not at all: by the kernel without
-    ticks, by a hypervisor that has no reason to run it. There was nothing to sample. What a busy
-    CPU did not take (a throttled event, time that a hypervisor stole) is not among them.
+    ticks, by a hypervisor that has no reason to run it. There was nothing to sample. Samples that a
+    busy CPU missed (a throttled event, time that a hypervisor stole) do not count.
 
     Args:
-        clock: what was sampled.
+        clock: the sampling rate.
         missed: samples that never arrived.
         idle_s: how long the CPUs of the events were idle, together.
         idle_seen: samples of the idle task that did arrive.
@@ -76,7 +76,7 @@ def losses(
     Args:
         stats: `struct stats` of bpf_src/profile.bpf.c and `struct stack_stats` by field, summed
             over the CPUs.
-        options: what was asked for, for the advice.
+        options: the options of the run, for the advice.
         expected: samples that were due.
         tolerance: how many of them may be missing in an honest run.
         max_depth: frames at which a stack is cut.

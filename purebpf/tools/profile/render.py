@@ -1,4 +1,6 @@
-"""What the profiler prints: the answer, or a format; and how many samples it is made of. Pure."""
+"""The output of the profiler: the answer, or a format; and the number of samples behind it.
+Pure.
+"""
 
 from __future__ import annotations
 

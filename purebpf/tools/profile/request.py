@@ -1,4 +1,4 @@
-"""What to sample: what the profiler is asked, by a command line or by a program."""
+"""The target and the settings of the profiler, for a command line or a program."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ DEFAULT_FREQUENCY = 49
 
 
 class Options(NamedTuple):
-    """What to sample, and how. Empty tuples and None mean: no restriction.
+    """The target to sample, and the settings. Empty tuples and None mean: no restriction.
 
-    `frequency` is in Hertz; with `period`, a sample is taken every so many events instead.
-    `call_graph` is how user stacks are walked: "auto", "tables", "deep", "copy" or "fp".
+    `frequency` is in Hertz; with `period`, the kernel samples every so many events instead.
+    `call_graph` is the way to walk user stacks: "auto", "tables", "deep", "copy" or "fp".
     `python`: read the frames of Python functions, with `python_lines` also their lines; `native`:
-    keep those of the interpreter itself. `async_tasks`: add the tasks of asyncio that await the one
-    that runs. `gil`: only samples of threads that hold the GIL.
+    keep the frames of the interpreter itself. `async_tasks`: add the tasks of asyncio that await
+    the one that runs. `gil`: only samples of threads that hold the GIL.
     `java_perf_map`: have JVMs that were sampled write the names of their methods.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
     of `pids`, too, those that exist and those to come. `by_thread`: tell threads apart. `timeline`:

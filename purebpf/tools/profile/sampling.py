@@ -1,6 +1,8 @@
-"""`Sampling`: the program of the profiler, attached, and what keeps up with the processes it sees.
+"""`Sampling`: the program of the profiler, attached, and the parts that follow the sampled
+processes.
 
-What is needed only once it is attached is imported then: see docs/design/0002-start.md.
+Modules that only a running session needs are imported after the attach: see
+docs/design/0002-start.md.
 """
 
 from __future__ import annotations
@@ -53,12 +55,12 @@ class Sampling(Closing):
 
     Attributes, once it is attached:
         loaded: the object.
-        events: what is counted.
-        followed: what happened to processes.
+        events: the events that sample.
+        followed: the history of processes.
         targets: `options.pids`, as long as they live.
         tree: follows children; None where that is not asked for, or not supported.
         call_graph: how user stacks are walked.
-        walking: what finishes them; None where they are walked by frame pointers.
+        walking: finishes user stacks; None where they are walked by frame pointers.
         max_depth: of a stack.
         started: time.monotonic() when it began.
     """
@@ -72,7 +74,7 @@ class Sampling(Closing):
 
     @cached_property
     def by_tree(self) -> bool:
-        """Whether a program follows children; else those of a command inherit its event.
+        """True if a program follows children; else the children of a command inherit its event.
 
         That program needs the kernel's types. The events of children that end sooner than their
         first period never count.
@@ -86,7 +88,7 @@ class Sampling(Closing):
 
     @cached_property
     def slot_ns(self) -> int:
-        """How long a slot of time is in the keys of counts; 0 where times are not asked for."""
+        """The length of a time slot in the keys of counts; 0 without `timeline`."""
         if not self._options.timeline:
             return 0
         from purebpf.tools.profile.timeline import slot_length_ns
@@ -168,11 +170,11 @@ class Sampling(Closing):
         return 0 if self._options.period else self._options.frequency
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
-        """What a process had mapped at a time."""
+        """Return the mappings of a process at a time."""
         return self.followed.spaces.earlier(pid, time_ns)
 
     def _follow(self, stack: ExitStack, namespace: tuple[int, int]) -> None:
-        """Sample the children of the command, or of the processes, where they are asked for."""
+        """Sample the children of the command, or of the processes, where the options say so."""
         if self.by_tree:
             from purebpf.observe.instruments.process_tree import ProcessTree
 
@@ -229,7 +231,7 @@ class Sampling(Closing):
 
     @cached_property
     def python(self) -> PythonTables | None:
-        """What reads Python frames; None where stacks are walked by frame pointers."""
+        """The reader of Python frames; None where stacks are walked by frame pointers."""
         if self.walking is None or not self._options.python:
             return None
         return read_python(
@@ -240,7 +242,7 @@ class Sampling(Closing):
         )
 
     def prepare(self) -> PythonTables | None:
-        """Import what the first copies need; `python`."""
+        """Import the modules that the first copies need; return `python`."""
         if self.walking is not None:
             self.walking.prepare()
         return self.python
@@ -250,7 +252,7 @@ class Sampling(Closing):
         self.started, self._idle_before_s = time.monotonic(), proc.idle_seconds()
 
     def times_s(self) -> tuple[float, float]:
-        """How long it has sampled, and how long the CPUs of the events have been idle."""
+        """Return the time since sampling began, and the idle time of the events' CPUs."""
         elapsed_s = time.monotonic() - self.started
         before_s, now_s = self._idle_before_s, proc.idle_seconds()
         cpus = {event.cpu for event in self.events} & before_s.keys() & now_s.keys()
@@ -264,7 +266,7 @@ class Sampling(Closing):
         return (*followed, *(walking.fds if walking else ()), *(python.fds if python else ()))
 
     def drain(self) -> None:
-        """Take in what happened to processes, and the stacks that BPF could not finish."""
+        """Process the events of processes, and the stacks that BPF could not finish."""
         if self.walking is None:
             self.followed.drain()
             return
@@ -274,7 +276,7 @@ class Sampling(Closing):
             self.python.drain()
 
     def _catch_up(self) -> None:
-        """Take in what happened to processes by now."""
+        """Process the events of processes until now."""
         assert self.walking is not None
         known = () if self.python is None else self.python.interpreters.published
         self.followed.drain(self._feed, self.walking.followed, known)

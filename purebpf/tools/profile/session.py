@@ -1,6 +1,7 @@
 """`Profiler`: waits while it samples, takes the counts, and makes profiles of them.
 
-What is needed only once the program is attached is imported then: see docs/design/0002-start.md.
+Modules that only a running session needs are imported after the attach: see
+docs/design/0002-start.md.
 """
 
 from __future__ import annotations
@@ -47,19 +48,20 @@ class Profiler(Closing):
     """Samples from when its context is entered until `stop()`.
 
     Args:
-        options: what to sample and how; how to print it does not matter here.
+        options: the target and the settings; the layout of the output does not matter here.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`). It
             is sampled from its execve on, with everything it forks, however short that lives.
         fetch: gets debug files that are not on this machine
             (`purebpf.observe.symbols.debuginfod`).
 
     Attributes:
-        budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
+        budget: pays for the names; after `budget.stop()`, frames without a name so far stay
+            unnamed.
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.
-        KernelError: the kernel refused something; says what, and what would help.
-        NotSupportedError: the kernel, or a pinned map, does not have what is needed.
+        KernelError: the kernel refused something; the message says why, and names a fix.
+        NotSupportedError: the kernel, or a pinned map, lacks a feature that the programs need.
     """
 
     def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
@@ -73,17 +75,17 @@ class Profiler(Closing):
 
     @property
     def event(self) -> Event:
-        """What is counted, and why when that is not CPU cycles."""
+        """The name of the event, with the reason when it is not CPU cycles."""
         return self._sampling.events.event
 
     @property
     def elapsed_s(self) -> float:
-        """How long it had sampled at the last `take`."""
+        """The sampled time up to the last `take`."""
         return self._elapsed_s
 
     @cached_property
     def budget(self) -> Budget:
-        """What pays for the names; made when the first is asked for, as a start need not wait."""
+        """The limit that pays for the names; created at the first use, as a start need not wait."""
         from purebpf.symbols.budget import Budget
 
         return Budget()
@@ -157,8 +159,8 @@ class Profiler(Closing):
     def take(self) -> None:
         """Take the counts so far out of the kernel, for `last()` and `so_far()`.
 
-        Each time costs what was counted since the last one. A sample that hits a counter in the
-        moment in which it is taken out is not in the result, but in `about["counted"]`.
+        Each call costs as much as the samples counted since the last one. A sample that hits a
+        counter at the moment of the drain is not in the result, but in `about["counted"]`.
 
         Raises:
             KernelError: a map could not be read.
@@ -182,12 +184,12 @@ class Profiler(Closing):
         return CountsSnapshot(maps["counts"], maps["stacks"], limit, self._finished, self._timeline)
 
     def last(self) -> Profile:
-        """What the last `take` took."""
+        """Return the profile of the last `take`."""
         assert self._taken is not None
         return self._profile(self._taken.last)
 
     def so_far(self) -> Profile:
-        """What all of them took."""
+        """Return the profile of all `take`s."""
         assert self._taken is not None
         return self._profile(self._taken.all.items(), self._timeline)
 
@@ -210,7 +212,9 @@ class Profiler(Closing):
             return self.so_far()
 
     def cgroup_text(self, pid: int) -> str:
-        """What /proc/PID/cgroup of a process of the last profile said; "" if it is unknown."""
+        """Return the text of /proc/PID/cgroup of a process of the last profile; "" if it is
+        unknown.
+        """
         return self._sampling.followed.cgroups.text(pid)
 
     @cached_property
@@ -224,7 +228,7 @@ class Profiler(Closing):
             self._java.write(self._taken.processes, again=again)
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._sampling.close()
 
     @property
@@ -235,7 +239,7 @@ class Profiler(Closing):
         return Clock(self.event.name == "cpu-clock", options.frequency, options.period)
 
     def _read_counters(self) -> dict[str, int]:
-        """The counters of the program and of what finished its stacks, and samples `expected`."""
+        """Return the counters of the program and of the user-space part, and samples `expected`."""
         from purebpf.tools.profile.loss import expected_samples
 
         sampling, maps = self._sampling, self._sampling.loaded.maps
@@ -302,7 +306,7 @@ class Profiler(Closing):
         return profile
 
     def _hints(self, profile: Profile) -> list[str]:
-        """What to do about names, frames and processes that the profile lacks."""
+        """Return advice about names, frames and processes that the profile lacks."""
         from purebpf.results.shape.hints import hints
 
         options, python = self._options, self._sampling.python
@@ -334,7 +338,9 @@ class Profiler(Closing):
         return self._taken.traces
 
     def _stacks(self, traces: Mapping[int, Trace]) -> Stacks:
-        """Stacks by number, named when they are asked for: later, some may have names at last."""
+        """Return stacks by number, with names resolved on access: later, some may have names at
+        last.
+        """
         from purebpf.results.build.stored_stacks import Stacks
 
         addresses = {number: trace.addresses for number, trace in traces.items()}
@@ -342,7 +348,8 @@ class Profiler(Closing):
         return Stacks(addresses, self._symbolizer, ends)
 
     def _tolerance(self, clock: Clock, expected: int) -> int:
-        """How many samples an honest run may lack: one in a hundred, and those not yet due.
+        """Return how many samples an honest run may lack: one in a hundred, and the ones not yet
+        due.
 
         The last period of each event is not over when it ends, and an inherited event begins one
         for each task. Cycles do not count while a CPU sleeps, so the time says little about them.

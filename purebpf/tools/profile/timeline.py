@@ -1,4 +1,4 @@
-"""When samples were taken: counts by slots of time. Pure."""
+"""The times of samples: counts by slots of time. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Counts = Iterable[tuple[Any, int]]
 
 
 def slot_length_ns(options: Options) -> int:
-    """How long a slot is at first: four samples of a CPU; 0 where times are not asked for."""
+    """Return the initial length of a slot: four samples of a CPU; 0 without `timeline`."""
     if not options.timeline:
         return 0
     if options.period is not None:

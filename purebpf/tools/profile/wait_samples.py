@@ -1,6 +1,6 @@
 """`WaitSampler`: where threads wait, from looks at all of them at random moments.
 
-A look costs what the threads cost that ran since the last one, however often they switched: no
+A look costs as much as the threads that ran since the last one, however often they switched: no
 program runs at switches. The moment is random in each stretch of time, so that a wait is seen with
 a probability that is its length, and sums are right in the mean, whatever period threads have
 (stratified sampling: W. G. Cochran, Sampling Techniques, 1977, chapter 5).
@@ -127,7 +127,7 @@ class WaitSampler(Closing):
 
     @property
     def processes(self) -> set[int]:
-        """Those that had threads at the last look."""
+        """The processes that had threads at the last look."""
         return {known.place.pid for known in self._known.values()}
 
     def look(self) -> None:
@@ -157,7 +157,7 @@ class WaitSampler(Closing):
         self._choose()
 
     def _count(self, sleepers: Iterable[Sleeper], places: Iterable[Place]) -> None:
-        """Count what waits, but what only our own look keeps from its CPU.
+        """Count waiting threads, except the ones that only our look keeps from their CPU.
 
         Without it, one of the threads that are ready on our CPU would run.
         """
@@ -172,7 +172,7 @@ class WaitSampler(Closing):
     # Where threads are
 
     def _find(self, sleepers: Iterable[Sleeper]) -> dict[tuple[int, int], _Known]:
-        """Where each thread is."""
+        """Return the place of each thread."""
         known, unread = self._known, {}
         for sleeper in sleepers:
             before = known.get((sleeper.tid, sleeper.started_ns))
@@ -201,7 +201,7 @@ class WaitSampler(Closing):
         return now
 
     def _place(self, sleeper: Sleeper) -> Place:
-        """Where a thread is in the kernel; its user stack is to be read."""
+        """Return the place of a thread in the kernel; its user stack remains to be read."""
         where = sleeper.where
         assert where is not None
         kernel = self._number(Trace(where.kernel, 0, 0)) if where.kernel else 0
@@ -257,7 +257,7 @@ class WaitSampler(Closing):
     # Windows
 
     def window(self, make_stacks: MakeStacks) -> Profile:
-        """What passed since the last window, in nanoseconds; the next begins.
+        """Return the nanoseconds since the last window; the next begins.
 
         Raises: as `look`, which it does if none was due.
         """

@@ -1,14 +1,14 @@
-"""Profiles of one window after the other, for what samples for weeks.
+"""Profiles of one window after the other, for sessions that sample for weeks.
 
     with WindowProfiler(Options(frequency=19)) as profiler:
         while not profiler.wait(ends, at_most_s=60):
             profile = profiler.window()
         profile = profiler.window(is_last=True)
 
-Memory is that of a window: what it had no part in is forgotten. Nothing is lost in between: the
-events pause while the counts are taken out, so that the windows add up to all that was counted, and
-the pause is in no window's expected samples. A copied stack that was not finished when its window
-ended belongs to the next one.
+Memory belongs to a window: entries without a part in it are dropped. Nothing is lost in between:
+the events pause during the drain of the counts, so that the windows add up to all counted samples,
+and the pause is in no window's expected samples. A copied stack that was not finished when its
+window ended belongs to the next one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_WAITING = 12 << 20
 
 
 class WindowCounts(CountsSnapshot):
-    """The counts and stacks of a window; those of the one before are forgotten.
+    """The counts and stacks of a window; data of the window before is dropped.
 
     It empties both maps, so no program may run while it takes.
 
@@ -53,7 +53,7 @@ class WindowCounts(CountsSnapshot):
         self._earlier: dict[int, Trace] = {}
 
     def take(self) -> None:
-        """Take what there is, and forget what was taken before. Raises as `CountsSnapshot`."""
+        """Drain the counts, and forget the earlier ones. Raises as `CountsSnapshot`."""
         self.all.clear()
         self.processes.clear()
         if self._finished is not None:
@@ -69,7 +69,7 @@ class WindowCounts(CountsSnapshot):
         self.traces = self._earlier
 
     def _read(self, numbers: set[int]) -> None:  # noqa: ARG002
-        """Take all stacks, also those of copies that wait."""
+        """Read all stacks, also the ones of copies that wait."""
         own = {number: stack_maps.trace(stack) for number, stack in self._stacks.drain()}
         self.traces = {**self._earlier, **own}
 
@@ -98,7 +98,7 @@ class WindowProfiler(Profiler):
         return self
 
     def window(self, *, is_last: bool = False, pause: bool = False, least: int = 0) -> Profile:
-        """What was sampled since the last window ended.
+        """Return the profile since the last window ended.
 
         Args:
             is_last: there is no other one: finish every stack.
@@ -159,7 +159,7 @@ class WindowProfiler(Profiler):
 
     @property
     def has_waits(self) -> bool:
-        """Whether it looks where threads wait."""
+        """True if it samples waiting threads."""
         return self._waits is not None
 
     @property
@@ -174,16 +174,16 @@ class WindowProfiler(Profiler):
             self._waits.look()
 
     def waits(self) -> Profile:
-        """Where threads have waited since this was last called, in nanoseconds.
+        """Return the waits of threads since the last call of this, in nanoseconds.
 
-        Call it before `window`, which forgets what has ended. Raises as `WaitSampler.look`.
+        Call it before `window`, which forgets ended threads. Raises as `WaitSampler.look`.
         """
         assert self._waits is not None
         with self._symbolizer.batch():
             return self._waits.window(self._stacks)
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self.stop_waits()
         super().close()
 
@@ -224,7 +224,7 @@ class WindowProfiler(Profiler):
         return symbolizer
 
     def _forget(self, *, names: bool) -> None:
-        """Forget what processes that are gone, or had no part in this window, have left."""
+        """Forget data of processes that are gone or had no part in this window."""
         assert isinstance(self._taken, WindowCounts)
         kept = self._taken.processes
         if self._waits is not None:

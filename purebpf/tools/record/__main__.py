@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run_filtered(options: Options) -> int:
-    """Run; a mistake in a filter is shown where it is, in lines of its own."""
+    """Run; show a mistake in a filter at its place, on separate lines."""
     if not any(event.filters for event in options.events):
         return _run(options)
     from purebpf.filter import FilterError

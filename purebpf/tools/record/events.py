@@ -1,4 +1,4 @@
-"""Opening what is to be sampled: each event, in each place, with one ring a CPU."""
+"""Opens the events to sample: each event, in each place, with one ring a CPU."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _GONE = (errno.ESRCH, errno.ENODEV)
 class Sampled(NamedTuple):
     """One event of the file: its option, and the events opened for it, one for each place.
 
-    `user_only`: the kernel was left out, since it was not allowed to look there. `by_tree`: every
-    task on a CPU is sampled, and a program has to drop those outside the tree.
+    `user_only`: without the kernel's code, as this user may not sample it. `by_tree`: every task on
+    a CPU is sampled, and a program has to drop the samples of tasks outside the tree.
     """
 
     choice: Choice
@@ -67,7 +67,9 @@ class Sampled(NamedTuple):
     by_tree: bool = False
 
     def describe_recorded(self, more_ids: Iterable[int] = ()) -> RecordedEvent:
-        """What the file says of it; `more_ids`: of events with records that count as its own."""
+        """Return the event's description in the file; `more_ids`: of events with records that
+        count as its records.
+        """
         ids = (*(sys.event_id(event.fileno()) for event in self.opened), *more_ids)
         return RecordedEvent(self.name, self.opened[0].attr, ids)
 
@@ -78,7 +80,7 @@ class Sampled(NamedTuple):
 
 
 def sample_type(options: Options, choice: Choice) -> int:
-    """What the samples of an event say."""
+    """Return the fields of an event's samples, as bits of `sample_type`."""
     bits_of_all = int(_ALWAYS)
     for name, bits in _ASKED:
         if getattr(options, name):
@@ -95,14 +97,14 @@ def sample_type(options: Options, choice: Choice) -> int:
 
 
 def _is_counted(choice: Choice) -> bool:
-    """Whether it is the kernel's code that counts, and no timer and no hardware."""
+    """Return True if the kernel's code counts the event, not a timer or hardware."""
     clocks = (perf_sw_ids.PERF_COUNT_SW_CPU_CLOCK, perf_sw_ids.PERF_COUNT_SW_TASK_CLOCK)
     is_software = choice.event.type == perf_type_id.PERF_TYPE_SOFTWARE
     return choice.is_tracepoint or (is_software and choice.event.config not in clocks)
 
 
 def _rate(options: Options, choice: Choice) -> dict[str, int]:
-    """How often to sample: as the event itself says, or the user, or as is usual for it."""
+    """Return the sampling rate: the event's, or the user's, or else the default."""
     own = {name: choice.attr[name] for name in _RATES if name in choice.attr}
     if "sample_period" in own:
         return own
@@ -163,8 +165,8 @@ def open_events(
     """Open every event in every place, disabled; `stack` closes them.
 
     Where there is a tree, timers and counters of the CPU are opened in the places `of_tree`
-    instead. Inherited by a child, they have a whole period to go, which a short life misses; what
-    the kernel counts, each fault or switch, is complete in either way.
+    instead. Inherited by a child, they have a whole period to go, which a short life misses; events
+    that the kernel counts, each fault or switch, are complete in either way.
 
     Raises:
         EventError: no such event.
@@ -182,7 +184,7 @@ def open_events(
 
 
 class _Opening:
-    """Finds out at the first place what holds for the others."""
+    """Opens an event; the first place settles the attributes for the others."""
 
     def __init__(
         self, options: Options, option: EventOption, choice: Choice, *, by_tree: bool
@@ -223,7 +225,7 @@ class _Opening:
                     raise
 
     def _retries(self, error: KernelError, place: EventPlace) -> bool:
-        """Whether there is a lesser event to try, as perf(1) does."""
+        """Return True if there is a lesser event to try, as perf(1) does."""
         event, attr = self._event, self._attr
         is_cycles = event[1:3] == (
             perf_type_id.PERF_TYPE_HARDWARE,
@@ -260,7 +262,8 @@ def _watermark(pages: int) -> int:
 def open_side_band(
     options: Options, places: Iterable[EventPlace], like: Sampled, stack: ExitStack
 ) -> tuple[PerfEvent, ...]:
-    """Open what tells of new processes and mappings, in the places, in the layout of `like`.
+    """Open the events that report new processes and mappings, in the places, in the layout of
+    `like`.
 
     It is enabled at once, or by execve(2) where the events are.
     """

@@ -42,7 +42,7 @@ class Filters:
         unreadable: records in the rings of samples that could not be read.
 
     Raises:
-        FilterError: a filter that says nothing, or asks for what the samples do not have.
+        FilterError: an empty filter, or one with a field that the samples lack.
         EventError: a tracepoint does not take its filter.
         KernelError: the kernel refused a filter for another reason.
     """
@@ -91,7 +91,7 @@ class Filters:
 
     @property
     def need_sieve(self) -> bool:
-        """Whether there are samples in the rings that do not belong into the file."""
+        """True if the rings hold samples that do not belong into the file."""
         return bool(self._in_user_space)
 
     def sieve(self, data: bytes) -> bytes:
@@ -148,7 +148,7 @@ class Filters:
                 yield LostSamples(dropped, id=perf.event_id(first.fileno()), by_bpf=True)
 
     def notes(self) -> Iterator[str]:
-        """Which filters run in user space, and why."""
+        """The filters that run in user space, and why."""
         for number, sample_filter in self._of.items():
             if not sample_filter.in_kernel:
                 name = self._sampled[number].name
@@ -163,7 +163,7 @@ def processes_to_search(options: Options) -> tuple[int, ...]:
 
 
 def explain_filters(options: Options) -> Iterator[str]:
-    """What the filters mean, and the code they become; nothing is recorded.
+    """Explain the filters, and show the code they become; nothing is recorded.
 
     Raises:
         FilterError, EventError, KernelError: as `Filters`.

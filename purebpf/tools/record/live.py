@@ -21,7 +21,7 @@ _FIRST = 0
 
 
 class _Part:
-    """What was counted in some time."""
+    """The counts of some time."""
 
     def __init__(self) -> None:
         self.samples = 0
@@ -35,7 +35,7 @@ class _Part:
 
 
 class LiveFile:
-    """A file that is written to by rounds; records are counted when their order is known.
+    """A file that grows in rounds; records are counted once their order is final.
 
     Args:
         fd: of the file, which stays the caller's.
@@ -64,7 +64,7 @@ class LiveFile:
         return PerfData(lambda at, length: os.pread(self._fd, length, at), size, self._source)
 
     def take(self) -> None:
-        """Count what was added since the last time."""
+        """Count the records since the last call."""
         file = self._open()
         end = file.data.offset + file.data.size
         file.data = Section(self._end, end - self._end)
@@ -77,13 +77,13 @@ class LiveFile:
         self._recent.add(recent)
 
     def last(self) -> Profile:
-        """What was counted since this was last called."""
+        """Return the counts since the last call of this."""
         part, self._recent = self._recent, _Part()
         self._before.add(part)
         return self._name(part)
 
     def so_far(self) -> Profile:
-        """What was counted since the beginning."""
+        """Return the counts since the beginning."""
         everything = _Part()
         everything.add(self._before)
         everything.add(self._recent)

@@ -1,4 +1,4 @@
-"""What a recording lacks, by cause, and what it says at its end. Pure."""
+"""The losses of a recording, by cause, and the sentences at its end. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Recorded", "losses", "remarks"]
 
 
 class Recorded(NamedTuple):
-    """What a recording was.
+    """The outcome of a recording.
 
     Attributes:
         path: the file.
@@ -27,7 +27,7 @@ class Recorded(NamedTuple):
         undecided: samples that pinned filter programs dropped without a verdict.
         outside: samples of processes that are not in the tree that is recorded: no loss.
         children_missed: processes of the tree that were not followed.
-        notes: what else the user should know: an event that replaces another.
+        notes: further remarks for the user: an event that replaces another.
     """
 
     path: str
@@ -86,7 +86,7 @@ def losses(recorded: Recorded) -> Loss:
 
 
 def remarks(recorded: Recorded) -> Iterator[str]:
-    """What was recorded, and what the filter did."""
+    """Yield sentences about the recorded data, and the effect of the filter."""
     yield from recorded.notes
     yield f"{recorded.path}: {count_text(recorded.samples, 'samples')}, {_bytes(recorded.size)}"
     for event, terms in recorded.rejected:

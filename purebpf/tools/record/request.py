@@ -1,4 +1,4 @@
-"""What to record, and where to: what the recorder is asked, by a command line or by a program."""
+"""The target of a recording and its file, for a command line or a program."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Options(NamedTuple):
 
     @property
     def needs_data_mappings(self) -> bool:
-        """Whether readers need mappings that are not executable, too.
+        """True if readers also need mappings that are not executable.
 
         perf(1) finds .eh_frame_hdr by them, which is not in the segment of the code.
         """
@@ -89,12 +89,12 @@ class Options(NamedTuple):
 
     @property
     def follows_command(self) -> bool:
-        """Whether the command itself is recorded, not only as long as it runs."""
+        """True if the command itself is recorded, not only as long as it runs."""
         return bool(self.command) and not self.has_target
 
     @property
     def has_target(self) -> bool:
-        """Whether the user said what to record."""
+        """True if the user chose a target."""
         return bool(
             self.all_cpus
             or self.pids
@@ -106,7 +106,7 @@ class Options(NamedTuple):
 
 
 def title(options: Options) -> str:
-    """The sentence that says what is recorded."""
+    """Return the sentence that describes the recording."""
     if options.pids:
         whom = f"process {', '.join(map(str, options.pids))}"
     elif options.tids:

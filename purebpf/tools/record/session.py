@@ -1,4 +1,4 @@
-"""The live part: open, map, copy what comes into the file, and complete it."""
+"""The live part: open, map, copy the records into the file, and complete it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Recorder(Closing):
     """Records from when its context is entered until `stop()`, which lets the file appear.
 
     Args:
-        options: what to record, and where to.
+        options: the target and the output file.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
         Unless
             the options have another target, it is recorded from its execve on, with everything
@@ -60,9 +60,9 @@ class Recorder(Closing):
 
     Raises, when it is entered; nothing stays open then:
         EventError: an event that this machine does not know.
-        FilterError: a filter that says nothing, or asks for what the samples do not have.
+        FilterError: an empty filter, or one with a field that the samples lack.
         NoSuchTargetError: a process, thread or cgroup that does not exist.
-        KernelError: the kernel refused something; says what, and what would help.
+        KernelError: the kernel refused something; the message says why, and names a fix.
     """
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
@@ -133,7 +133,7 @@ class Recorder(Closing):
         return tree and stack.enter_context(tree)
 
     def _write_existing(self) -> None:
-        """The kernel's mappings, and what the processes had before anybody looked."""
+        """Write the kernel's mappings, and the processes and mappings from before the recording."""
         encode, write = self._encoder.encode, self._writer.write
         kallsyms = synthesized_records.kallsyms()
         for record in synthesized_records.kernel_mappings(kallsyms):
@@ -187,7 +187,7 @@ class Recorder(Closing):
     def _drain(self) -> None:
         """Copy the records of all rings once.
 
-        A ring's space is the kernel's again before anything is done with what was in it.
+        The kernel gets a ring's space back before the data is processed.
         """
         write = self._writer.write
         for ring in self._rings.values():
@@ -235,7 +235,7 @@ class Recorder(Closing):
         self._unreadable += 1
 
     def live(self) -> LiveFile:
-        """What shows the stacks of the recording while it runs."""
+        """Return a reader that shows the stacks of the recording while it runs."""
         from purebpf.tools.record.live import LiveFile
 
         return LiveFile(self._file.fileno(), self._options.output)
@@ -313,7 +313,7 @@ class Recorder(Closing):
                 )
 
     def _write_losses(self) -> None:
-        """What found no room, as perf(1) notes it at the end of a file."""
+        """Write the number of records that found no room, as perf(1) does at the end of a file."""
         for sampled in self._sampled:
             for event in sampled.opened:
                 reading = event.read()
@@ -324,7 +324,7 @@ class Recorder(Closing):
             self._writer.write(self._encoder.encode(dropped))
 
     def _features(self) -> dict[Feature, bytes]:
-        """The features of the file that are known at the start."""
+        """Return the features of the file that are certain at the start."""
         contents = perf_data_headers.features([sys.executable, *sys.argv])
         contents[Feature.CLOCKID] = pack_numbers(1)
         tracepoints = [
@@ -337,5 +337,5 @@ class Recorder(Closing):
         return contents
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._owned.close()

@@ -23,7 +23,7 @@ _MEMBERS = MapSpec("members", bpf_map_type.BPF_MAP_TYPE_HASH, 4, 1, CAPACITY)
 
 
 class Tree(Closing):
-    """The processes of a tree, kept complete, and what drops the samples of all others.
+    """The processes of a tree, kept complete, and the program that drops all other samples.
 
     Args:
         command_pid: a child that is about to execute a command; 0: none.
@@ -53,7 +53,7 @@ class Tree(Closing):
             self.members[pid.to_bytes(4, "little")] = b"\1"
 
     def attach(self, event: PerfEvent) -> None:
-        """Drop what is not of the tree, for an event without a filter that does it."""
+        """Drop samples from outside the tree, for an event without a filter that does it."""
         self._filter.attach(event)
 
     @property
@@ -75,7 +75,7 @@ def follow(command_pid: int, pids: tuple[int, ...]) -> Tree | None:
     """The tree of a command or of processes; None where events have to be inherited instead.
 
     That is where this process may load no programs, on kernels without types, and inside a PID
-    namespace: the numbers that the filter compares are those of the first one.
+    namespace: the filter compares numbers of the first one.
     """
     if not proc.in_first_pid_namespace():
         return None

@@ -1,4 +1,4 @@
-"""Which file to read, and what to write."""
+"""The file to read, and the output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ docs/report.md"""
 
 
 class Options(NamedTuple):
-    """Which file to read. `event` None: the first that has samples."""
+    """The file to read. `event` None: the first that has samples."""
 
     path: str = "perf.data"
     event: str | None = None
@@ -42,7 +42,7 @@ class Options(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
-    """What to read, and what becomes of it; exits with status 2 when the options are wrong."""
+    """Return the input and the output options; exit with status 2 when the options are wrong."""
     made = build_parser()
     parsed = made.parse_args(argv)
     parsed.to = destinations(made, parsed.formats, parsed.outputs)

@@ -1,4 +1,4 @@
-"""How long tasks wait for a CPU: `purebpf runqlat`, and as a library:
+"""The times that tasks wait for a CPU: `purebpf runqlat`, and as a library:
 
     from purebpf.tools.runqlat import Spans
 

@@ -55,7 +55,7 @@ def _run(options: Options) -> int:
 
 
 def _explain(event: Event, result: IpCounts, *, verbose: bool) -> None:
-    """The event, what became of the samples, and the loss line."""
+    """Print the event, the fate of the samples, and the loss line."""
     from purebpf.cli.loss import explain_loss
 
     instead = f" (this machine has no PMU event {event.asked})" if event.fell_back else ""

@@ -15,7 +15,7 @@ _ROOM = 65536
 
 
 class FunctionCounts:
-    """How many samples each function has."""
+    """Counts the samples of each function."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()

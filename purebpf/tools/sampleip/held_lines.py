@@ -16,7 +16,7 @@ class HeldLines(Closing):
     """Lines in the order in which they came; beyond 4 MiB, in a file without a name.
 
     Raises:
-        OSError: the file cannot be made or written.
+        OSError: the file cannot be created or written.
     """
 
     def __init__(self) -> None:

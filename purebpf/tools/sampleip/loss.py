@@ -1,4 +1,4 @@
-"""What a run of sampleip lost in the kernel, from the counters of its program. Pure."""
+"""The losses of sampleip in the kernel, from the counters of its program. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def losses(stats: Mapping[str, int], options: Options) -> tuple[Cause, ...]:
 
     Args:
         stats: `struct stats` of bpf_src/sampleip.bpf.c by field, summed over the CPUs.
-        options: what was asked for, for the advice.
+        options: the options of the run, for the advice.
     """
     full, none, failed = (stats[f"output_{name}"] for name in ("full", "none", "failed"))
     return (

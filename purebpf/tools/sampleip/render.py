@@ -29,7 +29,7 @@ def sample_line(event: Any, where: Frame | Unknown) -> str:
 def dump(event: Any, data: bytes) -> str:
     """One sample as perf script prints the output of a program: its bytes, eight in a row.
 
-    A character that cannot be printed is a dot, and so is the terminating zero.
+    Unprintable characters, and the terminating zero, become dots.
     """
     lines = [f"{printable(event.comm)} {event.tid} {_time(event.time_ns)}:\n"]
     for at in range(0, len(data), _ROW):

@@ -1,4 +1,4 @@
-"""Which addresses to look for, and what to do with them."""
+"""The addresses to look for, and the output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Options(NamedTuple):
 
 
 def title(options: Options) -> str:
-    """The sentence that says what is sampled."""
+    """Return the sentence that describes the sampling."""
     names = [f"{start:#x}-{end:#x}" for start, end in options.ranges]
     names += [
         symbol.name if symbol.offset is None else f"{symbol.name}+{symbol.offset:#x}"

@@ -1,4 +1,4 @@
-"""The live part: load, attach, and read what comes or what was counted."""
+"""The live part: load, attach, and read samples or counts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 
 
 class IpCounts(NamedTuple):
-    """What a run found: rows of address, pid (0: the kernel's), count, place; and its loss."""
+    """The result of a run: rows of address, pid (0: the kernel's), count, place; and its loss."""
 
     rows: tuple[tuple[int, int, int, Frame | Unknown], ...]
     stats: dict[str, int]
@@ -63,12 +63,13 @@ class Sampler(Closing):
     """Samples from when its context is entered until `stop()`.
 
     Attributes:
-        budget: pays for the names; `budget.stop()` makes what is not named yet stay unnamed.
+        budget: pays for the names; after `budget.stop()`, frames without a name so far stay
+            unnamed.
 
     Raises, when it is entered; nothing stays open then:
         NoSuchRangeError: a function or module that is not there.
         NoSuchTargetError: a process, thread or cgroup that does not exist.
-        KernelError: the kernel refused something; says what, and what would help.
+        KernelError: the kernel refused something; the message says why, and names a fix.
     """
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
@@ -80,7 +81,7 @@ class Sampler(Closing):
 
     @property
     def event(self) -> Event:
-        """What is counted, and why when that is not CPU cycles."""
+        """The name of the event, with the reason when it is not CPU cycles."""
         return self._events[0].event
 
     def __enter__(self) -> Self:
@@ -220,7 +221,7 @@ class Sampler(Closing):
         return self._names.user(tgid, [ip], comm)[0]
 
     def stop(self) -> tuple[list[Sample], IpCounts]:
-        """End the sampling and close: the samples that were still to be read, and what it found.
+        """End the sampling and close; return the unread samples and the result.
 
         Raises:
             KernelError: a map could not be read.
@@ -262,5 +263,5 @@ class Sampler(Closing):
         return with_naming(loss, self.budget)
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._owned.close()

@@ -1,4 +1,4 @@
-"""Where samples go: as bytes at once, or as lines below a table of functions."""
+"""The output of samples: as bytes at once, or as lines below a table of functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Rows = Iterable[tuple[int, int, int, "Frame | Unknown"]]
 
 
 def shown(output: Output, options: Options) -> Dumped | Listed:
-    """What samples are shown as."""
+    """Return the printer of samples that the options choose."""
     return Dumped(output) if options.hex else Listed(output, options)
 
 
@@ -53,7 +53,7 @@ class Dumped(Closing):
 class Listed(Closing):
     """A table of functions, then the samples, or the addresses with their counts.
 
-    A run that has no end of its own shows samples as they come, and the table when it is ended.
+    A run without a defined end prints samples as they come, and the table at the end.
     """
 
     def __init__(self, output: Output, options: Options) -> None:
@@ -77,7 +77,7 @@ class Listed(Closing):
             self._write(lines)
 
     def end(self, rows: _Rows) -> None:
-        """Write the table, and what waits for it."""
+        """Write the table, and then the lines that waited for it."""
         counted = tuple(rows)
         for _, _, count, where in counted:
             self._functions.add(where, count)
@@ -89,7 +89,7 @@ class Listed(Closing):
             self._write(self._held.lines())
 
     def close(self) -> None:
-        """Give back what is held; again is harmless."""
+        """Release its resources; again is harmless."""
         if self._held:
             self._held.close()
 

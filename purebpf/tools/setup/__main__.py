@@ -15,7 +15,7 @@ NAME = "purebpf setup"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the command and return its exit status: 1 also when `status` finds what is wanting."""
+    """Run the command and return its exit status: 1 also when `status` finds a fault."""
     return command.run(NAME, lambda: _run(parse(argv)))
 
 

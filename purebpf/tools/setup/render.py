@@ -1,4 +1,4 @@
-"""What `purebpf setup` prints."""
+"""The output of `purebpf setup`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def render_pinned(done: Sequence[Done]) -> Iterator[str]:
 
 
 def render_unpinned(done: Sequence[Done]) -> Iterator[str]:
-    """A line for each user; what went wrong is for `problems`."""
+    """Yield a line for each user; failures are for `problems`."""
     for user, folder, slots, problem in done:
         if not problem:
             yield f"{user} had {_slots(slots)} in {folder}\n" if slots else f"{user} had none\n"
@@ -30,7 +30,7 @@ def render_unpinned(done: Sequence[Done]) -> Iterator[str]:
 
 
 def render_status(status: Status) -> Iterator[str]:
-    """The verdict, each condition, what to do, and the slots."""
+    """Yield the verdict, each condition, the advice, and the slots."""
     own = status.preflight
     yield f"filters of {status.user} (uid {own.uid}) run {_place(own)}\n"
     for check in own.checks:
@@ -50,7 +50,7 @@ def render_status(status: Status) -> Iterator[str]:
 
 
 def _faults(status: Status) -> Iterator[str]:
-    """What is wrong with broken slots, and the commands that repair them."""
+    """Yield the faults of broken slots, and the commands that repair them."""
     broken = [(user, slot) for user, slot in status.slots if slot.faults]
     for user, slot in broken:
         yield f"\n{_wrap(f'{user}, slot {slot.number}: ' + '; '.join(slot.faults))}"
@@ -67,7 +67,7 @@ def _wrap(text: str) -> str:
 
 
 def _check(check: Check) -> Iterator[str]:
-    """What was found, wrapped, and the command as it is, to be copied."""
+    """Yield the finding, wrapped, and the command as it is, to be copied."""
     import textwrap
 
     head = f"  {'ok' if check.holds else 'no':4}{check.name:17}"

@@ -1,4 +1,4 @@
-"""What to pin, and for whom."""
+"""The slots to pin, and their users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEFAULT_SLOTS = 4
 
 
 class Options(NamedTuple):
-    """What to do.
+    """The action and its users.
 
     Attributes:
         action: "pin", "unpin" or "status".

@@ -15,13 +15,13 @@ __all__ = ["Done", "Status", "pin", "status", "unpin"]
 
 
 class Done(NamedTuple):
-    """What became of one user.
+    """The outcome for one user.
 
     Attributes:
         user: the name.
         folder: where the slots are, or were.
         slots: how many; of unpinning 0: there were none to take away.
-        problem: what kept it from being done, "" when it was.
+        problem: the obstacle, "" when it was successful.
     """
 
     user: str
@@ -31,13 +31,13 @@ class Done(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What this process can do, and the slots it can see, each with its user's name.
+    """The abilities of this process, and the slots it can see, each with its user's name.
 
     Attributes:
         user: who asks.
-        preflight: what this process can do.
+        preflight: the abilities of this process.
         slots: each with its user's name.
-        problems: what could not be looked at.
+        problems: things that could not be looked at.
         bpffs: where.
     """
 
@@ -49,7 +49,7 @@ class Status(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything could be looked at, and no slot wants repair."""
+        """True if everything could be looked at, and no slot needs repair."""
         return not self.problems and not any(slot.faults for _, slot in self.slots)
 
 
@@ -69,7 +69,7 @@ def pin(options: Options) -> list[Done]:
 
 
 def unpin(options: Options) -> list[Done]:
-    """Take each user's slots away; what cannot be done for one does not stop the others.
+    """Remove each user's slots; a failure for one does not stop the others.
 
     Raises:
         KernelError: as `purebpf.observe.filters.pinned_slots.users`.
