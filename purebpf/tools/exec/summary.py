@@ -41,7 +41,7 @@ class Row:
 
     @property
     def failed(self) -> int:
-        """Return how many starts were refused, or ended in failure."""
+        """The number of starts that were refused or ended in failure."""
         return self.failures.total()
 
 

@@ -37,7 +37,7 @@ class Row:
 
     @property
     def failed(self) -> int:
-        """Return how many of the calls failed."""
+        """The number of calls that failed."""
         return self.errors.total()
 
 

@@ -59,7 +59,7 @@ def _run(options: Options, view: EventView, repeats: Repeats) -> int:
 
 
 def _measure(options: Options, view: EventView, output: Output) -> tuple[Result, int, bool]:
-    """One run: what it found, the command's status, and whether a signal ended it."""
+    """Run once; return the result, the command's status, and True if a signal ended the run."""
     from purebpf.measure import run as pipeline
     from purebpf.tools.stat.render import render
     from purebpf.tools.stat.session import Counter
@@ -83,7 +83,9 @@ def _measure(options: Options, view: EventView, output: Output) -> tuple[Result,
 
 
 def _add_usage(result: Result, session: Counter, child: Child, *, is_interval: bool) -> Result:
-    """With what the command used, and as its duration the time since its execve(2)."""
+    """Return the result with the command's usage, and the time since its execve(2) as the
+    duration.
+    """
     from purebpf.tools.stat.counts import Usage
 
     if child.cpu_s is None:

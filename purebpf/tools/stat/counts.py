@@ -1,4 +1,4 @@
-"""What was counted: readings of counters, added up. Pure."""
+"""The counts: readings of counters, added up. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class CountedEvent(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one counter counted of the event of a number, for the row `key`. Times in nanoseconds.
+    """The reading of one counter for the event of a number, for the row `key`. Times in
+    nanoseconds.
 
     The event was wanted for `enabled_ns` and on a counter for `running_ns`.
     """
@@ -48,8 +49,8 @@ class Count(NamedTuple):
 
     Attributes:
         event: which.
-        key: what the row is of: "CPU 3", "name-185", a cgroup; "" for everything together.
-        counted: what the counters saw.
+        key: the subject of the row: "CPU 3", "name-185", a cgroup; "" for everything together.
+        counted: the sum of the counters.
         value: the same, scaled up where the event had no counter for a part of the time: an
             estimate then. None: it never had one while it was wanted, or it is not supported.
         enabled_ns, running_ns: for how long it was wanted, and on a counter; of all counters.
@@ -68,7 +69,7 @@ class Count(NamedTuple):
 
     @property
     def is_scaled(self) -> bool:
-        """Whether the value is an estimate."""
+        """True if the value is an estimate."""
         return self.value is not None and self.running_ns < self.enabled_ns
 
     @property
@@ -78,7 +79,7 @@ class Count(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What a command used, of itself and the children that it waited for (wait4(2))."""
+    """The usage of a command, itself and the children that it waited for (wait4(2))."""
 
     user_s: float
     system_s: float
@@ -137,7 +138,7 @@ def _count(event: CountedEvent, key: str, parts: Iterable[Part]) -> Count:
 
 
 def losses(counts: Iterable[Count], others: Iterable[Cause] = ()) -> Loss:
-    """What the counts lack, zero or not; `others` are causes of their own."""
+    """Return the losses of the counts, zero or not; `others` are further causes."""
     counts = list(counts)
     reasons = {count.event.name: count.event.why_not for count in counts if count.event.why_not}
     why = "; ".join(dict.fromkeys(reasons.values()))

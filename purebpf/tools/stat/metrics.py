@@ -1,4 +1,4 @@
-"""What counts mean: rates, shares, instructions per cycle. Pure."""
+"""The meaning of counts: rates, shares, instructions per cycle. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Metric(NamedTuple):
 
 
 def metrics(counts: Iterable[Count], elapsed_s: float) -> list[Metric | None]:
-    """For each count, what it means beside the others of its row; None: nothing is known."""
+    """Return for each count its meaning beside the others of its row; None: it has none."""
     counts = list(counts)
     rows: dict[str, dict[tuple[str, str], Count]] = {}
     for count in counts:
@@ -65,7 +65,7 @@ def _metric(count: Count, row: Row, elapsed_s: float) -> Metric | None:
 
 
 def _base(kind: str) -> str:
-    """What an event is a part of: `L1-dcache-load-misses` of `L1-dcache-loads`."""
+    """Return the event that an event is a part of: `L1-dcache-load-misses` of `L1-dcache-loads`."""
     if kind in _SHARES:
         return _SHARES[kind]
     operation = kind.removesuffix("-misses")

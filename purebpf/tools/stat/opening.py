@@ -50,7 +50,7 @@ class _Chosen(NamedTuple):
 
 
 def choose_events(groups: Groups, *, of_tasks: bool) -> tuple[list[_Chosen], tuple[str, ...]]:
-    """The events of `groups`, or those that this machine has by default, and what to say of them.
+    """Return the events of `groups`, or the defaults of this machine, and notes about them.
 
     Raises:
         EventError: no event is called that.
@@ -119,7 +119,7 @@ def open_counters(
     Args:
         groups: the events; () for the default.
         places: where.
-        stack: what owns the counters.
+        stack: owns the counters.
         of_tasks: which clock is counted by default.
         fields: of struct perf_event_attr, for each event.
 
@@ -142,7 +142,7 @@ def open_counters(
 
 
 class _Opener:
-    """Opens events in one place after the other, and remembers what the kernel has not."""
+    """Opens events in one place after the other, and remembers the ones that the kernel lacks."""
 
     def __init__(self, chosen: list[_Chosen], fields: dict[str, int], stack: ExitStack) -> None:
         self._chosen = chosen
@@ -205,13 +205,13 @@ class _Opener:
         return counter
 
     def events(self) -> Iterator[CountedEvent]:
-        """Every event, with what became of it."""
+        """Yield every event with its outcome."""
         for number, (event, _) in enumerate(self._chosen):
             spaces = "u" if number in self._user_only else event.spaces
             yield event._replace(spaces=spaces, why_not=self._why_not.get(number, ""))
 
     def notes(self) -> Iterator[str]:
-        """What to say of events that were restricted."""
+        """Yield notes about restricted events."""
         if self._user_only:
             names = ", ".join(self._chosen[number].event.name for number in sorted(self._user_only))
             yield (

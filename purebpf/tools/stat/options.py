@@ -46,13 +46,15 @@ _MILLI = 1000
 
 
 class Repeats(NamedTuple):
-    """How often the command runs."""
+    """The number of runs of the command."""
 
     runs: int = 1
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, Repeats]:
-    """What to count, and how to show it; exits with status 2 when the options are wrong."""
+    """Return the events to count and the output options; exit with status 2 when the options are
+    wrong.
+    """
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     parsed.groups = tuple(group for groups in parsed.groups for group in groups)

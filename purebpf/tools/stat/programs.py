@@ -1,4 +1,4 @@
-"""What events count while BPF programs run (bpf_src/program_counts.bpf.c)."""
+"""The counts of events while BPF programs run (bpf_src/program_counts.bpf.c)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class ProgramCounts:
     Args:
         ids: of the programs.
         counters: per-CPU counters that are open, with the numbers of their events.
-        stack: closes what is opened.
+        stack: closes all resources.
 
     Attributes:
-        keys: what each program is called, in their order.
+        keys: the label of each program, in their order.
 
     Raises:
         NoSuchTargetError: there is no program of this ID.
@@ -86,17 +86,19 @@ class ProgramCounts:
             watched.globals["phase"] = True
 
     def stop(self) -> None:
-        """End; what was counted stays to be read."""
+        """End; the counts stay readable."""
         for watched in self._watched:
             watched.globals["phase"] = False
         settle()
 
     def rows(self) -> list[tuple[int, str]]:
-        """What `read` gives: the number of an event, 0 for RUNS, and the key of its program."""
+        """Return the keys of `read`: the number of an event, 0 for RUNS, and the key of its
+        program.
+        """
         return [(number, key) for key in self.keys for number in range(self._events + 1)]
 
     def read(self) -> list[Times]:
-        """What was counted until now.
+        """Return the counts until now.
 
         Raises:
             KernelError: a map cannot be read.
@@ -104,7 +106,7 @@ class ProgramCounts:
         return [times for watched in self._watched for times in _read(watched)]
 
     def causes(self) -> tuple[Cause, ...]:
-        """What is missing, zero or not.
+        """Return the causes of loss, zero or not.
 
         Raises:
             KernelError: a map cannot be read.

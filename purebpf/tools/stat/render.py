@@ -96,7 +96,7 @@ def _spread(value: float, error: float | None) -> str:
 
 
 def _few_digits(value: float) -> str:
-    """Three digits, and zeros: what an estimate or a rate is good for."""
+    """Return the number with three digits, and zeros: an estimate or a rate has no more."""
     if value < 10**_DIGITS - 0.5:
         return f"{value:.{_DIGITS}g}"
     whole = round(value)

@@ -49,5 +49,7 @@ def _average_usage(usages: Sequence[Usage]) -> Usage:
 
 
 def _standard_error(values: Sequence[float]) -> float | None:
-    """Of their mean: the deviation of a sample over the root of its size."""
+    """Return the standard error of their mean: the deviation of a sample over the root of its
+    size.
+    """
     return stdev(values) / len(values) ** 0.5 if len(values) > 1 else None

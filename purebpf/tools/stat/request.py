@@ -1,4 +1,4 @@
-"""What to count and where, asked for by a command line or by a program. Pure."""
+"""The events and places to count, for a command line or a program. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Options(NamedTuple):
     count, too. `by` is one of GROUPINGS: a count for each CPU, or for each thread of the target,
     instead of their sum. `inherit`: threads that processes start from now on count, too, and
     children of a command. `all_cpus`: all tasks count for as long as the command runs.
-    `for_each_cgroup`: each cgroup v2 counts alone, with those below it, that has a path below the
-    mount that fits one of these patterns. `bpf_programs`: what counts is what happens while the BPF
-    programs of these IDs run, each alone. `shared`: the counters are one set of each CPU for all
-    sessions that ask for the same events, in the same groups; `bpffs` is where they find one
-    another. `interval_s` None: one result, at the end. `duration_s` None: until a
-    signal, or until `command` or all of `pids` end.
+    `for_each_cgroup`: each cgroup v2 counts alone, with its descendants, if its path below the
+    mount fits one of these patterns. `bpf_programs`: count the events during runs of the BPF
+    programs with these IDs, each alone. `shared`: all sessions that ask for the same events, in the
+    same groups, use one set of counters per CPU; `bpffs` is the place where they find one another.
+    `interval_s` None: one result, at the end. `duration_s` None: until a signal, or until `command`
+    or all of `pids` end.
     """
 
     groups: Groups = ()
@@ -49,12 +49,12 @@ class Options(NamedTuple):
 
     @property
     def is_of_tasks(self) -> bool:
-        """Whether events follow threads from CPU to CPU; else they stay on their CPU."""
+        """True if events follow threads from CPU to CPU; else they stay on their CPU."""
         return bool(self.pids or self.tids or (self.command and not self.is_of_all))
 
     @property
     def is_of_all(self) -> bool:
-        """Whether tasks count that the command did not start."""
+        """True if tasks count that the command did not start."""
         return self.all_cpus or bool(self.for_each_cgroup or self.bpf_programs)
 
 
@@ -67,7 +67,7 @@ def default_groups(*, of_tasks: bool) -> Groups:
 def parse_groups(text: str) -> Groups:
     """Groups of a list such as `page-faults,{cycles,instructions}:u,cpu/event=1,umask=2/`.
 
-    Modifiers behind a group are those of each of its events.
+    Modifiers behind a group apply to each of its events.
 
     Raises:
         ValueError: braces that do not match, an empty group, or an event without a name.
@@ -85,7 +85,7 @@ def parse_groups(text: str) -> Groups:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between commas that are neither within braces nor between slashes."""
+    """Return the parts between commas outside braces and slashes."""
     parts = [""]
     depth, in_unit = 0, False
     for char in text:

@@ -71,7 +71,7 @@ class Counter(Closing):
         return self
 
     def _open(self, stack: ExitStack) -> None:
-        """Open counters of its own."""
+        """Open counters for this session alone."""
         options = self._options
         self._opened = open_counters(
             options.groups,
@@ -163,7 +163,7 @@ class Counter(Closing):
         return self._clock.started_s
 
     def interval(self) -> Result:
-        """What was counted since the start, or since the last call of this.
+        """Return the counts since the start, or since the last call of this.
 
         Raises:
             KernelError: a counter cannot be read.
@@ -181,7 +181,7 @@ class Counter(Closing):
         return Result(counts, elapsed_s, time_s, lost, self._notes())
 
     def stop(self) -> Result:
-        """End, read what was counted since the start or the last `interval()`, and close.
+        """End, read the counts since the start or the last `interval()`, and close.
 
         Raises:
             KernelError: a counter cannot be read.
@@ -210,5 +210,5 @@ class Counter(Closing):
         return notes
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._owned.close()

@@ -33,7 +33,7 @@ class SharedCounter:
         keys: the row of each place.
         threads: places are threads, not processes.
         bpffs: the bpf file system where sessions find one another.
-        stack: closes what is opened.
+        stack: closes all resources.
 
     Raises:
         EventError, KernelError, NotSupportedError: as `open_counters` and `SharedCounts`.
@@ -69,22 +69,24 @@ class SharedCounter:
 
     @property
     def leads(self) -> bool:
-        """Whether no other session counted this before."""
+        """True if no other session counted this before."""
         return self._shared.leads
 
     def start(self) -> None:
-        """Begin: what was counted before is of others."""
+        """Begin: earlier counts belong to other sessions."""
         self._unread = self._shared.unread()
         self._before = self._readings()
 
     def _probe(self) -> Opened:
-        """Which of the events this machine has: each is opened once, and does not count."""
+        """Return the events that this machine has: open each once, without counting."""
         with ExitStack() as stack:
             first = [EventPlace(-1, cpus.online()[0])]
             return open_counters(self._groups, first, stack, of_tasks=False, fields={})
 
     def _identity(self) -> bytes:
-        """Equal for what counts the same: events by what the kernel is asked for, and CPUs."""
+        """Return bytes that are equal for equal counters: events by their kernel attributes, and
+        CPUs.
+        """
         chosen, _ = choose_events(self._groups, of_tasks=False)
         asked = [
             (
@@ -109,11 +111,11 @@ class SharedCounter:
                 yield OpenedEvent(number, counter.place.cpu, counter.counter)
 
     def rows(self) -> Rows:
-        """What `read` gives: the number of an event, and the key of its row."""
+        """Return the keys of `read`: the number of an event, and the key of its row."""
         return [(number, key) for key in self._keys for number in self._numbers]
 
     def read(self) -> list[Reading]:
-        """What was counted until now, in the order of `rows`.
+        """Return the counts until now, in the order of `rows`.
 
         Raises:
             KernelError: a map cannot be read.
@@ -131,7 +133,7 @@ class SharedCounter:
         return [reading for place in self._places for reading in of_cpus[place.cpu]]
 
     def causes(self) -> tuple[Cause, ...]:
-        """What is missing, zero or not.
+        """Return the causes of loss, zero or not.
 
         Raises:
             KernelError: a map cannot be read.

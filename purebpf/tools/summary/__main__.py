@@ -61,7 +61,7 @@ def _run(options: Options, view: View) -> int:
 
 
 def _explain(summary: Summary, table: Table, *, verbose: bool) -> None:
-    """The loss line, and what to do about each loss."""
+    """Print the loss line, and the fix for each loss."""
     from purebpf.cli.loss import explain_table
 
     if summary.why_not:

@@ -43,7 +43,7 @@ class FaultCounter(Closing):
     """Counts from `start()` until `stop()`; `take()` reads in between.
 
     Args:
-        options: whose faults, which, and by what.
+        options: the tasks, the kinds of faults, and the grouping.
         whose: the target. A command, or the children of a process, are followed from fork to fork.
 
     Raises:
@@ -93,7 +93,7 @@ class FaultCounter(Closing):
             self._followed.snapshot(())
 
     def drain(self) -> None:
-        """Read what processes did, so that the kernel's rings have room."""
+        """Read the events of processes, so that the kernel's rings have room."""
         if self._followed:
             self._followed.drain()
 
@@ -165,7 +165,7 @@ class FaultCounter(Closing):
         return bool(values["has_tgids"] or values["has_tids"] or values["has_cgroup"])
 
     def close(self) -> None:
-        """End it, and give back what it holds; again is harmless."""
+        """End it, and release its resources; again is harmless."""
         self._owned.close()
 
 

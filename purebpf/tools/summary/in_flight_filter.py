@@ -1,4 +1,4 @@
-"""Which of the machine's open calls the options ask for."""
+"""Selects the machine's open calls that the options ask for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class InFlightFilter:
         self._slots = [frozenset(numbers) for numbers in slots(options.calls)]
 
     def __call__(self, call: Open) -> bool:
-        """Whether it is asked for."""
+        """Return True if the options ask for the call."""
         options = self._options
         if call.verdict != WANTED and not (call.verdict == UNDECIDED and self._matches_task(call)):
             return False
@@ -37,7 +37,7 @@ class InFlightFilter:
         return options.cgroup is None or is_below(call.tid, options.cgroup)
 
     def _matches_task(self, call: Open) -> bool:
-        """What the programs did not decide, as the task did nothing during the run."""
+        """Decide for tasks that the programs did not, as the task did nothing during the run."""
         if self._follows_command or call.pid == os.getpid():
             return False
         if self._options.pids:

@@ -51,7 +51,7 @@ def open_calls(loaded: Object) -> list[Open]:
 
 
 def _states(states: Iterable[Any]) -> Iterator[Open]:
-    """Those that a state tells of (struct task_state)."""
+    """Yield the calls in states of tasks (struct task_state)."""
     for state in states:
         if state.start_ns:
             comm = proc.comm(state.tid) or ""
@@ -61,7 +61,7 @@ def _states(states: Iterable[Any]) -> Iterator[Open]:
 
 
 def _iterate_tasks(program: Program) -> Iterator[Open]:
-    """Those of the tasks that sleep, or wait for a CPU (Linux 5.8, commit 15d83c4d7cef)."""
+    """Yield the calls of tasks that sleep, or wait for a CPU (Linux 5.8, commit 15d83c4d7cef)."""
     with iterator.attach(program) as link:
         data = link.read()
     for start_ns, pid, tid, nr, abi, verdict, comm in _RECORD.iter_unpack(data):

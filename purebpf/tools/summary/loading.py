@@ -1,4 +1,4 @@
-"""Which programs this kernel takes: BTF tracepoints, else raw ones, else plain ones.
+"""Picks programs that this kernel loads: BTF tracepoints, else raw ones, else plain ones.
 
 Where the first two can be preempted, plain ones come first: theirs is the exact count.
 """
@@ -65,7 +65,7 @@ class Loaded(NamedTuple):
 
     @property
     def has_generations(self) -> bool:
-        """Whether a group's number says when its thread or process began."""
+        """True if a group's number contains the start of its thread or process."""
         return self.hook == "tp_btf"
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ def load_best(
 
     Raises:
         KernelError: the kernel refused every one, or this process, or has no memory.
-        NotSupportedError: the one that was asked for needs what is not here.
+        NotSupportedError: the requested hook needs a feature that this kernel lacks.
     """
     why_not = ""
     ways = (hook,) if hook else _ways()
@@ -138,7 +138,9 @@ def _spec(way: str, *, is_typed: bool) -> ObjectSpec:
 
 
 def _fork_child_offset() -> int:
-    """Where the tracepoint sched_process_fork has the number of the child: it has moved."""
+    """Return the offset of the child's number in the tracepoint sched_process_fork: it has
+    moved.
+    """
     text = tracefs.tracepoint_format("sched", "sched_process_fork")
     match = re.search(r"child_pid;\s*offset:(\d+);", text)
     if match is None:

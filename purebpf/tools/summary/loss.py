@@ -1,4 +1,4 @@
-"""What a table of calls lacks, from the counters of the BPF programs. Pure."""
+"""The losses of a table of calls, from the counters of the BPF programs. Pure."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def losses(
         in_flight: calls entered during the run that had not returned at its end.
         still_open: calls that were open at the start and at the end.
         misses: how often the kernel did not run a program that was running on the CPU already.
-        options: what was asked for.
-        fault_causes: those of page faults.
+        options: the options of the run.
+        fault_causes: the causes of page faults.
     """
     counts = {
         "in_flight": in_flight,

@@ -39,7 +39,7 @@ Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/summary.md"""
 
 
 class View(NamedTuple):
-    """How tables look, and where they go. `output` None is standard output."""
+    """The layout of tables, and their output. `output` None is standard output."""
 
     format: str = "text"
     layout: str = ""
@@ -55,14 +55,15 @@ class View(NamedTuple):
 
     @property
     def has_percentiles(self) -> bool:
-        """Whether text shows percentiles: with a histogram, or where rows are sorted by one."""
+        """True if text shows percentiles: with a histogram, or where rows are sorted by one."""
         return self.histogram or self.sort in ("p50", "p95", "p99")
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, View]:
-    """What to count, and how to show it; exits with status 2 when the options are wrong.
+    """Return the calls to count and the output options; exit with status 2 when the options are
+    wrong.
 
-    JSON and CSV have everything that can be counted, and JSON what it cost.
+    JSON and CSV have all counts, and JSON also their cost.
     """
     parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
     view = parser.pick(View, parsed)

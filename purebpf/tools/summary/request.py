@@ -17,7 +17,7 @@ _ERRORS = 16384
 
 
 class Options(NamedTuple):
-    """What to count, and of whom. Empty tuples and None mean: no restriction.
+    """The calls to count, and their tasks. Empty tuples and None mean: no restriction.
 
     `histogram` counts durations by size, for percentiles; `errno_summary` counts failed calls by
     their error; `cost` has the kernel measure the programs for a moment, for `Table.cost`.
@@ -55,7 +55,7 @@ class Options(NamedTuple):
 
     @property
     def histogram_entries(self) -> int:
-        """Histograms that there is room for: one for each row of a number that was asked for."""
+        """The room for histograms: one for each row of a wanted number."""
         return self.map_entries or HISTOGRAMS
 
     @property
@@ -65,7 +65,7 @@ class Options(NamedTuple):
 
     @property
     def has_filters(self) -> bool:
-        """Whether a call of a task that is counted may still be left out."""
+        """True if a filter may still reject a call of a counted task."""
         return bool(
             self.only_failed
             or self.errno

@@ -1,4 +1,4 @@
-"""Where tables go, one after the other: on a screen with keys, else below each other."""
+"""The output of tables, one after the other: on a screen with keys, else below each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ __all__ = ["Screen", "Text", "screen"]
 
 
 def screen(output: Output, view: View, mode: str, *, has_command: bool) -> Screen | Text:
-    """What standard output can do. A command that runs has the keys for itself."""
+    """Return the output that standard output supports. A running command has the keys for
+    itself.
+    """
     live = view.format == "text" and view.interval_s is not None and output.is_stdout
     if not (live and can_draw()):
         return Text(output, view)
@@ -63,7 +65,7 @@ class Screen(TableScreen):
         super().__init__(State(mode, sort), CHOICES, view.interval_s, with_keys=with_keys)
 
     def show(self, table: Table) -> None:
-        """Show what returned since the last time."""
+        """Show the calls that returned since the last time."""
         self._heat.append(_calls(table) * 1e9 / (table.duration_ns or 1))
         if not self._state.is_paused or self._table is None or self._table.mode != table.mode:
             self._table, self._clock = table, time.strftime("%H:%M:%S")

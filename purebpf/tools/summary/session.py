@@ -1,4 +1,4 @@
-"""The live part: load, attach, wait, and read what was counted."""
+"""The live part: load, attach, wait, and read the counts."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Summary(Closing):
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.
-        KernelError: the kernel refused something; says what, and what would help.
-        NotSupportedError: the kernel does not have what is needed.
+        KernelError: the kernel refused something; the message says why, and names a fix.
+        NotSupportedError: the kernel lacks a feature that the programs need.
     """
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
@@ -62,7 +62,7 @@ class Summary(Closing):
 
     @property
     def hook(self) -> str:
-        """How the programs are attached: "tp_btf", "raw_tp" or "tracepoint"."""
+        """The hook of the programs: "tp_btf", "raw_tp" or "tracepoint"."""
         return self._loaded.hook
 
     @property
@@ -72,7 +72,7 @@ class Summary(Closing):
 
     @property
     def abis_known(self) -> bool:
-        """Whether 32-bit calls are counted apart from 64-bit ones."""
+        """True if 32-bit calls are counted apart from 64-bit ones."""
         return self._loaded.abis_known
 
     def __enter__(self) -> Self:
@@ -133,7 +133,7 @@ class Summary(Closing):
         }
 
     def _sizes(self) -> dict[str, int]:
-        """Sizes of maps; those for what is not asked for are small."""
+        """Return the sizes of maps; maps that the options do not need are small."""
         options = self._options
         epochs = tables.EPOCHS if options.interval_s else 1
         grouped = not self._total
@@ -169,10 +169,10 @@ class Summary(Closing):
         return is_over or wait.until(over, ends, pause=pause)
 
     def interval(self) -> Table:
-        """What returned since the start or the last call of this.
+        """Return the calls that returned since the start or the last call of this.
 
-        Intervals that passed before there was time for their table are part of the next one.
-        Needs `Options.interval_s`, which makes room for what comes during the read.
+        Intervals that passed before there was time for their table are part of the next one. Needs
+        `Options.interval_s`, which makes room for calls during the read.
 
         Raises:
             KernelError: a map could not be read.
@@ -193,7 +193,7 @@ class Summary(Closing):
         return int((host_clock.monotonic_ns() - self._started_ns) / 1e9 / self._options.interval_s)
 
     def stop(self) -> Table:
-        """End the counting, read what is left, and close.
+        """End the counting, read the remaining counts, and close.
 
         Raises:
             KernelError: a map could not be read.
@@ -209,7 +209,7 @@ class Summary(Closing):
             return self._read(self._epoch, ended_ns, opened)
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._owned.close()
 
     def _read(self, epoch: int, now_ns: int, opened: Sequence[Open]) -> Table:

@@ -21,8 +21,7 @@ class Statistics:
             flight when the run began, or seccomp or a tracer refused them.
         total_ns, min_ns, max_ns: of the durations of the others.
         squares: the sum of the squared durations.
-        buckets: calls by duration (`purebpf.results.shape.histogram`); empty unless they were
-        asked for.
+        buckets: calls by duration (`purebpf.results.shape.histogram`); empty without histograms.
     """
 
     __slots__ = (
@@ -53,7 +52,7 @@ class Statistics:
         squares: int,
         untimed: int = 0,
     ) -> None:
-        """Add what one writer saw. Sums are exact, so the order does not matter."""
+        """Add the counts of one writer. Sums are exact, so the order does not matter."""
         if calls > untimed:
             self.min_ns = min(self.min_ns, min_ns) if self.timed else min_ns
         self.untimed += untimed

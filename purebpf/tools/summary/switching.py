@@ -15,7 +15,7 @@ __all__ = ["SwitchingSummary"]
 
 
 class SwitchingSummary(Closing):
-    """`Summary`, of one mode after the other; each begins with an interval of its own."""
+    """`Summary` with one mode after the other; each begins with a new interval."""
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         self._options, self._command_pid = options, command_pid
@@ -27,7 +27,7 @@ class SwitchingSummary(Closing):
         return self
 
     def switch(self, mode: str) -> None:
-        """Count from now on by `mode`; what was counted since the last table is dropped.
+        """Count from now on by `mode`; counts since the last table are dropped.
 
         Raises:
             KernelError, NotSupportedError: as when the first one was started.
@@ -40,17 +40,17 @@ class SwitchingSummary(Closing):
         self.current.__enter__()
 
     def wait(self, *ends: HasFileno) -> bool:
-        """As that of `Summary`."""
+        """As `Summary.wait`."""
         return self.current.wait(*ends)
 
     def interval(self) -> Table:
-        """As that of `Summary`."""
+        """As `Summary.interval`."""
         return self.current.interval()
 
     def stop(self) -> Table:
-        """As that of `Summary`."""
+        """As `Summary.stop`."""
         return self.current.stop()
 
     def close(self) -> None:
-        """As that of `Summary`."""
+        """As `Summary.close`."""
         self.current.close()

@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 
 class FaultPlace(NamedTuple):
-    """Where page faults were.
+    """The place of page faults.
 
     Attributes:
         kind: "minor" or "major".
@@ -87,12 +87,12 @@ class Group(NamedTuple):
 
     @property
     def calls(self) -> int:
-        """Of all rows."""
+        """The calls of all rows."""
         return sum(row.statistics.calls for row in self.rows)
 
     @property
     def total_ns(self) -> int:
-        """Of all rows."""
+        """The time of all rows."""
         return sum(row.statistics.total_ns for row in self.rows)
 
 
@@ -110,7 +110,7 @@ class OpenCall(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What the programs themselves took, while the kernel measured them; zeros if it did not."""
+    """The cost of the programs, while the kernel measured them; zeros if it did not."""
 
     run_time_ns: int = 0
     run_cnt: int = 0
@@ -125,7 +125,7 @@ class Table(NamedTuple):
         interval: its number from 0.
         groups: unsorted; see `arranged`.
         open_calls: at the end of the run; of an interval before the last, ().
-        loss: what the numbers do not say (`purebpf.tools.summary.loss`).
+        loss: the losses behind the numbers (`purebpf.tools.summary.loss`).
         cost: of the BPF programs.
     """
 

@@ -34,10 +34,10 @@ Counted = dict[int, dict[Call, Statistics]]
 
 
 def collect(maps: Mapping[str, Map], epoch: int, *, total: bool, buckets: bool) -> Counted:
-    """What the programs counted in an epoch, which they no longer write to.
+    """Collect the counts of an epoch, which the programs no longer write to.
 
     Args:
-        maps: those of the object.
+        maps: the maps of the object.
         epoch: 0 or 1.
         total: mode total, with rows in arrays.
         buckets: read the histograms too.
@@ -125,11 +125,11 @@ def _zero(array: Map, slots: Iterable[int]) -> None:
 
 
 def labels(mode: str, maps: Mapping[str, Map], others: Mapping[int, str]) -> Callable[[int], Label]:
-    """What makes a label of a group's key, as bpf_src/summary.bpf.c has them.
+    """Return a function that makes a label of a group's key, as bpf_src/summary.bpf.c has them.
 
     Args:
-        mode: what groups are.
-        maps: those of the object.
+        mode: the kind of groups.
+        maps: the maps of the object.
         others: names of groups that made no calls.
 
     Raises:

@@ -93,7 +93,7 @@ def _row(row: Row, view: View) -> str:
 
 
 def _below(statistics: Statistics, view: View) -> Iterator[str]:
-    """What was asked for of a row besides: its errors by name, its histogram."""
+    """Yield the details of a row that the view asks for: its errors by name, its histogram."""
     if view.errno_summary:
         for number, count in statistics.errnos.most_common():
             yield f"\t\t\t\t{errno_name(number)}: {count}\n"
@@ -155,5 +155,5 @@ def _open_calls(calls: Iterable[OpenCall]) -> Iterator[str]:
 
 
 def longest_first(call: OpenCall) -> tuple[bool, int, int]:
-    """Those that were open at the start come first."""
+    """Return a sort key: calls that were open at the start come first."""
     return call.elapsed_ns is not None, -(call.elapsed_ns or 0), call.tid

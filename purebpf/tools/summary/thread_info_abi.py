@@ -1,4 +1,4 @@
-"""Where a task says which ABI its call is of, for programs that are not typed by BTF."""
+"""The member of a task that has the ABI of its call, for programs that are not typed by BTF."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def word_offset(btf: Btf | None = None) -> int:
     """The offset of that word in struct task_struct, in bytes; UNKNOWN on kernels without BTF.
 
     Args:
-        btf: the kernel's types; those of this one by default.
+        btf: the kernel's types; by default the running kernel's.
     """
     if btf is None:
         try:

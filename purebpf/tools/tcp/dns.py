@@ -22,7 +22,7 @@ _MOST_RECORDS = 64
 
 
 class Answer(NamedTuple):
-    """The names of one question, first the one that was asked for, and their addresses."""
+    """The names of one question, first the questioned name, and their addresses."""
 
     names: tuple[str, ...]
     addresses: tuple[str, ...]
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 def parse(message: bytes) -> Answer | None:
     """Read an answer; None: it is not one, or it gives no address.
 
-    A message that is cut gives what is whole.
+    A truncated message gives its complete records.
     """
     try:
         return _parse(message)
@@ -62,7 +62,7 @@ def _parse(message: bytes) -> Answer | None:
 
 
 def _name(message: bytes, at: int) -> tuple[str, int]:
-    """The name at a place, and where what follows it begins.
+    """Return the name at a place, and the place behind it.
 
     A pointer leads back only (RFC 1035, 4.1.4: to a prior occurrence): there is no way round.
     """
@@ -89,8 +89,8 @@ def _name(message: bytes, at: int) -> tuple[str, int]:
 class Names:
     """The last name of each address in each network namespace; at most so many.
 
-    What came in another namespace names nothing: every user may be root in one of their own
-    (user_namespaces(7)), and say there what they like.
+    Answers from another namespace give no names: every user may be root in a user namespace
+    (user_namespaces(7)), and say there anything.
     """
 
     def __init__(self, most: int = 16384) -> None:
@@ -98,7 +98,7 @@ class Names:
         self._names: OrderedDict[tuple[int, str], str] = OrderedDict()
 
     def add(self, answer: Answer, netns: int) -> None:
-        """Take in what a name server said in a network namespace."""
+        """Add the answer of a name server in a network namespace."""
         for address in answer.addresses:
             self._names[netns, address] = answer.names[0]
             self._names.move_to_end((netns, address))

@@ -1,4 +1,4 @@
-"""What happened to a TCP connection. Pure."""
+"""The events of a TCP connection. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIRECTIONS = ("", "out", "in")
 
 
 class Event(NamedTuple):
-    """An event of a connection, or (kind `dns`) what a name server said.
+    """An event of a connection, or (kind `dns`) the answer of a name server.
 
     Attributes:
         time_ns: since 1970.
@@ -27,12 +27,13 @@ class Event(NamedTuple):
         socket: the kernel's address of it in hexadecimal, the same in all events of a connection.
         took_ns: of connect and fail, since the SYN; of accept, in the backlog; of close, since the
             connection began; of state, in the old state. None: it began before the run.
-        received, sent: payload, without what was sent again.
+        received, sent: payload, without retransmissions.
         retransmits: segments that were sent again so far.
         error: an errno's name, such as ECONNREFUSED; "": none.
         netns: the number of the network namespace; of kind dns, where the answer came.
-        remote_name: what a name server called that address, in the same network namespace.
-        names, addresses: of kind dns, the name that was asked for first.
+        remote_name: the name that a name server gave for that address, in the same network
+            namespace.
+        names, addresses: of kind dns, the questioned name first.
     """
 
     time_ns: int

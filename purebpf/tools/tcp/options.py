@@ -53,7 +53,9 @@ class Shape(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, Shape]:
-    """What to trace, and how to show it; exits with status 2 when the options are wrong."""
+    """Return the connections to trace and the output options; exit with status 2 when the
+    options are wrong.
+    """
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if parsed.top and not parsed.summary:

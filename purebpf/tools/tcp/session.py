@@ -154,7 +154,7 @@ class Tcp(EventSession[Event]):
 
 
 class _Wanted:
-    """Whether a process that runs already is one of the targets."""
+    """A test for processes that ran before the trace: are they targets?"""
 
     def __init__(self, options: Options) -> None:
         self._all = not (options.pids or options.tids)
@@ -167,7 +167,7 @@ class _Wanted:
             self._pids.add(int(status["Tgid"]) if status else 0)
 
     def __call__(self, pid: int) -> bool:
-        """Whether it is."""
+        """Return True if the process is a target."""
         if not self._all and pid not in self._pids:
             return False
         return self._cgroup is None or targets.is_below(pid, self._cgroup)
@@ -186,7 +186,9 @@ def _state(number: int) -> str:
 
 
 def _has_tracepoints() -> bool:
-    """Whether the returns of accept(2) can be traced apart from those of other calls."""
+    """Return True if the returns of accept(2) can be traced apart from the returns of other
+    calls.
+    """
     try:
         for name in ("sys_exit_accept4", "sys_exit_accept"):
             tracefs.tracepoint_format("syscalls", name)

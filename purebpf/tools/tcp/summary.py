@@ -35,7 +35,7 @@ class Peer(NamedTuple):
 
 
 class Row:
-    """What happened with a peer. Times are nanoseconds, sizes bytes."""
+    """The events with one peer. Times are nanoseconds, sizes bytes."""
 
     __slots__ = (
         *("connections", "errors", "made", "made_ns", "open_ns", "received", "retransmits"),
@@ -55,12 +55,14 @@ class Row:
 
     @property
     def failed(self) -> int:
-        """How many connections were not made."""
+        """The number of connections that failed."""
         return self.errors.total()
 
     @property
     def made_avg_ns(self) -> float:
-        """How long connect(2) took to succeed, or an accepted connection waited in the backlog."""
+        """The mean time until connect(2) succeeded, or that an accepted connection waited in the
+        backlog.
+        """
         return self.made_ns / self.made if self.made else 0.0
 
     def add(self, event: Event) -> None:
@@ -86,7 +88,7 @@ class PeerTable:
     """A `Printer` of a table by peer and port: most failures first, then most connections.
 
     Args:
-        top: rows that are shown; None: all.
+        top: rows to print; None: all.
         format: "text" or "json".
     """
 

@@ -1,1 +1,1 @@
-"""`purebpf top`: what the CPUs do now, in a terminal."""
+"""`purebpf top`: the present work of the CPUs, in a terminal."""

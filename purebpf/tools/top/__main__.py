@@ -67,7 +67,7 @@ def _run(options: Options, view: View) -> int:
 
 
 def _explain(reading: Reading, *, verbose: bool) -> None:
-    """What it lacks."""
+    """Print the losses of the reading."""
     from purebpf.cli.loss import explain_profile, explain_table
 
     if reading.profile is not None:
@@ -78,7 +78,7 @@ def _explain(reading: Reading, *, verbose: bool) -> None:
 
 @contextmanager
 def _naming(measuring: Measuring) -> Iterator[None]:
-    """Say on a terminal what takes so long; Ctrl-C ends it."""
+    """Show the progress of long work on a terminal; Ctrl-C ends it."""
     from purebpf.cli.progress import doing
     from purebpf.observe.symbols.interruptible import interruptible
 

@@ -22,14 +22,14 @@ class Measuring(Closing):
     Args:
         options: of whom, for how long.
         name: of SCREENS.
-        by: what its rows are.
+        by: the kind of its rows.
         interval_s: between two readings.
         command_pid: a child that waits to execute the command.
 
     Attributes:
         current: the screen that measures.
 
-    Raises, when it is entered: what the screen does.
+    Raises, when it is entered: as the screen.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class Measuring(Closing):
         return self.current.wait(*ends, at_most_s=self.due.left_s())
 
     def read(self) -> Reading:
-        """What came since the last call of this, or since the screen began."""
+        """Return the reading since the last call of this, or since the screen began."""
         return self.current.read()
 
     def stop(self) -> Reading:
-        """End it; what the present screen found in all."""
+        """End it; return the whole reading of the present screen."""
         return self.current.stop()
 
     def close(self) -> None:

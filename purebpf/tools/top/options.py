@@ -38,7 +38,7 @@ SORTS = tuple(dict.fromkeys(sort for kind in SCREENS.values() for sort in kind.s
 
 
 class View(NamedTuple):
-    """What tables show, and how often there is one; `interval_s` in seconds."""
+    """The content of tables, and their interval; `interval_s` in seconds."""
 
     screen: str = "cpu"
     interval_s: float = 2.0
@@ -50,7 +50,9 @@ class View(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, View]:
-    """What to sample, and how to show it; exits with status 2 when the options are wrong."""
+    """Return the target to sample and the output options; exit with status 2 when the options
+    are wrong.
+    """
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     parsed.by_thread = True
@@ -94,5 +96,5 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _choices(what: str) -> str:
-    """What each screen has, the default first."""
+    """Return the choices of each screen, the default first."""
     return "; ".join(f"{name}: {' '.join(getattr(SCREENS[name], what))}" for name in SCREENS)

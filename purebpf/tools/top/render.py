@@ -21,10 +21,10 @@ def render(
     """The heading, the names of the columns, and the heaviest `lines`.
 
     Args:
-        profile: what to show.
-        by: what a line counts: "function", "module", "comm", "process", "thread" or "cgroup".
+        profile: the profile to show.
+        by: the subject of a line: "function", "module", "comm", "process", "thread" or "cgroup".
         lines: how many of them.
-        heading: says what it is of; the weight of everything is put behind it.
+        heading: the subject; the weight of everything is put behind it.
         sort: "self" or "total".
     """
     whole = profile.total

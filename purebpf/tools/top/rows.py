@@ -21,9 +21,10 @@ def rows(profile: Profile, by: str, path: Sequence[Step], cpus: float) -> list[R
     """The rows of a screen.
 
     Args:
-        profile: what was sampled.
-        by: what a row is.
-        path: what was looked into: owners, then functions, each the caller of the one before.
+        profile: the samples.
+        by: the kind of rows.
+        path: the steps to the present view: owners, then functions, each the caller of the one
+            before.
         cpus: how many CPUs a sample is.
     """
     whole = profile.total
@@ -34,7 +35,7 @@ def rows(profile: Profile, by: str, path: Sequence[Step], cpus: float) -> list[R
 
 
 def restrict(profile: Profile, path: Sequence[Step]) -> Profile:
-    """Only what the owners in the path ran."""
+    """Return the profile without rows of owners that are not in the path."""
     owners = [(step.kind, step.key) for step in path if step.kind in _OWNERS]
     if not owners:
         return profile
@@ -46,7 +47,7 @@ def restrict(profile: Profile, path: Sequence[Step]) -> Profile:
 
 
 def owner(labels: Labels, by: str) -> str:
-    """What a row counts by, as it is called."""
+    """Return the label of the row that counts samples with these labels."""
     if by == "cgroup":
         return labels.cgroup or "[no cgroup]"
     if by == "comm":
@@ -72,9 +73,9 @@ def weigh(profile: Profile, by: str) -> Sequence[tuple[str, int, int]]:
 
 
 def _callers(profile: Profile, chain: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Who called the last function of the chain on the way to the first one.
+    """Return the callers of the last function of the chain on the way to the first one.
 
-    The own weight is that of the stacks that the chain's first function ends.
+    The own weight belongs to stacks that end with the chain's first function.
     """
     own: Counter[str] = Counter()
     total: Counter[str] = Counter()

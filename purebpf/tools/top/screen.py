@@ -1,4 +1,4 @@
-"""Where the tables go: a screen with keys on a terminal, else text, one below the other."""
+"""The output of tables: a screen with keys on a terminal, else text, one below the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _NAMES = tuple(SCREENS)
 
 
 def screen(output: Output, view: View, measuring: Measuring, *, has_command: bool) -> Screen | Text:
-    """What standard output can do. A command that runs has the keys for itself."""
+    """Return the output that standard output supports. A running command has the keys for
+    itself.
+    """
     if not can_draw():
         return Text(output, view)
     return Screen(view, measuring, with_keys=has_keys() and not has_command)
@@ -53,7 +55,7 @@ class Screen(TableScreen):
 
     @property
     def by(self) -> str:
-        """What the rows are, before one was looked into."""
+        """The kind of the rows of the outermost view."""
         return self._loaded_by
 
     @property
@@ -66,14 +68,14 @@ class Screen(TableScreen):
         return Choices(kind.bys, kind.sorts, self._measuring.current.deeper)
 
     def show(self, reading: Reading, clock: str) -> None:
-        """Show what came since the last time."""
+        """Show the reading since the last time."""
         self._heat.append(reading.heat)
         if not self._state.is_paused or self._reading is None:
             self._reading, self._clock = reading, clock
         self.redraw()
 
     def follow(self) -> None:
-        """Measure what the keys asked for."""
+        """Measure the screen and rows that the keys chose."""
         state = self._state
         by = state.path[0].kind if state.path else state.by
         if self._wanted != self._name:

@@ -17,11 +17,11 @@ _WIDTH = 80
 
 
 class Tally(NamedTuple):
-    """How often something was, and how long it took. Times in nanoseconds.
+    """The number and the duration of some events. Times in nanoseconds.
 
     Attributes:
-        owner, owner_name: what it is a part of: a process, a kind; () and "" where it is not.
-        item, name: what it is.
+        owner, owner_name: the group of the item: a process, a kind; () and "" where it has none.
+        item, name: the subject.
         errors, max_ns: 0 where they are not counted.
         buckets: of durations, see `purebpf.results.shape.histogram`; () if there are none.
     """
@@ -71,7 +71,7 @@ def _add(one: Tally, other: Tally) -> Tally:
 
 
 def differences(now: Iterable[Tally], before: Iterable[Tally]) -> Iterator[Tally]:
-    """What came between two readings of sums since a start."""
+    """Yield the differences between two readings of sums since a start."""
     earlier = {(tally.owner, tally.item): tally for tally in before}
     for tally in now:
         old = earlier.get((tally.owner, tally.item))

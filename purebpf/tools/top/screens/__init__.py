@@ -1,4 +1,4 @@
-"""What `purebpf top` can show, each in a module of its own that is imported when it is shown."""
+"""The screens of `purebpf top`, each in a separate module that is imported with its first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Kind(NamedTuple):
     """A screen before it measures.
 
     Attributes:
-        bys: what a row can be; the first one is the default.
+        bys: the kinds of rows; the first one is the default.
         sorts: the columns; the first one is the default.
         has_targets: whether it can be only of some processes.
     """

@@ -1,4 +1,4 @@
-"""What each screen of top offers: a measurement, and rows of what it found."""
+"""The interface of each screen of top: a measurement, and rows of its reading."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["Reading", "Screen", "Tallies"]
 
 
 class Reading(NamedTuple):
-    """What came in an interval, or in a whole run.
+    """The measurements of an interval, or of a whole run.
 
     Attributes:
         summary: how much it is.
         heat: the same as a number for the line of the last minute.
-        rows: those of a screen by a kind of row, inside of what was looked into.
+        rows: the rows of a screen by a kind of row, inside the current path.
         text: a table for a file, of a heading, `by`, a sort and a number of lines.
-        loss: what it lacks.
-        profile: what has the stacks, where it is of stacks.
+        loss: its losses.
+        profile: the stacks, for screens that have stacks.
     """
 
     summary: str
@@ -47,8 +47,8 @@ class Screen(Closing, ABC):
 
     Attributes:
         columns: of its rows.
-        heat_unit: what the line of the last minute counts.
-        deeper: what the rows are after one of that kind was looked into.
+        heat_unit: the unit of the line of the last minute.
+        deeper: the kind of rows one level below a kind.
         reloads: whether other programs are loaded for rows of another kind.
         budget: pays for names.
     """
@@ -69,19 +69,19 @@ class Screen(Closing, ABC):
         """Sleep for so long: False; or until the run is over: True."""
 
     def take(self) -> None:
-        """Take in what came since the last `read()`, which may name it later."""
+        """Store the measurements since the last `read()`, which may name them later."""
 
     @abstractmethod
     def read(self) -> Reading:
-        """What came since the last call of this."""
+        """Return the measurements since the last call of this."""
 
     @abstractmethod
     def stop(self) -> Reading:
-        """End it; what came in all."""
+        """End it; return the measurements of the whole run."""
 
 
 class Tallies(Screen):
-    """A screen of tallies, which adds up those of intervals.
+    """A screen of tallies, which adds up the tallies of intervals.
 
     Args:
         pids: with the last of them, the run is over.
@@ -96,11 +96,11 @@ class Tallies(Screen):
 
     @abstractmethod
     def start(self, stack: ExitStack) -> None:
-        """Load and attach; `stack` closes what is opened."""
+        """Load and attach; `stack` closes all resources."""
 
     @abstractmethod
     def tallies(self) -> tuple[list[Tally], Loss]:
-        """What came since the last call of this, and what was lost in all."""
+        """Return the tallies since the last call of this, and the losses in all."""
 
     @abstractmethod
     def end(self) -> tuple[list[Tally], Loss]:
@@ -124,7 +124,7 @@ class Tallies(Screen):
         return False
 
     def read(self) -> Reading:
-        """What came since the last call of this."""
+        """Return the measurements since the last call of this."""
         tallies, loss = self.tallies()
         self._whole = tally.merge([*self._whole, *tallies])
         now_s = time.monotonic()
@@ -132,7 +132,7 @@ class Tallies(Screen):
         return self._reading(tallies, loss, elapsed_s)
 
     def stop(self) -> Reading:
-        """End it; what came in all."""
+        """End it; return the measurements of the whole run."""
         with self._owned:
             tallies, loss = self.end()
             self._whole = tally.merge([*self._whole, *tallies])

@@ -1,4 +1,4 @@
-"""What the CPUs run, from samples."""
+"""The code that the CPUs run, from samples."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ class Cpu(Screen):
         return self
 
     def wait(self, *ends: HasFileno, at_most_s: float) -> bool:
-        """As that of `Profiler`."""
+        """As `Profiler.wait`."""
         return self._profiler.wait(*ends, at_most_s=at_most_s)
 
     def take(self) -> None:
-        """As that of `Profiler`."""
+        """As `Profiler.take`."""
         self._profiler.take()
         now_s = self._profiler.elapsed_s
         self._elapsed_s, self._before_s = now_s - self._before_s, now_s
 
     def read(self) -> Reading:
-        """What was sampled until the last `take()`."""
+        """Return the samples up to the last `take()`."""
         cpus = 1 / (self._frequency * self._elapsed_s)
         return read_profile(self._profiler.last(), cpus, self.heat_unit)
 
     def stop(self) -> Reading:
-        """End it; what was sampled in all."""
+        """End it; return the samples of the whole run."""
         return read_profile(self._profiler.stop(), 0.0, self.heat_unit)
 
     def close(self) -> None:

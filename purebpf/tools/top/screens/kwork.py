@@ -1,4 +1,4 @@
-"""What the kernel does on its own: interrupts, workers, timers."""
+"""The kernel's work: interrupts, workers, timers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KernelWork(Tallies):
         stack.enter_context(self._kwork)
 
     def tallies(self) -> tuple[list[Tally], Loss]:
-        """What ran since the last call of this."""
+        """Return the work since the last call of this."""
         return _read(self._kwork.interval())
 
     def end(self) -> tuple[list[Tally], Loss]:

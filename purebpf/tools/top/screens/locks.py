@@ -1,4 +1,4 @@
-"""Which locks of the kernel are waited for."""
+"""The kernel's locks that threads wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What threads wait for, by their stacks."""
+"""The waits of threads, by their stacks."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Waiting(Screen):
         return self
 
     def wait(self, *ends: HasFileno, at_most_s: float) -> bool:
-        """As that of `OffCpu`."""
+        """As `OffCpu.wait`."""
         return self._session.wait(*ends, at_most_s=at_most_s)
 
     def read(self) -> Reading:
-        """What passed since the last call of this."""
+        """Return the waits since the last call of this."""
         now_s = time.monotonic()
         elapsed_s, self._read_s = now_s - self._read_s, now_s
         return read_profile(
@@ -55,7 +55,7 @@ class Waiting(Screen):
         )
 
     def stop(self) -> Reading:
-        """End it; what passed in all."""
+        """End it; return the waits of the whole run."""
         return read_profile(self._session.stop(), 0.0, self.heat_unit)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Who waits for a CPU."""
+"""The tasks that wait for a CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which system calls are made, and how long they take."""
+"""The system calls of tasks, and their durations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SystemCalls(Tallies):
         stack.enter_context(self._summary)
 
     def tallies(self) -> tuple[list[Tally], Loss]:
-        """What returned since the last call of this."""
+        """Return the calls that returned since the last call of this."""
         return _read(self._summary.interval())
 
     def end(self) -> tuple[list[Tally], Loss]:
