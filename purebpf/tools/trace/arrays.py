@@ -1,6 +1,6 @@
 """Arguments that point to arrays, as text. Pure.
 
-Each function takes the call, the number of the argument, and what it is.
+Each function takes the call, the number of the argument, and its kind.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def select_mask(view: View, index: int, _: Kind) -> str:
 
 
 def polled(view: View, index: int, kind: Kind) -> str:
-    """What poll(2) asks for: `[{fd=3, events=POLLIN}]`."""
+    """Return the request of poll(2): `[{fd=3, events=POLLIN}]`."""
     data = view.piece(index)
     if data is None:
         return pointer(view.arguments[index])
@@ -107,7 +107,7 @@ def descriptors_of(data: bytes, limit: int) -> list[int]:
 
 
 def events(view: View, index: int, _: Kind) -> str:
-    """What epoll_wait(2) gives."""
+    """Return the result of epoll_wait(2)."""
     data = view.piece(index, end=True)
     if data is None or view.failed:
         return pointer(view.arguments[index])
@@ -131,10 +131,10 @@ def vector(
     Args:
         view: the call.
         index: the argument.
-        kind: what it is.
+        kind: the argument's kind.
         part: the piece of the array.
-        first: that of the first buffer.
-        left: bytes that were written to them; None: what the call returned.
+        first: the piece of the first buffer.
+        left: bytes that were written to them; None: the call's result.
     """
     at_end = ">" in kind.where
     data = view.piece(index, part, end=at_end)
@@ -176,7 +176,7 @@ def strings(view: View, index: int, _: Kind) -> str:
 
 
 def environment(view: View, index: int, _: Kind) -> str:
-    """How many variables there are: `0x7fff5 /* 20 vars */`."""
+    """Return the number of environment variables: `0x7fff5 /* 20 vars */`."""
     address = view.arguments[index]
     count, part = 0, 0
     while (data := view.piece(index, part)) is not None:
@@ -190,7 +190,7 @@ def environment(view: View, index: int, _: Kind) -> str:
 
 
 def entries(view: View, index: int, _: Kind) -> str:
-    """How many entries getdents(2) gives: `0x5555 /* 5 entries */`."""
+    """Return the number of entries of getdents(2): `0x5555 /* 5 entries */`."""
     data = view.piece(index, end=True)
     if data is None or view.failed:
         return pointer(view.arguments[index])

@@ -1,6 +1,6 @@
-"""What bpf(2) takes, union bpf_attr, as text: the members of the command that are not 0. Pure.
+"""The attributes of bpf(2), union bpf_attr, as text: the command's members that are not 0. Pure.
 
-Members and their places are those of `purebpf.abi.layouts`.
+`purebpf.abi.layouts` has the members and their places.
 """
 
 from __future__ import annotations

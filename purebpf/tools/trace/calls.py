@@ -1,8 +1,7 @@
-"""What the arguments of system calls are, from their manual pages. Pure.
+"""The kinds of the arguments of system calls, from their manual pages. Pure.
 
 A line for each call: its name, and a kind for each argument (kinds.py). The names of the arguments
-are those of the kernel's own declaration. Calls without a line are shown by their
-declared types.
+come from the kernel's declaration. Calls without a line use their declared types.
 
 A kind is `KIND`, or `KIND:TABLE` (a table of purebpf.abi.tables, or a struct). Behind
 that is where its memory is read: `<` when the call begins, `>` when it ends, `<>` both. Then its

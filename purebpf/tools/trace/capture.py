@@ -1,7 +1,7 @@
-"""What is copied of the memory that arguments point to. Pure.
+"""The memory to copy behind pointer arguments. Pure.
 
-The copies are made in the kernel, some when a call begins and some when it ends, and follow its
-record as pieces, each with an id that says which argument it is of.
+The kernel copies some of it when a call begins and some when it ends. The copies follow the call's
+record as pieces, each with an id that names the argument.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Block(NamedTuple):
 
 
 class Pointed(NamedTuple):
-    """A string or bytes of which the address is `at` bytes behind what the argument points to.
+    """A string or bytes whose address is in the pointed-to struct, `at` bytes from its start.
 
     If it is: of some calls that is a number sometimes.
 
@@ -90,7 +90,7 @@ class Pointed(NamedTuple):
 
 
 class Framed(NamedTuple):
-    """`size` bytes of the stack, `at` bytes above its pointer: what a signal left there."""
+    """`size` bytes of the stack, `at` bytes above its pointer: the frame of a signal."""
 
     argument: int
     at: int
@@ -154,7 +154,7 @@ class Message(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """An array of struct mmsghdr: of the first MESSAGES, what a `Message` has."""
+    """An array of struct mmsghdr: the parts of a `Message` for each of the first MESSAGES."""
 
     argument: int
     length: int
@@ -169,7 +169,7 @@ class Unpacked(NamedTuple):
     Attributes:
         argument: which one.
         calls: the first argument is the number of one of these: the call becomes `first` + that.
-        first: what is added.
+        first: the number to add.
     """
 
     argument: int
@@ -194,9 +194,9 @@ Copy = (
 
 
 class Capture(NamedTuple):
-    """What is copied for a signature of a call.
+    """The copies for a signature of a call.
 
-    `again`: what could not be read at the start is tried again at the end: then the kernel has
+    `again`: the end of the call retries a read that failed at its start: by then the kernel has
     brought the page in. After an execve the memory is another one.
     """
 
@@ -206,5 +206,5 @@ class Capture(NamedTuple):
 
 
 def piece_id(argument: int, part: int = 0, *, end: bool = False) -> int:
-    """Which piece is which: part 0 is the first thing that the argument points to."""
+    """Return the id of a piece: part 0 is the first thing that the argument points to."""
     return argument << 8 | (END if end else 0) | part

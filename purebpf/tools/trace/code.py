@@ -1,4 +1,4 @@
-"""The programs that copy what arguments point to: one for each signature, straight on.
+"""The programs that copy the memory behind arguments: one for each signature, straight on.
 
 They run at both ends of a call, between the programs of bpf_src/trace.bpf.c, which jump here and,
 at the end, are jumped to. The record of the call is in the state of its task:
@@ -59,7 +59,7 @@ Emit = Callable[[], None]
 
 
 class Again(NamedTuple):
-    """Copies that are made at the end of a call, where they could not be made at its start.
+    """Copies at the end of a call, for the ones that failed at its start.
 
     `after_success`: also if the call succeeded; execve(2) has replaced the memory then.
     """
@@ -69,7 +69,7 @@ class Again(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where the kernel half keeps what these programs use, in bytes of its `struct task_state`."""
+    """The byte offsets of the data that these programs use in `struct task_state`."""
 
     arguments: int
     result: int
@@ -112,8 +112,8 @@ def program(
 
     Args:
         name: of the program.
-        copies: what it copies.
-        again: at the end: what it copies if that failed at the start.
+        copies: the memory to copy.
+        again: at the end: the memory to copy if the copy at the start failed.
         layout: of the kernel half.
         end: it is for the end.
     """
@@ -271,7 +271,9 @@ class _Writer:
         self._block(_Source(R10, _NUMBER), copy.size, identity, copy.at)
 
     def _nodes(self, copy: Nodes, argument: _Source, identity: int) -> None:
-        """The kernel reads one bit fewer than it is given: get_nodes() of mm/mempolicy.c."""
+        """The kernel reads one bit fewer than the caller gives it: get_nodes() of
+        mm/mempolicy.c.
+        """
         code = self._code
         code.load(R1, *self._length(copy.length))
         code.alu("+=", R1, 62)
@@ -303,7 +305,7 @@ class _Writer:
             self._message(argument, copy, identity)
 
     def _length(self, length: int) -> _Source:
-        """Where a length is; one in memory is fetched to the stack."""
+        """Return the place of a length; one in memory is fetched to the stack."""
         if length == RESULT:
             return _Source(R6, self._layout.result)
         source = _Source(R6, self._layout.arguments + 8 * (length % AT))
@@ -367,7 +369,7 @@ class _Writer:
         code.place(full)
 
     def _block(self, pointer: _Source, size: int, identity: int, at: int = 0) -> None:
-        """A piece of a constant size, `at` bytes behind what the pointer says."""
+        """Emit a piece of a constant size, `at` bytes behind the pointer's target."""
         code, full = self._code, self._code.label()
         self._target(size, full)
         code.move(R2, size)

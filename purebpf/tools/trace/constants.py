@@ -52,9 +52,9 @@ def enum_name(table: str, value: int) -> str:
 
 
 def flag_names(table: str, value: int, empty: str = "0") -> str:
-    """Names of the bits, joined by `|`; what has none is last, in hexadecimal.
+    """Return the names of the bits, joined by `|`; bits without a name come last, in hexadecimal.
 
-    Names of several bits come before those of fewer: O_SYNC has the bit of O_DSYNC.
+    Names of several bits come before names of fewer bits: O_SYNC has the bit of O_DSYNC.
     """
     if not value:
         return _by_value(table).get(0, empty)

@@ -1,4 +1,4 @@
-"""What the descriptors of processes are open on: learned from their calls, else read from /proc."""
+"""The open files of processes' descriptors: learned from their calls, else read from /proc."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ENTRY = 128
 
 
 def numbers_as_we_do(pid: int) -> bool:
-    """Whether a process counts processes as this one does: it is in the same PID namespace.
+    """Return True if a process counts processes as this one does: it is in the same PID namespace.
 
-    fork(2) gives the child's number in the namespace of the caller, who may have made a namespace
-    of its own, in which that is any number.
+    fork(2) gives the child's number in the namespace of the caller, who may have created a
+    namespace, in which that is any number.
     """
     try:
         return os.stat(f"/proc/{pid}/ns/pid").st_ino == os.stat("/proc/self/ns/pid").st_ino
@@ -39,11 +39,12 @@ def numbers_as_we_do(pid: int) -> bool:
 class Descriptors:
     """Paths by process and descriptor; AT_FDCWD is the current directory.
 
-    A call is shown some time after it was made: /proc may say what a number means by then. So what
-    a process opens, copies and closes is followed, and /proc asked only for what is older.
+    purebpf prints a call some time after it happened: by then, the number may have another meaning
+    in /proc. So purebpf follows the descriptors that a process opens, copies and closes, and asks
+    /proc only for older ones.
 
     Args:
-        follows: all calls are traced; else only /proc is asked.
+        follows: all calls are traced; else only /proc is read.
         room: bytes of all paths; with more, all is forgotten, and /proc asked.
         numbers_as_we_do: whether the numbers that fork(2) gives to a process are ours.
     """
@@ -78,7 +79,7 @@ class Descriptors:
     def learn(
         self, pid: int, name: str, words: tuple[int, ...], result: int, text: str | None
     ) -> None:
-        """Take note of a call that succeeded; `text` is the path that it was given."""
+        """Learn from a call that succeeded; `text` is its path."""
         if not self._follows or result < 0:
             return
         paths = self._paths.get(pid, {})

@@ -1,4 +1,4 @@
-"""What a trace has: calls, tracepoints, signals, ends of threads, and what is missing. Pure."""
+"""The events of a trace: calls, tracepoints, signals, ends of threads, and losses. Pure."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Call(NamedTuple):
         names: of the arguments, as the kernel declares them; () where they are not known.
         arguments: as text, as strace writes them; some calls show fewer or other ones.
         words: the arguments as they were passed.
-        result: what it returned; None: it did not return.
-        result_text: the same with the name of an error, and what came out besides: `0 (Timeout)`.
+        result: its return value; None: it did not return.
+        result_text: the same with the name of an error, and other results: `0 (Timeout)`.
         errno: why it failed; 0 if it did not.
         duration_ns: how long it took, or has taken; None: only its return was seen. It was in
             progress when the run began, or seccomp or a tracer refused it.
@@ -64,7 +64,7 @@ class Signalled(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A thread that ends; `signal`: the name of what killed it, or ""."""
+    """A thread that ends; `signal`: the name of the signal that killed it, or ""."""
 
     time_ns: int
     task: Task
@@ -82,8 +82,8 @@ class Passed(NamedTuple):
         name: `sched:sched_switch`.
         arguments: its fields as text, by name.
         values: as numbers and strings, by name.
-        stack: the functions that it was passed in, innermost first: those of the kernel, then those
-            of the program; None: not asked for.
+        stack: the functions on the stack, innermost first: functions of the kernel, then of the
+            program; None: without stacks.
     """
 
     time_ns: int

@@ -59,7 +59,7 @@ def argument(view: View) -> str | None:
 
 
 def _pointed(view: View, name: str) -> str | None:
-    """What it points to; None: it is not known, or not there."""
+    """Return the data behind the pointer as text; None: unknown, or not there."""
     known = view.result == 0
     first, last = view.piece(2), view.piece(2, end=True) if known else None
     if name in _WRITE_INT and first:
@@ -196,7 +196,7 @@ def _hex(value: int) -> str:
 
 
 def _of_file(name: str, before: bytes | None, after: bytes | None) -> str | None:
-    """Of files and their systems: ioctl_fideduperange(2), ioctl_ficlonerange(2)."""
+    """Return the argument of ioctl_fideduperange(2), ioctl_ficlonerange(2) and other requests."""
     if name == "FICLONERANGE" and before:
         fd, start, size, to = struct.unpack_from("<qQQQ", before)
         return f"{{src_fd={fd}, src_offset={start}, src_length={size}, dest_offset={to}}}"

@@ -1,4 +1,4 @@
-"""What a call's arguments are, and what is copied to show them. Pure."""
+"""The kinds of a call's arguments, and the memory to copy for them. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _OPTION_ROOM = 64
 
 
 class Kind(NamedTuple):
-    """What an argument is: a line's word in purebpf/tools/trace/calls.py."""
+    """The kind of an argument: a line's word in purebpf/tools/trace/calls.py."""
 
     name: str
     table: str = ""
@@ -80,7 +80,7 @@ class Kind(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """A call: the names of its arguments in the kernel's declaration, and what they are."""
+    """A call: the names of its arguments in the kernel's declaration, and their kinds."""
 
     name: str
     names: tuple[str, ...]
@@ -99,7 +99,9 @@ def _descriptions() -> Mapping[str, str]:
 
 @cache
 def signature(name: str) -> Signature | None:
-    """What is known of a call; None: neither the kernel declares it, nor is it described here."""
+    """Return the signature of a call; None if the kernel does not declare it and it is not
+    described here.
+    """
     if (line := _descriptions().get(name)) is not None:
         return described(name, line)
     parameters = _parameters(name)
@@ -109,7 +111,7 @@ def signature(name: str) -> Signature | None:
 
 
 def described(name: str, line: str) -> Signature:
-    """A call of which a line of kinds says what its arguments are."""
+    """Return a call with the kinds of its arguments from a line of kinds."""
     kinds = tuple(map(_parse, line.split()))
     names = _names(_parameters(name))
     names += tuple(f"arg{index}" for index in range(len(names), len(kinds)))
@@ -152,7 +154,7 @@ def _declared_kind(parameter: str) -> Kind:
 
 
 def capture_of(name: str, string_size: int) -> Capture:
-    """What to copy for a call, with so many bytes of strings and buffers."""
+    """Return the copies for a call, with so many bytes of strings and buffers."""
     known = signature(name)
     if known is None:
         return Capture()

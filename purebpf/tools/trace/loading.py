@@ -30,9 +30,10 @@ _MAPS = ("tasks", "tasks_by_address", "then", "at_start")
 
 
 def numbers_of(names: Iterable[str], *, compat: bool = False) -> dict[str, int]:
-    """The numbers of calls in the native ABI of this machine, or in that of its 32-bit programs.
+    """Return the numbers of calls in the native ABI of this machine, or in the ABI of its 32-bit
+    programs.
 
-    Calls that it lacks are left out.
+    The result omits calls that the ABI lacks.
     """
     machine = syscalls.machine(os.uname().machine)
     abi = machine.compat if compat else machine.native
@@ -76,7 +77,9 @@ def load_programs(
 
 
 def _of_socket_calls(wanted: frozenset[str], string_size: int) -> dict[int, Capture]:
-    """What socketcall(2) becomes; calls that are not asked for end in its own program."""
+    """Return the captures of the calls that socketcall(2) becomes; unwanted calls end in its
+    program.
+    """
     captures = {SLOTS + (syscalls.number("i386", "socketcall") or 0): unpack_socket_calls(wanted)}
     for number, name in enumerate(SOCKET_CALLS, FIRST_SOCKET_CALL + 1):
         captures[SLOTS + number] = compat_capture_of(name, string_size, "i386")
@@ -95,7 +98,7 @@ class _Programs:
         return list(self._made.values())
 
     def used(self, maps: Iterable[str]) -> list[str]:
-        """Those of the maps that programs refer to."""
+        """Return the maps that programs refer to."""
         targets = {ref.target for code in self.functions for ref in code.relocations}
         return [name for name in maps if name in targets]
 
@@ -136,7 +139,7 @@ def map_spec(tracer: Object, name: str) -> asm.MapSpec:
 
 
 def member_offsets(tracer: Object, *structs: str) -> dict[str, int]:
-    """Where members of structs of the tracer's are, in bytes."""
+    """Return the offsets of members of the tracer's structs, in bytes."""
     btf: Btf | None = tracer.maps["events"].btf
     assert btf is not None
     offsets: dict[str, int] = {}

@@ -1,6 +1,6 @@
-"""Struct msghdr and struct mmsghdr, with what they point to, as text. Pure.
+"""Struct msghdr and struct mmsghdr, with their buffers, as text. Pure.
 
-Each function takes the call, the number of the argument, and what it is.
+Each function takes the call, the number of the argument, and its kind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["message", "messages"]
 
 
 class _Place(NamedTuple):
-    """Where the pieces of a message are."""
+    """The places of the pieces of a message."""
 
     argument: int
     part: int
@@ -61,7 +61,8 @@ def messages(view: View, index: int, kind: Kind) -> str:
 
 
 def _header(view: View, place: _Place, data: bytes, before: bytes | None) -> str:
-    """A struct msghdr; `before`: as it was passed, if what it points to was written.
+    """Return a struct msghdr; `before`: the argument before the call, if the call wrote to its
+    buffers.
 
     A struct mmsghdr has the number of bytes behind it.
     """

@@ -44,7 +44,7 @@ _LONGEST = 1024
 
 
 class Shape(NamedTuple):
-    """Which columns lines have besides the usual ones, and whether a table follows them."""
+    """The columns of lines besides the usual ones, and the choice of a table behind them."""
 
     times: bool = False
     cgroups: bool = False
@@ -52,7 +52,9 @@ class Shape(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Shape]:
-    """What to trace, and how to show it; exits with status 2 when the options are wrong."""
+    """Return the events to trace and the output options; exit with status 2 when the options are
+    wrong.
+    """
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     parsed.events = tuple(parsed.events or ())

@@ -1,9 +1,9 @@
-"""What perf_event_open(2) takes, struct perf_event_attr, as text. Pure.
+"""The argument of perf_event_open(2), struct perf_event_attr, as text. Pure.
 
-As strace has it: some members always, flags that are set, dots for the rest; of the rest, before
-the dots, what is not 0.
+As in strace: some members always, the set flags, dots for the rest; before the dots, the other
+members that are not 0.
 
-Members and their places are those of `purebpf.abi.perf`.
+`purebpf.abi.perf` has the members and their places.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def attributes(view: View, index: int, _: Kind) -> str:
 
 
 def _is_rest(name: str) -> bool:
-    """Whether strace leaves a member out."""
+    """Return True if strace omits a member."""
     return name not in _ALWAYS and name not in PERF_EVENT_ATTR.bits
 
 

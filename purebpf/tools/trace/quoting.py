@@ -13,12 +13,12 @@ _PLAIN = re.compile(rb"[ !#-\[\]-~]*")
 
 
 def quote(data: bytes, *, more: bool = False) -> str:
-    r"""`"text\n"`; `more`: dots behind it, for bytes that are left out."""
+    r"""Return `"text\n"`; `more`: dots behind it, for omitted bytes."""
     return f'"{_escape(data)}"{"..." if more else ""}'
 
 
 def quote_path(path: str) -> str:
-    r"""`/tmp/a\nb`: what a descriptor is open on, to stand between `<` and `>`.
+    r"""Return `/tmp/a\nb`: the path of a descriptor, to stand between `<` and `>`.
 
     Args:
         path: bytes that are not UTF-8 are surrogates, as os.fsdecode() has them.

@@ -1,6 +1,6 @@
-"""Arguments that point to structs with members of their own, as text. Pure.
+"""Arguments that point to structs with special members, as text. Pure.
 
-Each function takes the call, the number of the argument, and what it is.
+Each function takes the call, the number of the argument, and its kind.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def siginfo(view: View, index: int, _: Kind) -> str:
 
 
 def signal_frame(view: View, index: int, _: Kind) -> str | None:
-    """What rt_sigreturn(2) restores of the frame of a signal: `{mask=[USR2]}`."""
+    """Return the signal mask that rt_sigreturn(2) restores from the frame of a signal:
+    `{mask=[USR2]}`.
+    """
     mask, more = view.piece(index), view.piece(index, 1)
     return f"{{mask={structs.signal_set(mask + (more or b''))}}}" if mask else None
 
@@ -83,7 +85,7 @@ def thread_area(view: View, index: int, _: Kind) -> str:
 
 
 def status(view: View, index: int, _: Kind) -> str:
-    """What wait4(2) says: `[{WIFEXITED(s) && WEXITSTATUS(s) == 0}]`."""
+    """Return the status of wait4(2): `[{WIFEXITED(s) && WEXITSTATUS(s) == 0}]`."""
     data = view.piece(index, end=True)
     if data is None or not view.result or view.failed:
         return pointer(view.arguments[index])
@@ -91,7 +93,7 @@ def status(view: View, index: int, _: Kind) -> str:
 
 
 def wait_status(status: int) -> str:
-    """`{WIFEXITED(s) && WEXITSTATUS(s) == 0}`: what wait(2) says of a child."""
+    """Return the status of a child in wait(2): `{WIFEXITED(s) && WEXITSTATUS(s) == 0}`."""
     signal, rest = status & 0x7F, status >> 8 & 0xFF
     if status == 0xFFFF:  # noqa: PLR2004 - __W_CONTINUED
         return "{WIFCONTINUED(s)}"

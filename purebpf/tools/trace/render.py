@@ -21,7 +21,9 @@ _FRAME = " " * 35
 
 
 def describe(event: Event, prefix: str = "") -> str:
-    """An event as strace writes it; results are in a column of their own, where they can be."""
+    """Describe an event as strace writes it; results are in a separate column, where they can
+    be.
+    """
     if isinstance(event, Call):
         return _call(event, prefix)
     return prefix + _describe_other(event)
@@ -90,7 +92,7 @@ class TextPrinter(TaskLines[Event]):
         return f"    TID {'COMM':15}{cgroup}   TAKES CALL"
 
     def line(self, event: Event, width: int | None) -> str:
-        """An event; what is too long is cut."""
+        """Return the line of an event; long ones are cut."""
         if isinstance(event, Lost):
             return fit(describe(event), width)
         takes = _duration(event) if isinstance(event, Call) else ""
@@ -123,7 +125,7 @@ class StracePrinter:
                 yield f" > {frame}\n"
 
     def end(self, loss: Loss) -> Iterable[str]:
-        """Nothing: standard error says what was lost."""
+        """Print nothing: standard error has the losses."""
         del loss
         return ()
 
@@ -132,7 +134,7 @@ class JsonPrinter(JsonLines[Event]):
     """An object for each event."""
 
     def document(self, event: Event) -> dict[str, object]:
-        """Its fields, those of its task first."""
+        """Return the event's fields, with the fields of its task first."""
         if isinstance(event, Lost):
             return {"event": "lost", "calls": event.calls, "by_name": event.by_name}
         fields = event._asdict()

@@ -8,15 +8,15 @@ __all__ = ["Options"]
 
 
 class Options(NamedTuple):
-    """Of which tasks, and which calls. Empty tuples and None mean: no restriction.
+    """The tasks and the calls to trace. Empty tuples and None mean: no restriction.
 
     `events`: names, patterns and groups of calls, and tracepoints
     (`sched:*`), as `-e` takes them. `tree`: the children of
     `pids` as well. `failed`: only calls that failed. `least_ms`: only calls that took as long.
-    `most_events`: end after so many. `string_size`: bytes that are shown of strings and buffers.
-    `paths`: show what descriptors are open on. `call_graph`: with user stacks, walked in one of the
-    ways of `purebpf.observe.instruments.call_graph.CHOICES`.
-    `duration_s` None: until a signal, or until `command` or all of `pids` end.
+    `most_events`: end after so many. `string_size`: bytes to print of strings and buffers.
+    `paths`: print the paths of descriptors. `call_graph`: with user stacks, walked in one of the
+    ways of `purebpf.observe.instruments.call_graph.CHOICES`. `duration_s` None: until a signal, or
+    until `command` or all of `pids` end.
     """
 
     pids: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""What a call returned as text, as strace writes it. Pure."""
+"""The result of a call as text, as strace writes it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls `-e` asks for: names, patterns, groups, and what is not wanted. Pure."""
+"""The calls that `-e` selects: names, patterns, groups, and exclusions. Pure."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def split(words: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def select(words: Iterable[str], names: Iterable[str]) -> set[str]:
     """The calls among `names` that words ask for, in their order.
 
-    A word is a name, a pattern with `*`, `?` or `[...]`, or a group; behind `!`, what it fits is
-    not wanted. Where the first word is one of those, all others are wanted.
+    A word is a name, a pattern with `*`, `?` or `[...]`, or a group; `!` before it excludes its
+    calls. If the first word is an exclusion, all other calls are wanted.
 
     Raises:
         UnknownCallError: a word that fits no call.

@@ -71,9 +71,9 @@ class Traces(EventSession[Event]):
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
         UnknownCallError: `options.events` has a word that fits no call and no tracepoint.
-        KernelError: the kernel refused something; says what, and what would help.
-        NotSupportedError: the kernel does not have what is needed: its types (BTF), and programs
-            at its tracepoints (tp_btf, Linux 5.5, commit f1b9509c2fb0).
+        KernelError: the kernel refused something; the message says why, and names a fix.
+        NotSupportedError: the kernel lacks its types (BTF), or programs at its tracepoints (tp_btf,
+            Linux 5.5, commit f1b9509c2fb0).
     """
 
     explained = _LOSSES
@@ -93,7 +93,7 @@ class Traces(EventSession[Event]):
         self._stacks: StackNames | None = None
 
     def begin(self, owned: ExitStack) -> None:
-        """Walk stacks, if they are asked for, and begin with tracepoints."""
+        """Walk stacks, if the user wants them, and begin with tracepoints."""
         options = self._options
         if options.call_graph:
             from purebpf.tools.trace.stacks import StackNames  # most traces have no stacks
@@ -114,7 +114,7 @@ class Traces(EventSession[Event]):
         return self._stacks.fds if self._stacks else ()
 
     def request(self) -> StreamRequest:
-        """The programs of bpf_src/trace.bpf.c, and those of what is asked for."""
+        """Return the programs of bpf_src/trace.bpf.c, and the programs of the wanted calls."""
         options, machine = self._options, self._machine
         names, points = split(options.events)
         self._tracepoints = read(points)
@@ -188,7 +188,7 @@ class Traces(EventSession[Event]):
             self._before.clear()
 
     def end(self) -> Ending[Event]:
-        """End it, with what stacks lost."""
+        """End it, with the losses of stacks."""
         if self._stacks is None:
             return super().end()
         self._stacks.stop()
@@ -213,12 +213,12 @@ class Traces(EventSession[Event]):
             at += size
 
     def _is_below_cgroup(self, call: Any) -> bool:
-        """Whether a task is of the cgroup asked for; the programs asked that of entered calls."""
+        """Return True if a task is in the chosen cgroup; the programs checked entered calls."""
         cgroup = self._options.cgroup
         return bool(call.entered) or cgroup is None or is_below(call.event.tid, cgroup)
 
     def make_event(self, record: Record) -> Event:
-        """What a record says."""
+        """Return the event of a record."""
         fields = record.fields
         if record.kind == _CALL:
             self._before += self._lost_until(fields.lost)
@@ -293,7 +293,7 @@ class Traces(EventSession[Event]):
         return self._machine.native, number
 
     def _lost_until(self, lost: int) -> list[Event]:
-        """What was dropped since the last look, by call."""
+        """Return the dropped calls since the last look, by name."""
         missing, self._lost = lost - self._lost, lost
         if not missing:
             return []

@@ -1,4 +1,4 @@
-"""Calls of which one argument says what the others are: fcntl, futex, clone, mmap. Pure."""
+"""Calls with an argument that decides about the others: fcntl, futex, clone, mmap. Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _clone(view: View) -> list[str]:
 
 
 def _clone_i386(view: View) -> list[str]:
-    """The order of arguments is that of CONFIG_CLONE_BACKWARDS; tls is a struct user_desc."""
+    """The order of arguments follows CONFIG_CLONE_BACKWARDS; tls is a struct user_desc."""
     flags, stack, parent, tls, child = view.arguments[:5]
     area = view.piece(3)
     shown = _clone(view._replace(arguments=(flags, stack, parent, child, tls, 0)))
@@ -179,7 +179,7 @@ _OPERANDS = {3: 0, 4: 1, 7: 0, 8: 1, 13: 0, 15: 1, 16: 1, 21: 0, 27: 0, 30: 0,
 
 
 def prctl_arguments(view: View) -> list[str]:
-    """What is behind the operation."""
+    """Return the arguments behind the operation."""
     operation = view.uint32(0)
     if operation in (_SET_NAME, _GET_NAME):
         data = view.piece(1, end=operation == _GET_NAME and view.result == 0)

@@ -19,7 +19,7 @@ _SHARED = ("tasks", "tasks_by_address", "events", "points", "then_point")
 
 
 class StackNames(EventStackNames):
-    """Walks stacks from when it is made until `stop()`, and names them as they are asked for.
+    """Walks stacks from its creation until `stop()`, and names them on demand.
 
     Args:
         tracer: the object of bpf_src/trace.bpf.c, with its programs attached.
@@ -49,8 +49,8 @@ class StackNames(EventStackNames):
     def name(self, call: Any) -> tuple[str, ...]:
         """The functions of the stack of a `struct call`, the innermost first; () without one.
 
-        The stack of the command's own execve is this program's, and is left out. Stacks are taken
-        when a call begins: a call whose beginning was not seen has none.
+        The stack of the command's first execve is this program's, and is omitted. The start of a
+        call takes its stack: a call without a traced beginning has none.
         """
         if call.is_awaited or not call.entered:
             return ()
@@ -63,5 +63,5 @@ class StackNames(EventStackNames):
         return (*kernel, *self.user(point.stack, event.tgid, event.comm))
 
     def without_probe(self, frames: Iterable[Frame | Unknown]) -> Iterable[Frame | Unknown]:
-        """The frames without those of the tracepoint."""
+        """Return the frames without the frames of the tracepoint."""
         return (frame for frame in frames if not is_of_tracepoint(frame))

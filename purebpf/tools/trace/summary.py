@@ -20,7 +20,7 @@ _NAME = 22
 
 
 class Row:
-    """The calls of a name. Times are nanoseconds, of the calls whose duration is known."""
+    """The calls of a name. Times are nanoseconds, of the calls with a duration."""
 
     __slots__ = ("calls", "errors", "lost", "max_ns", "min_ns", "timed", "total_ns")
 
@@ -48,7 +48,7 @@ class Row:
 class SummingPrinter:
     """Another printer, whose calls are counted, and which the table follows.
 
-    Calls that did not return are shown, and not counted. Calls that were lost on the way are
+    Calls that did not return are printed, and not counted. Calls that were lost on the way are
     counted by name, without a result or a duration.
 
     Args:

@@ -1,7 +1,7 @@
-"""The `format` file of a tracepoint: its fields, and what their bytes say. Pure.
+"""The `format` file of a tracepoint: its fields, and the meaning of their bytes. Pure.
 
-What numbers mean is in the line `print fmt`, as C: `__print_flags(REC->bits, "|", {1, "RED"}, ...)`
-and `__print_symbolic(REC->vec, {0, "HI"}, ...)`. Layout: Documentation/trace/events.rst.
+The line `print fmt` has the meaning of numbers, as C: `__print_flags(REC->bits, "|", {1, "RED"},
+...)` and `__print_symbolic(REC->vec, {0, "HI"}, ...)`. Layout: Documentation/trace/events.rst.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _LONGEST_SHIFT = 64
 
 
 class ValueNames(NamedTuple):
-    """What the values of a field are called; `zero`: what no flag is called."""
+    """The names of a field's values; `zero`: the name for no flag."""
 
     values: tuple[tuple[int, str], ...]
     flags: bool
     zero: str = ""
 
     def show(self, value: int) -> str:
-        """`WRITE|SYNC`, `TIMER`; what has no name is a number."""
+        """Return `WRITE|SYNC`, `TIMER`; a value without a name is a number."""
         if not self.flags:
             return dict(self.values).get(value, str(value))
         left, names = value & _U64, []
@@ -96,7 +96,7 @@ class Field(NamedTuple):
     names: ValueNames | None = None
 
     def value(self, record: bytes) -> Value:
-        """What the record says; what lies behind the end of the record is 0, or missing."""
+        """Return the value in the record; a field behind the end of the record is 0, or missing."""
         offset, size = self.offset, self.size
         if self.dynamic:
             place = int.from_bytes(record[offset : offset + 4], sys.byteorder)

@@ -97,7 +97,7 @@ def attach_tracepoints(
     They run as long as the result is open.
 
     Args:
-        tracer: bpf_src/trace.bpf.c, with its programs `send_point` and, where stacks are asked for,
+        tracer: bpf_src/trace.bpf.c, with its programs `send_point` and, with stacks,
             `send_stacked_point`.
         tracepoints: they have numbers in this order.
     """

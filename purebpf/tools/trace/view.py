@@ -25,10 +25,10 @@ class View(NamedTuple):
     Attributes:
         name: of the call.
         arguments: six words of 64 bits.
-        result: what it returned; None: it did not return.
-        pieces: what was copied, by `purebpf.tools.trace.capture.piece_id`.
+        result: its return value; None: it did not return.
+        pieces: the copied memory, by `purebpf.tools.trace.capture.piece_id`.
         string_size: bytes that were copied of strings and buffers.
-        path_of: what a descriptor is open on; None: it is not asked for.
+        path_of: returns the path of a descriptor; None: without paths.
         word: bytes of a long, or an address: 4 in 32-bit programs.
     """
 
@@ -47,11 +47,11 @@ class View(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether it returned an error."""
+        """True if it returned an error."""
         return self.result is not None and -4096 < self.result < 0  # noqa: PLR2004 - MAX_ERRNO
 
     def piece(self, argument: int, part: int = 0, *, end: bool = False) -> bytes | None:
-        """What was copied; None: it was not there."""
+        """Return a copied piece; None: it was not there."""
         return self.pieces.get(piece_id(argument, part, end=end))
 
     @property

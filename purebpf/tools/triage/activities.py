@@ -26,7 +26,7 @@ def cpu_times(profile: Profile, frequency: float, own: frozenset[int]) -> Iterat
 def waiting_times(
     profile: Profile, elapsed_s: float, call_name: Callable[[int], str], own: frozenset[int]
 ) -> Iterator[Activity]:
-    """Time off the CPUs, from looks. `elapsed_s` is what they are scaled to."""
+    """Yield time off the CPUs, from looks, scaled to `elapsed_s`."""
     looked_s = profile.about.get("elapsed_s")
     scale = elapsed_s / looked_s if isinstance(looked_s, float) and looked_s else 1.0
     for row in profile.rows():

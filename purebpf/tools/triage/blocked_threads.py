@@ -1,4 +1,4 @@
-"""Threads that are in a system call at the end, and what processes have open then."""
+"""Threads that are in a system call at the end, and the open files of processes then."""
 
 from __future__ import annotations
 

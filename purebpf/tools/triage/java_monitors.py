@@ -1,4 +1,4 @@
-"""Which monitors the threads of JVMs wait for; no JVM is asked for a thread dump."""
+"""The monitors that threads of JVMs wait for; purebpf asks no JVM for a thread dump."""
 
 from __future__ import annotations
 

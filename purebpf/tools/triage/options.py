@@ -34,7 +34,7 @@ later. docs/triage.md"""
 
 
 class Options(NamedTuple):
-    """How long to look, and the form of the result."""
+    """The duration of the look, and the form of the result."""
 
     duration_s: float = DEFAULT_S
     json: bool = False

@@ -1,4 +1,4 @@
-"""`ProcessWatch`: the counters of all processes before and after, and what grows in between."""
+"""`ProcessWatch`: the counters of all processes before and after, and their growth in between."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ProcessWatch:
         return self._who.get(pid, ("", "", ""))[0]
 
     def tick(self) -> None:
-        """Take in what has to be read again and again."""
+        """Read the values that have to be sampled again and again."""
         for pid in self._before:
             sizes = read_text(f"/proc/{pid}/statm").split()
             if len(sizes) > 2:  # noqa: PLR2004
@@ -75,7 +75,7 @@ class ProcessWatch:
                 self._titles.setdefault(pid, Counter())[_command(pid)] += 1
 
     def finish(self) -> tuple[tuple[Process, ...], tuple[ThreadTime, ...]]:
-        """The processes and threads, with what their counters grew by."""
+        """Return the processes and threads, with the growth of their counters."""
         before, after = self._before, self._read()
         processes = tuple(
             self._process(pid, before.get(pid), after.get(pid)) for pid in before | after

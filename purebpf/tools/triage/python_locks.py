@@ -1,4 +1,4 @@
-"""Who holds the locks that Python threads wait for, read from outside: nothing is stopped."""
+"""The holders of locks that Python threads wait for, read from outside: no thread stops."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def python_lock_holders(
 
 
 def _holders(pid: int, waiting: dict[int, int]) -> dict[int, int]:
-    """Of one process; `waiting` has the futex of each thread that waits."""
+    """Return the holders in one process; `waiting` has the futex of each thread that waits."""
     try:
         python = find_python(pid)
         if python is None:
@@ -60,7 +60,9 @@ def _holders(pid: int, waiting: dict[int, int]) -> dict[int, int]:
 def _one_holder_each(
     locks: Iterable[HeldLock], numbers: dict[int, int], waiting: dict[int, int]
 ) -> dict[int, int]:
-    """Who has a lock that waits for another one or for none; nobody, where it may be two."""
+    """Return the thread that has a lock and waits for another one or none; no thread, if two may
+    have it.
+    """
     candidates: dict[int, set[int]] = defaultdict(set)
     for lock in locks:
         tid = numbers.get(lock.owner or lock.thread, 0)

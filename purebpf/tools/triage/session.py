@@ -53,11 +53,11 @@ class Triage(Closing):
     """Measures the whole machine from when its context is entered until `stop()`.
 
     Attributes:
-        profiles: after `stop`, each with its name and unit: they say what was lost.
+        profiles: after `stop`, each with its name and unit, for their losses.
 
     Raises, when it is entered; nothing stays open then:
-        KernelError, NotSupportedError: as `WindowProfiler`. What else cannot be had here is in
-            `Facts.missing`.
+        KernelError, NotSupportedError: as `WindowProfiler`. `Facts.missing` has the other data that
+            cannot be had here.
     """
 
     def __init__(self, duration_s: float, command_pid: int = 0) -> None:  # noqa: ARG002 - no command
@@ -73,13 +73,13 @@ class Triage(Closing):
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
-        """What pays for the names."""
+        """The limits that pay for the names."""
         memory = self._memory
         return (self._profiler.budget, *((memory.budget,) if memory else ()))
 
     @property
     def left_s(self) -> float:
-        """How long it still takes."""
+        """The remaining time."""
         return max(0.0, self._started_s + self._duration_s - time.monotonic())
 
     def __enter__(self) -> Self:
@@ -140,7 +140,7 @@ class Triage(Closing):
         self._sockets.tick()
 
     def stop(self) -> Facts:
-        """End it all, and put together what it saw.
+        """End it all, and combine the observations.
 
         Raises:
             KernelError: a map could not be read.
@@ -211,7 +211,7 @@ class Triage(Closing):
         )
 
     def close(self) -> None:
-        """End it without a result, and give back what it holds; again is harmless."""
+        """End it without a result, and release its resources; again is harmless."""
         self._owned.close()
 
 

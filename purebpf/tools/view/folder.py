@@ -1,4 +1,4 @@
-"""The saved profiles of a folder, and what the list says of each."""
+"""The saved profiles of a folder, and their entries in the list."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Saved(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What the list says of a profile. `started_s` is seconds since 1970, from the profile or its
+    """The list's entry of a profile. `started_s` is seconds since 1970, from the profile or its
     file; `problem` says why it cannot be read, "" if it can.
     """
 
@@ -72,7 +72,7 @@ class Folder:
             raise KernelError("open(2)", error.errno or 0, f"folder {path}") from None
 
     def files(self) -> list[Saved]:
-        """What is there now, by name; the first 5,000 of the 100,000 entries that are looked at."""
+        """Return the present files, by name; the first 5,000 among at most 100,000 entries."""
         return sorted(_walk(self.path, "", _DEPTH, count()))[:_MOST]
 
     def find(self, name: str) -> Saved | None:
@@ -142,7 +142,7 @@ class Folder:
         return self._known[saved]
 
     def forget_all_but(self, files: Collection[Saved]) -> None:
-        """Forget what was said of files that are gone, and of earlier versions."""
+        """Drop the entries of files that are gone, and of earlier versions."""
         self._known = {saved: self._known[saved] for saved in files if saved in self._known}
 
 

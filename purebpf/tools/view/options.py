@@ -1,4 +1,4 @@
-"""Which folder to show, and where to listen."""
+"""The folder to show, and the address to listen on."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class FolderServer(Closing):
 
     @property
     def url(self) -> str:
-        """What to open in a browser."""
+        """The address to open in a browser."""
         host, port = self._server.address
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/?token={self.token}"
@@ -64,7 +64,9 @@ class FolderServer(Closing):
         self._reader.join(_PATIENCE_S)  # a large file is not waited for
 
     def _read_all(self) -> None:
-        """Read each file once, so that the list has its figures; and what a list finds later."""
+        """Read each file once, so that the list has its figures; later also files that a list
+        finds.
+        """
         while not self._closed.is_set():
             self._wanted.clear()
             files = self.folder.files()

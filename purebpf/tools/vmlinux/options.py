@@ -23,7 +23,7 @@ _EXAMPLES = """examples:
 
 
 class Options(NamedTuple):
-    """What to write.
+    """The output of `purebpf vmlinux`.
 
     Attributes:
         sources: C files that will include it; empty: every type is written.

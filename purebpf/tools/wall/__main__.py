@@ -46,7 +46,7 @@ def _run(options: Options, view: ResultOptions) -> int:
 
 
 def _explain(profile: Profile, *, verbose: bool) -> None:
-    """How much there was, what it cost, the loss line, and what to do about each loss."""
+    """Print the sum, the cost, the loss line, and the fix for each loss."""
     from purebpf.cli.loss import explain_profile
     from purebpf.measure.time_loss import cost_line
 

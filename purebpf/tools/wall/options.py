@@ -37,7 +37,9 @@ docs/wall.md"""
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
-    """What to trace, and what becomes of it; exits with status 2 when the options are wrong."""
+    """Return the threads to trace and the output options; exit with status 2 when the options
+    are wrong.
+    """
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     parsed.python_lines = parsed.lines

@@ -1,4 +1,4 @@
-"""The wall clock as text, in the layout that was asked for. Pure."""
+"""The wall clock as text, in the chosen layout. Pure."""
 
 from __future__ import annotations
 

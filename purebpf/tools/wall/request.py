@@ -14,9 +14,9 @@ class Options(NamedTuple):
     """The target, and how to sample it. Empty tuples and None mean: no restriction.
 
     `python` reads the frames of Python functions, with `python_lines` also their lines; `native`
-    keeps those of the interpreter itself; `async_tasks` adds the tasks of asyncio that
-    await the one that runs.
-    `frequency` is in Hertz. `duration_s` None: until a signal, or until `command` ends.
+    keeps the frames of the interpreter itself; `async_tasks` adds the tasks of asyncio that await
+    the one that runs. `frequency` is in Hertz. `duration_s` None: until a signal, or until
+    `command` ends.
     """
 
     pids: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""The live part: what to trace, and a profile of what was found."""
+"""The live part: traces threads, and makes a profile of their time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ __all__ = ["Thread", "fill", "shares", "threads"]
 
 
 class Thread(NamedTuple):
-    """How a thread spent its time, in nanoseconds. `comm` is the last name it had.
+    """The time of a thread by use, in nanoseconds. `comm` is the last name it had.
 
     `gil_ns` is the part of `off_ns` that it waited for Python's GIL.
     """

@@ -1,1 +1,1 @@
-"""Calls of 32-bit programs: what they pass, in which layout, and what is copied of it."""
+"""Calls of 32-bit programs: their arguments, layouts and copies."""

@@ -1,4 +1,4 @@
-"""What the arguments of the calls of i386 are, where they are not those of the native call. Pure.
+"""The kinds of the arguments of i386 calls that differ from the native call. Pure.
 
 A line for each call, as in tools/trace/calls.py. `ll` is a number of 64 bits in two arguments,
 its low half first, `hl` its high half first.
@@ -69,11 +69,11 @@ _SUFFIXES = ("_time64", "64", "32")
 
 
 def native_name(name: str, native: frozenset[str]) -> str:
-    """The native call that takes what this one takes, or its own name.
+    """Return the native call with the same arguments, or the call's own name.
 
     Args:
         name: of a call of i386.
-        native: those that are known.
+        native: the described native calls.
     """
     if name in _OTHER_NAMES:
         return _OTHER_NAMES[name]

@@ -1,4 +1,4 @@
-"""What 32-bit calls pass, and what is copied to show them. Pure."""
+"""The arguments of 32-bit calls, and the memory to copy for them. Pure."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ _I386_SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
 
 
 def compat_signature(name: str, abi: str) -> Signature | None:
-    """What is known of a call of a 32-bit ABI; its name is that of the native call like it."""
+    """Return the signature of a call of a 32-bit ABI; its name is the name of the native call
+    like it.
+    """
     if abi == "i386" and name in _i386_descriptions():
         return described(name, _i386_descriptions()[name])
     if name in _OTHER_IN_COMPAT and abi != "i386":
@@ -115,7 +117,7 @@ def _i386_descriptions() -> Mapping[str, str]:
 
 
 def compat_capture_of(name: str, string_size: int, abi: str) -> Capture:
-    """What to copy for a 32-bit call; structs in the layout of i386, of other ABIs not."""
+    """Return the copies for a 32-bit call; structs in the layout of i386, of other ABIs not."""
     known = compat_signature(name, abi)
     if known is None:
         return Capture()
@@ -129,7 +131,7 @@ def compat_capture_of(name: str, string_size: int, abi: str) -> Capture:
 
 
 def _is_alike(copy: Copy) -> bool:
-    """Whether strings and bytes are copied, which look alike in all ABIs."""
+    """Return True for strings and bytes, which look alike in all ABIs."""
     if isinstance(copy, capture.Block):
         return copy.size <= _COMPAT_WORD
     is_bytes = isinstance(copy, capture.Bytes) and copy.unit == 1
@@ -174,10 +176,10 @@ def _narrow(copy: Copy) -> Copy:
 
 
 def unpack_socket_calls(wanted: frozenset[str]) -> Capture:
-    """What socketcall(2) does when it begins: it becomes the call that it makes.
+    """Return the copies for the start of socketcall(2): it becomes the call that it makes.
 
     Args:
-        wanted: the calls that are asked for; if it is not one of those that socketcall(2) has, all.
+        wanted: the wanted calls; if socketcall(2) has none of them, all.
     """
     names = [_ASKED_AS.get(name, name) for name in SOCKET_CALLS]
     calls = tuple(number for number, name in enumerate(names, 1) if name in wanted)

@@ -1,6 +1,6 @@
-"""What 32-bit programs of x86 pass, in the layout of 64-bit ones. Pure.
+"""The data of 32-bit programs of x86, in the layout of 64-bit ones. Pure.
 
-So structs have one way to become text. Only the members that are shown have their values.
+So structs have one way to become text. Only the printed members have their values.
 Source: include/linux/compat.h, arch/x86/include/asm/compat.h, arch/x86/include/uapi/asm.
 """
 
@@ -66,7 +66,7 @@ def _sigaction(data: bytes) -> bytes:
 
 
 def _siginfo(data: bytes) -> bytes:
-    """Of a child; others have no member behind the third that is shown."""
+    """Convert the siginfo of a child; others have no printed member behind the third."""
     head, (pid, uid, status, user, system) = data[:12], struct.unpack_from("<iiiii", data, 12)
     return head + struct.pack("<4xiii4xqq", pid, uid, status, user, system)
 
@@ -125,7 +125,7 @@ _KINDS: Mapping[str, tuple[int, Widen]] = {
 
 
 def size_of(call: str, kind: Kind) -> int | None:
-    """The bytes of what an argument of a constant size points to; None: as many as in 64-bit."""
+    """Return the bytes behind an argument of a constant size; None: as many as in 64-bit."""
     if kind.name in {"S", "remaining"}:
         layout = layout_of(call, kind.table)
         return layout and layout[0]
@@ -143,9 +143,9 @@ def widen(
 
     Args:
         call: its name on i386.
-        known: what is known of it.
+        known: its signature.
         words: its arguments.
-        pieces: what was copied.
+        pieces: the copied memory.
     """
     wide = {}
     for identity, data in pieces.items():
