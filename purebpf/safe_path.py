@@ -2,7 +2,7 @@
 
 `python -m` puts the current directory first into sys.path. In /tmp, a file argparse.py of another
 user would then run as root. The command `purebpf`, and `python -P` (PYTHONSAFEPATH), do not look
-there. What Python itself imported before us cannot be undone: nothing ran here, so say it.
+there. Python's imports before purebpf cannot be undone: a warning says so, and nothing ran here.
 
 Only modules that Python has imported before its path was set are used until that entry is gone.
 """

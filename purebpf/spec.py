@@ -143,10 +143,11 @@ class ProgramSpec(NamedTuple):
 class MapSpec(NamedTuple):
     """A map to create. Sizes in bytes; `type` is enum bpf_map_type.
 
-    A data section is a map too (an ARRAY with one entry): `contents` is its image and `section`
-    its name. `inner` is the template of a map-in-map. `pinning` is 0 (none) or 1 (by name); `load`
+    A data section is a map too (an ARRAY with one entry): `contents` is its image and `section` its
+    name. `inner` is the template of a map-in-map. `pinning` is 0 (none) or 1 (by name); `load`
     refuses other numbers. `initial` lists static contents: (slot, name of a map or program).
-    `extra` is what a definition of before libbpf 1.0 has behind its five fields, when that is not
+    `extra` are the bytes that a definition of before libbpf 1.0 has behind its five fields, when
+    they are not
     zero: `load` refuses it.
 
     A STRUCT_OPS map has a kernel struct as the object declares it: `contents` is its image and
@@ -206,9 +207,10 @@ class VariableSpec(NamedTuple):
 class ExternSpec(NamedTuple):
     """A name that the object leaves to the kernel: a symbol or function of .ksyms, or a .kconfig.
 
-    A value of .kconfig is also a variable, in the map `.kconfig`. `type_id` is the BTF type it was
-    declared with, for a kernel function its FUNC; it differs from the type of its VAR in
-    `ObjectSpec.btf`, which had to be made acceptable. A `weak` one may be missing.
+    A value of .kconfig is also a variable, in the map `.kconfig`. `type_id` is the BTF type of its
+    declaration, for a kernel function its FUNC; it differs from the type of its VAR in
+    `ObjectSpec.btf`, which purebpf changed so that the kernel accepts it. A `weak` one may be
+    missing.
     """
 
     name: str
@@ -238,7 +240,7 @@ class ObjectSpec(NamedTuple):
         functions: the code of programs and subprograms. The key is the function's name; a static
             function whose name is in use has the key `name@section+0xoffset`.
         maps: the declared maps, and one for each data section.
-        variables: the globals that are neither static nor hidden.
+        variables: the global variables, without static and hidden ones.
         externs: symbols that the kernel has to supply.
         btf: the types; None when the object was compiled without -g.
     """

@@ -1,8 +1,8 @@
 """`NamedTuple` with the interface of typing's, made in a fifth of the time.
 
-For modules that a start imports: those before a command is attached make 70 such classes. typing
-compiles each annotation and compares it with what an annotation may not be; collections compiles
-each constructor. Here the constructors of as many fields are one code, with the names put in. Type
+For modules that a start imports: the ones before a command is attached define 70 such classes.
+typing compiles each annotation and compares it with the forbidden forms; collections compiles each
+constructor. Here the constructors of as many fields are one code, with the names put in. Type
 checkers look at the annotations anyway, and take this for typing's own.
 """
 

@@ -1,4 +1,4 @@
-"""Where PyInstaller finds the hook: https://pyinstaller.org/en/stable/hooks.html."""
+"""The package in which PyInstaller finds the hook: https://pyinstaller.org/en/stable/hooks.html."""
 
 from __future__ import annotations
 

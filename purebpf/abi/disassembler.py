@@ -4,8 +4,8 @@
     13: (15) if r1 == 0x11 goto pc+3
 
 All instructions of RFC 9669, and the ones that Linux has added since: may_goto, jumps through
-tables, loads that acquire, stores that release, casts of an arena's pointers. Another opcode is
-shown by its number.
+tables, loads that acquire, stores that release, casts of an arena's pointers. Other opcodes appear
+as their number.
 """
 
 from __future__ import annotations

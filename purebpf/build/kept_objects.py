@@ -60,7 +60,7 @@ class KeptObject:
         self._can_be_kept = not any(_NOT_KEPT.search(text) for text in texts)
 
     def take(self) -> bytes:
-        """Return the object; b"" when there is none, or it was made of other headers."""
+        """Return the object; b"" when there is none, or it was built from other headers."""
         try:
             reader = self._files.open(self._key)
             state, _, content = reader(0, reader.size).removeprefix(_FORMAT).partition(b"\n")
@@ -75,7 +75,7 @@ class KeptObject:
 
         Args:
             object_bytes: the object.
-            headers: files that it was made of, without the ones that were generated for it.
+            headers: the files that it was built from, without generated ones.
         """
         try:
             is_settled = all(os.stat(path).st_mtime_ns < self._started for path in headers)
@@ -106,7 +106,7 @@ class KeptObject:
 
 
 def headers_read(rule: str, directory: str) -> list[str]:
-    r"""The files of what `-MD` writes: `program.o: program.bpf.c /usr/include/a\ b.h`.
+    r"""Return the files in the output of `-MD`: `program.o: program.bpf.c /usr/include/a\ b.h`.
 
     Args:
         rule: for make(1).

@@ -68,7 +68,9 @@ def run(name: str, body: Callable[[], int]) -> int:
 
 
 def _text_of(error: PurebpfError | OSError, name: str) -> str | None:
-    """Return the text of an error, with advice if no descriptor is left; None for a bug."""
+    """Return the text of an error, with advice if this process ran out of descriptors; None for
+    a bug.
+    """
     from purebpf.loader.host.fd_limits import NONE_LEFT, explanation
 
     ours = _with_options(str(error), name) if isinstance(error, PurebpfError) else None

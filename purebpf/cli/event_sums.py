@@ -192,7 +192,7 @@ class SumJson(JsonLines[Event | Interval[Row]], Generic[Event, Row]):
 
 
 class SumCsv(Generic[Event, Row]):
-    """A line for each row, of each interval or of all; slow events are left out.
+    """A line for each row, of each interval or of all; slow events are omitted.
 
     Args:
         rows: the sums, once the run is over.

@@ -37,7 +37,7 @@ _INDENT = "  "
 
 
 def explain_profile(profile: Profile, *, verbose: bool) -> None:
-    """Print on standard error what a profile lacks, with advice."""
+    """Print the losses of a profile on standard error, with advice."""
     if verbose:
         if line := describe(profile):
             command.say(line)

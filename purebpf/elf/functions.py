@@ -88,9 +88,7 @@ def find_functions(elf: ElfObject) -> Functions:
 
 
 def _function_symbols(symbols: list[Symbol]) -> list[Symbol]:
-    """Return the functions among a section's symbols. Old LLVM gave neither functions nor labels
-    a type.
-    """
+    """Return the functions among a section's symbols. Old LLVM gives them no type."""
     typed = [symbol for symbol in symbols if symbol.type == STT_FUNC]
     return typed or [s for s in symbols if s.type == _STT_NOTYPE and s.binding != STB_LOCAL]
 

@@ -1,10 +1,10 @@
 """Maps of before libbpf 1.0: records of numbers in a section `maps`, one a map, without BTF.
 
 `struct bpf_map_def` has five fields; iproute2's `struct bpf_elf_map` and others have more behind
-them. All maps of a section have the same size, which is not written down: the section's size
-divided by its number of symbols. Records of iproute2's size are understood
-(`purebpf.elf.iproute2`); other fields behind the five are kept, and `load` refuses them
-(cilium/ebpf's rule) unless they are zero.
+them. All maps of a section have the same size, which the file does not state: the section's size
+divided by its number of symbols. Records of iproute2's size have a decoder
+(`purebpf.elf.iproute2`); `load` refuses other fields behind the five (cilium/ebpf's rule) unless
+they are zero.
 
 The types of keys and values may be in BTF all the same: `BPF_ANNOTATE_KV_PAIR(name, key, value)`
 defined a `struct ____btf_map_name` with members of these types.

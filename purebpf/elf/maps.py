@@ -214,7 +214,7 @@ def with_contents(
 
     Raises:
         FormatError: a relocation outside of any map's `values`.
-        LinkError: the slot is given something other than a map or program.
+        LinkError: the slot gets a value other than a map or program.
     """
     specs = {placed.spec.name: placed.spec for placed in maps}
     names = {placed.offset: placed.spec.name for placed in maps}

@@ -89,7 +89,7 @@ def read_object(source: Source) -> ObjectSpec:
 
     Raises:
         FormatError: the file is not a BPF object, or is damaged; says where.
-        LinkError: it refers to a symbol that it neither defines nor declares.
+        LinkError: it refers to a symbol without a definition and a declaration.
         NotSupportedError: a configuration value of a type that it cannot have.
         OSError: the file cannot be opened.
         TypeError: the source is none of these, or a file that is open as text.
@@ -292,8 +292,8 @@ def _programs(functions: Functions, specs: Mapping[str, FunctionSpec]) -> dict[s
     """The entry points: functions of sections other than .text.
 
     A function that others call is a subprogram if it is static, or in a section that the table does
-    not name exactly. A static function without callers is there because SEC() says `used`: libbpf
-    refuses the object, cilium/ebpf loads it, and so does purebpf.
+    not name exactly. A static function without callers exists because of the `used` in SEC():
+    libbpf refuses the object, cilium/ebpf loads it, and purebpf does, too.
     """
     called = {
         relocation.target

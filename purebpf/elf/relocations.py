@@ -1,5 +1,4 @@
-"""The symbols that a function's instructions refer to: relocation sections, and calls that need
-none.
+"""The symbols that a function's instructions refer to, by relocations and plain calls.
 
 clang writes SHT_REL: the addend is in the instruction. For a call it is the
 distance in instructions less one, counted from the symbol; for an address, bytes. A call inside
@@ -121,7 +120,8 @@ class Resolver:
 
         Raises:
             FormatError: a relocation of an unknown kind, or one that does not fit its place.
-            LinkError: the symbol is neither defined nor declared as an extern, or is not a map.
+            LinkError: the symbol has no definition and no declaration as an extern, or is not a
+                map.
         """
         references: dict[int, Relocation] = {}
         for raw in self._of(function):

@@ -42,7 +42,7 @@ def read_struct_ops(
 
     Raises:
         FormatError: a variable that is not a struct with a name, or a pointer elsewhere than in it.
-        LinkError: a member is given something other than a program.
+        LinkError: a member gets a value other than a program.
     """
     for section in elf.sections:
         if section.name.removeprefix("?") not in SECTIONS or not section.size:

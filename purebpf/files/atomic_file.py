@@ -65,7 +65,7 @@ class PartFile(SoleOwner):
             _take_after(self.fd, old)
 
     def commit(self) -> None:
-        """Give the file its name; if that fails, nothing is left of it.
+        """Give the file its name; if that fails, remove all of it.
 
         Raises:
             OSError: link(2) or rename(2) failed, or another user has exchanged the file.

@@ -18,10 +18,10 @@ __all__ = ["DataFile"]
 class DataFile(Closing):
     """A file that grows, may be written to at any place, and appears when it is committed.
 
-    Until then, and if its context ends first, what had the name before keeps it. What was written
-    is gone then, unless it is worth keeping and the disk was full. The file is opened at once, so
-    that a wrong path is known before the measurement and not after. It may be read by its owner
-    only: samples describe other users' programs.
+    Until then, and if its context ends first, the previous file keeps the name. The new content is
+    gone then, unless it is worth keeping and the disk was full. The file is opened at once, so that
+    a wrong path fails before the measurement and not after. Only its owner may read it: samples
+    describe other users' programs.
 
     Attributes:
         is_worth_keeping: the owner sets it when the part written so far can be read.

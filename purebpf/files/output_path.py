@@ -1,10 +1,10 @@
 """The real place of an output: its directory, held open, and a name in it that is not a link.
 
-Root writes where others may write too, as in /tmp. There, another user may have made the file or a
-link before, or may exchange one for the other between a check and an open. So every step is taken
+Root writes where others may write too, as in /tmp. There, another user may have created the file or
+a link before, or may exchange one for the other between a check and an open. So every step starts
 from a descriptor, links are followed one at a time, and files of other users are refused, by the
-rules of fs.protected_symlinks, fs.protected_regular and fs.protected_fifos (proc_sys_fs(5)),
-whatever they are set to here.
+rules of fs.protected_symlinks, fs.protected_regular and fs.protected_fifos (proc_sys_fs(5)), even
+where they are off.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class OutputPlace(NamedTuple):
 
     @property
     def is_special(self) -> bool:
-        """Return True if it exists, and is neither a regular file nor a directory."""
+        """True if it exists, and is not a regular file or a directory."""
         if self.is_magic:
             return True
         kind = 0 if self.old is None else self.old.st_mode

@@ -40,7 +40,7 @@ class FilterError(PurebpfError, ValueError):
         problem: the fault, in a sentence.
         text: the filter.
         column: where, counted from 1.
-        exit_status: the status of a command that was given the filter: a usage error.
+        exit_status: the exit status of a command with a wrong filter: a usage error.
     """
 
     exit_status = 2

@@ -3,9 +3,9 @@
     facts = decode_facts(json.loads(text))          # or as purebpf.tools.triage measures them
     findings = find(facts)                          # the costliest first
 
-`facts` declares what was measured, `evidence` indexes it, `waiting` decides whether a wait is idle
-or work, `ownership` which code is the program's own. Each rule is a function of the evidence, in
-`rules`; `choose` folds a client's wait into its server's finding, and puts them in order.
+`facts` declares the measured data, `evidence` indexes it, `waiting` separates idle waits from work,
+`ownership` the program's code from libraries. Each rule is a function of the evidence, in `rules`;
+`choose` folds a client's wait into its server's finding, and puts them in order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which findings are said, in which order, and which of them are a part of others. Pure.
+"""The choice and order of the findings, and the folding of findings into others. Pure.
 
-A client that waits for a server on this machine is no incident of its own if the server has one:
-its wait becomes a line of the server's finding, and its cost. CPU time that nobody is seen to wait
+A client that waits for a server on this machine is no separate incident if the server has one: its
+wait becomes a line of the server's finding, and its cost. CPU time that no thread is seen to wait
 for (a build, a batch job) is no incident at all.
 """
 
@@ -42,7 +42,7 @@ _LEAST_LOSS = 0.05
 
 
 def choose(evidence: Evidence, found: Iterable[Finding]) -> list[Finding]:
-    """The findings to say, the costliest first; what is only busy is last."""
+    """Return the findings to print, the costliest first; merely busy programs are last."""
     kept = _without_replaced(evidence, list(found))
     kept = _fold_queues(kept)
     kept = _fold_clients(evidence, kept)
@@ -79,7 +79,7 @@ def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]
 
 
 def _fold_queues(found: list[Finding]) -> list[Finding]:
-    """An accept queue is evidence of whatever its workers do, if that is known."""
+    """Fold accept queues into the findings about their workers, if there are any."""
     kept = [finding for finding in found if finding.kind != "accept-queue"]
     for queue in (finding for finding in found if finding.kind == "accept-queue"):
         at = _costliest(kept, set(queue.pids))

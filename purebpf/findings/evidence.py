@@ -310,7 +310,7 @@ class Evidence:
         return self.listeners.get(endpoint.port, set())
 
     def side(self, endpoint: Endpoint) -> Side:
-        """Which end of a connection this is."""
+        """Return the end of a connection that this is."""
         if endpoint.kind != "socket" or not endpoint.port:
             return Side.UNKNOWN
         if endpoint.local_port in self.listeners:
@@ -461,7 +461,7 @@ def _depth(program: Program, user: tuple[StackFrame, ...]) -> int:
 
 
 def _since_fork(user: tuple[StackFrame, ...]) -> tuple[StackFrame, ...]:
-    """A stack without what was on it when the process was forked."""
+    """Return the part of a stack since the fork of its process."""
     for at, frame in enumerate(user):
         if frame.kind == "python" and frame.name.startswith(_FORKS):
             return user[: at + 1]

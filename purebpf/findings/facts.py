@@ -1,4 +1,4 @@
-"""What one measurement of the whole machine saw. Plain data: it goes to JSON and back.
+"""The data of one measurement of the whole machine. Plain data: it goes to JSON and back.
 
 Seconds and counts are sums over the measurement unless a name says otherwise. Processes are named
 by their process IDs, as the PID namespace of purebpf has them.
@@ -49,7 +49,7 @@ class Activity(NamedTuple):
     Attributes:
         kind: "cpu", "wait" or "queue" (ready, but no CPU was free).
         state: of a wait: "S", "D"... of ps(1), or "gil" for Python's lock.
-        kernel: names of functions, innermost first; so is `user`.
+        kernel: names of functions, innermost first; `user` likewise.
         call, argument: the system call that a wait is in, "" for none, and its first argument.
         times: how many waits these were; 0 where that is not known.
         is_open: the wait was not over at the end.
@@ -154,7 +154,7 @@ class Start(NamedTuple):
 
 
 class SignalCount(NamedTuple):
-    """Signals from one process to another; those of timers have the process that ran."""
+    """Signals from one process to another; signals of timers have the process that ran."""
 
     sender: int
     receiver: int
@@ -163,12 +163,12 @@ class SignalCount(NamedTuple):
 
 
 class Process(NamedTuple):
-    """A process, and what its counters grew by.
+    """A process, and the growth of its counters.
 
     Attributes:
         exe: the path of its executable; "" if it is not known.
-        cgroup: what /proc/PID/cgroup says; `unit` the container, pod or systemd unit, or "".
-        cpu_s, children_cpu_s: its CPU time; that of children that it has waited for.
+        cgroup: the text of /proc/PID/cgroup; `unit` the container, pod or systemd unit, or "".
+        cpu_s, children_cpu_s: its CPU time; the CPU time of children that it has waited for.
         anon: bytes of anonymous memory, once a second.
         titles: how often its command line was each text, of programs that change theirs.
         is_new, is_gone: it was not there at the start, or at the end.
@@ -232,10 +232,10 @@ class Socket(NamedTuple):
 
 
 class Cgroup(NamedTuple):
-    """A cgroup with a limit, and what its counters grew by.
+    """A cgroup with a limit, and the growth of its counters.
 
     Attributes:
-        quota_cpus: what it may use; 0.0: no limit.
+        quota_cpus: the CPUs that it may use; 0.0: no limit.
         periods, throttled: how many it ran in, and how many of them it was stopped in.
         throttled_s: time that it was stopped.
         memory_limit, memory_used: bytes, 0 for none; `memory_hits`: how often the limit was met.
@@ -286,12 +286,12 @@ class Facts(NamedTuple):
     Attributes:
         elapsed_s: how long it took.
         cpus: how many there are.
-        counters: what counters of the whole machine grew by: seconds of /proc/stat by name, and
+        counters: the growth of counters of the whole machine: seconds of /proc/stat by name, and
             `UdpInDatagrams`-like names of /proc/net/snmp and netstat.
         descriptors: links of /proc/PID/fd, by process and number.
         lock_holders: the thread that holds the Python lock of a futex address, by process.
         thread_names: Python's names of threads.
-        missing: what could not be measured here, a sentence each.
+        missing: measurements that failed here, a sentence each.
         own_cpu_s: CPU time that the measurement itself took.
     """
 

@@ -23,7 +23,7 @@ def by_function(
 
     Args:
         evidence: of the stays.
-        stays: what to group.
+        stays: the stays to group.
         also: a further part of the key.
     """
     groups: dict[tuple[tuple[str, str], Hashable], dict[str, list[Stay]]]

@@ -1,4 +1,4 @@
-"""Which code is the program's own: not its runtime's, its libraries' or the system's. Pure.
+"""Separates the program's code from the code of its runtime, its libraries and the system. Pure.
 
 A person looks for the function that they can change. For a Python program that is one outside of
 the standard library and site-packages; for a native program a function of its executable, or of a
@@ -50,7 +50,7 @@ class FrameLike(Protocol):
 
     @property
     def kind(self) -> str:
-        """Which code it is: "user", "inlined", "python"."""
+        """The kind of code: "user", "inlined", "python"."""
 
 
 @lru_cache(4096)
@@ -113,7 +113,7 @@ class Program(NamedTuple):
 
     @property
     def has_own_functions(self) -> bool:
-        """Whether native frames of its executable can be its own."""
+        """True if native frames of its executable can belong to the program."""
         return bool(self.exe) and not is_interpreter(self.exe) and not _is_library(self.exe)
 
 

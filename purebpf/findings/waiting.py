@@ -4,7 +4,7 @@ A thread that waits for the next request, job or timer is idle. One that waits f
 answer, a file or a child while it does something waits in the middle of work, and somebody waits
 for it. Stacks tell the two apart (docs/design has the figures: 97 % of 267 waits were right):
 
-1. the kernel's frames say what is waited for, user frames which kind of futex it is;
+1. the kernel's frames show the reason for a wait, user frames the kind of a futex;
 2. some kinds are always work, some always idle;
 3. for the others, own code below a library's code (a framework called a handler) is work;
 4. else the thread's home decides: `are_deeper_than_home`.
@@ -23,7 +23,7 @@ __all__ = ["Judgement", "Side", "are_deeper_than_home", "judge"]
 
 
 class Side(Enum):
-    """Which end of a connection a thread has."""
+    """The end of a connection that a thread has."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -170,7 +170,7 @@ def are_deeper_than_home(
 
     Args:
         waits: of the thread: judgement, seconds, times, side of the connection.
-        least_s: what a home lasts.
+        least_s: the shortest duration of a home.
     """
     depths = [
         judgement.own_depth

@@ -42,7 +42,7 @@ _WAITS = {
 
 
 def count_threads(stays: Iterable[Stay], verb: str = "") -> str:
-    """`1 thread waits`, `3 threads wait`; the verb is given as `wait`."""
+    """Return `1 thread waits`, `3 threads wait`; the caller gives the verb as `wait`."""
     threads = threads_of(stays)
     if threads == 1:
         return f"1 thread {verb}s" if verb else "1 thread"
@@ -65,14 +65,18 @@ def spell_endpoint(endpoint: Endpoint) -> str:
 
 
 def describe_wait(stay: Stay) -> str:
-    """What a thread does, without where: "waits for an answer of 10.0.0.7:80"."""
+    """Describe the work or wait of a thread, without its place: "waits for an answer of
+    10.0.0.7:80".
+    """
     text = _WAITS.get(stay.kind, f"waits ({stay.kind})")
     peer = spell_endpoint(stay.endpoint) if stay.kind in ("sock-read", "connect") else ""
     return f"{text} of {peer}" if peer else text
 
 
 def describe_activity(evidence: Evidence, stays: Iterable[Stay]) -> str:
-    """What threads mostly do, with the function and the share of their time; "" for no stays."""
+    """Describe the commonest activity of threads, with the function and the share of their time;
+    "" for no stays.
+    """
     weights: Counter[tuple[str, str]] = Counter()
     for stay in stays:
         weights[describe_wait(stay), evidence.spell(stay.own)] += round(1e6 * stay.seconds)

@@ -59,8 +59,8 @@ _CHUNK = 1 << 16
 _END = re.compile(rb"\n\r?\n")
 
 
-class HttpServer(Closing):
-    """Listens at (host, port) from when it is made until it is closed.
+class HttpDoor(Closing):
+    """Listens at (host, port) from its creation until its close.
 
     Args:
         where: an address of this machine and a port; port 0: any that is free.

@@ -39,7 +39,7 @@ def needing(*capabilities: str, without_root: str = "") -> Iterator[None]:
     advice; an EACCES about an output file is unchanged.
 
     Args:
-        capabilities: what the command needs.
+        capabilities: the capabilities that the command needs.
         without_root: a command that does nearly as much for the user's own processes.
     """
     try:

@@ -28,8 +28,8 @@ class HasFileno(Protocol):
 class Stop(SoleOwner):
     """A context in which SIGINT, SIGTERM and SIGHUP make `fileno()` readable.
 
-    The first signal asks the command to end and print. From then on SIGINT and SIGTERM do what
-    they did before, so that a second Ctrl-C quits while symbols are looked up. Another SIGHUP does
+    The first signal asks the command to end and print. From then on SIGINT and SIGTERM have their
+    earlier handlers, so that a second Ctrl-C quits while symbols are looked up. Another SIGHUP does
     nothing: when a terminal closes, the shell sends one and then the kernel. Use it in the main
     thread: others may not handle signals (signal.signal raises ValueError there).
 

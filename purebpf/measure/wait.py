@@ -25,9 +25,9 @@ def until(
 ) -> bool:
     """Sleep until moment `over` or until one of `ends` is readable, but not beyond `pause`.
 
-    Moments are those of time.monotonic(), in seconds; None never comes. Whenever one of `sources`,
+    Moments are times of time.monotonic(), in seconds; None never comes. Whenever one of `sources`,
     descriptors, is readable, `drain` is called, and in any case after `every_s()` seconds; one that
-    hangs up, as a ring with a CPU that went offline does, is no longer looked at.
+    hangs up, as a ring with a CPU that went offline does, is no longer polled.
 
     Returns:
         Whether the run is over; False when there is only to be a pause.

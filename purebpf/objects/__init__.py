@@ -1,4 +1,4 @@
-"""The BPF objects that purebpf ships, built by `make bpf` from `bpf_src/`; `LOCK` says of what.
+"""The BPF objects that purebpf ships, built by `make bpf` from `bpf_src/`; `LOCK` has the sources.
 
 `NAME.spec` is packed from each `NAME.bpf.o`: the spec that `purebpf.read_object` returns for the
 object. Commands start from it (docs/design/0002-start.md), and only specs are in the wheel; the

@@ -1,1 +1,1 @@
-"""Live observation: who runs what, and its stacks and names."""
+"""Live observation: processes, their stacks and names."""

@@ -51,7 +51,7 @@ def write_extern(code: Code, slot: int, extern: ExternSpec, resolved: ResolvedEx
     """Make the instruction at `slot` refer to the symbol; returns why it was poisoned, or "".
 
     Raises:
-        ValueError: the instruction is neither a call nor an ld_imm64.
+        ValueError: the instruction is not a call and not an ld_imm64.
     """
     if code.opcode(slot) == CALL:
         if resolved is not None:

@@ -53,7 +53,7 @@ class LinkedProgram(NamedTuple):
         func_info: an array of struct bpf_func_info, or b"" when a function has no BTF.
         line_info: an array of struct bpf_line_info, or b"" when a function has no lines.
         poisoned: by slot, why an instruction was replaced by a call of a function that does not
-            exist (helper 195896080): what it depends on is not on this kernel.
+            exist (helper 195896080): this kernel lacks the thing that the load depends on.
         jump_tables: by `function:table`, the instructions that the table's entries lead to.
     """
 

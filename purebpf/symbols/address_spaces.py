@@ -211,7 +211,7 @@ class AddressSpaces:
         So a run that goes on for days does not grow with each process that came and went unseen.
 
         Args:
-            keep: processes that may be asked about. Their four nearest parents are kept as well.
+            keep: processes of later look-ups. Their four nearest parents stay as well.
 
         Returns: The forgotten processes; `forgotten` does not count them.
         """

@@ -43,7 +43,7 @@ class CgroupName(NamedTuple):
     """The name of a cgroup.
 
     `kind` is the container's runtime ("docker", "containerd", "cri-o", "podman", "lxc",
-    "kubernetes" and "ecs" if only the orchestrator is known, "machine" of systemd-machined,
+    "kubernetes" and "ecs" where only the orchestrator is certain, "machine" of systemd-machined,
     "container" for an unknown runtime), "unit" or "slice" of systemd, or "path". `name` is the id's
     first 12 digits, the unit's name, or the path; "" in the root. `pod` begins a pod's id, or "".
     """

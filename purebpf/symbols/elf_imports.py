@@ -36,7 +36,7 @@ def imported_function(image: ElfImage, name: str) -> ImportedFunction | None:
     """Return the function of that name that the file imports, None if it imports none.
 
     Raises:
-        FormatError: the tables are not what they claim to be.
+        FormatError: the tables are malformed.
     """
     table = image.section_of_type(SHT_DYNSYM)
     if table is None:

@@ -57,10 +57,10 @@ def functions_named(
 ) -> dict[str, FileOffset]:
     """The functions with the name `wanted` (without the version, `@GLIBC_2.2.5`).
 
-    From .symtab, and from .dynsym what that has not. A file without .symtab has the rest of its
-    functions in its debug file (`ElfImage.debug`), in the symbols that Fedora packs into it, or in
-    the table that Go keeps for itself. Of several of one name a global one counts, else a weak
-    one, else the first; of several versions of one, that which programs are linked to.
+    From .symtab, and from .dynsym the others. A file without .symtab has the rest of its functions
+    in its debug file (`ElfImage.debug`), in the symbols that Fedora packs into it, or in the table
+    that Go keeps for itself. Of several of one name a global one counts, else a weak one, else the
+    first; of several versions of one, the version that programs are linked to.
 
     Raises:
         FormatError: the tables are malformed.
@@ -108,7 +108,7 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
 
     A C++ or Rust function has its mangled name, its readable name, and the readable name without
     parameters (`purebpf.symbols.short_names.spellings`). Several functions are returned when static
-    or overloaded functions share a name; functions without a size are left out.
+    or overloaded functions share a name; functions without a size are omitted.
 
     Raises:
         FormatError: the tables are malformed.
@@ -126,7 +126,7 @@ def function_ranges(image: ElfImage, name: str) -> set[tuple[FileOffset, int]]:
 
 
 class Extent(NamedTuple):
-    """How many bytes a function has, and its names."""
+    """The size of a function in bytes, and its names."""
 
     size: int
     names: tuple[str, ...]
@@ -136,7 +136,7 @@ def function_extents(image: ElfImage) -> dict[int, Extent]:
     """The functions that have a size, by the address that they were linked for.
 
     Raises:
-        FormatError: the tables are not what they claim to be.
+        FormatError: the tables are malformed.
     """
     extents: dict[int, Extent] = {}
     for table in filter(None, map(image.section_of_type, (SHT_SYMTAB, SHT_DYNSYM))):
@@ -172,10 +172,10 @@ def variables(image: ElfImage) -> list[Variable]:
 def addresses_of_variables(image: ElfImage, names: Collection[str]) -> dict[str, int]:
     """Return the addresses of the variables of these names, as the file has them.
 
-    A name that several static variables share is left out.
+    The result omits a name that several static variables share.
 
     Raises:
-        FormatError: the tables are not what they claim to be.
+        FormatError: the tables are malformed.
     """
     addresses: dict[str, set[int]] = {}
     for source, table in _tables(image):

@@ -1,10 +1,9 @@
-"""Where a function of x86-64 code is left: its returns, and the jumps to other functions.
+"""The exits of a function of x86-64 code: its returns, and the jumps to other functions.
 
-The code is walked from the first byte to the last, not along its branches, so that the cases of a
-switch are seen too; every direct jump has to lead to the start of an instruction. A function that
-another one jumps to (a tail call) belongs to it: the call ends where that one returns. What is not
-understood is a `CodeError`, never a guess: a probe in the middle of an instruction would break the
-program.
+The walk goes from the first byte to the last, not along the branches, so that it sees the cases of
+a switch, too; every direct jump has to lead to the start of an instruction. A function that another
+one jumps to (a tail call) belongs to it: the call ends where that one returns. Unknown code is a
+`CodeError`, never a guess: a probe in the middle of an instruction would break the program.
 """
 
 from __future__ import annotations
@@ -72,7 +71,9 @@ class FileCode(Protocol):
         """The function, or part of one, that has an address; None: it is not known."""
 
     def is_part(self, address: int, /) -> bool:
-        """Return True if a range is a part of a function that jumps to it, not one of its own."""
+        """Return True if a range is a part of a function that jumps to it, not a separate
+        function.
+        """
 
     def is_entry_like(self, address: int, /) -> bool | None:
         """Return True if the stack at an address is as at a function's entry; None: not known."""
@@ -124,7 +125,7 @@ class _Walk:
         self._left = _MOST_BYTES
 
     def exits(self) -> Exits:
-        """Walk until every range is known."""
+        """Walk until every range has been swept, and return the exits."""
         (start,) = self._waiting
         extent = self._file.range_of(start)
         if extent is None:
@@ -197,7 +198,7 @@ class _Walk:
                     raise CodeError(f"a far jump or return at {address:#x}")
 
     def _leave(self, at: int, jump: Instruction, target: int) -> None:
-        """A direct jump out of everything that is known so far."""
+        """Handle a direct jump out of all ranges so far."""
         file = self._file
         if _is_stub(file.code(target, 16)):
             self._leaving.append((_probed(at, jump), _condition(jump)))
@@ -250,7 +251,7 @@ def _check_end(instructions: list[tuple[int, Instruction]]) -> None:
     """The last instruction leads nowhere else.
 
     Raises:
-        CodeError: the code runs into what is behind it.
+        CodeError: the code runs into the bytes behind it.
     """
     at, last = next(
         (one for one in reversed(instructions) if one[1].opcode not in _NOPS), instructions[0]
@@ -261,7 +262,7 @@ def _check_end(instructions: list[tuple[int, Instruction]]) -> None:
 
 
 def _is_stub(code: bytes) -> bool:
-    """Return True if code is an entry of a PLT: a jump to what a word of the file says."""
+    """Return True if code is an entry of a PLT: a jump to the address in a word of the file."""
     at = 0
     try:
         for _ in range(2):
@@ -281,7 +282,7 @@ def _memory(instruction: Instruction) -> Operand | None:
 
 
 def _loads_from_table(instruction: Instruction) -> bool:
-    """Return True for what reads an element of an array of offsets or of addresses."""
+    """Return True if the instruction reads an element of an array of offsets or of addresses."""
     memory = _memory(instruction)
     if memory is None or memory.index_register < 0:
         return False

@@ -15,7 +15,7 @@ def mini_debug_info(image: ElfImage) -> ElfImage | None:
     """Return the ELF file with the rest of the symbols, None if there is none.
 
     Raises:
-        FormatError: it is not what it claims to be.
+        FormatError: it is malformed.
     """
     packed = image.contents(image.section(".gnu_debugdata"))
     if not packed:

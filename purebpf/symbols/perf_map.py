@@ -29,10 +29,10 @@ Check = Callable[[], object]
 class PerfMap:
     """The functions of a perf map's text; the latest line that covers an address names it.
 
-    Lines of another form are skipped, and so is a last line that is still being written. At most a
+    Lines of another form are skipped, as is a last line that is still being written. At most a
     million lines are read, so that no file takes all memory.
 
-    Appended lines are kept apart and joined with the others when they are half as many: each line
+    Appended lines are stored apart and joined with the others when they are half as many: each line
     is sorted a few times in all, however often the file grows.
 
     Args:

@@ -1,5 +1,6 @@
-"""/proc/PID/maps, the mappings of a process (proc_pid_maps(5)). Only executable mappings are kept:
-code runs nowhere else, and they are a fifth of the lines.
+"""/proc/PID/maps, the mappings of a process (proc_pid_maps(5)).
+
+Only executable mappings stay: code runs nowhere else, and they are a fifth of the lines.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _BYTES_OF_4 = _LOW_FIRST[:4] if sys.byteorder == "little" else _LOW_FIRST[3::-1]
 
 
 class StartKeys:
-    """Keys of symbols, which are sorted when they are taken."""
+    """Keys of symbols, which are sorted at their first use."""
 
     def __init__(self) -> None:
         self._near: list[float] = []

@@ -91,7 +91,7 @@ class Pages(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes of memory they take."""
+        """The number of bytes of memory that they take."""
         ...
 
     def forget(self) -> None:

@@ -6,7 +6,7 @@ name and arguments. If prelink(8) has moved the file's segments since, .stapsdt.
 them, so its displacement is added to the other two.
 
 The linker keeps the note of a function that it removed (`--gc-sections`), with an address where
-there is no code: such a probe is left out, and those of other functions are not affected.
+there is no code: such a probe is omitted, and the probes of other functions are not affected.
 Source: https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation
 """
 

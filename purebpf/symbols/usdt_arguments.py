@@ -2,8 +2,8 @@
 
 `-4@%esi` is a signed 4-byte value in a register, `8@$-1` a constant, `2@-20(%rbp)` memory at a
 register plus an offset, `4@8(%rdx,%rcx,4)` an array element. The syntax is the assembler's, so it
-depends on the machine. Registers are given as byte offsets into the kernel's struct pt_regs (on
-aarch64 struct user_pt_regs), as BPF programs read them.
+depends on the machine. Registers are byte offsets into the kernel's struct pt_regs (on aarch64
+struct user_pt_regs), as BPF programs read them.
 """
 
 from __future__ import annotations

@@ -16,11 +16,11 @@ __all__ = ["CodeError", "Flow", "Instruction", "Operand", "decode"]
 
 
 class CodeError(ValueError):
-    """Bytes that are no instruction, or none that is known here."""
+    """Bytes that are no instruction, or an unsupported one."""
 
 
 class Flow(IntEnum):
-    """Where an instruction leads."""
+    """The kind of jump of an instruction."""
 
     NEXT = 0
     RETURN = 1
@@ -41,7 +41,7 @@ class Operand(NamedTuple):
         base: of a register operand its number; of memory the base register, -1 without one, and
             `INSTRUCTION_POINTER` where the address is relative to the next instruction.
         index_register: the index register; -1 without one.
-        scale: what the index is multiplied by.
+        scale: the factor of the index.
         is_register: the operand is a register, not memory.
     """
 
@@ -93,7 +93,9 @@ the same, and 64 with REX.W; an address."""
 
 
 def _table(text: str) -> list[int]:
-    """A map of 256 opcodes, from lines `FIRST-LAST WORDS`; what no line has is bad."""
+    """Return a map of 256 opcodes, from lines `FIRST-LAST WORDS`; opcodes without a line are
+    bad.
+    """
     words = {"modrm": _MODRM, "z": _Z, "v": _V, "moffs": _MOFFS, "1": 1, "2": 2, "3": 3, "none": 0}
     table = [_BAD] * 256
     for line in text.split(","):
@@ -155,7 +157,7 @@ class _Decoder:
         self._operand: Operand | None = None
 
     def decode(self) -> Instruction:
-        """Read the prefixes, then what the opcode says."""
+        """Read the prefixes, then the parts that the opcode requires."""
         code, at = self._code, self._at
         while code[at] in _PREFIXES:
             at += 1
@@ -230,7 +232,7 @@ class _Decoder:
         return self._with_flow(opcode, size, narrow=narrow)
 
     def _with_flow(self, opcode: int, size: int, *, narrow: bool) -> Instruction:
-        """The instruction of a known opcode; `size` is that of its immediate."""
+        """Return the instruction of a valid opcode; `size` is the size of its immediate."""
         if opcode in _RETURNS:
             return self._finish(opcode, _RETURNS[opcode])
         if opcode == _INTERRUPT_RETURN:

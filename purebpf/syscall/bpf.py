@@ -1,9 +1,9 @@
 """bpf(2): one plain function per command, with no retry, fallback or advice.
 
 Fields have the kernel's names and meanings (include/uapi/linux/bpf.h, bpf(2)). Missing fields are
-zero, and so is the rest of the attr: an older kernel then accepts a longer one. A bytes or
-bytearray argument is passed by its address and is kept alive until the call is over; the kernel
-writes only to bytearrays.
+zero, as is the rest of the attr: an older kernel then accepts a longer one. A bytes or bytearray
+argument is passed by its address and stays alive until the call is over; the kernel writes only to
+bytearrays.
 
 Every function raises `KernelError` with the call's name and errno, and `ValueError` for a value
 that does not fit in its field, or a name with a NUL. The batch commands instead return how far they

@@ -114,7 +114,7 @@ def directory(path: str | os.PathLike[str]) -> Descriptor:
 def keep_only(*fds: int) -> None:
     """In a forked child: make these the descriptors 0, 1, 2 ..., and close all others.
 
-    A child that may be left behind must not keep maps, links or events of its parent alive.
+    A child that its parent may abandon must not keep maps, links or events of its parent alive.
 
     Raises:
         OSError: EBADF.
@@ -149,7 +149,7 @@ def _close_from(first: int) -> None:
 
 
 def _open_fds() -> list[int]:
-    """Numbers of descriptors and that of the listing itself; without /proc, the first 4,096."""
+    """Return the numbers of all descriptors, with the listing's; without /proc, the first 4,096."""
     try:
         return [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:

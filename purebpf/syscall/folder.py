@@ -1,9 +1,9 @@
 """Directories held by descriptor, for work that other users must not be able to misdirect.
 
-A path is looked up anew in each system call, and a user who may write to a directory on it decides
-its target. So here every component is opened from the one before it, never through a symbolic link,
-and checked before it is used: it belongs to root or to this process's user, and no other user can
-put something else in its place. All changes are made by descriptor.
+The kernel looks up a path anew in each system call, and a user who may write to a directory on it
+decides its target. So here every component is opened from the one before it, never through a
+symbolic link, and checked before its use: it belongs to root or to this process's user, and no
+other user can put something else in its place. All changes go through a descriptor.
 
 The descriptors are O_PATH ones (open(2)): they stand for a file without opening it, which pins in
 a bpf file system do not allow anyway. Mode and owner are set through /proc/self/fd, which leads to
@@ -298,8 +298,8 @@ class Folder(Node):
 def explain_distrust(status: os.stat_result, *, outside: bool = False, groups: bool = False) -> str:
     """Why another user may control a file or directory; "" if not.
 
-    The sticky bit (mode 1777) lets others add to a directory, but neither rename nor remove files
-    of other users. `outside`: also trust owners that have no number in this user namespace.
+    The sticky bit (mode 1777) lets others add to a directory, but not rename or remove files of
+    other users. `outside`: also trust owners that have no number in this user namespace.
     `groups`: a group of this process may write.
     """
     if not _is_trusted(status.st_uid, outside=outside):

@@ -31,7 +31,9 @@ def boottime_ns() -> int:
 
 @cache
 def _offset_ns(clock: str) -> int:
-    """How far a clock of this time namespace is ahead; a process with threads stays in its own."""
+    """Return how far a clock of this time namespace is ahead; a process with threads cannot
+    change its namespace.
+    """
     try:
         with open("/proc/self/timens_offsets", encoding="ascii") as file:
             text = file.read()

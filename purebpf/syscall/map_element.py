@@ -1,5 +1,4 @@
-"""Fast access to single map elements: the buffers and the attr of a call are made once and used
-again.
+"""Fast access to single map elements: the buffers and the attr of a call are used again and again.
 
 A lookup through `purebpf.syscall.bpf` builds an attr each time; here it only copies the key
 (`bench/map_element.py` measures the difference). Results are 0 or a negated errno, as a missing
@@ -54,7 +53,7 @@ class Element(SoleOwner):
         key: the key's bytes; assign with `element.key[:] = ...`, of exactly this length.
         value: the value's bytes.
         next_key: where `next()` puts the key after `key`.
-        backend: the kernel's, if the element was made for it; else None.
+        door: the kernel's, if the element belongs to it; else None.
         flags: the flags of the last call.
         look_up_now: while `backend` is the current one, `lookup(flags)` in one call of C: 0 or -1.
         update_now: the same of `update`.
@@ -146,7 +145,7 @@ class Elements(SoleOwner):
     none is in use: its number may mean another map the moment after, with values of another size.
 
     Attributes:
-        closed: no element is given out any more.
+        closed: True if it creates no more elements.
         descriptor: the map's.
         sizes: bytes of a key and of a value, from the kernel: so long are an element's buffers.
     """

@@ -4,7 +4,7 @@ BPF_MAP_LOOKUP_ELEM and others take addresses without lengths: the kernel copies
 the map's keys and values have. A map that came from elsewhere, through a pin, an id or a
 descriptor, may be another one than its name promises, and a short buffer is then written beyond its
 end. So purebpf asks for the sizes and compares them with the buffers before any such call: in
-`purebpf.syscall.bpf` each time, in `purebpf.syscall.map_element` when the buffers are made.
+`purebpf.syscall.bpf` each time, in `purebpf.syscall.map_element` at the creation of the buffers.
 """
 
 from __future__ import annotations

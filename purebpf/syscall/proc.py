@@ -97,7 +97,7 @@ def pids() -> list[int]:
 def threads(pid: int) -> list[int]:
     """The threads of a process; none when it has ended.
 
-    A first thread that has called pthread_exit() is left out if others go on.
+    The result omits a first thread that has called pthread_exit() if others go on.
     """
     tids = _tasks(pid)
     if len(tids) > 1 and with_memory(pid) != pid:
@@ -115,8 +115,8 @@ def _tasks(pid: int) -> list[int]:
 def with_memory(pid: int) -> int:
     """The number whose folder in /proc shows the memory, program and root of a process.
 
-    Usually its own. When the first thread has called pthread_exit() while others go on, the folder
-    of the process is that of a zombie, which has none of them; that of another thread's number has.
+    Usually it is `pid`. When the first thread has called pthread_exit() while others go on, the
+    folder of the process is a zombie's and shows none of them; the folder of another thread does.
     """
     if not _has_no_program(pid):
         return pid

@@ -18,7 +18,7 @@ class Budget:
         self.left = steps
 
     def spend(self, steps: int) -> None:
-        """Take steps from what is left.
+        """Take steps from the remaining budget.
 
         Raises:
             OverBudgetError: there are not as many left. Those taken do not come back.

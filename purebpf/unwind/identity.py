@@ -1,4 +1,4 @@
-"""Which program of which process: `process_identity()` of bpf_src/include/unwind_walk.h.
+"""The identity of a program of a process: `process_identity()` of bpf_src/include/unwind_walk.h.
 
 The upper 54 bits are when the process began (CLOCK_MONOTONIC, ns), the lower 10 how many programs
 it and those before it have executed. Both wrap around.
@@ -14,7 +14,9 @@ _BEGUN = 1 << 64 - _EXECUTED_BITS
 
 
 def forked_identity(parent: int, time_ns: int) -> int:
-    """What is known of a child that was reported at a time: it began then or shortly before."""
+    """Return the identity of a child, by the time of its report: it began then or shortly
+    before.
+    """
     return time_ns % _BEGUN << _EXECUTED_BITS | parent % _EXECUTED
 
 

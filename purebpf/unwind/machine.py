@@ -133,7 +133,7 @@ _BTI_C, _AUTIA1716 = 0xD503245F, 0xD503219F
 def is_stub(code: bytes, machine: Machine) -> bool:
     """Return True if an instruction belongs to a stub in a PLT of arm64, which has no rules.
 
-    Stubs change neither the stack nor the return address (AAELF64, "Procedure Linkage Table").
+    Stubs do not change the stack or the return address (AAELF64, "Procedure Linkage Table").
 
     Args:
         code: `STUB_BYTES` before the instruction, and as many from it on.

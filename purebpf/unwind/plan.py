@@ -19,7 +19,7 @@ class Plan(NamedTuple):
         base, cfa: as in the row; `base` is negative where `cfa` has to be evaluated.
         ra: offset from the CFA of the saved return address; None where it is elsewhere.
         saved: (register, offset from the CFA).
-        others: (register, rule) pairs that are neither saved nor unchanged.
+        others: (register, rule) pairs except saved and unchanged registers.
         row: the row itself.
     """
 

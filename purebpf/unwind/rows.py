@@ -131,7 +131,7 @@ class RuleTable:
         return self._keep(offsets, ids, known, fde.code if movable else None)
 
     def depth(self, depth: int | None) -> int:
-        """Return the rule of code that has only the depth of its stack, if the depth is known."""
+        """Return the rule of code that has only the depth of its stack, if that depth is there."""
         if depth is None:
             return NO_RULE
         rule = (CFA_DEPTH, depth, None, None, False)
@@ -216,8 +216,9 @@ class Entries:
         """One table of rows, in slices.
 
         Where FDEs overlap, the later start wins; among equal starts the one added last. There is no
-        rule between FDEs, nor after the last. This holds for padding as well: makecontext(3) starts
-        a stack with a function's start as return address, and the look-up uses the byte before it.
+        rule between FDEs, and none after the last. This holds for padding as well: makecontext(3)
+        starts a stack with a function's start as return address, and the look-up uses the byte
+        before it.
         """
         starts, ends, programs = self._starts, self._ends, self._programs
         order = sorted(range(len(starts)), key=starts.__getitem__)

@@ -63,6 +63,6 @@ def code_bits(machine: Machine, highest: int) -> int:
         machine: that they run on.
         highest: an address at the upper end of the address space of processes: of a stack. Where
             addresses of code are signed, that is above it (Linux, setup_return and
-            ptrauth_user_pac_mask: the bits above those of virtual addresses).
+            ptrauth_user_pac_mask: the bits above virtual addresses).
     """
     return (1 << highest.bit_length()) - 1 if machine is AARCH64 else 0

@@ -8,7 +8,7 @@ Rules that real code needs beyond the DWARF standard:
 - A frame is above the one it called, except frames of signals, which may have a separate stack. A
   rule that contradicts this is not followed.
 - A trace ends at a return address that a rule calls undefined, or at a function that nothing
-  called. Neither a return address of 0 nor code without a rule ends it.
+  called. A return address of 0 does not end it, and code without a rule does not either.
 - Where code has no rule, the frame pointer is followed if it looks like one, and that is counted.
 """
 

@@ -32,7 +32,7 @@ class Stacks(NamedTuple):
 def stacks(sample: Sample) -> Stacks:
     """The stacks of a sample; without a call chain, its address alone.
 
-    Entries of a hypervisor's guest are left out: its addresses mean nothing here.
+    The result omits entries of a hypervisor's guest: its addresses mean nothing here.
     """
     chain: Sequence[int] = sample.callchain
     if not chain:

@@ -302,10 +302,10 @@ class PerfData:
 
 
 def _formats(events: tuple[RecordedEvent, ...]) -> list[RecordFormat]:
-    """How the records of each event are decoded.
+    """Return the record formats of the events.
 
-    perf(1) lets one event ask for build ids, and writes records of its own, which belong to no
-    event, in the same way. perf-inject(1) adds build ids to files that were recorded without.
+    perf(1) lets one event ask for build ids, and writes extra records, which belong to no event, in
+    the same way. perf-inject(1) adds build ids to files that were recorded without.
     """
     formats = [RecordFormat.of_attr(event.attr) for event in events]
     asked = any(form.build_id for form in formats)

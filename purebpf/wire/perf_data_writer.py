@@ -1,7 +1,6 @@
-"""Writing perf.data as the records come: the writer stores nothing, and the file can be read all
-the time.
+"""Writes perf.data as the records come: it stores nothing, and the file is always readable.
 
-A writer is made with the events and the facts about the machine, gets the bytes of the rings
+A writer starts with the events and the facts about the machine, gets the bytes of the rings
 (`write`) and the ends of the rounds in which all of them were read (`end_round`), and at last the
 other features (`finish`). A process that is killed leaves a file with everything up to the last end
 of a round.

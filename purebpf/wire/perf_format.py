@@ -75,11 +75,11 @@ Body = Callable[["RecordFormat", int, Buffer, int, int], Record]
 class RecordFormat:
     """Decodes the records of one event, or of several with the same attr.
 
-    Args: the fields of struct perf_event_attr of the same names. `build_id` decides what
-        PERF_RECORD_MISC_MMAP_BUILD_ID means: the kernel leaves the bit in a header that all events
-        share (perf_event_mmap_output() in kernel/events/core.c), so that the records of an event
-        that did not ask have it, too, without a build id. None: it counts in records that look as
-        if they had one.
+    Args: the fields of struct perf_event_attr of the same names. `build_id` decides the meaning of
+        PERF_RECORD_MISC_MMAP_BUILD_ID: the kernel leaves the bit in a header that all events share
+        (perf_event_mmap_output() in kernel/events/core.c), so that the records of an event that did
+        not ask have it, too, without a build id. None: it counts in records that look as if they
+        had one.
 
     Raises:
         NotSupportedError: for samples that SampleLayout cannot decode.
@@ -136,7 +136,7 @@ class RecordFormat:
         Args:
             data: the records.
             pids: skip records of other processes; None: keep all.
-            skip: is told about each record that breaks its format, and the iteration goes on. None:
+            skip: called with each record that breaks its format, and the iteration goes on. None:
                 the first one raises.
 
         Raises:

@@ -58,7 +58,7 @@ def frames(
     Args:
         data: begins at a record.
         offset: where the first record begins.
-        skip: is told about a wrong record, which ends the iteration. None: it raises FormatError.
+        skip: called with a wrong record, which ends the iteration. None: it raises FormatError.
     """
     unpack = HEADER.unpack_from
     end = len(data)

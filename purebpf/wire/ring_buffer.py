@@ -6,7 +6,7 @@ The ring is `size` bytes, a power of two; positions are free-running byte counts
 
 The order of events is the producer's: the header is written BUSY before the producer position moves
 past it, and loses BUSY when the program submits or discards. A record that is not BUSY is therefore
-whole, and so is everything before the first BUSY one. This holds for a reader whose loads are not
+whole, as is everything before the first BUSY one. This holds for a reader whose loads are not
 reordered, as on x86.
 """
 

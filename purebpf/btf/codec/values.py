@@ -83,7 +83,7 @@ class Codec:
         pack_slot: a slot as bytes.
         takes_bytes: whether bytes of another size mean something.
         plain: the class of values that are their own slot, or None.
-        of_kernel: True if the kernel copies it neither into a map's value nor out of it.
+        of_kernel: True if the kernel does not copy it into a map's value or out of it.
     """
 
     takes_bytes = False
@@ -265,10 +265,10 @@ class WideInteger(Codec):
 
 
 class Boolean(Codec):
-    """A C bool: False, True, or the stored int when it is neither 0 nor 1.
+    """A C bool: False, True, or the stored int of any other value.
 
-    C does not define such an int, but a map key with it must be found again, and a union's other
-    members may put it there.
+    C does not define such an int, but a look-up must find a map key with it again, and a union's
+    other members may put it there.
     """
 
     def __init__(self, c_type: str, size: int, order: str) -> None:

@@ -2,8 +2,8 @@
 
 The compiler writes a path as numbers ("0:1:2": element 0 of the pointer's target, its member 1,
 then that member's member or element 2). `parse` reads it against the local types and keeps the
-turns that have a meaning; `follow` takes the same turns through a target type, where members are
-found by name and nameless structs and unions are searched on the way.
+turns that have a meaning; `follow` takes the same turns through a target type, where it searches
+members by name, also in nameless structs and unions on the way.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ class _Found(NamedTuple):
 class _MemberSearch:
     """The search for one local member by name, in a struct and the nameless ones inside it.
 
-    A name that is found with another type ends the search of its struct, not of the structs around
+    A member with the name and another type ends the search of its struct, not of the structs around
     it. A struct without a match is searched once, however often it occurs.
     """
 

@@ -1,5 +1,4 @@
-"""CO-RE: finds the fields, types and enumerators that a program was compiled against in another
-BTF.
+"""CO-RE: finds the fields, types and enumerators of a compiled program in another BTF.
 
 A program is compiled against its own ("local") copy of kernel types. Each place that depends on
 one has a relocation, and matching finds the same thing in the kernel's ("target") BTF:
@@ -72,7 +71,8 @@ class CoreResult(NamedTuple):
         problem: why there is no number, so that the instruction has to be poisoned; or "".
         local_size: bytes that a load of the local field reads; 0 when its width is open.
         size: bytes that a load of the target field reads.
-        misfit: the reason why a load or store cannot be made `size` wide, which poisons it; or "".
+        misfit: the reason why a load or store of `size` bytes is impossible, which poisons it; or
+            "".
     """
 
     kind: int

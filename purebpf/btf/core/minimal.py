@@ -1,8 +1,8 @@
 """The part of a kernel's BTF that the CO-RE relocations of some objects look at.
 
-For hosts without BTF: the file is made where the kernel's BTF is available, from BTFHub for
-example, and shipped with the object. Structs keep the required members, by name, and their sizes;
-pointers lose their targets. The result is checked: every relocation matches as before.
+For hosts without BTF: build the file where the kernel's BTF is available, from BTFHub for example,
+and ship it with the object. Structs keep the required members, by name, and their sizes; pointers
+lose their targets. The result is checked: every relocation matches as before.
 """
 
 from __future__ import annotations

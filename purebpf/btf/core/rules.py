@@ -6,7 +6,7 @@
   a pointer is only compared by name and kind.
 
 All skip typedefs and modifiers on both sides. Names are compared without their `___flavour`. The
-rules are the same as in libbpf's relo_core.c, and so are the limits on nesting.
+rules equal the ones in libbpf's relo_core.c, with the same limits on nesting.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The layout of a C compiler: alignment, packing and padding of dumped C.
 
-BTF has offsets and sizes, but neither attributes nor alignment. A struct is packed when its members
+BTF has offsets and sizes, but no attributes and no alignment. A struct is packed when its members
 could not have their places otherwise; gaps from alignment attributes are filled with unnamed bit
 fields. The rules are from the System V ABIs, which x86-64 and BPF share.
 """
@@ -139,8 +139,8 @@ def padding(
 ) -> Iterator[str]:
     """The unnamed bit fields (`long: 64`) between bit `at` and where `place` has to be.
 
-    Each is at a multiple of its own type's size, where a compiler moves it if it is not there yet,
-    or fills a byte up. They do not affect a struct's alignment.
+    Each is at a multiple of its type's size, where a compiler moves it if it is not there yet, or
+    fills a byte up. They do not affect a struct's alignment.
     """
     units = _UNITS if pointer_size == 8 else _UNITS_32
     while at < place.offset and natural(at, place, align, packed=packed) != place.offset:

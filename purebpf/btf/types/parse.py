@@ -117,7 +117,7 @@ class Btf:
         return self._first + len(self._offsets)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the data, and read it again; the memo and what was decoded stay behind."""
+        """Pickle the data, and read it again; the memo and decoded types stay behind."""
         return _read_again, (self.data, self.base, self.source, self._offsets, self._pointer_size)
 
     def __deepcopy__(self, _: dict[int, Any]) -> Btf:
@@ -395,13 +395,13 @@ def decoded(btf: Btf) -> Mapping[int, Type]:
 
 
 def with_decoded(btf: Btf, types: Mapping[int, Type]) -> Btf:
-    """Return the same Btf with some decoded types: types of the blob that it was made from."""
+    """Return the same Btf with some decoded types, which belong to the same blob."""
     btf._types.update(types)
     return btf
 
 
 def with_distinct_names(btf: Btf) -> Btf:
-    """Return the same Btf, marked as having no string twice: names are found sooner."""
+    """Return the same Btf, marked as having no string twice: look-ups by name are faster."""
     btf._strings.distinct = True
     return btf
 

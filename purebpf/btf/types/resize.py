@@ -64,8 +64,8 @@ def with_array_at_end(btf: Btf, type_id: int, count: int) -> tuple[Btf, int]:
     """Return types in which the last variable of a DATASEC has `count` elements, and its type id.
 
     Raises:
-        SchemaError: the section does not end with an array; or a count that is not from 1 to what
-            2 GiB hold.
+        SchemaError: the section does not end with an array; or a count is below 1, or needs 2 GiB
+            or more.
     """
     last = find_array_at_end(btf, type_id)
     size = count * last.element_size

@@ -67,7 +67,7 @@ class Strings:
         return self._data[begin:end].decode("utf-8", "surrogateescape")
 
     def name(self, offset: int) -> str:
-        """Return the string at `offset`; one longer than 4096 bytes cannot be meant.
+        """Return the string at `offset`. A longer one than 4096 bytes is a ValueError.
 
         Without that limit a struct of 65,535 members could claim one string of megabytes for each.
         """

@@ -1,6 +1,6 @@
 """The rules: functions of the evidence that yield findings, in files by idea.
 
-Each rule looks for one kind of incident, says who it is and what it costs, and is silent where the
+Each rule looks for one kind of incident, names the process and the cost, and is silent where the
 same signal is normal. Costs are seconds a second that somebody loses: waits of threads at work, CPU
 time, or an estimate where neither can be measured.
 """

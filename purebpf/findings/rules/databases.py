@@ -1,4 +1,4 @@
-"""Databases whose processes say what they do in their titles: PostgreSQL."""
+"""Databases whose processes show their work in their titles: PostgreSQL."""
 
 from __future__ import annotations
 

@@ -43,7 +43,9 @@ def throttled_cgroups(evidence: Evidence) -> Iterator[Finding]:
 
 
 def memory_limits(evidence: Evidence) -> Iterator[Finding]:
-    """A cgroup runs into its memory limit, and its pages are taken away again and again."""
+    """Find cgroups that run into their memory limit, and whose pages are reclaimed again and
+    again.
+    """
     for cgroup in evidence.facts.cgroups:
         rate = cgroup.memory_hits / evidence.elapsed_s
         if rate < _HITS and not cgroup.oom_kills:

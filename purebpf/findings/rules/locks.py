@@ -21,7 +21,7 @@ _HERD = 4
 
 
 def convoys(evidence: Evidence) -> Iterator[Finding]:
-    """Threads queue for a lock that is given back in the end."""
+    """Find threads that queue for a lock that its holder releases in the end."""
     for stays in _places(evidence):
         cost = evidence.rate(stays)
         if cost < _LEAST or any(_is_endless(evidence, stay) for stay in stays):

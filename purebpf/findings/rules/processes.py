@@ -64,7 +64,7 @@ def _living(evidence: Evidence, comm: str, started: Counter[int]) -> int:
 
 
 def _cpu_of_children(evidence: Evidence, pid: int) -> float:
-    """CPUs of processes that are gone, at most what its children took."""
+    """Return the CPUs of processes that are gone, at most the CPU time of its children."""
     gone = [stay for stay in evidence.cpu if stay.pid not in evidence.processes]
     own = evidence.process(pid).children_cpu_s / evidence.elapsed_s if pid else 0.0
     return max(own, evidence.rate(gone) if not own else 0.0)

@@ -116,7 +116,7 @@ def _check_replaced(old: Any) -> None:
     """Refuse anything but a program to take the place of.
 
     Raises:
-        TypeError: it is another thing; says what a link would take.
+        TypeError: it is another thing; the message names the way to change a link.
     """
     if old is None or isinstance(old, Program):
         return
@@ -136,8 +136,9 @@ def attaches_itself(program: Program) -> bool:
     """Return True if the section name has everything that attaching needs, as
     `tp/sched/sched_switch` has.
 
-    `perf_event` and `xdp` do not (which event, which interface?), nor does a bare `tp`. As in
-    libbpf, the answer is True for kinds that purebpf cannot attach yet: attaching them is an error.
+    `perf_event` and `xdp` do not (which event, which interface?), and a bare `tp` does not either.
+    As in libbpf, the answer is True for kinds that purebpf cannot attach yet: attaching them is an
+    error.
     """
     return program.definition is not None and program.definition.auto and bool(program.target)
 

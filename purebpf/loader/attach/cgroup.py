@@ -1,5 +1,4 @@
-"""Attach to a cgroup (v2): programs that see what processes in or below it do with sockets and
-devices.
+"""Attach to a cgroup (v2): programs that see the sockets and devices of processes in or below it.
 
 By a bpf_link (Linux 5.7, commit af6eea57437a), else by BPF_PROG_ATTACH (4.10, commit f4324551489e;
 several programs 4.15, commit 324bda9e6c5a). Every program attached here lets others be attached,

@@ -5,7 +5,7 @@ Commit 3a0af8fd61f9; for seg6local commit 004d4b274e2a.
 A lightweight tunnel is a route that runs a program for its packets: packets that come to this
 machine over it, packets that a socket sends, packets about to leave by its interface, or packets
 that come with a segment routing header (SRv6) and that next segment. There is no bpf_link for
-it: the route is made over netlink, through pyroute2, and removed with the link.
+it: purebpf adds the route over netlink, through pyroute2, and removes it with the link.
 """
 
 from __future__ import annotations

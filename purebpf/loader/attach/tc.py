@@ -3,8 +3,8 @@
 Commit e420bed02507 (tcx); commit 1f211a1b929c, "net, sched: add clsact qdisc".
 
 A tcx program is a bpf_link: it ends with its process. A filter outlives the process that dies
-without removing it. Closing removes only parts of clsact that were made here: the filter, and the
-qdisc when it was made here and holds no other filter.
+without removing it. Closing removes only this process's parts of clsact: the filter, and the qdisc
+if this process created it and it holds no other filter.
 """
 
 from __future__ import annotations

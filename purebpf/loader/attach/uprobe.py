@@ -40,8 +40,8 @@ def attach(
     ba677dbe77af, "perf: Revert to requiring CAP_SYS_ADMIN for uprobes"); CAP_PERFMON before. For a
     `uprobe.multi` program CAP_PERFMON is enough.
 
-    At a return the kernel replaces the return address on the stack. A C++ exception, a Rust panic
-    or a cancelled thread that unwinds through it ends the program; so does a Go stack that grows.
+    At a return the kernel replaces the return address on the stack. A C++ exception, a Rust panic,
+    a cancelled thread that unwinds through it, or a Go stack that grows ends the program.
 
     Args:
         program: a uprobe program.

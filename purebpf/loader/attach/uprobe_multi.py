@@ -41,8 +41,8 @@ def attach(
 ) -> Link:
     """Run `program` when any of the matching functions of a file is entered, or returns.
 
-    At a return the kernel replaces the return address on the stack. A C++ exception, a Rust panic
-    or a cancelled thread that unwinds through it ends the program; so does a Go stack that grows.
+    At a return the kernel replaces the return address on the stack. A C++ exception, a Rust panic,
+    a cancelled thread that unwinds through it, or a Go stack that grows ends the program.
 
     Args:
         program: a `uprobe.multi`, `uretprobe.multi` or `uprobe.session` program.

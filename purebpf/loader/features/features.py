@@ -1,5 +1,4 @@
-"""The features of this kernel, detected by use (bpf(2) lies about versions, and so do
-distributions).
+"""The features of this kernel, detected by use: bpf(2) and distributions lie about versions.
 
 Every probe makes the smallest object that needs the feature, throws it away, and is remembered,
 unless it failed for want of memory or descriptors. A `Feature` is true or false and has the
@@ -199,7 +198,7 @@ def have_question_marks() -> Feature:
 
 @remember
 def have_context_tags() -> Feature:
-    """Whether parameters tagged `arg:ctx` are the program's context.
+    """Detect support for parameters tagged `arg:ctx`, which are the program's context.
 
     Linux 6.8 (commit 94e1c70a3452).
     """
@@ -295,7 +294,7 @@ def have_program_names() -> Feature:
 
 @remember
 def have_instruction_set(version: int) -> Feature:
-    """Whether programs may have the instructions of clang's `-mcpu=v<version>`, 1 to 4.
+    """Detect support for the instructions of clang's `-mcpu=v<version>`, 1 to 4.
 
     Version 2 compares with < and <= (commit 92b31a9af73b, "bpf: add BPF_J{LT,LE,SLT,SLE}
     instructions"), 3 has 32-bit jumps (Linux 5.1, commit 092ed0968bb6, "bpf: verifier support
@@ -313,7 +312,7 @@ def have_instruction_set(version: int) -> Feature:
 
 @remember
 def have_bounded_loops() -> Feature:
-    """Whether programs may jump back, if the verifier sees an end to it.
+    """Detect support for jumps back, if the verifier sees an end to them.
 
     Linux 5.3 (commit 2589726d12a1, "bpf: introduce bounded loops").
     """
@@ -322,7 +321,7 @@ def have_bounded_loops() -> Feature:
 
 @remember
 def have_large_programs() -> Feature:
-    """Whether programs may have more than 4,096 instructions (needs CAP_BPF).
+    """Detect support for programs of more than 4,096 instructions (needs CAP_BPF).
 
     Linux 5.2 (commit c04c0d2b968a, "bpf: increase complexity limit and maximum program size").
     """
@@ -330,7 +329,7 @@ def have_large_programs() -> Feature:
 
 
 def _filter(code: bytes) -> Callable[[], Descriptor]:
-    """What loads `code` as a socket filter."""
+    """Return a function that loads `code` as a socket filter."""
     return lambda: probes.load_program(bpf_prog_type.BPF_PROG_TYPE_SOCKET_FILTER, code)
 
 

@@ -65,7 +65,7 @@ def debug_file(
         path: of that file, as its process sees it.
         pids: processes; their mount namespaces are searched before our own.
         has: whether a file is of use.
-        fetch: called if no file was found.
+        fetch: called if there is no file.
         owner: the user ID of the image's file.
         spend: called with the bytes read.
 

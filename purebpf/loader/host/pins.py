@@ -31,7 +31,7 @@ BPFFS = "/sys/fs/bpf"
 
 
 class Pinned(NamedTuple):
-    """A pin that was made here.
+    """A pin that this process created.
 
     Attributes:
         path: where.

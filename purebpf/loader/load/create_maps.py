@@ -45,12 +45,12 @@ def create_maps(
     """Every map of the object but those to leave out, in the object's order.
 
     Args:
-        prepared: the object, and the maps that replace some of its own.
+        prepared: the object, and the maps that replace some of the object's.
         linked: the programs that a map may be exclusive to.
         upload: the object's BTF in the kernel.
         pin_path: where maps that ask to be pinned by name are, or go.
         owned: closes the maps.
-        pins: removes the pins that are made here, for a load that fails later.
+        pins: removes the pins of this call, for a load that fails later.
 
     Raises:
         KernelError: a map was refused; says with which values.

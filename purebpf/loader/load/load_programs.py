@@ -186,7 +186,7 @@ def _bind_constants(program: Descriptor, constants: Iterable[int]) -> None:
 
     BPF_PROG_BIND_MAP (Linux 5.10, commit ef15314aa5de).
 
-    So the object's metadata there (`bpf_metadata_...`) can be found from the program: `bpftool
+    So the object's metadata there (`bpf_metadata_...`) is reachable from the program: `bpftool
     prog` prints it.
     """
     for fd in constants:

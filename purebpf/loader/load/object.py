@@ -98,7 +98,7 @@ class Object(Closing):
         """Attach each program where its section says, and each struct_ops map; the links.
 
         The object owns them. As in libbpf, a program whose section has no target (`perf_event`,
-        `xdp`, a bare `tp`) is left for `obj.programs[name].attach(target)`. When one cannot be
+        `xdp`, a bare `tp`) waits for `obj.programs[name].attach(target)`. When one cannot be
         attached, the ones before it are detached again.
 
         Raises:

@@ -1,10 +1,10 @@
 """A verifier log in three parts: the reason, the instruction, the C line.
 
-The log is written for people and changes with every kernel, so nothing here matches a reason, but
-that a helper has no name, which is added: what is recognised is the noise around it (instructions,
-register states, statistics), and the last line that is none of these is the one that decided. Linux
-7.3 puts a report behind that line (`verifier_report`), whose parts are told apart. Seen on 4.19 to
-7.3. What helps against the commonest reasons is in `verifier_advice`.
+The log is written for people and changes with every kernel, so nothing here matches a reason,
+except that a nameless helper gets its name. purebpf recognises the noise around the reason
+(instructions, register states, statistics), and the last line that is none of these is the one that
+decided. Linux 7.3 puts a report behind that line (`verifier_report`), whose parts are separated.
+Seen on 4.19 to 7.3. `verifier_advice` has advice against the commonest reasons.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What helps against the commonest refusals of the verifier, by the line that decided.
+"""Advice against the commonest refusals of the verifier, by the line that decided.
 
 Only advice depends on the text of a log: an unknown line is displayed all the same. The texts come
 from kernel/bpf/verifier.c, Linux 4.19 to 7.2; several have changed in between.

@@ -64,8 +64,8 @@ class Report(NamedTuple):
 def split_report(log: str) -> tuple[str, Report]:
     """Return the log without its reports, and the last report, which is empty if there is none.
 
-    A log that was cut at its start may begin inside of a report: the rest of that report is taken
-    out as well.
+    A log that was cut at its start may begin inside of a report: the rest of that report is removed
+    as well.
     """
     text = log if log.endswith("\n") else f"{log}\n"
     matches = list(_REPORT.finditer(text))

@@ -342,9 +342,9 @@ class Map(MapHandle, MutableMapping[K, V]):
 
         For a ring buffer or perf event array. `type` is the type of the records, if the object does
         not declare it (`purebpf.loader.rings.record_types`), and holds for later calls, as `short`
-        does: "zero" fills a record shorter than its type with zeros, "error" refuses it. The reader
-        is made at the first call, before which a perf event array takes no records, and closed with
-        the map; for other options, use `reader()`.
+        does: "zero" fills a record shorter than its type with zeros, "error" refuses it. The first
+        call creates the reader, before which a perf event array takes no records, and the map
+        closes it; for other options, use `reader()`.
         """
         return self._own_reader(type, short).read(timeout)
 

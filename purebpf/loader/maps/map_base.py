@@ -207,8 +207,8 @@ class MapHandle(Closing):
     ) -> Self:
         """The map pinned at `path` if it is like `spec`, else a new one that is now pinned there.
 
-        A new map is complete before others can find it. Its directory is made as well (mode 0700),
-        but not the ones above.
+        A new map is complete before others can find it. Its directory is created as well (mode
+        0700), but not the ones above.
 
         Raises:
             NotSupportedError: the pinned map differs; the text says how.
@@ -279,7 +279,7 @@ class MapHandle(Closing):
 
     @classmethod
     def _adopt(cls, descriptor: Descriptor) -> Self:
-        """Return a map of another process, with the BTF it was made with, if that is readable."""
+        """Return a map of another process, with the BTF of its creation, if that is readable."""
         handle = cls(descriptor)
         if not handle.info.btf_id:
             return handle

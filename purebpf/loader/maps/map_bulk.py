@@ -1,8 +1,8 @@
 """Many elements at once: in batches where kernel and map offer them, else one by one.
 
 Reads raise `KernelError` for a type with keys that cannot be listed, and `map_walk.Interrupted`
-where keys are followed and vanish faster than that goes. Elements that come or go during the read
-may be left out; one that stays is seen once.
+where keys are followed and vanish faster than that goes. The result may lack elements that come or
+go during the read, and has each of the others once.
 
 Elements are decoded by the chunk and chained: no Python step runs for each.
 """

@@ -33,7 +33,7 @@ _Spaced = Callable[[int, int], Callable[[Readable], Iterator[Any]] | None]
 
 
 class Prefix:
-    """The key of an LPM trie, for which an `ipaddress` network or address may be given.
+    """The key of an LPM trie; an `ipaddress` network or address also encodes as one.
 
     `struct bpf_lpm_trie_key`: the prefix length in the host's byte order, then the data, most
     significant byte first. Text is a network, too: "10.0.0.0/8". Keys come out as the inner codec

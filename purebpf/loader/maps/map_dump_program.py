@@ -5,8 +5,8 @@ through the map does (`bench/reading.py`). bpf_for_each_map_elem() (Linux 5.13, 
 takes no lock: an element that is deleted while the walk is at it may come back in another bucket,
 where the walk then goes on. So this is for maps that no program or process changes during the walk.
 
-The program is made for the sizes of one map: a `syscall` program (Linux 5.14, commit 79a7f8bdb159);
-its callback puts key and value into the next row of an array that this process has mapped.
+The program fits the sizes of one map: a `syscall` program (Linux 5.14, commit 79a7f8bdb159); its
+callback puts key and value into the next row of an array that this process has mapped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keys of local storage: a process by its id, a cgroup or a file by its path.
 
 The kernel takes a descriptor of each. A descriptor opened here lives as long as the bytes that hold
-its number, and so through the call that they are made for.
+its number, and so through the call that uses them.
 """
 
 from __future__ import annotations

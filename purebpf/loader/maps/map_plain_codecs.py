@@ -91,7 +91,7 @@ class NoKeys(Bytes):
         """b"".
 
         Raises:
-            SchemaError: anything else; the text says what there is instead.
+            SchemaError: anything else; the message names the methods to use instead.
         """
         if isinstance(value, bytes | bytearray | memoryview) and not len(value):
             return b""
@@ -166,7 +166,7 @@ class Handle:
         """The bytes of the descriptor.
 
         Raises:
-            SchemaError: neither an int nor an object with `fileno()`.
+            SchemaError: it is not an int and has no `fileno()`.
         """
         if isinstance(value, bytes | bytearray | memoryview):
             return exactly(self.size, value)

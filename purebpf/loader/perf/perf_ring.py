@@ -3,8 +3,8 @@
 The kernel maps one control page and then the data, once: records may wrap. `data_head` is the
 kernel's, `data_tail` ours; both only grow. Data behind the head may be read after the head was, and
 data before the tail may be overwritten once the tail is stored. Here both are single aligned 8-byte
-accesses, and x86 guarantees their order against the copy of the data (loads are not reordered with
-loads, nor stores with earlier loads); other machines need barriers that Python lacks.
+accesses, and x86 guarantees their order against the copy of the data (it does not reorder loads
+with loads, or stores with earlier loads); other machines need barriers that Python lacks.
 """
 
 from __future__ import annotations

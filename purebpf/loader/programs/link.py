@@ -64,10 +64,10 @@ class Usable(Protocol):
 class Link(Closing):
     """A program attached to something; detached by `close()` or the end of a `with` block.
 
-    A bpf_link that was pinned stays attached after `close()`, until it is unpinned. A Link that is
-    collected while open detaches, with a ResourceWarning (which Python shows with `-W default` or
-    `-X dev`): unlike libbpf's, it must be kept. A link that a forked child closes stays attached
-    for its parent.
+    A pinned bpf_link stays attached after `close()`, until it is unpinned. A Link that is collected
+    while open detaches, with a ResourceWarning (which Python shows with `-W default` or `-X dev`):
+    unlike libbpf's, it needs a reference. A link that a forked child closes stays attached for its
+    parent.
 
     Attributes:
         what: the program and its target, in words.
@@ -240,8 +240,8 @@ class Link(Closing):
 
         The kernel can end links of cgroups, network interfaces and namespaces, netfilter, sockmaps
         and struct_ops at once (Linux 5.9, commit 73b11c2ab072). Others last until their last
-        reference closes, and for a moment longer (an RCU grace period). Again is harmless, and so
-        is a pin that is already gone.
+        reference closes, and for a moment longer (an RCU grace period). Again is harmless, as is a
+        pin that is already gone.
 
         Raises:
             NotSupportedError: another process made it, and only that process can

@@ -102,9 +102,9 @@ def run(
     struct __sk_buff or xdp_md for these, the arguments as u64 for raw tracepoints, any struct for
     syscall programs. `cpu` chooses one for raw tracepoints (Linux 5.10, commit 1b4d60ec162f).
 
-    With `live_frames`, the verdict of an XDP program really applies to each of `repeat` packets,
-    which are made in batches of `batch_size`, 64 by default (Linux 5.18, commit b530e9e1063e):
-    XDP_TX sends them. There is no packet to return afterwards.
+    With `live_frames`, the verdict of an XDP program really applies to each of `repeat` packets, in
+    batches of `batch_size`, 64 by default (Linux 5.18, commit b530e9e1063e): XDP_TX sends them.
+    There is no packet to return afterwards.
 
     Raises:
         NotSupportedError: a type of program that cannot be run this way.

@@ -1,5 +1,4 @@
-"""The common parts of the ring buffer and the perf buffer: one `drain()`, and thin shells around
-it.
+"""The common parts of the ring buffer and the perf buffer: one `drain()` in thin shells.
 
 Records leave the ring in batches and wait in the reader, so that a loop that breaks out loses
 nothing and sees nothing twice: the next loop, of whatever kind, goes on with the record behind.
@@ -78,8 +77,7 @@ class Reader(Closing, ABC, Generic[V]):
     def close(self) -> None:
         """Let go of the ring and of every descriptor; again is harmless.
 
-        Any thread may do so: threads that wait for records wake up with ValueError, and so do
-        tasks.
+        Any thread may do so: threads and tasks that wait for records wake up with ValueError.
         """
         self._closed = True
         self.wake()

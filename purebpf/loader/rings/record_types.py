@@ -4,7 +4,7 @@ BTF gives such a map no value type that the kernel would accept, so purebpf look
 
 1. `type=`, where the records are read: `"struct event"` (or `"event"`) by its name in the object's
    BTF, a codec, or `bytes` for the bytes as they are; a NamedTuple or dataclass mirrors the type by
-   2 and 3, or the struct of its own name (`purebpf.btf.codec.record_class`);
+   2 and 3, or the struct of the same name (`purebpf.btf.codec.record_class`);
 2. the map's declaration, `__type(value, struct event)`: the type stays in `MapSpec.value_type_id`
    and is not sent to the kernel (libbpf would send it, and the kernel refuse it);
 3. a global variable, `struct event *events_record;`, named after the map `events`: its type, or the

@@ -135,8 +135,8 @@ class RingBuffer(Reader[V]):
     def drain_numpy(self) -> Any:
         """The records that are there when this starts, as one structured numpy array.
 
-        For millions of records a second: no Python object is made for any of them. The type must be
-        in BTF, of fixed size. Needs numpy: `pip install purebpf[numpy]`. Where a record is too
+        For millions of records a second: it creates no Python object for any of them. The type must
+        be in BTF, of fixed size. Needs numpy: `pip install purebpf[numpy]`. Where a record is too
         short the array ends before it, and the next call raises and goes past it.
 
         Raises:

@@ -49,7 +49,7 @@ def thread_pointer_offset() -> int:
     """Return the offset of the pointer to a thread's own storage; 0: it is not there.
 
     On x86_64 thread.fsbase; on arm64 thread.uw, which begins with tp_value (Linux 4.17, commit
-    65896545b69f): TPIDR_EL0 from when the thread last left a CPU, or was made.
+    65896545b69f): TPIDR_EL0 from when the thread last left a CPU, or started.
 
     Raises:
         NotSupportedError: a kernel without BTF.

@@ -1,1 +1,1 @@
-"""User stacks of a run: counted, or of events that are shown one by one."""
+"""User stacks of a run: counted, or of events that are printed one by one."""

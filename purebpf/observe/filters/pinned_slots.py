@@ -5,14 +5,14 @@
                                     /counts      what it counted
                                     /lease       who uses the slot
 
-The folders are root's (mode 0711): users pass through them, and can neither list nor change them.
-The four files are the user's (mode 0600), so no other user can open them. Users and root alike open
+The folders are root's (mode 0711): users pass through them, and cannot list or change them. The
+four files are the user's (mode 0600), so no other user can open them. Users and root alike open
 every component from the one before it and check it (`purebpf.syscall.folder`): a folder that
 another user has put there is not used.
 
-A slot is taken by flock(2) on its `lease`: the kernel releases it when its process ends, however
-that happens. The content of `lease` names the process, for `purebpf setup status`; the user writes
-it, and it is believed only as far as /proc confirms it.
+A session takes a slot by flock(2) on its `lease`: the kernel releases it when its process ends,
+however that happens. The content of `lease` names the process, for `purebpf setup status`; the user
+writes it, and purebpf believes it only as far as /proc confirms it.
 """
 
 from __future__ import annotations

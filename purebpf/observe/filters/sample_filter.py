@@ -104,7 +104,7 @@ class SampleFilter(Closing):
 
     Raises:
         FilterError: the samples lack a field, or a name is unknown.
-        NotSupportedError: neither the kernel nor user space can run this filter here; or it is too
+        NotSupportedError: this filter cannot run here in the kernel or in user space; or it is too
             long.
         VerifierError: the kernel refused the program.
         KernelError: it refused the map, or had no memory or descriptors left.

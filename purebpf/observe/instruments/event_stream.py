@@ -62,8 +62,8 @@ class EventStream(Closing):
 
     Args:
         request: which programs.
-        whose: the target. Processes are taken alone, or with the children that they start from now
-            on where `tree` is set; a command (`command_pid`) always with its children.
+        whose: the target: processes alone, or with the children that they start from now on where
+            `tree` is set; a command (`command_pid`) always with its children.
         tree: follow children.
 
     Raises:

@@ -124,7 +124,7 @@ class WaitReasons(Closing):
         return sums
 
     def waits(self) -> Iterator[WaitSum]:
-        """The waits that ended. Raises KernelError; so do the others."""
+        """Yield the waits that ended. Raises KernelError, as do the other methods."""
         for key, value in self._maps["waits"].items():
             yield WaitSum(
                 *(key.tgid, key.tid, call_name(key.call), key.argument, key.fd, key.owner),
@@ -132,7 +132,7 @@ class WaitReasons(Closing):
             )
 
     def wakers(self) -> Iterator[WakerSum]:
-        """Who ended the longer of those."""
+        """Yield the wakers that ended the longer waits."""
         for key, value in self._maps["wakers"].items():
             yield WakerSum(
                 *(key.tid, call_name(key.call), key.waker_tgid, key.waker_tid),

@@ -22,7 +22,7 @@ _MOST = 1 << 17
 class CgroupIds:
     """Labels of cgroups v2 (`purebpf.symbols.cgroup_names`) by number.
 
-    Names of cgroups that were removed since they were looked up are kept, up to 131,072.
+    Names of cgroups that were removed since the look-up stay in memory, up to 131,072.
 
     Args:
         clock: seconds.

@@ -1,14 +1,14 @@
 """`write_java_perf_map`: have a JVM write the names of its compiled methods to /tmp/perf-PID.map.
 
-What `jcmd PID Compiler.perfmap` (OpenJDK 17 and later) does, without a JDK on this machine: a file
-`/tmp/.attach_pidN` and SIGQUIT make a HotSpot JVM open the socket `/tmp/.java_pidN`, which takes
-diagnostic commands from its own user (jdk.attach/linux VirtualMachineImpl.java, and
+It works as `jcmd PID Compiler.perfmap` (OpenJDK 17 and later), without a JDK on this machine: a
+file `/tmp/.attach_pidN` and SIGQUIT make a HotSpot JVM open the socket `/tmp/.java_pidN`, which
+takes diagnostic commands from its user (jdk.attach/linux VirtualMachineImpl.java, and
 src/hotspot/os/posix/attachListener_posix.cpp).
 
-Other users can write to that /tmp. So it is held by descriptor, every name is looked up in it
-without following links, and the perf map is made before the JVM is asked, because the JVM follows
-links when it opens its file. A child process with the JVM's user and group does the work and can be
-left behind. It keeps three descriptors: the directory, the process and a pipe.
+Other users can write to that /tmp. So purebpf holds it by descriptor, looks every name up in it
+without following links, and creates the perf map before the JVM gets the command, because the JVM
+follows links when it opens its file. A child process with the JVM's user and group does the work;
+purebpf may abandon it. It keeps three descriptors: the directory, the process and a pipe.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def _request(inner: str) -> str:
 def _hold_tmp(pid: int, names: tuple[str, ...]) -> int:
     """An O_PATH descriptor of a process's /tmp; the caller closes it.
 
-    No step asks a file system that a user runs (FUSE): what is held is checked before a name is
-    looked up in it.
+    No step asks a file system that a user runs (FUSE): the held descriptor is checked before each
+    look-up of a name in it.
 
     Raises:
         _RefusedError: /tmp, or one of the names in it, is a link or in such a file system.

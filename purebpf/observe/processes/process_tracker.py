@@ -1,4 +1,4 @@
-"""The address spaces of processes while samples are taken, whether or not they live to the end."""
+"""The address spaces of processes during a run, whether or not they live to the end."""
 
 from __future__ import annotations
 

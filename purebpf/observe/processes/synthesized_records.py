@@ -1,8 +1,8 @@
 """Processes and mappings from before the run, as perf records.
 
 The kernel reports a mapping, a name or a thread when it begins. A file of samples also needs the
-ones that had begun earlier; perf(1) makes records of them, and so does purebpf. Their time is 0:
-they hold from the start. Read /proc after the events are open, so that nothing falls between.
+ones that had begun earlier; perf(1) makes records of them, and purebpf does the same. Their time is
+0: they hold from the start. Read /proc after the events are open, so that nothing falls between.
 """
 
 from __future__ import annotations

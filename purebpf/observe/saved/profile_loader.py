@@ -60,8 +60,8 @@ class Bounds(NamedTuple):
     For folded stacks and the text of perf script, lines beyond `size` bytes, `lines`, `frames` or
     `seconds` of CPU time are dropped, and counted as the cause of loss `lines_left_out`. Other
     formats cannot be read in part. JSON of more than `size` bytes, or `lists` or as many objects,
-    is refused; so is pprof or OTLP, where eight bytes are a sample, of an eighth of `size`; and
-    perf.data that takes longer.
+    is refused; the same goes for pprof or OTLP, where eight bytes are a sample, of an eighth of
+    `size`; and for perf.data that takes longer.
     """
 
     size: int

@@ -94,7 +94,7 @@ class Debuginfod:
         return True in answers
 
     def _from(self, url: str, build_id: str, path: str) -> bool | None:
-        """Return True if the file came; None: the server cannot be asked."""
+        """Return True if the file came; None: the server is out of reach."""
         import urllib.error
 
         from purebpf.observe.symbols.download import requested

@@ -356,8 +356,8 @@ def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
 def open_place(mapping: Mapping, pids: tuple[int, ...]) -> tuple[int, bool]:
     """The same, and whether it is the file for all processes with such a mapping.
 
-    Otherwise it was opened in the root directory of this process: in a namespace of their own,
-    users choose the file at each path and inode.
+    Otherwise it was opened in the root directory of this process: in a user's mount namespace, the
+    user chooses the file at each path and inode.
     """
     for path, place in _places(mapping, pids):
         try:

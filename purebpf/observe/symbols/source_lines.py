@@ -172,7 +172,7 @@ def _image(
 def _places(path: str, pids: Sequence[int]) -> Iterator[str]:
     """Yield the places of a file: its path, and, when it was deleted, its mapping.
 
-    Our own namespace comes first: in a namespace of their own, users may put a file of any build id
+    Our namespace comes first: in a user's mount namespace, the user may put a file of any build id
     in its place.
     """
     pids = [proc.with_memory(pid) for pid in pids]

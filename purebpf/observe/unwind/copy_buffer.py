@@ -2,8 +2,8 @@
 
 The program's record is followed by the event's addition: bytes of the user stack from its stack
 pointer up, as far as the stack reaches (PERF_SAMPLE_STACK_USER, Linux 3.7, commit c5ebcedb566e,
-"perf: Add ability to attach user stack dump to sample"). Copies hold memory of the processes: they
-are not for files, nor for other users.
+"perf: Add ability to attach user stack dump to sample"). Copies hold memory of the processes: never
+write them to files, and never show them to other users.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """`FileTables`: the rules of files where the walk in BPF finds them.
 
 A file has a number (`exes`), an index of its windows and their blocks (`shards`), and rules
-(`rules`): the maps of bpf_src/include/unwind_tables.h. Small files are published whole with the
-first requested window, and so are files that an earlier run had whole. Of others only the requested
-windows are; once they are many, the rest follows.
+(`rules`): the maps of bpf_src/include/unwind_tables.h. The first request publishes a small file
+whole, and also a file that an earlier run had whole. Of other files it publishes only the requested
+windows; once they are many, the rest follows.
 
-Files without a mapping process are kept until they take 4 MiB; then the ones that were not used for
-longest go. In a long run, each goes after a whole window. Data that a program may still read does
-not change for a second.
+Files without a mapping process stay until they take 4 MiB; then the least recently used ones go. In
+a long run, each goes after a whole window. Data that a program may still read does not change for a
+second.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Pieces:
 
     @property
     def is_empty(self) -> bool:
-        """Return True if nothing is in use, nor may still be read."""
+        """True if nothing is in use, and no program may still read any of it."""
         self._collect()
         return not (self.kept or self._given_back)
 

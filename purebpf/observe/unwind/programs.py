@@ -1,6 +1,6 @@
 """`Programs`: the programs of processes, and their mappings, at the time of samples.
 
-A copied stack is read some time after it was taken. By then its process may have executed another
+A copied stack is read some time after its sample. By then its process may have executed another
 program, or ended, and its number may belong to another process; so every question here names a
 process and a time. The methods report the records, in the order of time; without them, the mappings
 are /proc's at the time of reading.

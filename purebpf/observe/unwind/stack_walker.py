@@ -51,7 +51,7 @@ class WalkedStack(NamedTuple):
         cpu, tgid, tid, comm: the place and the task; numbers are from our pid namespace.
         trace: the stack, as `Unwinder.unwind` gives it.
         walked: how far the walk in BPF came by itself, and why it ended there.
-        is_copied: True if the stack was copied; then `trace` was made from the copy.
+        is_copied: True if the stack was copied; then `trace` comes from the copy.
     """
 
     time_ns: int

@@ -74,7 +74,7 @@ class Trace(NamedTuple):
 class Finished(NamedTuple):
     """Equal samples that were finished here.
 
-    `key` is the key of the program's count: the bytes of its own struct.
+    `key` is the key of the program's count: the bytes of its struct.
     """
 
     key: bytes

@@ -93,7 +93,7 @@ class WordShards(Closing):
         """Make later stores visible after earlier ones: x86 keeps the order.
 
         The reading programs get from one word to the next by its value, and loads that depend on
-        each other so are in order everywhere (Linux, Documentation/memory-barriers.txt).
+        each other this way are in order everywhere (Linux, Documentation/memory-barriers.txt).
         """
         if not self._is_ordered:
             order_memory()
@@ -131,9 +131,9 @@ class WordShards(Closing):
     def shrink(self) -> None:
         """Take out the shards that nothing is in; one stays, as there will be others.
 
-        Their memory is given back with the call after that, when no program can be in it any more:
-        before commit 876673364161 ("bpf: Defer the free of inner map when necessary"), the kernel
-        did not wait for those that are.
+        The call after that frees their memory, when no program can be in it any more: before commit
+        876673364161 ("bpf: Defer the free of inner map when necessary"), the kernel did not wait
+        for programs inside.
         """
         for shard in self._leaving:
             shard.close()

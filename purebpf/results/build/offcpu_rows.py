@@ -71,7 +71,7 @@ class Place(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The length of a wait. `runnable_ns` is the part after the wake-up, if it is known.
+    """The length of a wait. `runnable_ns` is the part after the wake-up, or unknown.
 
     A single one is dated: `ended_ns`, on CLOCK_MONOTONIC, and the CPU it began on.
     """

@@ -3,8 +3,8 @@
 Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 
 A wait that was recorded by itself, or was not over when the run ended, is one event of its thread,
-from its begin to its end; the part after the wake-up is a separate event. Where only slots are
-known, the stacks of a thread share each slot, a nested event for each frame; a frame that goes on
+from its begin to its end; the part after the wake-up is a separate event. Where there are only
+slots, the stacks of a thread share each slot, a nested event for each frame; a frame that goes on
 into the next is one event. Stacks without a time are not drawn beside stacks that have one:
 `otherData.undated` is their weight. If nothing has a time, stacks follow one another, as long as
 their weight: a millisecond for a sample.
@@ -89,7 +89,7 @@ def _names(*rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 
 def _wait(row: Row, path: Sequence[int], table: Sequence[Function]) -> Iterator[dict[str, Any]]:
-    """Return one wait: blocked, and then waiting for a CPU if that part is known."""
+    """Yield one wait: blocked, and then waiting for a CPU if the profile has that part."""
     labels, marks = row.labels, row.marks
     stack = [table[number].name for number in reversed(path)]
     waker = marks.waker

@@ -1,4 +1,4 @@
-"""Long texts a piece at a time: neither one string for the whole text, nor one for each item."""
+"""Long texts a piece at a time, without one string for the whole text or one for each item."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One HTML file with a flame graph to search, zoom, turn and filter; it needs no network.
 
-The page is made of the files in `page/`, unchanged. Its policy (CSP) allows its own script and
-nothing else, and no connection but, on the live page, to its own server. Names go into it as JSON
-and are only ever displayed as text.
+The page consists of the files in `page/`, unchanged. Its policy (CSP) allows its script and no
+other, and no connection but, on the live page, to its own server. Names go into it as JSON and are
+only ever displayed as text.
 """
 
 from __future__ import annotations

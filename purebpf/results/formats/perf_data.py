@@ -351,9 +351,7 @@ def _mapping(entry: Frame | Unknown) -> _Mapping | None:
 
 
 def _clean(text: str) -> str:
-    """Return the text with `?` for anything that is neither a character nor a byte of a file
-    name.
-    """
+    """Return the text with `?` for anything except characters and bytes of a file name."""
     try:
         text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -64,7 +64,7 @@ def parse(lines: Iterable[str], source: str = "perf script") -> Profile:
     about lost samples are counted as losses.
 
     Raises:
-        FormatError: a line is neither a header nor a frame; `source` is the name of the text.
+        FormatError: a line is not a header and not a frame; `source` is the name of the text.
     """
     profile = Profile(f"perf script of {source}")
     reader = _Reader(profile, source)

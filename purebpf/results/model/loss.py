@@ -11,8 +11,8 @@ __all__ = ["Cause", "Loss", "count_cause"]
 class Cause(NamedTuple):
     """One way to lose something.
 
-    `name` is a machine-readable word ("map_full"), `lost` what it cost, `what` a sentence about
-    it with what to change, printed when the count is not zero. A note does not make the result
+    `name` is a machine-readable word ("map_full"), `lost` its cost, `what` a sentence about it
+    with the fix, printed when the count is not zero. A note does not make the result
     incomplete: `--verbose` prints it, and it is not an alarm.
     """
 
@@ -28,7 +28,7 @@ def count_cause(name: str, lost: int, text: str, is_note: bool = False) -> Cause
 
 
 class Loss(NamedTuple):
-    """How many samples were expected and seen, and the losses after that, by cause.
+    """The expected and the seen samples, and the losses after that, by cause.
 
     `expected` is None if it is unknown. `tolerance` is by how much an honest run may miss it:
     the last, unfinished period of each event.

@@ -98,7 +98,7 @@ _WEIGHT_AND_LABELS = itemgetter(Row._fields.index("weight"), Row._fields.index("
 
 
 class Unnamed(NamedTuple):
-    """How many of the frames have no name, each frame weighted as its row.
+    """The share of frames without a name, each frame weighted as its row.
 
     `unknown` are in no function that we know, `functions` in one that only its start tells from
     others (`purebpf.symbols.frame.unnamed_function`). `reasons` has the weight of each
@@ -130,7 +130,7 @@ class Profile:
         slot_ns: how long a slot of `Row.slots` is; 0 for a profile without a time line.
         about: facts about the run by name, for the reader of a file.
         loss: the samples missing in the numbers, one entry a cause, zero included.
-        hints: what would give names to what has none, a sentence each.
+        hints: advice that gives names to unnamed frames, a sentence each.
         cost: the cost of measuring, by name: `run_time_ns` and `run_cnt` of the BPF programs.
     """
 

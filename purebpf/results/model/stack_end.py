@@ -101,9 +101,9 @@ def merge_mark(ending: str) -> Frame:
     """Return the frame by which a merged stack says how it ends.
 
     Args:
-        ending: "base": with the first Python frame of a stack of its own; "outside": with the
-            first Python frame of the thread, native callers are missing; "unknown": the order of
-            native and Python frames is not known.
+        ending: "base": with the first Python frame of a separate stack; "outside": with the first
+            Python frame of the thread, native callers are missing; "unknown": the order of native
+            and Python frames is unknown.
     """
     return Frame(ending, 0, "", Address(0), _MERGED)
 

@@ -47,7 +47,9 @@ class Change(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Every function of two profiles, ordered by the change of its own part, the greatest first."""
+    """Every function of two profiles, ordered by the change of its self weight, the greatest
+    first.
+    """
 
     title: str
     unit: str

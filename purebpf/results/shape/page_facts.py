@@ -46,7 +46,7 @@ def describe(profile: Profile) -> dict[str, Any]:
     """The facts of `Profile.about` for page/header.js.
 
     `brief` are the parts of the line on top, `rows` pairs of name and value, both text; `started_s`
-    is seconds since 1970, or None. Counters of 0 are left out.
+    is seconds since 1970, or None. Counters of 0 are omitted.
     """
     about = profile.about
     started_s = about.get("started_s")

@@ -1,9 +1,9 @@
-"""Who holds a `threading.Lock`: `with lock:` keeps `lock.__exit__` among the values of its frame.
+"""The holders of a `threading.Lock`: `with lock:` keeps `lock.__exit__` in its frame.
 
 The bound method stays there until the block ends (Python/bytecodes.c, BEFORE_WITH), so the frames
-of a thread say which locks it has, or is about to take. An `RLock` says its owner itself. Locks
-that were taken by a call of acquire() leave nothing. For 3.11 and 3.12; from 3.13 on the method is
-not kept in this form.
+of a thread show which locks it has, or is about to take. An `RLock` names its owner itself. A
+direct call of acquire() leaves no trace. For 3.11 and 3.12; from 3.13 on frames do not have the
+method in this form.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class HeldLock(NamedTuple):
 def held_locks(
     version: tuple[int, int], layout: Layout, memory: Memory, threads: Iterable[ThreadState]
 ) -> Iterator[HeldLock]:
-    """The locked locks in the frames of threads; what cannot be read is left out."""
+    """Yield the locked locks in the frames of threads, without the ones that cannot be read."""
     values = _VALUES.get(version)
     if values is None:
         return

@@ -75,7 +75,7 @@ def merge(
 def _pair(
     native: Sequence[Native], is_loop: Sequence[bool], calls: Sequence[list[PythonFrame]]
 ) -> list[Native | PythonFrame]:
-    """Replace calls of the loop by their Python frames; frames that are left come at the end."""
+    """Replace calls of the loop by their Python frames; the remaining frames come at the end."""
     is_between = _is_between(is_loop, len(calls))
     left = list(calls)
     frames: list[Native | PythonFrame] = []

@@ -1,7 +1,7 @@
 """The C library's place for the pointer to a thread's state.
 
 CPython stores it with pthread_setspecific(3), under a separate key. purebpf finds the slot by its
-content, in threads whose state is known, so it needs no layout of a C library. In glibc the first
+content, in threads with a readable state, so it needs no layout of a C library. In glibc the first
 32 keys are in struct pthread itself; in musl it has a pointer to all of them. CPython 3.15 has
 thread-local variables instead of a key: they lie before that struct, on arm64 behind it.
 """

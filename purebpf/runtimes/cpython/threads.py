@@ -123,7 +123,7 @@ def _gil(layout: Layout, memory: Memory, runtime: int, interpreter: int) -> Gil 
 def _linked(
     memory: Memory, address: int, following: int, most: int, known: set[int] | None = None
 ) -> Iterator[int]:
-    """Return the addresses of a linked list, up to one that is known already."""
+    """Yield the addresses of a linked list, up to one that is in the list already."""
     seen = set() if known is None else known
     while address and address not in seen and len(seen) < most:
         seen.add(address)

@@ -1,8 +1,8 @@
 """Monitors that Java threads wait to enter, and who owns them: read without stopping anything.
 
-A thread that blocks at `synchronized` says which monitor it wants (_current_pending_monitor), the
+A thread that blocks at `synchronized` names the monitor it wants (_current_pending_monitor), the
 monitor its object and its owner, the object its class. JDK 17 to 21; in other versions a field may
-be missing, and nothing is found.
+be missing, and the result is empty.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _Reader:
         return ""
 
     def _klasses(self, instance: int) -> Iterator[int]:
-        """Where its class may be: compressed, as it is by default, or not."""
+        """Yield the places where its class may be: compressed, the default, or not."""
         narrow = self._memory.number(instance + _HEADER, 4)
         base = self._field("_narrow_klass._base", "CompressedKlassPointers")
         shift = self._field("_narrow_klass._shift", "CompressedKlassPointers")

@@ -33,8 +33,8 @@ class Rate:
     and meeting new ones. The rate takes as many steps at once as the cost requires.
 
     One window alone does not count: a start, or a new program, costs more. If not all windows are
-    sampled, their mean counts. After ten windows that cost less than a third of the budget, one
-    step is taken back.
+    sampled, their mean counts. After ten windows that cost less than a third of the budget, the
+    agent takes one step back.
 
     Args:
         frequency: in Hertz, where it begins.

@@ -1,6 +1,4 @@
-"""The number of service names for each user: programs choose their names, and so do cgroups.
-Pure.
-"""
+"""The number of service names for each user: programs and cgroups choose their names. Pure."""
 
 from __future__ import annotations
 

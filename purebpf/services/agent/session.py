@@ -63,7 +63,7 @@ class Agent(Closing):
     Raises, when it is entered; nothing stays open then:
         SecondAgentError: another agent runs on this host.
         PurebpfError: the kernel refused something.
-        KernelError: the spool cannot be made, or is another user's.
+        KernelError: the agent may not create the spool, or it is another user's.
     """
 
     def __init__(

@@ -45,7 +45,8 @@ class Spool:
         corrupt: files that could not be read back.
 
     Raises:
-        KernelError: the directory cannot be made, or another user may exchange a part of its path.
+        KernelError: the agent may not create the directory, or another user may exchange a part of
+            its path.
     """
 
     def __init__(

@@ -63,7 +63,7 @@ class WindowWriter:
         self._services = Services(config.services, config.labels, host, self._pods)
 
     def write_cpu(self, span: Span, profile: Profile, step: Step, cgroup_text: CgroupText) -> None:
-        """Write samples that were taken at a rate."""
+        """Write samples, which have a rate."""
         frequency, probability = step.frequency, self._config.cpu.probability / step.every
         window = Window(
             "samples", "count", span.started_ns, span.duration_ns,

@@ -18,7 +18,7 @@ def write_in(folder: int, name: str, data: bytes, mode: int | None = None) -> No
         mode: its mode, whatever the umask; None: 0666 less the umask.
 
     Raises:
-        OSError: there is no room, or this process may not write there; nothing is left.
+        OSError: there is no room, or this process may not write there; the partial file is removed.
     """
     part = f".{name}.part"
     with suppress(FileNotFoundError):  # what a killed agent left

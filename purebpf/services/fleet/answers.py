@@ -142,7 +142,7 @@ class Question:
         return int(self.ask(statement)[0][0])
 
     def functions(self, most: int) -> Functions:
-        """Return the functions with the most time of their own; `most`: how many.
+        """Return the functions with the most self time; `most`: how many.
 
         Leaves are added up first. The stacks of a function are looked up only for the few displayed
         ones, since that takes a table of every frame of every stack.

@@ -33,8 +33,8 @@ class WalkError(ValueError):
 class _Field(NamedTuple):
     """A field of a known message.
 
-    `fields` are the fields of a message inside; `cost` is that of an element, and `cost_per_byte`
-    that of each byte of packed numbers.
+    `fields` are the fields of a message inside; `cost` is the cost of an element, and
+    `cost_per_byte` the cost of each byte of packed numbers.
     """
 
     cost: int
@@ -52,7 +52,7 @@ def charge(data: bytes, descriptor: Any, limit: int) -> int:
     Args:
         data: the message.
         descriptor: of its type.
-        limit: what it may be.
+        limit: the most bytes that it may take.
 
     Raises:
         WalkError: it would take more, or it is not such a message.

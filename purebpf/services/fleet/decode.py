@@ -101,7 +101,7 @@ def decode(
 
     Raises:
         CostlyError: it would take more memory.
-        RefusedError: it is not such a message, or not one that is taken.
+        RefusedError: it is not such a message, or not an accepted one.
     """
     message = ExportProfilesServiceRequest()
     if len(data) > FREE_SIZE:
@@ -136,7 +136,7 @@ class _Message:
         self._memory = self._left = memory
 
     def _spend(self, nbytes: int) -> None:
-        """Charge something that is about to be made."""
+        """Charge the memory of an object before its creation."""
         self._left -= nbytes
         if self._left < 0:
             raise CostlyError(

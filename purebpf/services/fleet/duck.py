@@ -52,8 +52,8 @@ def connect(
 
     Args:
         store: where.
-        memory: what an answer may take.
-        most: what an answer may take that needs more; "" is a quarter of the machine's memory.
+        memory: the memory that an answer may use.
+        most: the memory for an answer that needs more; "" is a quarter of the machine's memory.
     """
     import duckdb
 
@@ -69,7 +69,7 @@ def connect(
 
 @cache
 def _clean_up() -> None:
-    """Remove what killed processes left, once in each process."""
+    """Remove files of killed processes, once in each process."""
     remove_abandoned()
 
 

@@ -1,6 +1,6 @@
 """64-bit numbers of frames, stacks and series: the same on every host, hub and day. Pure.
 
-They are made of names, so that a new build and another boot keep their stacks. Signed, because
+They are hashes of names, so that a new build and another boot keep their stacks. Signed, because
 Spark has no unsigned 64-bit type that it reads as a number.
 """
 

@@ -38,7 +38,7 @@ def import_files(
 
     Raises:
         FormatError: a file is something else; those before it are stored.
-        StoreError: the store cannot be made, or another user could move its files.
+        StoreError: this process may not create the store, or another user could move its files.
         OSError: a file cannot be read, or there is no room.
     """
     store.prepare()

@@ -1,4 +1,4 @@
-"""Directories for what does not fit into memory, each locked for as long as its process lives.
+"""Directories for data that does not fit into memory, each locked for as long as its process lives.
 
 A process that is killed leaves its directory. The next one removes it: if this user owns it, and if
 nobody holds its lock.

@@ -1,6 +1,4 @@
-"""The output of the profiler: the answer, or a format; and the number of samples behind it.
-Pure.
-"""
+"""The output of the profiler: the answer, or a format, and the number of samples. Pure."""
 
 from __future__ import annotations
 

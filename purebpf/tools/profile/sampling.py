@@ -1,5 +1,4 @@
-"""`Sampling`: the program of the profiler, attached, and the parts that follow the sampled
-processes.
+"""`Sampling`: the attached program of the profiler, and the readers of process events.
 
 Modules that only a running session needs are imported after the attach: see
 docs/design/0002-start.md.

@@ -1,5 +1,4 @@
-"""The position of a new program among the programs of one hook: tcx and netkit (Linux 6.6), cgroups
-(6.17).
+"""The order of programs at one hook: tcx and netkit (Linux 6.6), cgroups (6.17).
 
 Commit 053c8e1f235d, "bpf: Add generic attach/detach/query API for multi-progs"; for cgroups
 commit 120933984460, "bpf: Implement mprog API on top of existing cgroup progs".
@@ -51,7 +50,7 @@ def order(
     """Put `before=` and `after=` into the kernel's words.
 
     Raises:
-        TypeError: both are given, or a neighbour that is neither program nor link.
+        TypeError: both were passed, or a neighbour that is not a program or link.
         NotSupportedError: the neighbour is a link without a bpf_link; give its program.
         ValueError: the neighbour is closed.
     """

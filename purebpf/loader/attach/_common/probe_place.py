@@ -295,7 +295,7 @@ def _explain_import(image: ElfImage, pattern: str) -> str:
 
 
 def _defines(library: str, name: str) -> bool:
-    """Return True if the library is found, and has a function of that name."""
+    """Return True if the library exists, and has a function of that name."""
     try:
         with opened_regular(find_file(library, library)) as fd:
             image = image_of(fd, library, Budget().spend)

@@ -60,7 +60,7 @@ class CodeNames:
         lines: whether lines are wanted.
 
     Attributes:
-        unread: frames without a name, as neither BPF nor `take` had their code objects.
+        unread: frames without a name, as BPF and `take` lacked their code objects.
     """
 
     def __init__(self, *, lines: bool) -> None:

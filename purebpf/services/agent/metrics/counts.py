@@ -1,7 +1,7 @@
 """Counters of all windows so far. Pure, and safe to read from the thread of a scrape.
 
 Labels are few on purpose: no process, no address, no container. The 500th service and the later
-ones are `other`, and so are the ones above a hundred of one user, who may choose their names.
+ones are `other`, as are the ones above a hundred of one user, who may choose their names.
 """
 
 from __future__ import annotations

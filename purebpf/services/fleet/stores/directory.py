@@ -48,7 +48,7 @@ class Directory(Store):
             Folder.prepare(self.root, groups=True)
 
     def require_own(self) -> None:
-        """See `Store`: files are made and removed by path, so that no other user may move one.
+        """See `Store`: files are created and removed by path, so that no other user may move one.
 
         Groups of this process may: hubs share a store by a group, as pods do (`fsGroup`).
         """

@@ -74,8 +74,8 @@ class Worker(Closing):
                 connection.interrupt()
 
 
-class QuestionPool:
-    """Where questions wait for their turn: each may take the memory that one may have."""
+class Desk:
+    """The queue of questions: each in turn may take the memory limit of one question."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
