@@ -1,12 +1,12 @@
 """Every exception of purebpf, in one tree.
 
     PurebpfError
-    ├── FormatError (ValueError)          bytes that are not what they claim to be; says where
+    ├── FormatError (ValueError)          malformed bytes; has their place
     ├── LinkError (ValueError)            an object that refers to something it does not define
     ├── CoreRelocationError (ValueError)  a CO-RE relocation with no single answer
     ├── SchemaError (TypeError)           a value or record class that does not fit its BTF type
     ├── CompileError                      C that the compiler refused; has its words
-    ├── NotSupportedError                 what this kernel, or this purebpf, cannot do; says why
+    ├── NotSupportedError                 a thing that this kernel, or this purebpf, cannot do
     └── KernelError (OSError)             a system call that failed: call, errno, why, fix
         ├── VerifierError                 BPF_PROG_LOAD refused the program; has the whole log
         └── AttachError                   a program that loaded but could not be attached

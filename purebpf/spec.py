@@ -538,7 +538,7 @@ def _exactly(count: int) -> Callable[[ArrayAtEnd], int]:
 
 
 def _elements_for(size: int) -> Callable[[ArrayAtEnd], int]:
-    """Choose the elements with which a data section has `size` bytes."""
+    """Choose the number of elements that makes a data section `size` bytes long."""
 
     def choose(last: ArrayAtEnd) -> int:
         count, rest = divmod(size - last.offset, last.element_size)

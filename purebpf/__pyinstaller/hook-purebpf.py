@@ -1,4 +1,4 @@
-"""What PyInstaller does not see: modules that are imported by name, and the shipped BPF objects."""  # noqa: N999, INP001
+"""The parts that PyInstaller misses: modules imported by name, and the shipped BPF objects."""  # noqa: N999, INP001
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules
 

@@ -31,7 +31,7 @@ def _counted(same: list[str]) -> str:
 
 
 def _blocks(said: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield each diagnostic with its notes and lines of C, and the key by which it equals
+    """Yield each diagnostic with its notes and lines of C, and the key that it shares with
     another.
     """
     key: tuple[str, ...] = ()

@@ -87,7 +87,7 @@ class KeptObject:
             self._files.keep(self._key, [_FORMAT, state, b"\n", paths, b"\n\n", object_bytes])
 
     def _state(self, headers: Sequence[str]) -> bytes:
-        """A digest of headers, and of which others would be read if they were not there.
+        """Return a digest of headers, and of the others that the compiler would read without them.
 
         Raises:
             OSError: one cannot be read.

@@ -67,8 +67,8 @@ class LivePage(Closing):
 
     @property
     def url(self) -> str:
-        """Return the address to open in a browser."""
-        host, port = self._server.address
+        """The address to open in a browser."""
+        host, port = self._door.address
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/?token={self.token}"
 

@@ -43,7 +43,7 @@ class Output(SoleOwner):
 
     @property
     def is_stdout(self) -> bool:
-        """Return True if the result goes to standard output."""
+        """True if the result goes to standard output."""
         return self.path is None
 
     @property
@@ -57,7 +57,7 @@ class Output(SoleOwner):
 
     @property
     def columns(self) -> int | None:
-        """Return the columns of the terminal that displays it; None: no terminal does."""
+        """The columns of the terminal that displays it; None: no terminal does."""
         if not self.is_stdout or not self._stream.isatty():
             return None
         return os.get_terminal_size(self.fileno()).columns or None

@@ -62,7 +62,7 @@ def add_lines(
     `by_build_id`: only for files with a build id, as others here need not be the ones that ran.
 
     It reports missing lines, and errors of the servers. Ctrl-C ends it, as it stops the `budget` of
-    the names, with which it may have ended before.
+    the names; it may have ended with them before.
     """
     if lines:
         from purebpf.observe.symbols.interruptible import interruptible

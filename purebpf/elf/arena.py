@@ -30,7 +30,7 @@ class Arena(NamedTuple):
     variables: dict[str, VariableSpec]
 
     def fill(self, maps: tuple[PlacedMap, ...]) -> tuple[PlacedMap, ...]:
-        """The maps, of which the arena has its contents."""
+        """Return the maps, with the contents of the arena."""
         names = set(self.sections.values())
         return tuple(
             elf_map._replace(spec=elf_map.spec._replace(contents=self.contents))

@@ -85,7 +85,7 @@ class Section(NamedTuple):
 
     @property
     def executable(self) -> bool:
-        """Return True if it holds code."""
+        """True if it holds code."""
         return self.type == "SHT_PROGBITS" and bool(self.flags & SHF_EXECINSTR) and self.size > 0
 
 
@@ -102,14 +102,14 @@ class Symbol(NamedTuple):
 
     @property
     def weak(self) -> bool:
-        """Return True if the symbol is weak: the object can do without it, or prefers another of
+        """True if the symbol is weak: the object can do without it, or prefers another of
         that name.
         """
         return self.binding == STB_WEAK
 
     @property
     def hidden(self) -> bool:
-        """Return True if other objects cannot see it, though it is global or weak."""
+        """True if other objects cannot see it, though it is global or weak."""
         return self.visibility in _HIDDEN
 
 

@@ -40,7 +40,7 @@ _TAIL_CALL = re.compile(r"(\d+|0x[0-9a-fA-F]+)/(\d+|0x[0-9a-fA-F]+)")
 
 
 class IprouteMap(NamedTuple):
-    """A map, and the numbers by which others refer to it."""
+    """A map, and the numbers that others refer to it by."""
 
     spec: MapSpec
     id: int

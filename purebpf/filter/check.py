@@ -47,7 +47,7 @@ class Need(NamedTuple):
     """A field of a filter, its place in the text, and the option that puts it into samples.
 
     Attributes:
-        field: the field; its `bits` are enum perf_event_sample_format, of which one will do.
+        field: the field; its `bits` are enum perf_event_sample_format; one of them is enough.
         place: where the filter asks.
     """
 

@@ -146,7 +146,7 @@ class NoNames:
 
 
 def resolve(filter_: Filter, sample_type: int, names: NameLookup) -> tuple[Term, ...]:
-    """The terms of a filter, every one of which a sample must fulfil, with names looked up.
+    """Return the terms of a filter, with names looked up; a sample must fulfil all of them.
 
     `sample_type` decides the meaning of `weight`: the whole word, or its first part.
 

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class TextSpan(NamedTuple):
-    """From which character of the text up to which."""
+    """The range of a term's characters in the text."""
 
     start: int
     end: int

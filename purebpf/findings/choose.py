@@ -53,7 +53,7 @@ def choose(evidence: Evidence, found: Iterable[Finding]) -> list[Finding]:
 
 
 def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]:
-    """Leave out vague findings about processes of which there are sharper ones."""
+    """Drop vague findings about processes that have sharper ones."""
     kinds: dict[int, set[str]] = defaultdict(set)
     for finding in found:
         for pid in finding.pids:

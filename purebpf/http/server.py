@@ -1,4 +1,4 @@
-"""HTTP requests on a port to which strangers can connect: few, small and in time.
+"""HTTP requests on a port that strangers can connect to: few, small and in time.
 
 One thread accepts connections and reads requests. A complete request that may have an answer gets a
 separate thread; until then a connection costs a descriptor and its bytes. When there are too many,
@@ -281,7 +281,7 @@ def _path(head: bytearray) -> str:
 
 
 class Request(BaseHTTPRequestHandler):
-    """The answer to one request, of which all bytes are there already.
+    """The answer to one request, whose bytes are all there already.
 
     Subclasses have `get`, which `answer` calls.
     """

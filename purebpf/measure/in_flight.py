@@ -43,7 +43,7 @@ class Sleepers:
 
     Attributes:
         traces: the user stacks that were walked here, by number.
-        undescribed: threads of which a stack could not be walked.
+        undescribed: threads whose stack could not be walked.
         are_shown: whether the kernel shows where threads were in user code (Linux 5.15).
         left_out: threads beyond `MOST_THREADS` in flight, at the start or at the end.
     """

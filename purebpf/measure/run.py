@@ -1,4 +1,4 @@
-"""The one order in which every command measures.
+"""The one order of the steps of every command's measurement.
 
     with prepare(make, words) as (session, ends):    signals, child, session
         result = run(session, ends, on_tick)         release the child, wait, tick, stop
@@ -40,7 +40,7 @@ class Ends(NamedTuple):
 
     @property
     def sources(self) -> tuple[HasFileno, ...]:
-        """Return the descriptors to wait for."""
+        """The descriptors to wait for."""
         return tuple(end for end in self if end is not None)
 
     def status(self) -> int:

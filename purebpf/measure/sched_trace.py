@@ -96,7 +96,7 @@ class Times(NamedTuple):
         left_out: threads in flight that were too many.
         are_shown: whether the kernel shows where such threads were in user code.
         side_band_lost: records of processes and mappings that were lost.
-        max_depth: frames at which the kernel cuts a stack.
+        max_depth: the most frames of a stack in the kernel.
     """
 
     spans: dict[Place, Span]
@@ -143,17 +143,17 @@ class ThreadTime(Closing):
 
     @property
     def event(self) -> Event | None:
-        """Return the sampled event."""
+        """The sampled event."""
         return None if self._events is None else self._events.event
 
     @property
     def python(self) -> PythonTables | None:
-        """Return the reader of Python frames; None if there is none."""
+        """The reader of Python frames; None if there is none."""
         return self._switches.python
 
     @property
     def spaces(self) -> AddressSpaces:
-        """Return the mappings of processes."""
+        """The mappings of processes."""
         return self._followed.spaces
 
     def cgroup(self, pid: int) -> str:

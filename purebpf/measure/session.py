@@ -40,7 +40,7 @@ class StackSession(Session[Result_co], Protocol[Result_co]):
 
     @property
     def budget(self) -> Budget:
-        """Return the budget of naming."""
+        """The budget of naming."""
 
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
         """The same; a tick is due after `at_most_s` seconds."""

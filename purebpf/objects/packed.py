@@ -1,4 +1,4 @@
-"""Unpacks a spec from bytes: the form in which the specs of shipped objects are stored.
+"""Unpacks a spec from bytes, the stored form of the shipped objects' specs.
 
 `scripts/generate_specs.py` packs them (`make bpf`).
 

@@ -47,7 +47,7 @@ class LinkedProgram(NamedTuple):
         name: the program.
         source: the object it is from.
         byteorder: "little" or "big".
-        code: the instructions, in which map references are still empty.
+        code: the instructions, with map references still empty.
         references: those map references, by slot.
         functions: where each function starts, in instructions, in the order of their places.
         func_info: an array of struct bpf_func_info, or b"" when a function has no BTF.

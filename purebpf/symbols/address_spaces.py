@@ -1,4 +1,4 @@
-"""Address spaces over time: which file was mapped where, in which process, when.
+"""Address spaces over time: the mapped files of each process, by address and time.
 
 Fed by /proc/PID/maps texts and by the MMAP2, COMM, FORK and EXIT records of perf events, it keeps
 answering after a process has executed another program or has exited, when /proc no longer does.
@@ -150,7 +150,7 @@ class AddressSpaces:
         return None
 
     def span(self, pid: int, address: int, comm: str | None = None) -> tuple[int, int] | None:
-        """Addresses around one for which `find` gives the same mapping; None: not known."""
+        """Return the range around an address that `find` maps to the same file; None: unknown."""
         process = self._known(pid)
         generation = next(process.by_likelihood(comm), None) if process else None
         return generation.span(address) if generation else None
@@ -236,7 +236,7 @@ class AddressSpaces:
 
     @property
     def processes(self) -> KeysView[int]:
-        """Return every known process, including those that exited."""
+        """Every known process, including those that exited."""
         return self._processes.keys()
 
     def _ancestors(self, pids: Iterable[int]) -> set[int]:

@@ -1,4 +1,4 @@
-"""The distance by which Go's functions have moved the stack pointer: the "SP table" of .gopclntab.
+"""The distance that Go's functions have moved the stack pointer: the "SP table" of .gopclntab.
 
 A Go program has no call frame information when it is stripped, but frame pointers, which a leaf
 does not always have set up. Functions that change stacks say so in place of a depth: the frame

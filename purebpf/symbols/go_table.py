@@ -5,8 +5,8 @@ src/debug/gosym/pclntab.go): words are as wide as an address, offsets are from t
 section or of the part they lead to.
 
     header     magic (u32), 2 zeros, quantum, width of a word; then words: functions, files,
-               start of the text, where the names are, 3 more parts, where the functions are
-    functions  u32 start (from that of the text), u32 offset of what is known of it; at the end
+               start of the text, offset of the names, 3 more parts, offset of the functions
+    functions  u32 start (from the text's start), u32 offset of its record; at the end
                the u32 end of the last one
     function   u32 start, i32 offset of its name, ...
 

@@ -1,5 +1,4 @@
-"""jitdump files, jit-PID.dump: the code that a just-in-time compiler generated, as perf inject
-reads it.
+"""jitdump files, jit-PID.dump: the code of a just-in-time compiler, as perf inject reads it.
 
 A header and records that are only ever appended (tools/perf/Documentation/
 jitdump-specification.txt), in the byte order of the machine that wrote them. node --perf-prof,
@@ -48,7 +47,7 @@ class JitDump:
     records are read, and names of 64 MiB.
 
     Attributes:
-        problem: the fault of the file at which reading stopped; "" if there is none.
+        problem: the fault of the file that stopped the reading; "" if there is none.
     """
 
     def __init__(self) -> None:

@@ -48,7 +48,7 @@ class Strings(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of memory in use."""
+        """The bytes of memory in use."""
         ...
 
     def get(self, offset: int) -> bytes:
@@ -232,7 +232,7 @@ class SymbolTable:
     def span(self, offset: int, row: int | None) -> tuple[int, int]:
         """Offsets around one that have its answer, `row`, too; not all of them.
 
-        Return the range in which the answer is the same: until the next function begins.
+        Return the range with the same answer: until the next function begins.
         """
         behind = self._first_at(offset + 1, len(self))
         end = self._start(behind) if behind < len(self) else _TOP

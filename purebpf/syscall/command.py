@@ -104,7 +104,7 @@ def address_of(data: bytes | bytearray | None) -> int:
 
 
 def command(cmd: bpf_cmd, layout: str, **fields: Field) -> int:
-    """Issue a command of which only the result matters; raises `KernelError`."""
+    """Issue a command without outputs besides its result; raises `KernelError`."""
     result, _ = issue(cmd, layout, fields)
     if result < 0:
         raise explain_refusal(cmd, result)

@@ -62,7 +62,7 @@ class Descriptor(Closing):
 
     @property
     def closed(self) -> bool:
-        """Return True if it was closed or given away."""
+        """True if it was closed or given away."""
         return self.fd == _CLOSED
 
     def close(self) -> None:

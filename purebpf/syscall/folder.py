@@ -88,7 +88,7 @@ class Node(Closing):
 
     @property
     def is_bpf(self) -> bool:
-        """Return True if it is in a bpf file system."""
+        """True if it is in a bpf file system."""
         # f_type is a long, of which this is the lower half (little-endian), or an int (s390x)
         status = (ctypes.c_uint32 * 64)()
         failed = ctypes.CDLL(None, use_errno=True).fstatfs(self.fileno(), status)

@@ -57,7 +57,7 @@ def perf_event_open(
     With FLAG_PID_CGROUP, `pid` is a descriptor of a directory of the cgroup file system.
 
     Raises:
-        ValueError: a number of more than 32 bits, of which the kernel would take the lower ones.
+        ValueError: a number of more than 32 bits; the kernel would take the lower ones.
     """
     for name, value in (("pid", pid), ("cpu", cpu)):
         if not -_INT_END <= value < _INT_END:

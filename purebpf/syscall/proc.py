@@ -149,9 +149,7 @@ def status(pid: int | str = "self") -> dict[str, str] | None:
 
 
 def real_user(pid: int) -> int | None:
-    """Return the owner of a process: the real user id in its status, of which nothing else is
-    parsed.
-    """
+    """Return the owner of a process: the real user id in its status, without parsing the rest."""
     _, _, after = (_read(f"{PROC}/{pid}/status") or "").partition("\nUid:\t")
     number = after.split("\t", 1)[0]
     return int(number) if number else None

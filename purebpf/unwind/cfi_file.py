@@ -138,13 +138,13 @@ class CfiFile:
 
     @property
     def uses_eh_frame(self) -> bool:
-        """Return True if the rules are from .eh_frame, False if from .debug_frame."""
+        """True if the rules are from .eh_frame, False if from .debug_frame."""
         self._prepare()
         return self._frames is not None and not self._frames.section.is_debug
 
     @property
     def is_small(self) -> bool:
-        """Return True if it is best read whole."""
+        """True if it is best read whole."""
         self._prepare()
         if self._depths is not None:  # those of all functions are many, and not in `whole`
             return False
@@ -154,7 +154,7 @@ class CfiFile:
 
     @property
     def is_huge(self) -> bool:
-        """Return True if it is better never read whole."""
+        """True if it is better never read whole."""
         self._prepare()
         if self._depths is not None:
             return True
@@ -164,7 +164,7 @@ class CfiFile:
 
     @property
     def has_rules(self) -> bool:
-        """Return True if there are any entries. Go and some builds of Rust have none."""
+        """True if there are any entries. Go and some builds of Rust have none."""
         self._prepare()
         return self._index is not None and bool(len(self._index.starts))
 
@@ -337,7 +337,7 @@ class CfiFile:
 
     @property
     def window_count(self) -> int:
-        """Return the number of windows of the text; 0 if they are too many for a real file."""
+        """The number of windows of the text; 0 if they are too many for a real file."""
         count = (self.text.end + WINDOW - 1 >> WINDOW_BITS) - self.first_window
         return count if count <= _MOST_WINDOWS else 0
 
@@ -394,7 +394,7 @@ class CfiFile:
         return both
 
     def _judge_gaps(self, rows: Rows, start: int, end: int) -> Generator[None, None, Rows]:
-        """The rows from one address up to another, with gaps in which there are no frame pointers.
+        """Yield the rows from one address up to another, with gaps without frame pointers.
 
         Short gaps stay as they are; long ones are judged block by block. A text that is too large
         for a real file, and so has no windows, is not judged: it could have any number of blocks.

@@ -56,5 +56,5 @@ class Reason(IntEnum):
 
     @property
     def is_whole(self) -> bool:
-        """Return True if the trace reaches its outermost frame."""
+        """True if the trace reaches its outermost frame."""
         return self <= Reason.FP_GUESS

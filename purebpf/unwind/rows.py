@@ -1,4 +1,4 @@
-"""The rows of a file: which rule holds from which address on, in ascending order."""
+"""The rows of a file: rules and the addresses that they hold from, in ascending order."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class RuleTable:
 
     @property
     def is_full(self) -> bool:
-        """Return True when it is time to `forget`."""
+        """True when it is time to `forget`."""
         return len(self._offsets) > _MOST_KEPT
 
     def known(self, cie: Cie) -> dict[bytes, int]:

@@ -495,7 +495,7 @@ class _Walk:
         return self._leave(fp + 16, self._stack.word(fp), caller)
 
     def _by_depth(self, sp: int, depth: int, fp: int | None) -> int:
-        """Leave a leaf of which only the stack depth is available: Go's functions."""
+        """Leave a leaf that has only a stack depth: Go's functions."""
         machine = self._machine
         if machine.leaf_in_register:
             caller = self._registers[machine.ra] if not depth else self._stack.word(sp)

@@ -1,9 +1,9 @@
 """The windows of a file, stored as a file for a cache.
 
-header   magic (with the byte order), CRC-32 of the rest; what it was made of: text, section;
+header   magic (with the byte order), CRC-32 of the rest; its sources: text, section;
          the first window; windows, rules, words of blocks
 rules    8 bytes each, as BPF reads them
-places   u32 for each window: 1 + where in the blocks its own is
+places   u32 for each window: 1 + the place of its block
 blocks   u32, see purebpf.unwind.windows
 """
 

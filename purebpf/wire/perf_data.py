@@ -125,7 +125,7 @@ class RecordedEvent(NamedTuple):
 
 
 def shortest_attr(attrs: list[bytes]) -> int:
-    """The least size in which the file can hold every attr, in bytes.
+    """Return the least size that lets the file hold every attr, in bytes.
 
     perf(1) refuses a file with attributes longer than its own, so trailing zeros are dropped.
     """

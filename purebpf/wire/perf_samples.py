@@ -71,7 +71,7 @@ def _raw(data: Buffer, offset: int, end: int) -> tuple[bytes, int]:
 
 
 def _stack(data: Buffer, offset: int, end: int) -> tuple[bytes, int]:
-    """A dump of `size` bytes of which the kernel filled `dynamic`; the rest is dropped."""
+    """Return the `dynamic` bytes that the kernel filled of a dump of `size`; drop the rest."""
     size, offset = _word(data, offset, end)
     if size == 0:
         return b"", offset

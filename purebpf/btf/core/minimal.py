@@ -41,7 +41,7 @@ class Wanted(NamedTuple):
 
 
 def minimise(kernel: Btf, objects: Iterable[Wanted]) -> bytes:
-    """BTF with which the relocations of these objects have the results that they have with all.
+    """Return BTF that gives the relocations of these objects the same results as all of it.
 
     But for BPF_CORE_TYPE_ID_TARGET: types have other numbers, and a kernel without BTF has none.
 

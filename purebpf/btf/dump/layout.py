@@ -127,7 +127,7 @@ class Layouts:
 
 
 def natural(at: int, place: MemberPlace, align: int, *, packed: bool) -> int:
-    """The bit at which a compiler puts a member behind bit `at`; `align` is in bytes."""
+    """Return the first bit that a compiler gives a member behind bit `at`; `align` is in bytes."""
     if place.width:
         over = not packed and at % place.unit + place.width > place.unit
         return _up(at, place.unit) if over else at

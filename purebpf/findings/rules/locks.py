@@ -143,7 +143,7 @@ def _is_below(stay: Stay, where: StackFrame | None) -> bool:
 
 
 def _ring(evidence: Evidence, pid: int) -> list[int]:
-    """Threads each of which waits for a lock of the next, the last for one of the first."""
+    """Return threads that wait for a lock of the next one, the last for one of the first."""
     owner: dict[int, int] = {}
     held = evidence.facts.lock_holders.get(pid, {})
     for blocked in evidence.facts.blocked:

@@ -52,7 +52,7 @@ def attach(
     Args:
         program: an `lwt_in`, `lwt_out`, `lwt_xmit` or `lwt_seg6local` program.
         target: the network, `"192.0.2.0/24"`; for `lwt_seg6local` one of IPv6.
-        interface: by which the packets leave, a name or an index.
+        interface: the interface that the packets leave by, a name or an index.
         gateway: the next hop's address, if there is one.
 
     Raises:

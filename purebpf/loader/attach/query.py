@@ -55,7 +55,7 @@ class AttachedProgram(NamedTuple):
 
 
 class Attached(NamedTuple):
-    """The programs of a hook in the order in which they run.
+    """The programs of a hook, in running order.
 
     Attributes:
         programs: each; `Program.from_id` and `Link.from_id` open them.

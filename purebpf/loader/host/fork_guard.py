@@ -22,5 +22,5 @@ class OwnerProcess:
 
     @property
     def is_here(self) -> bool:
-        """Return True if this is still that process, and not a child that it forked."""
+        """True if this is still that process, and not a child that it forked."""
         return os.getpid() == self._pid

@@ -36,7 +36,7 @@ class Pinned(NamedTuple):
     Attributes:
         path: where.
         device: st_dev of its file.
-        inode: st_ino of its file, by which `unpin` knows it again.
+        inode: st_ino of its file; `unpin` recognises it by this.
     """
 
     path: str

@@ -55,7 +55,7 @@ class KernelTypes(Closing):
 
     @property
     def fd_array(self) -> bytes:
-        """Return the descriptors of modules with used functions, for BPF_PROG_LOAD."""
+        """The descriptors of modules with used functions, for BPF_PROG_LOAD."""
         return self._externs.fd_array if self._externs is not None else b""
 
     @property

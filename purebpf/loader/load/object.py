@@ -64,7 +64,7 @@ class Object(Closing):
 
     @property
     def closed(self) -> bool:
-        """Return True after it was closed."""
+        """True after it was closed."""
         return not self._open
 
     @property

@@ -42,7 +42,7 @@ class Refusal(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Return the kind of program in the section's name: `SEC("xdp")`."""
+        """The kind of program in the section's name: `SEC("xdp")`."""
         return f'SEC("{self.section.lstrip("?")}")'
 
     @property
@@ -52,7 +52,7 @@ class Refusal(NamedTuple):
         return re.sub(r"//.*|/\*.*?\*/", "", text)
 
     def last(self, pattern: str) -> re.Match[str] | None:
-        """The last line of the log in which `pattern` is."""
+        """Return the last line of the log that matches `pattern`."""
         matches = [*re.finditer(pattern, self.log)]
         return matches[-1] if matches else None
 

@@ -107,13 +107,13 @@ class Store(SoleOwner):
 
     @cached_property
     def read_value(self) -> Callable[[bytearray], Any]:
-        """Return the decoder of an element's value, which has room for all of it."""
+        """The decoder of an element's value, which has room for all of it."""
         quick: Callable[[bytearray], Any] | None = getattr(self.value, "from_start", None)
         return quick or self.value.decode
 
     @cached_property
     def look_up(self) -> Callable[..., Any]:
-        """Return a function that returns for `(key, flags=0)` the value, or an `Errno`.
+        """A function that returns for `(key, flags=0)` the value, or an `Errno`.
 
         It raises SchemaError as `encode_key`, without the map's name.
         """
@@ -121,7 +121,7 @@ class Store(SoleOwner):
 
     @cached_property
     def update(self) -> Callable[..., int]:
-        """Return a function that stores a value for `(key, value, flags=0)`: 0, or a negated
+        """A function that stores a value for `(key, value, flags=0)`: 0, or a negated
         errno; as `look_up`.
         """
         return self.elements.updater(_writer(self.key), _writer(self.value))

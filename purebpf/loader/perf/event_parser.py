@@ -58,7 +58,7 @@ class Choice(NamedTuple):
 
     @property
     def is_tracepoint(self) -> bool:
-        """Return True if it is a place in the kernel's code instead of a count."""
+        """True if it is a place in the kernel's code instead of a count."""
         return self.event.type == perf_type_id.PERF_TYPE_TRACEPOINT
 
 

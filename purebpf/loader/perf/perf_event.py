@@ -264,7 +264,7 @@ class PerfEvent(Closing):
 
     @property
     def format(self) -> RecordFormat:
-        """Return the decoder of this event's records."""
+        """The decoder of this event's records."""
         if self._format is None:
             self._format = perf_attr.record_format(self.attr)
         return self._format

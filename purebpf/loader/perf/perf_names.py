@@ -35,7 +35,7 @@ class Event(NamedTuple):
 
     @property
     def fell_back(self) -> bool:
-        """Return True if this is not the requested event."""
+        """True if this is not the requested event."""
         return bool(self.asked)
 
 

@@ -57,7 +57,7 @@ class PerfRing(SoleOwner):
 
     @property
     def head(self) -> int:
-        """Return the kernel's write position, for `peek` and `give_back`."""
+        """The kernel's write position, for `peek` and `give_back`."""
         return self._control[_HEAD]
 
     def consume(self) -> bytes:

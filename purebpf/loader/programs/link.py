@@ -143,7 +143,7 @@ class Link(Closing):
 
     @property
     def closed(self) -> bool:
-        """Return True after it was closed or detached."""
+        """True after it was closed or detached."""
         return not self._open
 
     def fileno(self) -> int:
@@ -162,7 +162,7 @@ class Link(Closing):
 
     @property
     def info(self) -> LinkInfo:
-        """Return the kernel's description of it (Linux 5.8, commit f2e10bff16a0).
+        """The kernel's description of it (Linux 5.8, commit f2e10bff16a0).
 
         Raises:
             NotSupportedError: it is not a bpf_link.

@@ -213,7 +213,7 @@ def read_info(fd: int) -> LinkInfo:
 
 
 def _ask(fd: int, **request: int) -> Fields:
-    """The numbers of the info, for which `request` may hold addresses and sizes of memory."""
+    """Return the numbers of the info; `request` may hold addresses and sizes of memory for it."""
     data = bytearray(BPF_LINK_INFO.pack(**request))
     bpf.obj_get_info_by_fd(fd, data)
     unpacked = BPF_LINK_INFO.unpack(data)
@@ -268,7 +268,7 @@ def _attach_type(number: int) -> int:
 
 
 def _text(fd: int, field: str, size_field: str) -> str:
-    """A string of the info, for which the kernel wants memory."""
+    """Return a string of the info; the kernel wants memory for it."""
     room = bytearray(_TEXT_ROOM)
     _ask(fd, **{field: address_of(room), size_field: len(room)})
     return room.partition(b"\0")[0].decode(errors="replace")

@@ -154,7 +154,7 @@ class Program(Closing):
 
     @property
     def closed(self) -> bool:
-        """Return True after it was closed."""
+        """True after it was closed."""
         return self._descriptor.closed
 
     @property
@@ -265,7 +265,7 @@ class Program(Closing):
 
     @property
     def info(self) -> ProgramInfo:
-        """Return the kernel's present description of it.
+        """The kernel's present description of it.
 
         Raises:
             ValueError: it is closed.

@@ -181,7 +181,7 @@ def _context_codec(program: Runnable) -> StructCodec:
 
 
 def _encode_context(codec: StructCodec, ctx: Any, size: int) -> bytes:
-    """A context of which a mapping names some fields; XDP wants the packet's size in it."""
+    """Return a context with the fields that a mapping names; XDP wants the packet's size in it."""
     if not isinstance(ctx, Mapping):
         return codec.encode(ctx)
     if codec.c_type == "struct xdp_md":

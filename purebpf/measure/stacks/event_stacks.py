@@ -159,7 +159,7 @@ class EventStackNames(Closing):
 
     @property
     def about(self) -> dict[str, object]:
-        """Return how stacks are walked, and the reason."""
+        """The way of walking stacks, and the reason."""
         tracer = self._tracer
         return describe_walking(tracer.call_graph, tracer.walking, tracer.stats())
 

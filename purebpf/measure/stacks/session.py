@@ -34,7 +34,7 @@ __all__ = ["StackFeed", "UserStackSession", "UserStackTarget"]
 
 
 class UserStackTarget(targets.Target, Protocol):
-    """Whom to trace, for how long, and by which command line."""
+    """The target of a trace, its duration, and the command line."""
 
     @property
     def tree(self) -> bool:
@@ -183,7 +183,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         return symbolizer
 
     def about(self, stats: Mapping[str, int]) -> dict[str, object]:
-        """Return how stacks were walked, on which machine, for how long, and which targets
+        """Return the way of walking stacks, the machine, the duration, and the targets that
         ended.
         """
         tracer = self._tracer

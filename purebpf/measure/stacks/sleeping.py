@@ -127,7 +127,7 @@ def _pid(thread: Sleeping) -> int:
 
 
 def _memory(pid: int) -> ProcessMemory:
-    """The memory of a process, of which nothing can be read if it has ended, or is not ours."""
+    """Return the memory of a process; no read succeeds if it has ended, or is not ours."""
     try:
         memory = open_process_memory(pid)
     except KernelError:

@@ -41,7 +41,7 @@ class MachineNames:
     a sentence as its argument, for an unknown name.
 
     Args:
-        pids: processes in which functions are looked for.
+        pids: processes to search for functions.
         budget: the budget of reading their files; without enough, a function is unknown.
     """
 

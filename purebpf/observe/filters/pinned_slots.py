@@ -125,7 +125,7 @@ def folder_of(uid: int, bpffs: str = BPFFS) -> str:
 
 
 def pin_command(uid: int, count: int = 0, bpffs: str = BPFFS) -> str:
-    """The command by which root gives a user slots, or repairs them."""
+    """Return root's command to give a user slots, or to repair them."""
     slots_wanted = ["--slots", str(count)] if count else []
     slots_wanted += ["--bpffs", bpffs] if bpffs != BPFFS else []
     command = [sys.executable, "-P", "-m", "purebpf", "setup", "pin", "--user", str(uid)]

@@ -1,4 +1,4 @@
-"""The allocators of processes: which functions of which files bpf_src/mem.bpf.c is attached to."""
+"""The allocators of processes: the functions in files that bpf_src/mem.bpf.c is attached to."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class EventStream(Closing):
         return self._ring.fileno()
 
     def drain(self) -> Iterator[Record]:
-        """The events that came since the last call, in the order in which they were sent."""
+        """Yield the events since the last call, in sending order."""
         return map(self.decode, self._ring.drain())
 
     def decode(self, data: bytes) -> Record:

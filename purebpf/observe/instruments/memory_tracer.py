@@ -48,7 +48,7 @@ class Site(NamedTuple):
         stack: its number.
         times: faults, calls or allocations; `size` is their bytes, 0 of faults.
         freed: allocations that were freed.
-        unfollowed: allocations of which it is not known whether they were freed.
+        unfollowed: allocations that may or may not have been freed.
     """
 
     comm: str

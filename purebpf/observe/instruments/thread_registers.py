@@ -61,7 +61,7 @@ class ThreadNow(NamedTuple):
 
     @property
     def is_asleep(self) -> bool:
-        """Return True if its registers and stack do not change until it is woken."""
+        """True if its registers and stack do not change until it is woken."""
         return self.state != "R" and not self.is_on_cpu and self.registers is not None
 
 

@@ -229,7 +229,7 @@ def _attach(status: dict[str, str], inner: str, patience_s: float) -> str:
 
 
 def _check_tmp(user: int) -> None:
-    """Refuse a directory in which another user can exchange a file of this one.
+    """Refuse a directory where another user can exchange a file of this one.
 
     Raises:
         _RefusedError: it is such a one.

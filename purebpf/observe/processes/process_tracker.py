@@ -86,7 +86,7 @@ class Followed(Closing):
 
     @property
     def lost(self) -> int:
-        """Return the number of lost records, some of which `spaces` may lack."""
+        """The number of lost records, some of which `spaces` may lack."""
         return self._band.lost
 
     def snapshot(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:

@@ -35,7 +35,7 @@ class UnreadRecords:
         self.forgotten = 0
 
     def add(self, happened: Happened) -> list[int]:
-        """Add records; return the ones of which there are too many to store."""
+        """Add records; return the ones beyond the room for them."""
         pieces, ended = self.pieces, self.ended
         for pid, _ in happened.forks:
             ended.pop(pid, None)

@@ -283,7 +283,7 @@ def name_counted(
 
 
 def _depth_limit(event: RecordedEvent, deep: Mapping[tuple[Owner, Stacks], int]) -> int:
-    """The number of frames at which the kernel cut call chains."""
+    """Return the number of frames that the kernel cut call chains to."""
     asked = int(PERF_EVENT_ATTR.unpack(event.attr).get("sample_max_stack", 0))
     longest = (len(stacks.user) + len(stacks.kernel) for _, stacks in deep)
     return asked or max(longest, default=DEEP)  # 0: kernel.perf_event_max_stack of that machine
@@ -373,7 +373,7 @@ class FileNames:
         return self._symbolizer.budget
 
     def batch(self) -> HeldFiles:
-        """A `with` block in which many stacks are named."""
+        """Return a `with` block that makes naming many stacks cheaper."""
         return self._symbolizer.batch()
 
     def user(self, owner: Owner, call_chain: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:

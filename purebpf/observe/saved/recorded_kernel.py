@@ -46,7 +46,7 @@ class Origin(NamedTuple):
 
     @property
     def is_this_kernel(self) -> bool:
-        """Return True if its kernel is the build that runs here."""
+        """True if its kernel is the build that runs here."""
         return not self.why_not_this_kernel()[0]
 
     def why_not_this_kernel(self) -> tuple[Reason | None, str]:

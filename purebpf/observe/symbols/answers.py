@@ -38,7 +38,7 @@ class Answers(dict[int, Answer]):
 
     @property
     def count(self) -> int:
-        """Return the number of answers."""
+        """The number of answers."""
         return len(self) + len(self._earlier)
 
     def rest(self) -> None:

@@ -35,7 +35,7 @@ class CoreSymbols:
 
     @property
     def is_kept(self) -> bool:
-        """Return True if `load` has found a text."""
+        """True if `load` has found a text."""
         return self._is_kept
 
     def load(self) -> bytes | None:

@@ -2,7 +2,7 @@
 
 Nearly all code has it, also in stripped files, since exceptions and unwinding need it. So frames of
 a function can be added up without a name for it. Little is read, and only of files
-in which an address had no symbol: a table of the starts (.eh_frame_hdr), and the entries asked for.
+with an address without a symbol: a table of the starts (.eh_frame_hdr), and the wanted entries.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class SourceLines:
 
     Attributes:
         without: paths of files that have no line information here.
-        gone: paths at which there is no file any more, or another one.
+        gone: paths that lead to no file any more, or to another one.
         unfinished: paths of files that there was no time for, or only for a part of.
         problem: why the tool could not be run, or "".
     """

@@ -264,7 +264,7 @@ class FileTables(Closing):
         return None if self._shards.read_word(file.index + window) else Missing(key, window)
 
     def missing_rest(self, key: Hashable, cfi: CfiFile) -> Missing | None:
-        """All windows of a file of which many were missing; None, and each time after the first."""
+        """Return all windows of a file that lacked many; None otherwise, and the next times."""
         file = self._files.get(key)
         if file is None or file.has_rest or file.built < _MANY_WINDOWS or cfi.is_huge:
             return None

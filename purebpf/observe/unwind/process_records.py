@@ -26,7 +26,7 @@ class Follower(Protocol):
 
     @property
     def followed(self) -> Container[int]:
-        """Return the processes whose mappings matter."""
+        """The processes whose mappings matter."""
 
     def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
         """A process mapped code."""

@@ -82,7 +82,7 @@ class ProcessStacks(Closing):
 
     @property
     def followed(self) -> Container[int]:
-        """Processes of which `mapped` says something new, as of any later moment."""
+        """Processes whose later mappings `mapped` must receive."""
         return self._programs.followed
 
     def mapped(self, tgid: int, time_ns: int, mapping: Mapping) -> None:
@@ -96,7 +96,7 @@ class ProcessStacks(Closing):
 
     @property
     def remapped(self) -> list[int]:
-        """Return processes that mapped code since `space` was called."""
+        """Processes that mapped code since `space` was called."""
         return self._programs.remapped
 
     # Stack traces

@@ -141,7 +141,7 @@ class Programs:
 
     @property
     def followed(self) -> Container[int]:
-        """Return processes whose next mapping matters: their other mappings are stored."""
+        """Processes whose next mapping matters: their other mappings are stored."""
         return self._running
 
     @property

@@ -97,7 +97,7 @@ class StackFinisher(Closing):
 
     @property
     def followed(self) -> Container[int]:
-        """Return processes for which `feed` needs the mappings, as of any later moment."""
+        """Processes for which `feed` needs the mappings, as of any later moment."""
         return self._stacks.followed
 
     def rest(self) -> None:

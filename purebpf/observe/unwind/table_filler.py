@@ -1,6 +1,4 @@
-"""`TableFiller`: publishes the parts that the walk in BPF lacked for a stack, and follows
-processes for it.
-"""
+"""`TableFiller`: publishes tables that the walk in BPF lacked, and follows processes for it."""
 
 from __future__ import annotations
 
@@ -109,7 +107,7 @@ class TableFiller(Closing):
 
     @property
     def followed(self) -> Container[int]:
-        """Processes of which `mapped` says something new, as of any later moment."""
+        """Processes whose later mappings `mapped` must receive."""
         return self._stacks.followed
 
     def mapped(self, tgid: int, time_ns: int, mapping: CodePlace) -> None:
@@ -262,7 +260,7 @@ class TableFiller(Closing):
         """Drop data that can be read again, and files that no process has had mapped since the last
         call.
 
-        And processes of which a copy came after their end: no record will say that they ended.
+        And processes with a copy that came after their end: no record will report the end.
         """
         running = self._stacks.followed
         for tgid in [tgid for tgid in self._processes if tgid not in running]:

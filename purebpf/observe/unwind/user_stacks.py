@@ -176,7 +176,7 @@ class UserStacks(Closing):
 
     @property
     def is_behind(self) -> bool:
-        """Return True if copies wait: the mappings of their processes may be needed."""
+        """True if copies wait: the mappings of their processes may be needed."""
         return bool(self._raw or self._new or self._first or self._waiting)
 
     def waiting_keys(self) -> Iterator[bytes]:
@@ -199,7 +199,7 @@ class UserStacks(Closing):
 
     @property
     def followed(self) -> Container[int]:
-        """Return processes for which `feed` needs the mappings; it needs no others."""
+        """Processes for which `feed` needs the mappings; it needs no others."""
         return () if self._finisher is None else self._finisher.followed
 
     def drain(self) -> bool:

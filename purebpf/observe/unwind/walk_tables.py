@@ -73,7 +73,7 @@ class WalkTables(Closing):
 
     @property
     def full(self) -> int:
-        """Return the entries without room: lists of mappings, files, windows."""
+        """The entries without room: lists of mappings, files, windows."""
         return self._full + self.files.full
 
     @property
@@ -83,7 +83,7 @@ class WalkTables(Closing):
 
     @property
     def nbytes(self) -> int:
-        """Return the memory of rows, indexes and lists; rules have a map of fixed size."""
+        """The memory of rows, indexes and lists; rules have a map of fixed size."""
         return self._shards.nbytes
 
     # Processes

@@ -55,7 +55,7 @@ class WordShards(Closing):
 
     @property
     def kept(self) -> float:
-        """Return the share of all possible words that are in use."""
+        """The share of all possible words that are in use."""
         taken = sum(shard.pieces.kept for shard in self._shards.values())
         return taken / (SHARD_WORDS * self._outer.max_entries)
 

@@ -190,7 +190,7 @@ class Counting:
         return Owner(self._comms.get(tid) or self._comms.get(pid) or f":{tid}", pid)
 
     def _place(self, event: int, key: tuple[Owner, Stacks], time: int, weight: int) -> None:
-        """Note in which slot of time a sample was."""
+        """Note the time slot of a sample."""
         counted = self.counted
         counted.first_ns = counted.first_ns or time
         slot = max(time - counted.first_ns, 0) // SLOT_NS

@@ -178,7 +178,7 @@ def causes(
             of `count_truncated`.
         unit: the owners of the stacks: "samples".
         storage_size: the value of --stack-storage-size.
-        max_depth: frames at which a stack is cut.
+        max_depth: the most frames of a stack.
         room: frames that there is room for.
         rarer: advice that makes updates meet less often: "Lower -F".
     """

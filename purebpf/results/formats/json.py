@@ -25,7 +25,7 @@ advice    for each cause that lost something, what to do about it
 notes     where there are any: causes that leave the result complete
 hints     where there are any: what would give names to what has none
 
-`document` writes it and `parse` reads it back: this is the form in which a profile is saved.
+`document` writes it and `parse` reads it back: this is the form of a saved profile.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ user frames, leaf first
     count
                           (an empty line ends the block)
 
-Of time: behind (pid), of which kind it is and in which state it was spent; `~` before the count
+Time has its kind and its state behind (pid); `~` before the count
 when it was not over. A waker comes between: `woken by comm (pid)`, and its stack.
 """
 

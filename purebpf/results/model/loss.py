@@ -46,7 +46,7 @@ class Loss(NamedTuple):
 
     @property
     def any(self) -> bool:
-        """Return True if the result is incomplete, for `--strict`."""
+        """True if the result is incomplete, for `--strict`."""
         return self.missed > self.tolerance or any(
             cause.lost for cause in self.causes if not cause.is_note
         )

@@ -41,7 +41,7 @@ class Labels(NamedTuple):
 
     @property
     def process_name(self) -> str:
-        """Return the name of the process."""
+        """The name of the process."""
         return self.process or self.comm
 
 
@@ -117,7 +117,7 @@ class Unnamed(NamedTuple):
 
     @property
     def function_percent(self) -> float:
-        """Return the share of frames in unnamed functions, 0 to 100."""
+        """The share of frames in unnamed functions, 0 to 100."""
         return 100 * self.functions / self.frames if self.frames else 0.0
 
 

@@ -65,7 +65,7 @@ _ROOTS = frozenset(
 
 
 class StackEnd(NamedTuple):
-    """The ways in which a user stack ends.
+    """The kinds of ends of a user stack.
 
     Attributes:
         cut: why it lacks its roots, a name of `purebpf.unwind.reason.Reason` in lower case;
@@ -98,7 +98,7 @@ def is_root(frame: Frame | Unknown | None) -> bool:
 
 
 def merge_mark(ending: str) -> Frame:
-    """Return the frame by which a merged stack says how it ends.
+    """Return the frame that marks the end of a merged stack.
 
     Args:
         ending: "base": with the first Python frame of a separate stack; "outside": with the first

@@ -1,4 +1,4 @@
-"""Numbers in a unit in which they are short. Pure."""
+"""Numbers in a unit that makes them short. Pure."""
 
 from __future__ import annotations
 

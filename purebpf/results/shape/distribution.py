@@ -39,7 +39,7 @@ class Distribution(NamedTuple):
 
     @property
     def durations(self) -> int:
-        """Return the number of durations."""
+        """The number of durations."""
         return sum(self.buckets)
 
 

@@ -16,7 +16,7 @@ Number = TypeVar("Number")
 
 
 class Numbering(Generic[Key, Number]):
-    """A number for each different `key(entry)`, in the order in which they come, from 0.
+    """A number for each different `key(entry)`, in the order of their first, from 0.
 
     The arguments of `of` must live as long as this (`Entries`).
 

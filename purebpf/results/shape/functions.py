@@ -14,7 +14,7 @@ __all__ = ["Function", "Functions", "at_line", "function", "in_file"]
 
 
 class Function(NamedTuple):
-    """The key by which addresses are merged.
+    """The key that merges addresses.
 
     `kind` is "kernel", "user", "inlined", "jit", "python", "unknown" (`why` is the reason), or
     "process" for the comm at the head of a path, "thread" for the one below it, "divider" for the

@@ -35,7 +35,7 @@ class StackEnds(NamedTuple):
 
 
 def stack_ends(profile: Profile) -> StackEnds | None:
-    """Count them; None for a profile of which it is not known."""
+    """Count the ends of stacks; None for a profile that does not have them."""
     if not profile.about.get("call_graph"):
         return None
     total = guessed = 0

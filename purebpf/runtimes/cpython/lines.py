@@ -44,7 +44,7 @@ class LineTable:
 
     @cached_property
     def _ranges(self) -> tuple[array[int], array[int]]:
-        """Yield the end of a line's instructions, and the line."""
+        """The end of a line's instructions, and the line."""
         if self._version < (3, 10):
             decode = _by_lnotab
         else:

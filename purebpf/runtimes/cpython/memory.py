@@ -72,7 +72,7 @@ class CachedMemory(Memory):
 
     @property
     def kept_bytes(self) -> int:
-        """Return the bytes of its pages."""
+        """The bytes of its pages."""
         return sum(map(len, self._pages.values()))
 
     def _read_cached(self, address: int, size: int) -> bytes:

@@ -14,7 +14,7 @@ Native = TypeVar("Native")
 
 
 class Fit(Enum):
-    """The ways in which native and Python frames belong together."""
+    """The fit of native and Python frames."""
 
     EXACT = 1
     """Each call of the loop has its Python frames."""

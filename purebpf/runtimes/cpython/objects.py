@@ -77,7 +77,7 @@ class Objects:
         return self._types[kind]
 
     def string(self, address: int) -> str:
-        """A `str`, of which at most 256 characters."""
+        """Return a `str`, at most its first 256 characters."""
         return read_string(self.memory, self._layout, address, _MOST_NAME)
 
     def number(self, address: int) -> int:

@@ -93,7 +93,7 @@ class _Reader:
         self._frames = FrameReader(version, layout, memory, codes)
 
     def addresses(self, interpreter: Interpreter) -> Iterator[int]:
-        """The tasks of an interpreter, some of which may have ended."""
+        """Yield the tasks of an interpreter; some may have ended."""
         try:
             if self._layout.thread_tasks == NONE:
                 yield from self._of_module(interpreter)

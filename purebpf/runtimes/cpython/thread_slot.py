@@ -39,7 +39,7 @@ class ThreadSlot(NamedTuple):
 
 
 def find_slot(memory: Memory, threads: Sequence[ThreadState]) -> ThreadSlot | None:
-    """The slot in which each of the threads has its state; None: there is none."""
+    """Return the slot that has the state of each of the threads; None: there is none."""
     if not threads:
         return None
     first = threads[0]

@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 
     @property
     def samples(self) -> bool:
-        """Return True if waits are sampled, not traced."""
+        """True if waits are sampled, not traced."""
         return self.method == "sample"
 
 
@@ -84,7 +84,7 @@ class Sink(NamedTuple):
 
 
 class Rule(NamedTuple):
-    r"""A section [[service]]: the first one of which all patterns match names the service.
+    r"""A section [[service]]: the first one whose patterns all match names the service.
 
     The name may hold groups of the patterns: `\1` of the first one that is there.
     """

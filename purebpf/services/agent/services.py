@@ -144,7 +144,7 @@ class Services:
         return (("service.name", OTHER), ("host.name", self._host), *self._labels)
 
     def nothing(self) -> tuple[Attribute, ...]:
-        """The attributes of a window in which nothing ran."""
+        """The attributes of a window without any work."""
         return (("service.name", ""), ("host.name", self._host), *self._labels)
 
     def _by_rule(self, process: Process) -> str:

@@ -36,7 +36,7 @@ class Coverage(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Return True if nothing is missing."""
+        """True if nothing is missing."""
         return self.windows >= self.expected_windows and not self.lost and not self.dropped
 
     def text(self) -> str:

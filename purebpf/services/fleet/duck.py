@@ -74,7 +74,7 @@ def _clean_up() -> None:
 
 
 def relation(paths: Sequence[str], *, with_name: bool = False) -> str:
-    """SQL for the rows of files, of which there is one at least; `with_name`: and their names."""
+    """Return SQL for the rows of one or more files; `with_name`: and their names."""
     listed = ", ".join(map(quote, paths))
     more = ", filename = true" if with_name else ""
     return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = true{more})"

@@ -47,7 +47,7 @@ class Tokens:
 
     @property
     def are_asked(self) -> bool:
-        """Return True if a message needs a token."""
+        """True if a message needs a token."""
         return self._hosts is not None
 
     def host(self, authorization: str) -> str | None:

@@ -109,7 +109,7 @@ class Intake:
 
     @property
     def remembered(self) -> int:
-        """Return how many deliveries, and ids of stored data, it has in memory."""
+        """The number of deliveries, and of ids of stored data, in memory."""
         return len(self._recent) + sum(map(len, self._known.values()))
 
     async def finish(self) -> None:

@@ -106,7 +106,7 @@ class Delivery(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """Return how many rows it has; 32 frames of stacks count as one."""
+        """The number of rows; 32 frames of stacks count as one."""
         frames = len(self.frames) + sum(map(len, self.stacks.values())) // 32
         return 1 + len(self.samples) + len(self.series) + len(self.stacks) + frames
 

@@ -37,12 +37,12 @@ class Selection(NamedTuple):
 
     @property
     def needs_series(self) -> bool:
-        """Return True if a condition is about more than the samples' own columns."""
+        """True if a condition is about more than the samples' own columns."""
         return any(name not in COLUMNS for name, _ in self.where)
 
     @property
     def needs_hosts(self) -> bool:
-        """Return True if a roll-up cannot answer, because it does not have hosts."""
+        """True if a roll-up cannot answer, because it does not have hosts."""
         return any(name not in COLUMNS[1:] for name, _ in self.where)
 
     def condition(self, *, time: str = "ts") -> str:

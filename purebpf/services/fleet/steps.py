@@ -21,7 +21,7 @@ class Steps(NamedTuple):
 
     @property
     def are_hours(self) -> bool:
-        """Return True if roll-ups, which have whole hours, can answer."""
+        """True if roll-ups, which have whole hours, can answer."""
         return self.length_us % _HOUR_US == 0
 
     def column(self, at_us: int) -> int:

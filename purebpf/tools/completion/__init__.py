@@ -1,1 +1,1 @@
-"""`purebpf completion`: the scripts by which bash, zsh and fish complete the command line."""
+"""`purebpf completion`: completion scripts for bash, zsh and fish."""

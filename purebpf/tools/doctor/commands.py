@@ -1,8 +1,8 @@
 """The commands of purebpf that would run here.
 
 The object that a command loads shows its needs: the types of its maps, and for each of its programs
-the type and the way to attach. Objects hold alternatives, of which a command picks the ones that
-the kernel has: a missing program type blocks only when no other program of its kind can run.
+the type and the way to attach. Objects hold alternatives; a command picks the ones that the
+kernel has: a missing program type blocks only when no other program of its kind can run.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _read(python: PythonProcess, layout: TaskLayout, before: Iterable[Task]) -> 
 
 
 def _describe(tasks: list[Task], before: Mapping[int, Task]) -> tuple[DumpedTask, ...]:
-    """The tasks, of which some may have changed since they were read before."""
+    """Return the tasks; some may have changed since they were read before."""
     names = {task.address: task.name for task in tasks}
     awaited_by = defaultdict(list)
     for task in tasks:

@@ -1,4 +1,4 @@
-"""The reason for which a thread sleeps, by its system call."""
+"""The reason for a thread's sleep, by its system call."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ _ON_DESCRIPTOR = frozenset(
 def describe_wait(
     pid: int, thread: ThreadNow, gils: Iterable[Gil], holders: Mapping[int, int]
 ) -> str:
-    """Describe the reason for which a thread sleeps; "" if it does not sleep, or if the reason is
-    unknown.
+    """Describe the reason for a thread's sleep; "" if it does not sleep, or for no known reason.
 
     Args:
         pid: its process.

@@ -99,7 +99,7 @@ class CoreLine(NamedTuple):
         function: the function's key in the object.
         instruction: counted from the function's start.
         kind: as in enum bpf_core_relo_kind, without the prefix: "field_byte_offset".
-        what: what is asked for, as C.
+        what: the requested information, as C.
         compiled: the number that the compiler wrote.
         value: the number here; None when there is none.
         found: the answer's source, as C and type id; "" when there is none.

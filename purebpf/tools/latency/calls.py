@@ -61,7 +61,7 @@ class Row(NamedTuple):
     is_timed: bool = True
 
     def without_times(self) -> Row:
-        """The row of a function of which calls are counted alone."""
+        """Return the row of a function whose calls are only counted."""
         buckets = (0,) * len(self.buckets)
         return self._replace(total_ns=0, least_ns=0, most_ns=0, buckets=buckets, is_timed=False)
 

@@ -30,7 +30,7 @@ class CodePlaces:
     Attributes:
         entries: starts of functions; the cookie is the number of a wanted function.
         returns: instructions that return.
-        jumps: jumps to other functions in which calls go on; the cookie is the condition.
+        jumps: jumps to other functions that continue the call; the cookie is the condition.
         leaving: jumps that calls end with; the cookie is the condition.
     """
 

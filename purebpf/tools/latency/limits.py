@@ -15,7 +15,7 @@ def describe_limits(untimed: Mapping[str, str], away: Sequence[str]) -> tuple[st
     """One sentence for each function that is only counted, and one for those that jump away.
 
     Args:
-        untimed: functions of which it is not known where their calls end, and why.
+        untimed: functions without known ends of their calls, and why.
         away: functions that may end with a jump to code of another file.
     """
     sentences = [

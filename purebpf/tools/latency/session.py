@@ -170,12 +170,12 @@ class CallLatency(EventSession[Call | Interval]):
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """The ways in which functions of the kernel are traced."""
+        """The ways of tracing functions of the kernel."""
         return tuple(self._attacher.ways)
 
     @cached_property
     def untimed(self) -> tuple[User, ...]:
-        """Functions of which calls are counted alone, as it is not known where they end."""
+        """Functions whose calls are only counted, as their ends are unknown."""
         return tuple(one for one in self.targets if isinstance(one, User) and one.problem)
 
     @cached_property

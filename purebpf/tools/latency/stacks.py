@@ -28,7 +28,7 @@ _PROBE_PARTS = ("ftrace_trampoline", "rethook", "trace_call_bpf", "perf_trace_",
 
 
 def load_stacks(tracer: Object, call_graph: str, earlier: EarlierLookup) -> EventStacks:
-    """Load bpf_src/latency_stacks.bpf.c, the programs of which are to be attached.
+    """Load bpf_src/latency_stacks.bpf.c; its programs are to be attached.
 
     Args:
         tracer: the object of bpf_src/latency.bpf.c, which shares its settings and maps.

@@ -78,7 +78,7 @@ def make_rows(
     grouping: Grouping,
     cgroup: Callable[[int], str],
 ) -> tuple[Row, ...]:
-    """The sums with names, those that took most time first, or of which there were most.
+    """Return the sums with names, ordered by time, or else by number, the greatest first.
 
     Args:
         sums: as `merge` gives them.

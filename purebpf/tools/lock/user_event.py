@@ -51,7 +51,7 @@ class UserRow(NamedTuple):
         waits: that ended; `open`: those that had not, when the run did.
         total_ns: of both; max_ns: of both, the longest.
         timeouts: of the waits, those that ended by the clock.
-        woken, wake_ns: waits of which the waker was seen, and the time from its call to their end.
+        woken, wake_ns: waits with a recorded waker, and the time from its call to their end.
         most_waiting: threads that waited for one lock at the same time.
         handed_on: waits that ended with the lock while others still waited for it.
         buckets: of nanoseconds, of those that ended: see `purebpf.results.shape.histogram`.

@@ -5,7 +5,7 @@
     with Memory(Options(pids=(185,))) as memory:
         work()
         use = memory.stop()
-    use.unfreed      # a purebpf.report.Profile, in bytes; so are allocated and grown
+    use.unfreed      # a purebpf.report.Profile, in bytes, as are allocated and grown
     use.faults       # one in page faults
 
 Names are imported when they are first used (PEP 562), so that --help answers at once.

@@ -28,7 +28,7 @@ def losses(
         stats: of `MemoryTracer.stats`, with `user_truncated` of the stacks that were named.
         options: the options of the run, for the advice.
         side_band_lost: records of processes and mappings that were lost.
-        max_depth: frames at which the kernel cuts a stack.
+        max_depth: the most frames of a stack in the kernel.
     """
     sites, room = 2 * options.hash_storage_size, 2 * options.allocation_storage_size
     full = f"(table full: --allocations {room})"

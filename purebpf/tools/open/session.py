@@ -32,7 +32,7 @@ class Opens(EventSession[Opened]):
     Calls of 32-bit programs and of io_uring are not seen: the kernel has no tracepoint for them.
 
     Args:
-        options: of which tasks.
+        options: the tasks.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
 
     Raises, when it is entered; nothing stays open then:

@@ -28,7 +28,7 @@ class CountsSnapshot:
         last: (struct count_key, samples) of the last `take`.
         all: samples by struct count_key, of every one.
         traces: the program's stacks by number.
-        processes: of which samples were counted.
+        processes: the ones with counted samples.
         dropped: samples of stacks beyond `limit`.
     """
 

@@ -79,7 +79,7 @@ def losses(
         options: the options of the run, for the advice.
         expected: samples that were due.
         tolerance: how many of them may be missing in an honest run.
-        max_depth: frames at which a stack is cut.
+        max_depth: the most frames of a stack.
         side_band_lost: records of `SideBand` that found no room.
         children_missed: processes that `ProcessTree` could not enter; None: there is no tree.
     """

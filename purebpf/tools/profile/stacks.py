@@ -28,7 +28,7 @@ def fill(
         counts: (struct count_key, samples), as `bpf_src/profile.bpf.c` declares them.
         stacks: named stacks.
         cgroup: of a process.
-        first: the slot in which sampling began; None where times do not matter.
+        first: the slot of the start of sampling; None where times do not matter.
     """
     for key, samples, slots in _with_slots(counts, first):
         labels = Labels(key.comm, key.tgid, key.tid, cgroup=cgroup(key.tgid))

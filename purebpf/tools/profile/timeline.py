@@ -55,7 +55,7 @@ class Timeline:
         return key._replace(slot=key.slot >> self._shift) if self._shift else key
 
     def thin(self, counts: Counter[Any]) -> Counter[Any]:
-        """Counts of placed keys, of which there are not too many; longer slots if need be.
+        """Return a bounded number of counts of placed keys, in longer slots if need be.
 
         Stacks that are too many themselves stay: slots of an hour do not help.
         """
@@ -70,7 +70,7 @@ class Timeline:
 
 
 def sum_by_stack(counts: Counts, first: int) -> Iterator[tuple[Any, int, Slots]]:
-    """Each key without its slot, its samples, and how many of them in which slot after `first`."""
+    """Yield each key without its slot, its samples, and their number in each slot after `first`."""
     by_stack: dict[Any, dict[int, int]] = {}
     for key, samples in counts:
         slots = by_stack.setdefault(key._replace(slot=0), {})

@@ -243,7 +243,7 @@ class WindowProfiler(Profiler):
 
 
 def _without_small(counts: list[tuple[Any, int]], least: int) -> list[tuple[Any, int]]:
-    """Counts in which processes with fewer samples than `least` have empty stacks."""
+    """Return the counts, with empty stacks for processes with fewer samples than `least`."""
     if not least:
         return counts
     samples: Counter[int] = Counter()

@@ -1,4 +1,4 @@
-"""Recording a tree of processes: samples of all CPUs, of which a program keeps the tree's."""
+"""Recording a tree of processes: samples of all CPUs, filtered by a program."""
 
 from __future__ import annotations
 

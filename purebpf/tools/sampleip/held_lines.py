@@ -13,7 +13,7 @@ _IN_MEMORY = 4 << 20
 
 
 class HeldLines(Closing):
-    """Lines in the order in which they came; beyond 4 MiB, in a file without a name.
+    """Lines in the order of their arrival; beyond 4 MiB, in a file without a name.
 
     Raises:
         OSError: the file cannot be created or written.

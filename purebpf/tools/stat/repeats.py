@@ -11,7 +11,7 @@ __all__ = ["average"]
 
 
 def average(results: Sequence[Result]) -> Result:
-    """The mean of each count over the runs in which it was counted; of one run, itself."""
+    """Return the mean of each count over the runs that counted it; of one run, itself."""
     if len(results) == 1:
         return results[0]
     counts = tuple(map(_average_count, zip(*(result.counts for result in results), strict=True)))

@@ -99,7 +99,7 @@ class Framed(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """A set of NUMA nodes, of which argument `length` says the bits, and one more."""
+    """A set of NUMA nodes; argument `length` is the number of bits, plus one."""
 
     argument: int
     length: int
@@ -119,7 +119,7 @@ class Bytes(NamedTuple):
 
 
 class Strings(NamedTuple):
-    """Strings of which the argument has the addresses, up to one that is 0."""
+    """Strings at the addresses that the argument points to, up to one that is 0."""
 
     argument: int
     most: int

@@ -28,7 +28,7 @@ def numbers_as_we_do(pid: int) -> bool:
     """Return True if a process counts processes as this one does: it is in the same PID namespace.
 
     fork(2) gives the child's number in the namespace of the caller, who may have created a
-    namespace, in which that is any number.
+    namespace with any numbers.
     """
     try:
         return os.stat(f"/proc/{pid}/ns/pid").st_ino == os.stat("/proc/self/ns/pid").st_ino

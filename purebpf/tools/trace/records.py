@@ -120,7 +120,7 @@ def capability_header(view: View, index: int, _: Kind) -> str:
 
 
 def capability_sets(view: View, index: int, kind: Kind) -> str:
-    """Struct __user_cap_data_struct, of which versions 2 and 3 have two."""
+    """Struct __user_cap_data_struct; versions 2 and 3 have two."""
     at_end = kind.where == ">"
     data, header = view.piece(index, end=at_end), view.piece(0)
     version = _CAP_VERSIONS.get(int.from_bytes((header or b"")[:4], "little"))

@@ -65,7 +65,7 @@ class Traces(EventSession[Event]):
     """Traces system calls from when its context is entered until `stop()`.
 
     Args:
-        options: of which tasks, and which calls.
+        options: the tasks, and the calls.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
 
     Raises, when it is entered; nothing stays open then:

@@ -1,4 +1,4 @@
-"""TCP connections on which an answer is awaited, by the kernel's own clocks of each connection.
+"""TCP connections that wait for an answer, by the kernel's clocks of each connection.
 
 An event loop waits for many peers at once, so its threads do not say for whom. For each connection,
 the kernel knows when data was last sent and last received (struct tcp_info of linux/tcp.h), and

@@ -36,7 +36,7 @@ class Order(NamedTuple):
 
     @property
     def asked(self) -> bool:
-        """Return True if a position was requested, which an older kernel must refuse."""
+        """True if a position was requested, which an older kernel must refuse."""
         return self != Order()
 
 

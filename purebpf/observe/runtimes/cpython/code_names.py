@@ -76,7 +76,7 @@ class CodeNames:
 
     @property
     def is_crowded(self) -> bool:
-        """Return True if names take so much memory that `forget` is due."""
+        """True if names take so much memory that `forget` is due."""
         return len(self._codes) > _CROWDED
 
     def forget(self) -> None:

@@ -89,7 +89,7 @@ class InterpreterTable(Closing):
 
     @property
     def published(self) -> Container[int]:
-        """Return processes with a published interpreter: `feed` needs their records."""
+        """Processes with a published interpreter: `feed` needs their records."""
         return self._published
 
     def publish_running(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:

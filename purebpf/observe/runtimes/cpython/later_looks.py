@@ -27,7 +27,7 @@ class _Look(NamedTuple):
 
 
 class LaterLooks:
-    """Keeps when to look at which process: soon at first, then less and less often.
+    """Schedules the looks at each process: soon at first, then less and less often.
 
     Args:
         clock: seconds, as time.monotonic().

@@ -164,7 +164,7 @@ class PythonProcess(Closing):
 
     @property
     def is_stuck(self) -> bool:
-        """Return True if its memory cannot be read any more: see `ProcessMemory`."""
+        """True if its memory cannot be read any more: see `ProcessMemory`."""
         return self._memory.is_stuck
 
     def read(self, address: int, size: int) -> bytes:

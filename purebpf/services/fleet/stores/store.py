@@ -1,4 +1,4 @@
-"""The place of the tables: files by names, each of which is whole or absent.
+"""The place of the tables: files by names, each whole or absent.
 
     landing/HOUR/BATCH.TABLE.parquet                   what hubs wrote, by hour of the windows
     samples/kind=K/date=D/hour=H/part-N.parquet        an hour, sorted
@@ -69,7 +69,7 @@ class Store(ABC):
 
     @abstractmethod
     def path(self, name: str) -> str:
-        """Return the path by which engines open a file."""
+        """Return the path that engines open a file by."""
 
     @abstractmethod
     def require(self) -> None:
