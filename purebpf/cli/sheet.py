@@ -270,7 +270,7 @@ def _title(state: State, sheet: Sheet, width: int) -> Line:
 
 
 def _heat(sheet: Sheet, width: int) -> Line:
-    """A character for each interval: the higher, the more; its colour, too."""
+    """Return a character for each interval: the higher, the more, in a colour to match."""
     highest = max(sheet.heat, default=0.0)
     most = count_in_unit(round(highest), 5) if highest >= 100 else f"{highest:.2f}"
     label = f"  last minute, up to {most} {sheet.heat_unit}"

@@ -25,7 +25,7 @@ class NameIndex:
 
     It keeps the lower 15 bits of the offset of each type's name, which few have in common, as a
     character of a str: finding one character is a memchr(3), six times as quick as a search for
-    two bytes. (Sixteen bits would be surrogates, too, a pair of them becomes one character.)
+    two bytes. (Sixteen bits would include surrogates: a pair of them becomes one character.)
 
     That finds all types of a name if its string has no other place. Writers of BTF do not let
     strings share their tails; if one does, names are compared one by one.

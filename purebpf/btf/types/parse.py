@@ -268,9 +268,7 @@ class Btf:
 
     @property
     def pointer_size(self) -> int:
-        """The size of a pointer in bytes: the size of `long`, or 8 when no `long` is
-        described.
-        """
+        """The size of a pointer in bytes: the size of `long`, or 8 when no `long` is described."""
         if not self._pointer_size:
             sizes = (
                 integer.size

@@ -112,7 +112,7 @@ def count(
         file: the file to read.
         build_ids: of the files that are named in it.
         periods: of each event, whether a sample weighs its period instead of 1.
-        slots: whether to tell when, too.
+        slots: True if samples get a time slot.
         unwind: by event, how the stacks of its samples are had, where not from their call chains.
 
     Raises:

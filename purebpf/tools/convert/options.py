@@ -33,9 +33,7 @@ Needs no privileges, and runs on any system. docs/formats.md"""
 
 
 def parse(argv: Sequence[str]) -> tuple[str, ResultOptions]:
-    """Return the file to read and the output options; exit with status 2 when the options are
-    wrong.
-    """
+    """Return the file to read and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = made.parse_args(argv)
     parsed.to = destinations(made, parsed.formats, parsed.outputs)

@@ -28,7 +28,7 @@ class Options(NamedTuple):
     """The parts of the report to print.
 
     Attributes:
-        all: features that are there, too, not only those that are missing.
+        all: also the present features, not only the missing ones.
         json: JSON, which always has everything.
         output: a file for the result; None is standard output.
     """

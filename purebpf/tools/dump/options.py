@@ -34,8 +34,8 @@ class Options(NamedTuple):
 
     Attributes:
         pid: the process.
-        native: the frames of the interpreter, too.
-        async_tasks: the tasks of asyncio, too.
+        native: also the frames of the interpreter.
+        async_tasks: also the tasks of asyncio.
         user_stacks_only: no kernel frames.
         json: JSON instead of text.
         output: a file for the result; None is standard output.

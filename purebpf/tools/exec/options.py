@@ -45,9 +45,7 @@ class Columns(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Columns]:
-    """Return the tasks to follow and the output options; exit with status 2 when the options are
-    wrong.
-    """
+    """Return the tasks to follow and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if parsed.top and not parsed.summary:

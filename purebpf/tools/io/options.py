@@ -46,9 +46,7 @@ class IoView(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, IoView]:
-    """Return the requests to measure and the output options; exit with status 2 when the options
-    are wrong.
-    """
+    """Return the requests and the output options; exit with status 2 on a usage error."""
     parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
     if parsed.only_failed and parsed.slower_ms is None:
         parsed.slower_ms = 0.0

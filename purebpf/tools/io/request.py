@@ -16,7 +16,7 @@ class Options(NamedTuple):
     `by` is one of GROUPINGS, with room for so many `rows`. Requests of `slower_ms` or more are
     separate events; None: no request is. `device` is a name as in /dev, or MAJOR:MINOR.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: children of
-    `pids` count, too.
+    `pids` also count.
     """
 
     pids: tuple[int, ...] = ()

@@ -58,9 +58,7 @@ class KworkView(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, KworkView]:
-    """Return the work to measure and the output options; exit with status 2 when the options are
-    wrong.
-    """
+    """Return the work to measure and the output options; exit with status 2 on a usage error."""
     mode = argv[0] if argv and argv[0] in MODES else ""
     parsed = parser.parse(build_parser(), argv[1:] if mode else argv, {})
     parsed.mode = mode or MODES[0]

@@ -57,7 +57,7 @@ class Attacher(SoleOwner):
         tracer: the object of bpf_src/latency.bpf.c or latency_stacks.bpf.c, loaded without the
             programs of functions.
         pids: functions of files are traced in these processes; (): in every one.
-        returns: returns are traced, too.
+        returns: True if returns are also traced.
         argument: of static probes that begin calls, the one to read, from 1 on; 0: none.
 
     Attributes:

@@ -55,9 +55,7 @@ class LatencyView(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, LatencyView]:
-    """Return the calls to time and the output options; exit with status 2 when the options are
-    wrong.
-    """
+    """Return the calls to time and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"}, intermixed=True)
     parsed.functions, parsed.duration_s = _split(made, parsed.words)

@@ -69,7 +69,7 @@ class Options(NamedTuple):
         interval_s: rows of each such time are events as well.
         rows: that there is room for.
         duration_s: None: until a signal, or until `command` or all of `pids` end.
-        tree: the children of `pids` count, too.
+        tree: the children of `pids` also count.
     """
 
     functions: tuple[str, ...] = ()

@@ -58,9 +58,7 @@ class LockView(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, LockView]:
-    """Return the waits to measure and the output options; exit with status 2 when the options
-    are wrong.
-    """
+    """Return the waits to measure and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     _check(made, parsed)

@@ -54,7 +54,7 @@ class Options(NamedTuple):
     and the available data about the thread that it waited for.
     `interval_s`: the rows of each such time are events as well; None: not.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: children of
-    `pids` count, too.
+    `pids` also count.
     """
 
     pids: tuple[int, ...] = ()

@@ -79,7 +79,5 @@ class UserRow(NamedTuple):
 
     @property
     def is_convoy(self) -> bool:
-        """True if most waits ended with a queue behind them: work goes through one at a
-        time.
-        """
+        """True if most waits ended with a queue behind them: work goes through one at a time."""
         return self.most_waiting >= _QUEUE and 2 * self.handed_on > self.waits >= _QUEUE

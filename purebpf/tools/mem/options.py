@@ -41,9 +41,7 @@ root. Linux 5.15 or later with BTF, x86-64. docs/mem.md"""
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
-    """Return the memory to trace and the output options; exit with status 2 when the options are
-    wrong.
-    """
+    """Return the memory to trace and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     parsed.python_lines = parsed.lines

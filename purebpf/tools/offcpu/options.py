@@ -53,9 +53,7 @@ docs/offcpu.md"""
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
-    """Return the waits to trace and the output options; exit with status 2 when the options are
-    wrong.
-    """
+    """Return the waits to trace and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if parsed.max_us is not None and parsed.max_us < parsed.min_us:

@@ -48,9 +48,7 @@ class Shape(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Shape]:
-    """Return the calls to follow and the output options; exit with status 2 when the options are
-    wrong.
-    """
+    """Return the calls to follow and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if not parsed.summary and (parsed.by or parsed.top):

@@ -49,9 +49,7 @@ docs/stacks.md"""
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
-    """Return the target to sample and the output options; exit with status 2 when the options
-    are wrong.
-    """
+    """Return the target to sample and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     parsed.user_stacks = not parsed.kernel_stacks_only

@@ -85,7 +85,7 @@ class Profiler(Closing):
 
     @cached_property
     def budget(self) -> Budget:
-        """The limit that pays for the names; created at the first use, as a start need not wait."""
+        """The budget of naming; created at the first use, as a start need not wait."""
         from purebpf.symbols.budget import Budget
 
         return Budget()

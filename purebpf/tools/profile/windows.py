@@ -134,7 +134,7 @@ class WindowProfiler(Profiler):
     def sample_waits(
         self, frequency: float, *, by_thread: bool = False, share: float | None = None
     ) -> None:
-        """Look where threads wait, too, from now on: `look_if_due`, `waits`.
+        """From now on, also look where threads wait: `look_if_due`, `waits`.
 
         Args:
             frequency: looks a second, at most.

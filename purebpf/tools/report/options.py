@@ -42,7 +42,7 @@ class Options(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
-    """Return the input and the output options; exit with status 2 when the options are wrong."""
+    """Return the input and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = made.parse_args(argv)
     parsed.to = destinations(made, parsed.formats, parsed.outputs)

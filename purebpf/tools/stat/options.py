@@ -52,9 +52,7 @@ class Repeats(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, Repeats]:
-    """Return the events to count and the output options; exit with status 2 when the options are
-    wrong.
-    """
+    """Return the events to count and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     parsed.groups = tuple(group for groups in parsed.groups for group in groups)

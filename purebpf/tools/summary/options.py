@@ -60,8 +60,7 @@ class View(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, View]:
-    """Return the calls to count and the output options; exit with status 2 when the options are
-    wrong.
+    """Return the calls to count and the output options; exit with status 2 on a usage error.
 
     JSON and CSV have all counts, and JSON also their cost.
     """

@@ -53,9 +53,7 @@ class Shape(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, EventView, Shape]:
-    """Return the connections to trace and the output options; exit with status 2 when the
-    options are wrong.
-    """
+    """Return the connections and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     if parsed.top and not parsed.summary:

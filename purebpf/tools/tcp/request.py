@@ -17,7 +17,7 @@ class Options(NamedTuple):
 
     `events` are of EVENTS; with `dns`, answers of name servers are read, and remote addresses
     named by them. `port` is of either side. `duration_s` None: until a signal, or until `command`
-    or all of `pids` end. `tree`: children of `pids` count, too. `connections`: how many have room
+    or all of `pids` end. `tree`: children of `pids` also count. `connections`: how many have room
     at a time.
     """
 

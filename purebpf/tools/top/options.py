@@ -50,9 +50,7 @@ class View(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, View]:
-    """Return the target to sample and the output options; exit with status 2 when the options
-    are wrong.
-    """
+    """Return the target to sample and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     parsed.by_thread = True

@@ -52,9 +52,7 @@ class Shape(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Shape]:
-    """Return the events to trace and the output options; exit with status 2 when the options are
-    wrong.
-    """
+    """Return the events to trace and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     parsed.events = tuple(parsed.events or ())

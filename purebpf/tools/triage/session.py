@@ -73,7 +73,7 @@ class Triage(Closing):
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
-        """The limits that pay for the names."""
+        """The budgets of naming."""
         memory = self._memory
         return (self._profiler.budget, *((memory.budget,) if memory else ()))
 

@@ -37,9 +37,7 @@ docs/wall.md"""
 
 
 def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
-    """Return the threads to trace and the output options; exit with status 2 when the options
-    are wrong.
-    """
+    """Return the threads to trace and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     parsed.python_lines = parsed.lines
