@@ -6,7 +6,7 @@
     ├── CoreRelocationError (ValueError)  a CO-RE relocation with no single answer
     ├── SchemaError (TypeError)           a value or record class that does not fit its BTF type
     ├── CompileError                      C that the compiler refused; has its words
-    ├── NotSupportedError                 a thing that this kernel, or this purebpf, cannot do
+    ├── NotSupportedError                 not possible with this kernel or purebpf; says why
     └── KernelError (OSError)             a system call that failed: call, errno, why, fix
         ├── VerifierError                 BPF_PROG_LOAD refused the program; has the whole log
         └── AttachError                   a program that loaded but could not be attached

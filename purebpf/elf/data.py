@@ -1,6 +1,6 @@
 """Global variables: each data section becomes an ARRAY map with one value, the section's image.
 
-The configuration values that the object declares with `__kconfig` are the same: they are only in
+The configuration values that the object declares with `__kconfig` also become one: they are only in
 BTF, in no section of the file, and are zero until the object is loaded. Source: libbpf,
 bpf_object__init_internal_map; kernel 5.2 (global data: commit d8eca5bbb2be, "bpf: implement
 lookup-free direct value access for maps"), 5.5 (BPF_F_MMAPABLE: commit fc9702273e2e).

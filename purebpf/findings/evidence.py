@@ -310,7 +310,7 @@ class Evidence:
         return self.listeners.get(endpoint.port, set())
 
     def side(self, endpoint: Endpoint) -> Side:
-        """Return the end of a connection that this is."""
+        """Return the side of the connection: client, server or unknown."""
         if endpoint.kind != "socket" or not endpoint.port:
             return Side.UNKNOWN
         if endpoint.local_port in self.listeners:

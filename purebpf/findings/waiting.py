@@ -23,7 +23,7 @@ __all__ = ["Judgement", "Side", "are_deeper_than_home", "judge"]
 
 
 class Side(Enum):
-    """The end of a connection that a thread has."""
+    """The side of a connection that a thread is on."""
 
     CLIENT = "client"
     SERVER = "server"

@@ -91,7 +91,7 @@ class Exits(NamedTuple):
             its condition: the call is over for its function, and its result is not known.
         jumps: jumps to the functions of `entered` and to the start of the function itself, with
             their conditions.
-        entered: functions that a jump continues the call in.
+        entered: functions that continue the call after a jump.
     """
 
     returns: tuple[int, ...]
