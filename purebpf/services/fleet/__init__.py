@@ -1,1 +1,1 @@
-"""Profiles of many hosts: a hub that stores the windows of agents, and answers about them."""
+"""Profiles of many hosts: a hub that stores the windows of agents and answers about them."""
