@@ -48,7 +48,7 @@ def has_set_up(code: bytes) -> bool:
 
 
 class Ahead(Enum):
-    """What some code does before it returns."""
+    """The effects of some code before it returns."""
 
     RETURNS_LATER = 0
     FREES_STACK = 1
@@ -58,7 +58,7 @@ class Ahead(Enum):
 
 
 def look_ahead(code: bytes) -> Ahead:
-    """Return what some code does before it returns."""
+    """Return the effects of some code before it returns."""
     found = _FREES.match(code)
     if found is None:
         return Ahead.RETURNS_LATER

@@ -64,7 +64,7 @@ class Run(NamedTuple):
         cpu: where.
         kind: one of `purebpf.tools.kwork.request.KINDS`.
         name: of the handler, softirq or function.
-        wait_ns: from when it was asked for until it began; None: that is not known.
+        wait_ns: from the request until it began; None: unknown.
     """
 
     began_ns: int
