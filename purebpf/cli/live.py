@@ -68,7 +68,7 @@ class LivePage(Closing):
     @property
     def url(self) -> str:
         """The address to open in a browser."""
-        host, port = self._door.address
+        host, port = self._server.address
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/?token={self.token}"
 

@@ -59,7 +59,7 @@ _CHUNK = 1 << 16
 _END = re.compile(rb"\n\r?\n")
 
 
-class HttpDoor(Closing):
+class HttpServer(Closing):
     """Listens at (host, port) from its creation until its close.
 
     Args:

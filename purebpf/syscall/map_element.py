@@ -53,7 +53,7 @@ class Element(SoleOwner):
         key: the key's bytes; assign with `element.key[:] = ...`, of exactly this length.
         value: the value's bytes.
         next_key: where `next()` puts the key after `key`.
-        door: the kernel's, if the element belongs to it; else None.
+        backend: the kernel's, if the element belongs to it; else None.
         flags: the flags of the last call.
         look_up_now: while `backend` is the current one, `lookup(flags)` in one call of C: 0 or -1.
         update_now: the same of `update`.

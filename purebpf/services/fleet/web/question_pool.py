@@ -74,7 +74,7 @@ class Worker(Closing):
                 connection.interrupt()
 
 
-class Desk:
+class QuestionPool:
     """The queue of questions: each in turn may take the memory limit of one question."""
 
     def __init__(self, store: Store) -> None:
