@@ -191,7 +191,7 @@ class Evidence:
     def _stay(self, activity: Activity) -> Stay:
         program = self.program(activity.pid)
         user = _since_fork(activity.user)
-        endpoint, times, longest = Endpoint(), 1, activity.seconds
+        endpoint, times, longest, waited_s = Endpoint(), 1, activity.seconds, 0.0
         own = _own(program, user)
         if activity.kind != "wait":
             return _make(activity, activity.kind, user, own, Judgement("", True, False, 0))
@@ -203,7 +203,8 @@ class Evidence:
             endpoint = max(sums, key=lambda one: (bool(one.endpoint.kind), one.seconds)).endpoint
         blocked = self.blocked.get(activity.tid)
         in_progress = blocked is not None and blocked.call == activity.call
-        is_open = in_progress and activity.seconds > 2 * longest + 0.05
+        left_s = activity.seconds - waited_s  # not explained by the waits that ended
+        is_open = in_progress and left_s > max(2 * longest + 0.05, 0.5 * activity.seconds)
         is_open = is_open or (not sums and activity.seconds > 0.9 * self.elapsed_s)
         if blocked is not None and not endpoint.kind and (is_open or not sums):
             endpoint = self._endpoint_now(blocked)

@@ -35,8 +35,9 @@ def _offset_ns(clock: str) -> int:
     change its namespace.
     """
     try:
-        with open("/proc/self/timens_offsets", encoding="ascii") as file:
-            text = file.read()
+        # as bytes: a process that gave up its rights may be unable to import a codec
+        with open("/proc/self/timens_offsets", "rb") as file:
+            text = file.read().decode()
     except OSError:  # a kernel without time namespaces
         return 0
     return parse_offsets(text).get(clock, 0)

@@ -127,7 +127,7 @@ def test_an_agent_heeds_signals_and_refuses_a_second_one(tmp_path: Path) -> None
         assert second.returncode == 1
         assert "another agent runs on this host" in refusal
         assert f"process {process.pid}" in refusal
-        assert "purebpf.services.agent" in refusal
+        assert "purebpf agent" in refusal
         process.send_signal(signal.SIGUSR1)
         until(lambda: fact(profiles(files(tmp_path)[-1])[0], "frequency_hz") == 97, process)
         good = Path(path).read_text()

@@ -275,7 +275,7 @@ def test_each_place_of_a_probe_has_its_argument(usdt):
     ("pair", "by", "said"),
     [
         ("silent,symbolic", "arg1", "it has 0: ''"),
-        ("symbolic,silent", "arg1", "cannot parse the location '8@table(%rip)'"),
+        ("vector,silent", "arg2", "unknown register 'xmm0'"),
     ],
 )
 def test_arguments_that_are_not_there_are_refused(usdt, pair, by, said):
