@@ -9,16 +9,16 @@ from purebpf.btf.types.parse import Btf
 from purebpf.spec import CoreRelocation
 from tests.support.builders.btf_builder import BtfBuilder
 
-OwnerProcess = Callable[[BtfBuilder], object]
+Maker = Callable[[BtfBuilder], object]
 
 
-def build(make: OwnerProcess, byteorder: str = "little") -> Btf:
+def build(make: Maker, byteorder: str = "little") -> Btf:
     builder = BtfBuilder(byteorder)  # type: ignore[arg-type]
     make(builder)
     return builder.btf()
 
 
-def relocate(local: OwnerProcess, access: str, kind: int, target: OwnerProcess) -> CoreResult:
+def relocate(local: Maker, access: str, kind: int, target: Maker) -> CoreResult:
     """Relocate `access` of the last type that `local` makes."""
     btf = build(local)
     relocation = CoreRelocation(0, len(btf) - 1, access, kind)

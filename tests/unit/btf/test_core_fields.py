@@ -9,7 +9,7 @@ from purebpf.btf.core.matching import match
 from purebpf.errors import CoreRelocationError, FormatError
 from purebpf.spec import CoreRelocation
 from tests.support.builders.btf_builder import BtfBuilder
-from tests.support.builders.core_questions import OwnerProcess, build, relocate
+from tests.support.builders.core_questions import Maker, build, relocate
 
 OFFSET = K.BPF_CORE_FIELD_BYTE_OFFSET
 EXISTS = K.BPF_CORE_FIELD_EXISTS
@@ -19,7 +19,7 @@ LSHIFT = K.BPF_CORE_FIELD_LSHIFT_U64
 RSHIFT = K.BPF_CORE_FIELD_RSHIFT_U64
 
 
-def member(make: OwnerProcess) -> OwnerProcess:
+def member(make: Maker) -> Maker:
     """A struct `s` with a pad and a member `f`, of the last type made."""
 
     def both(b: BtfBuilder) -> None:
@@ -29,14 +29,14 @@ def member(make: OwnerProcess) -> OwnerProcess:
     return both
 
 
-def compatible(local: OwnerProcess, target: OwnerProcess) -> bool:
+def compatible(local: Maker, target: Maker) -> bool:
     return bool(relocate(member(local), "0:1", EXISTS, member(target)).value)
 
 
 # Paths
 
 
-def array_of_structs(inner: list[str], count: int, pad: int = 0) -> OwnerProcess:
+def array_of_structs(inner: list[str], count: int, pad: int = 0) -> Maker:
     def make(b: BtfBuilder) -> None:
         integer = b.int("int", 4)
         element = b.struct("element", [(name, integer) for name in inner])
@@ -100,7 +100,7 @@ def test_an_empty_array_within_an_array_has_no_elements() -> None:
 
 
 def test_dimensions_are_followed_one_by_one() -> None:
-    def matrix(rows: int, columns: int) -> OwnerProcess:
+    def matrix(rows: int, columns: int) -> Maker:
         return lambda b: b.struct("s", [("f", b.array(b.array(b.int("int", 4), columns), rows))])
 
     result = relocate(matrix(2, 3), "0:0:1:2", OFFSET, matrix(4, 5))
@@ -163,7 +163,7 @@ def test_a_name_is_compared_in_full() -> None:
     assert relocate(local, "0:0", EXISTS, target).value == 0
 
 
-def nest(depth: int) -> OwnerProcess:
+def nest(depth: int) -> Maker:
     """`f` below `depth` nameless structs."""
 
     def make(b: BtfBuilder) -> None:
@@ -270,11 +270,11 @@ def test_enums_agree_by_name(local: str, target: str, agree: bool) -> None:
 
 
 def test_forward_declarations_agree_by_name() -> None:
-    def pointer_free(name: str) -> OwnerProcess:
+    def pointer_free(name: str) -> Maker:
         return lambda b: b.fwd(name)
 
     def exists(local: str, target: str) -> int:
-        def make(name: str) -> OwnerProcess:
+        def make(name: str) -> Maker:
             return lambda b: b.struct("s", [("f", b.fwd(name), 0)], size=8)
 
         return relocate(make(local), "0:0", EXISTS, make(target)).value
@@ -345,11 +345,11 @@ def test_sizes_are_those_of_each_side() -> None:
         (lambda b: b.struct("x", [], size=8), 0),
     ],
 )
-def test_signedness_is_that_of_the_integer_or_enum(make: OwnerProcess, signed: int) -> None:
+def test_signedness_is_that_of_the_integer_or_enum(make: Maker, signed: int) -> None:
     assert relocate(member(make), "0:1", SIGNED, member(make)).value == signed
 
 
-def bit_field(size: int, bit_offset: int, bits: int, *, signed: bool = False) -> OwnerProcess:
+def bit_field(size: int, bit_offset: int, bits: int, *, signed: bool = False) -> Maker:
     def make(b: BtfBuilder) -> None:
         integer = b.int(f"int{size}", size, signed=signed)
         b.struct("s", [("f", integer, bit_offset, bits)], size=64)
@@ -357,7 +357,7 @@ def bit_field(size: int, bit_offset: int, bits: int, *, signed: bool = False) ->
     return make
 
 
-def bits_of(make: OwnerProcess, byteorder: str = "little") -> tuple[int, ...]:
+def bits_of(make: Maker, byteorder: str = "little") -> tuple[int, ...]:
     """Offset, size, left and right shift."""
     btf = build(make, byteorder)
     kinds = (OFFSET, SIZE, LSHIFT, RSHIFT)
@@ -429,7 +429,7 @@ def test_a_load_of_a_bit_field_keeps_its_width() -> None:
     ],
 )
 def test_only_unsigned_integers_change_the_width_of_a_load(
-    local: OwnerProcess, target: OwnerProcess, fits: bool
+    local: Maker, target: Maker, fits: bool
 ) -> None:
     result = relocate(member(local), "0:1", OFFSET, member(target))
     assert (not result.misfit) is fits
@@ -437,7 +437,7 @@ def test_only_unsigned_integers_change_the_width_of_a_load(
 
 
 def test_pointers_change_the_width_of_a_load() -> None:
-    def with_long(size: int) -> OwnerProcess:
+    def with_long(size: int) -> Maker:
         def make(b: BtfBuilder) -> None:
             b.int("long", size, signed=True)
             b.struct("s", [("f", b.ptr(0), 0)], size=8)
