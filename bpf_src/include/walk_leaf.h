@@ -114,15 +114,16 @@ __noinline int look_ahead(u32 place)
 }
 
 // How many words above the stack pointer the return address of a leaf is, plus 1; 0: not known.
-__noinline int leaf_words_above(u32 place, int is_frameless)
+// Inlined: the deepest chain of calls has just room for its frames in 512 bytes of stack (Linux 6.1).
+static __always_inline int leaf_words_above(u32 place, int is_frameless)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
-	u64 top[2], target, size;
+	u64 word, target, size;
 	int ahead;
 
-	if (!walk || !read_user(top, sizeof(top), walk->sp))
+	if (!walk || !read_user(&word, sizeof(word), walk->sp))
 		return 0;
-	target = called_from(place, top[0]);
+	target = called_from(place, word);
 	if (target != NO_CALL) {
 		size = walk->pc - target;
 		ahead = look_ahead(place);
@@ -134,9 +135,10 @@ __noinline int leaf_words_above(u32 place, int is_frameless)
 		return target != CALL_ANYWHERE && size < NEAR_BYTES &&
 		       !has_set_up(place, target, size);
 	}
-	if (is_frameless || top[0] != walk->fp) // or it was pushed
+	if (is_frameless || word != walk->fp || // or it was pushed
+	    !read_user(&word, sizeof(word), walk->sp + sizeof(word)))
 		return 0;
-	target = called_from(place, top[1]);
+	target = called_from(place, word);
 	size = walk->pc - target;
 	if (target <= CALL_ANYWHERE || size >= NEAR_BYTES || has_set_up(place, target, size))
 		return 0;
