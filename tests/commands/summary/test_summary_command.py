@@ -23,6 +23,7 @@ pytestmark = pytest.mark.needs("bpf", "gcc")
 
 LOSS_LINE = re.compile(
     r"^loss: open_at_start=\d+ in_flight=\d+ exits=\d+ died=\d+ unpaired=\d+ tid_changed=\d+ "
+    r"unnamed=\d+ "
     r"unreturned=\d+ states_full=\d+ rows_full=\d+ errors_full=\d+ histograms_full=\d+ "
     r"names_full=\d+ follow_full=\d+ recursion_misses=\d+ switches_missed=\d+ "
     r"clock_backwards=\d+ outside_namespace=\d+$",
