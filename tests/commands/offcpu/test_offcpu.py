@@ -356,7 +356,7 @@ def test_thousands_of_threads_take_little_memory(command: str, tmp_path: Path) -
                 str(napping.pid),
                 "--format",
                 "json",
-                "1",
+                "3",
             ],
             stdout=subprocess.PIPE,
         )
