@@ -80,7 +80,7 @@ class BoundCodec:
     """
 
     def __init__(self, codec: StructCodec, cls: type) -> None:
-        make = _owner_process(codec, cls)
+        make = _maker(codec, cls)
         self.size = codec.size
         self.encode = codec.encode
         self.encode_many = codec.encode_many
@@ -126,7 +126,7 @@ def bind(codec: Codec | BoundCodec, cls: type) -> BoundCodec:
     return BoundCodec(codec, cls)
 
 
-def _owner_process(codec: StructCodec, cls: type) -> Callable[[Any], Any]:
+def _maker(codec: StructCodec, cls: type) -> Callable[[Any], Any]:
     if not is_record_class(cls):
         raise SchemaError(f"class {cls.__name__} is neither a NamedTuple nor a dataclass")
     beliefs = _beliefs(cls)
@@ -158,7 +158,7 @@ def _is_plain(codec: StructCodec, cls: type) -> bool:
 def _inner(belief: _Belief, place: FieldPlace) -> Callable[[Any], Any] | None:
     """Return the function that makes the field's own class, if it has one."""
     if is_record_class(belief.kind) and isinstance(place.codec, StructCodec):
-        return _owner_process(place.codec, belief.kind)
+        return _maker(place.codec, belief.kind)
     return None
 
 
