@@ -344,8 +344,8 @@ class Evidence:
         for pid in pids:
             for fd, link in self.facts.descriptors.get(pid, {}).items():
                 kind, _, number = link.partition(":[")
-                if fd <= _STDERR or not number:
-                    continue
+                if fd <= _STDERR or kind not in ("pipe", "socket"):
+                    continue  # "anon_inode:[eventpoll]" has no number
                 inode = int(number[:-1])
                 if kind == "pipe" and set(self.pipes.get(inode, ())) - pids:
                     return True

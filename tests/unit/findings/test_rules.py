@@ -180,6 +180,12 @@ def test_cpu_time_nobody_waits_for_is_busy() -> None:
     assert "crunch (app.py:9) 100 %" in finding.text
 
 
+def test_descriptors_without_a_number_lead_to_nobody() -> None:
+    links = {7: {3: "anon_inode:[eventpoll]", 4: "anon_inode:[eventfd]", 5: "/dev/null"}}
+    (finding,) = find(facts(running(7, 7, own("crunch", 9), own("main")), descriptors=links))
+    assert finding.is_busy
+
+
 def test_two_scripts_of_one_interpreter_are_two_programs() -> None:
     measured = facts(running(7, 7, own("crunch")), running(8, 8, own("mail", 3, "/srv/mail.py")))
     scripts = (
