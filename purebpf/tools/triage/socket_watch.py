@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from functools import lru_cache
 from itertools import islice
 
 from purebpf.findings.facts import Socket
@@ -16,7 +17,7 @@ _PROTOCOLS = ("tcp", "tcp6", "udp", "udp6")
 _MOST_NAMESPACES = 50
 _MOST_LINES = 20_000
 """Of one file of /proc/PID/net: to read more would take longer than a second."""
-_LISTEN = 10
+_LISTEN, _TIME_WAIT = "0A", "06"
 
 
 class SocketWatch:
@@ -32,11 +33,20 @@ class SocketWatch:
             for protocol in _PROTOCOLS:
                 lines = read_text(f"/proc/{pid}/net/{protocol}").splitlines()[1:]
                 for line in islice(lines, _MOST_LINES):
-                    socket = _parse(line.split(), protocol, namespace)
-                    key = namespace, socket.inode
-                    self._sockets[key] = socket
-                    if socket.state == _LISTEN or protocol.startswith("udp"):
-                        self._queues.setdefault(key, []).append(int(socket.queue))
+                    self._add(line.split(), protocol, namespace)
+
+    def _add(self, fields: list[str], protocol: str, namespace: int) -> None:
+        """Add one line; a connection that an earlier tick has seen stays as it was.
+
+        Connections in TIME_WAIT belong to no process, and there may be thousands.
+        """
+        has_queue = fields[3] == _LISTEN or protocol.startswith("udp")
+        key = namespace, int(fields[9])
+        if fields[3] == _TIME_WAIT or (key in self._sockets and not has_queue):
+            return
+        socket = self._sockets[key] = _parse(fields, protocol, namespace)
+        if has_queue:
+            self._queues.setdefault(key, []).append(int(socket.queue))
 
     def finish(self) -> tuple[Socket, ...]:
         """All that were seen, with the means of their queues."""
@@ -72,6 +82,7 @@ def _parse(fields: list[str], protocol: str, namespace: int) -> Socket:
     )
 
 
+@lru_cache(4096)
 def _end(text: str) -> tuple[str, int]:
     """An address and a port of `0100007F:1F90`: words of 32 bits in the CPU's order."""
     digits, _, port = text.partition(":")
