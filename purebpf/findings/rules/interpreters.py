@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, Stay
+from purebpf.findings.facts import JavaMonitor
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import chief, count_threads, describe_activity, share
 
@@ -79,8 +80,15 @@ def java_monitors(evidence: Evidence) -> Iterator[Finding]:
         if cost < _LEAST:
             continue
         text, support = _monitor_text(evidence, pid, waits)
+        ring = _monitor_ring(evidence, pid)
+        if ring:
+            names = " and ".join(dict.fromkeys(one.class_name or "?" for one in ring))
+            text = f"deadlock: {len(ring)} threads wait for monitors of each other, of {names}"
+            threads = ", ".join(_thread_name(evidence, one.tid) for one in ring)
+            waiting = len({stay.tid for stay in waits}) - len(ring)
+            support = threads + (f"; {waiting} more wait behind them" if waiting else "")
         yield Finding(
-            "lock-convoy",
+            "deadlock" if ring else "lock-convoy",
             evidence.process(pid).comm,
             (pid,),
             cost,
@@ -88,6 +96,25 @@ def java_monitors(evidence: Evidence) -> Iterator[Finding]:
             (support,),
             ("dump", str(pid)),
         )
+
+
+def _monitor_ring(evidence: Evidence, pid: int) -> list[JavaMonitor]:
+    """Return the waits of threads that wait for each other in a ring, or none."""
+    wanted = {one.tid: one for one in evidence.facts.monitors if one.pid == pid}
+    for first in wanted:
+        path, tid = list[int](), first
+        while tid in wanted and tid not in path:
+            path.append(tid)
+            tid = wanted[tid].owner
+        if tid in path:
+            ring = path[path.index(tid) :]
+            return [wanted[member] for member in ring] if len(ring) > 1 else []
+    return []
+
+
+def _thread_name(evidence: Evidence, tid: int) -> str:
+    named = next((stay.comm for stay in evidence.by_thread.get(tid, ())), "")
+    return f'thread {tid} "{named}"' if named else f"thread {tid}"
 
 
 def _monitor_text(evidence: Evidence, pid: int, waits: list[Stay]) -> tuple[str, str]:
@@ -105,8 +132,7 @@ def _monitor_text(evidence: Evidence, pid: int, waits: list[Stay]) -> tuple[str,
     owner = owners.most_common(1)[0][0]
     does = [stay for stay in evidence.by_thread.get(owner, ()) if stay.kind != "jvm-monitor"]
     activity = describe_activity(evidence, does)
-    named = next((stay.comm for stay in does), "")
-    thread = f'thread {owner} "{named}"' if named else f"thread {owner}"
+    thread = _thread_name(evidence, owner)
     return text, f"its owner at the end was {thread}" + (f", which {activity}" if activity else "")
 
 

@@ -61,7 +61,7 @@ def wanted_monitors(memory: Memory, symbols: Mapping[str, int]) -> list[WantedMo
         try:
             monitor = reader.pointer(thread, "_current_pending_monitor", "JavaThread", "Thread")
             if monitor:
-                owner = tids.get(reader.pointer(monitor, "_owner", "ObjectMonitor"), 0)
+                owner = reader.owner_of(monitor, tids)
                 wanted.append(WantedMonitor(tid, monitor, reader.class_of(monitor), owner))
         except (KeyError, UnreadableError):
             continue
@@ -94,6 +94,24 @@ class _Reader:
             system = self.pointer(thread, "_osthread", "JavaThread", "Thread")
             at = system + self._field("_thread_id", "OSThread").offset
             yield thread, self._memory.number(at, 4)
+
+    def owner_of(self, monitor: int, tids: Mapping[int, int]) -> int:
+        """Return the thread inside of a monitor, or 0 if it is unknown.
+
+        The owner of a monitor that was a lock on the stack first is an address on that stack.
+        """
+        owner = self.pointer(monitor, "_owner", "ObjectMonitor")
+        if owner in tids or not owner:
+            return tids.get(owner, 0)
+        for thread, tid in tids.items():
+            try:
+                base = self.pointer(thread, "_stack_base", "JavaThread", "Thread")
+                size = self.pointer(thread, "_stack_size", "JavaThread", "Thread")
+            except (KeyError, UnreadableError):
+                return 0
+            if base - size <= owner < base:
+                return tid
+        return 0
 
     def class_of(self, monitor: int) -> str:
         """The name of the class of a monitor's object; "" if it could not be read."""

@@ -24,6 +24,8 @@ FIELDS = (
     ("Klass", "_name", 24, 0),
     ("Symbol", "_length", 0, 0),
     ("Symbol", "_body[0]", 6, 0),
+    ("JavaThread", "_stack_base", 40, 0),
+    ("JavaThread", "_stack_size", 48, 0),
     ("Other", "_field", 0, 0),
 )
 STRIDE = 48
@@ -79,6 +81,15 @@ def test_a_waiter_its_monitor_and_the_owner() -> None:
     assert wanted_monitors(Memory(jvm.read), jvm.symbols) == [
         WantedMonitor(501, 0xC000, "shop.OrderBook", 502)
     ]
+
+
+def test_an_owner_given_by_an_address_on_its_stack() -> None:
+    jvm = Jvm()
+    jvm.put(WAITER + 40, 0x90000, 0x8000)
+    jvm.put(OWNER + 40, 0x80000, 0x8000)
+    jvm.put(0xC008, 0x7FF00)
+    (wanted,) = wanted_monitors(Memory(jvm.read), jvm.symbols)
+    assert wanted.owner == 502
 
 
 @pytest.mark.parametrize("at", [0x100, 0x9000, 0xA008])

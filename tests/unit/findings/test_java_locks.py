@@ -1,0 +1,68 @@
+"""Java threads that take turns, and idle workers, which park likewise."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.findings.facts import Activity, Facts, JavaMonitor, WakerSum
+from purebpf.findings.find import find
+from tests.support.builders.facts import facts, native, waiting
+
+JAVA = "/usr/lib/jvm/jdk/bin/java"
+PARKED = (native("pthread_cond_wait"), native("Parker::park(bool, long)"), native("Unsafe_Park"))
+ASLEEP = (native("pthread_cond_timedwait"), native("JavaThread::sleep(long)"), native("JVM_Sleep"))
+ENTERING = (native("pthread_cond_timedwait"), native("ObjectMonitor::enter(JavaThread*)"))
+
+
+def named(activity: Activity, name: str) -> Activity:
+    return activity._replace(comm=name)
+
+
+def turns(*, waker: int, asleep_s: float = 2.4, name: str = "checkout") -> Facts:
+    stays = [
+        named(waiting(7, tid, "futex", *stack, seconds=seconds), f"{name}-{tid}")
+        for tid in range(20, 24)
+        for stack, seconds in ((PARKED, 7.5), (ASLEEP, asleep_s))
+    ]
+    wakers = tuple(WakerSum(tid, "futex", 7, waker, 7.5, 100) for tid in range(20, 24))
+    return facts(*stays, exe=JAVA, wakers=wakers)
+
+
+def test_threads_that_take_turns_wait_for_a_lock() -> None:
+    (finding,) = find(turns(waker=21))
+    assert finding.kind == "lock-convoy"
+    assert finding.text.startswith('4 threads "checkout" wait for each other')
+    assert finding.evidence == ("the one whose turn it is sleeps (100 % of that time)",)
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [
+        turns(waker=99),
+        turns(waker=21, asleep_s=0.5),
+        turns(waker=21, name="ForkJoinPool-1-worker"),
+    ],
+    ids=["woken by who submits", "hardly at work", "share their work"],
+)
+def test_idle_workers_take_no_turns(measured: Facts) -> None:
+    assert find(measured) == []
+
+
+def entering(*owners: tuple[int, int]) -> Facts:
+    stays = [named(waiting(7, tid, "futex", *ENTERING), f"mover-{tid}") for tid, _ in owners]
+    wanted = tuple(JavaMonitor(7, tid, 0x100 + tid, "Account", owner) for tid, owner in owners)
+    return facts(*stays, exe=JAVA, monitors=wanted)
+
+
+def test_a_ring_of_monitors_is_a_deadlock() -> None:
+    (finding,) = find(entering((20, 21), (21, 20), (22, 20)))
+    assert finding.kind == "deadlock"
+    assert finding.text == "deadlock: 2 threads wait for monitors of each other, of Account"
+    assert finding.evidence == (
+        'thread 20 "mover-20", thread 21 "mover-21"; 1 more wait behind them',
+    )
+
+
+def test_a_monitor_whose_owner_works_is_no_deadlock() -> None:
+    (finding,) = find(entering((20, 99), (21, 20)))
+    assert finding.kind == "lock-convoy"
