@@ -170,6 +170,7 @@ class Process(NamedTuple):
         cgroup: the text of /proc/PID/cgroup; `unit` the container, pod or systemd unit, or "".
         cpu_s, children_cpu_s: its CPU time; the CPU time of children that it has waited for.
         anon: bytes of anonymous memory, once a second.
+        files, thread_counts: how many descriptors and threads it has, once a second.
         titles: how often its command line was each text, of programs that change theirs.
         is_new, is_gone: it was not there at the start, or at the end.
         threads: how many it has.
@@ -191,6 +192,8 @@ class Process(NamedTuple):
     read_bytes: int = 0
     written_bytes: int = 0
     anon: tuple[int, ...] = ()
+    files: tuple[int, ...] = ()
+    thread_counts: tuple[int, ...] = ()
     titles: dict[str, int] = {}  # noqa: RUF012 - nobody changes facts
     is_new: bool = False
     is_gone: bool = False

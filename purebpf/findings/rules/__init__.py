@@ -19,6 +19,7 @@ from purebpf.findings.rules import (
     failures,
     interpreters,
     java_locks,
+    leaks,
     limits,
     locks,
     memory,
@@ -46,5 +47,5 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(storms.file_calls, storms.small_transfers, storms.timers, storms.signals),
     *(storms.switches, storms.calls),
     *(failures.spinning, failures.errors, network.refused, network.connections, network.datagrams),
-    *(memory.page_faults, memory.growth),
+    *(memory.page_faults, memory.growth, leaks.descriptor_leaks, leaks.thread_leaks),
 )

@@ -50,6 +50,8 @@ class ProcessWatch:
     def __init__(self, own: frozenset[int]) -> None:
         self._own = own
         self._anon: dict[int, list[int]] = {}
+        self._files: dict[int, list[int]] = {}
+        self._thread_counts: dict[int, list[int]] = {}
         self._titles: dict[int, Counter[str]] = {}
         self._who: dict[int, tuple[str, str, str]] = {}
         self._before = self._read()
@@ -71,6 +73,8 @@ class ProcessWatch:
             if len(sizes) > 2:  # noqa: PLR2004
                 anon = (int(sizes[1]) - int(sizes[2])) * _PAGE
                 self._anon.setdefault(pid, []).append(anon)
+                self._files.setdefault(pid, []).append(_count_files(pid))
+                self._thread_counts.setdefault(pid, []).append(_count_threads(pid))
             if self.exe(pid).endswith(_TITLED):
                 self._titles.setdefault(pid, Counter())[_command(pid)] += 1
 
@@ -108,6 +112,8 @@ class ProcessWatch:
             read_bytes=last.read_bytes - first.read_bytes,
             written_bytes=last.written_bytes - first.written_bytes,
             anon=tuple(self._anon.get(pid, ())),
+            files=tuple(self._files.get(pid, ())),
+            thread_counts=tuple(self._thread_counts.get(pid, ())),
             titles=dict(self._titles.get(pid, {})),
             is_new=before is None,
             is_gone=after is None,
@@ -134,6 +140,22 @@ class ProcessWatch:
                 if len(fields) == 3:  # noqa: PLR2004
                     times[int(tid)] = pid, int(fields[0]) / 1e9, int(fields[1]) / 1e9
         return times
+
+
+def _count_files(pid: int) -> int:
+    """Return the number of descriptors, or 0 where the kernel (before 6.2) does not count them."""
+    try:
+        return os.stat(f"/proc/{pid}/fd").st_size
+    except OSError:
+        return 0
+
+
+def _count_threads(pid: int) -> int:
+    """Return the number of threads: each is a folder with a link to its parent."""
+    try:
+        return os.stat(f"/proc/{pid}/task").st_nlink - 2
+    except OSError:
+        return 0
 
 
 def _command(pid: int) -> str:

@@ -1,0 +1,53 @@
+"""Descriptors and threads that grow in number, and numbers that do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.findings.facts import Facts, Process
+from purebpf.findings.find import find
+from tests.support.builders.facts import PYTHON, THREAD, facts, own, waiting
+
+STEADY = tuple(range(100, 200, 10))
+
+
+def measured(**more: object) -> Facts:
+    process = Process(7, 1, "spool", PYTHON, **more)  # type: ignore[arg-type]
+    links = {7: dict.fromkeys(range(3, 190), "/etc/hosts")}
+    stays = [waiting(7, tid, "futex", own("wait_for_receipt", 8), *THREAD) for tid in range(20, 23)]
+    return facts(*stays)._replace(processes=(process,), descriptors=links)
+
+
+def about_growth(facts_: Facts) -> list[str]:
+    return [
+        "; ".join((finding.text, *finding.evidence))
+        for finding in find(facts_)
+        if finding.kind == "growth"
+    ]
+
+
+def test_descriptors_that_are_not_closed() -> None:
+    (text,) = about_growth(measured(files=STEADY))
+    assert "opens 10 descriptors a second that it does not close (190 open files now)" in text
+    assert "187 of 187 are /etc/hosts" in text
+
+
+def test_threads_that_do_not_end() -> None:
+    (text,) = about_growth(measured(thread_counts=STEADY))
+    assert "starts 10 threads a second that do not end (190 threads now)" in text
+    assert "3 of them are in wait_for_receipt (app.py:8)" in text
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        (100,) * 10,
+        (100, 110, 105, 120, 115, 130, 125, 140, 135, 150),
+        (100, 150, 180, 190, 195, 196, 197, 198, 199, 200),
+        tuple(range(3, 13)),
+        (),
+    ],
+    ids=["constant", "up and down", "warms up", "few", "not read"],
+)
+def test_numbers_that_stay_in_bounds(counts: tuple[int, ...]) -> None:
+    assert about_growth(measured(files=counts, thread_counts=counts)) == []
