@@ -310,6 +310,19 @@ class Evidence:
             return set()
         return self.listeners.get(endpoint.port, set())
 
+    def readers_of(self, endpoint: Endpoint) -> list[int]:
+        """The processes of this machine at the other end of a pipe or of a TCP connection."""
+        if endpoint.kind == "pipe":
+            return self.pipes.get(endpoint.inode, [])
+        if not endpoint.port:
+            return []
+        return [
+            pid
+            for socket in self.facts.sockets
+            if (socket.port, socket.peer_port) == (endpoint.port, endpoint.local_port)
+            for pid in self.sockets.get(socket.inode, ())
+        ]
+
     def side(self, endpoint: Endpoint) -> Side:
         """Return the side of the connection: client, server or unknown."""
         if endpoint.kind != "socket" or not endpoint.port:
@@ -453,8 +466,12 @@ def _own(program: Program, user: tuple[StackFrame, ...]) -> StackFrame | None:
     top = next((frame for frame in user if program.is_script_top(frame)), None)
     if top is not None or not program.has_own_functions or program.is_go:
         return top
-    lambdas = (frame for frame in user if frame.module == program.exe and "lambda" in frame.name)
-    return next(lambdas, None)
+    last = (
+        frame
+        for frame in user
+        if frame.module == program.exe and ("lambda" in frame.name or frame.name == "main")
+    )
+    return next(last, None)
 
 
 def _depth(program: Program, user: tuple[StackFrame, ...]) -> int:

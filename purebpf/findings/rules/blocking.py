@@ -34,13 +34,13 @@ def full_pipes(evidence: Evidence) -> Iterator[Finding]:
         stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
         call = "pipe_write" if stay.kind == "pipe-write" else "a socket's write"
         fd = stay.argument & 0xFFFFFFFF
-        readers = [pid for pid in evidence.pipes.get(stay.endpoint.inode, ()) if pid not in pids]
+        readers = [pid for pid in evidence.readers_of(stay.endpoint) if pid not in pids]
         library = next((frame for frame in stay.user if frame.kind == "python"), None)
         written = f"written in {evidence.spell(library)}" if library else ""
         yield Finding(
             *("full-pipe", evidence.process(pids[0]).comm, pids, cost),
             f"blocks in {call} of {evidence.spell(stay.own)}: fd {fd} is full",
-            (_reader(evidence, readers) or _peer(stay), written),
+            (_reader(evidence, readers), _peer(stay), written),
             ("offcpu", "-p", str(pids[0])),
             own=evidence.source(stay.own),
         )

@@ -351,6 +351,24 @@ def test_a_full_pipe_is_named_with_its_reader() -> None:
     assert "read by app8 (8), which sleeps in ship" in said(finding)
 
 
+def test_a_full_connection_is_named_with_its_reader() -> None:
+    end = Endpoint("socket", "inet", "127.0.0.1", 9000, 40000, 55)
+    sending = waiting(7, 7, "write", native("write"), native("main", CPP), argument=3)
+    full = sending._replace(kernel=("sk_stream_wait_memory", "tcp_sendmsg_locked"))
+    reading = waiting(8, 8, "clock_nanosleep", own("digest", 11))
+    measured = facts(
+        *(full, reading),
+        waits=(WaitSum(7, 7, "write", 3, 3, 0, end, 9.0, 4, 3.0),),
+        sockets=(Socket(56, "tcp", "127.0.0.1", 9000, "127.0.0.1", 40000, 1),),
+        descriptors={8: {4: "socket:[56]"}},
+    )
+    exes = (Process(7, 1, "exporter", CPP), Process(8, 1, "sink", PYTHON))
+    finding = only(measured._replace(processes=exes))
+    assert finding.kind == "full-pipe"
+    assert "a socket's write of main" in finding.text
+    assert "read by sink (8), which sleeps in digest (app.py:11)" in said(finding)
+
+
 def test_synced_writes_are_counted() -> None:
     measured = facts(
         waiting(7, 7, "fsync", own("append"), argument=4, seconds=3.0),
