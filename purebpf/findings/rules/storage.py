@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
-from purebpf.findings.words import chief, count_threads
+from purebpf.findings.words import call_site, chief, count_threads
 
 __all__ = ["disk_waits", "synced_writes"]
 
@@ -33,11 +33,12 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
             for count in evidence.calls.get(pid, ())
             if count.call in _SYNCS
         )
+        function = evidence.spell(where) if where else call_site(evidence, pids, "sync") or "?"
         path = _path(evidence, stays)
         call = next((stay.call for stay in stays if stay.call in _SYNCS), "fsync")
         yield Finding(
             *("fsync", evidence.process(pids[0]).comm, pids, cost),
-            f"waits for {call} in {evidence.spell(where)}: {calls / evidence.elapsed_s:.0f} times "
+            f"waits for {call} in {function}: {calls / evidence.elapsed_s:.0f} times "
             "a second" + (f", of {path}" if path else ""),
             (f"{count_threads(stays, 'wait')} {cost:.2f} s a second",),
             ("offcpu", "-p", str(pids[0])),

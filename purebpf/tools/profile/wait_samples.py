@@ -50,6 +50,9 @@ _MOST_THREADS, _MOST_READ = 32768, 256
 """Of a look: threads that count, and those of them of which the user stack is read, 64 KiB each."""
 _BATCH = 32
 """Threads of which the stacks are read before their states are asked for again."""
+_REPEATS, _SMALL_BATCH = 2, 8
+"""How often a look is repeated for threads that moved while it read others, and how many are read
+at a time then."""
 _SHARE = 0.0015
 """Of a CPU, for what looks for weeks."""
 _WEIGHT = 0.2
@@ -133,15 +136,19 @@ class WaitSampler(Closing):
     def look(self) -> None:
         """Take in where threads are.
 
+        Threads that wake often move while others are read. If threads are told apart, it looks
+        again for them: the rest has been read by then, so that little time passes.
+
         Raises:
             KernelError, OSError: the list could not be read, or a table not be filled.
         """
         before_ns = time.thread_time_ns()
         with reading_others():
-            listed = self._list.read()
-            sleepers = list(islice(listed, _MOST_THREADS))
-            self._left_out += sum(1 for _ in listed)
-            self._known = self._find(sleepers)
+            sleepers = self._see(_BATCH)
+            for _ in range(_REPEATS if self._by_thread else 0):
+                if not self._missed:
+                    break
+                sleepers = self._see(_SMALL_BATCH)
         places = [known.place for known in self._known.values()]
         self._count(sleepers, places)
         self._not_read += sum(place.user == _NOT_READ for place in places)
@@ -171,7 +178,15 @@ class WaitSampler(Closing):
 
     # Where threads are
 
-    def _find(self, sleepers: Iterable[Sleeper]) -> dict[tuple[int, int], _Known]:
+    def _see(self, batch: int) -> list[Sleeper]:
+        """List the threads, and find where those are that have moved since the last time."""
+        listed = self._list.read()
+        sleepers = list(islice(listed, _MOST_THREADS))
+        self._left_out += sum(1 for _ in listed)
+        self._known = self._find(sleepers, batch)
+        return sleepers
+
+    def _find(self, sleepers: Iterable[Sleeper], batch: int) -> dict[tuple[int, int], _Known]:
         """Return the place of each thread."""
         known, unread = self._known, {}
         for sleeper in sleepers:
@@ -185,7 +200,7 @@ class WaitSampler(Closing):
         chosen = unread
         if len(unread) > _MOST_READ:
             chosen = dict(random.sample([*unread.items()], _MOST_READ))
-        traces, waits = self._read(chosen)
+        traces, waits = self._read(chosen, batch)
         now = {}
         for sleeper in sleepers:
             tid, key = sleeper.tid, (sleeper.tid, sleeper.started_ns)
@@ -214,7 +229,7 @@ class WaitSampler(Closing):
         tid = sleeper.tid if self._by_thread else 0
         return Place("", sleeper.pid, tid, sleeper.state, _NOT_READ, _NOT_READ)
 
-    def _read(self, moved: Mapping[int, Sleeping]) -> tuple[dict[int, Trace], set[int]]:
+    def _read(self, moved: Mapping[int, Sleeping], batch: int) -> tuple[dict[int, Trace], set[int]]:
         """The user stacks of threads, by their numbers, and which of them wait for the GIL.
 
         A stack that was read while its thread ran is none. Threads that wake often have run again
@@ -227,8 +242,8 @@ class WaitSampler(Closing):
         by_process = sorted(moved.items(), key=lambda item: order[item[1].pid])
         stacks: dict[int, ReadStack] = {}
         known: dict[int, ReadPython] = {}
-        for first in range(0, len(by_process), _BATCH):
-            read, python = self._read_batch(dict(by_process[first : first + _BATCH]))
+        for first in range(0, len(by_process), batch):
+            read, python = self._read_batch(dict(by_process[first : first + batch]))
             stacks |= read
             known |= python
         self._missed = {thread.pid for tid, thread in moved.items() if tid not in stacks}
