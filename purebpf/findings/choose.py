@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.finding import Finding, Loss
 from purebpf.findings.rules.answers import is_slow
+from purebpf.findings.waiting import Side
+from purebpf.findings.words import describe_activity
 
 __all__ = ["choose"]
 
@@ -35,6 +37,8 @@ _REPLACED = {
     "small-calls": frozenset({"switch-storm"}),
     "page-faults": frozenset({"exec-storm"}),
 }
+_REQUESTS = frozenset({"accept", "epoll", "poll", "cond", "join"})
+"""Waits of a server for its next request."""
 _CPU_WEIGHT = 0.6
 """Of CPU time of a process that has another finding: that one is more telling."""
 _IDLE_WEIGHT = 0.05
@@ -117,11 +121,23 @@ def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
             if rest > _LEAST_LOSS:
                 lost[kept.index(sharper[at])].append(client._replace(cost=rest))
         elif _costliest(kept, servers) is None and is_slow(client):
-            support = (*client.evidence, "what that one does meanwhile does not show")
+            support = (*client.evidence, _meanwhile(evidence, servers))
             kept.append(client._replace(evidence=support))
     for at, folded in lost.items():
         kept[at] = _with_losses(kept[at], folded)
     return kept
+
+
+def _meanwhile(evidence: Evidence, servers: set[int]) -> str:
+    """The activity of servers in their own functions, other than waits for requests."""
+    stays = [
+        stay
+        for pid in servers
+        for stay in evidence.by_process.get(pid, ())
+        if stay.own is not None and stay.kind not in _REQUESTS and stay.side is not Side.SERVER
+    ]
+    activity = describe_activity(evidence, stays)
+    return f"that one {activity}" if activity else "what that one does meanwhile does not show"
 
 
 def _with_workers(evidence: Evidence, servers: Iterable[int]) -> set[int]:

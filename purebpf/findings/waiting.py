@@ -76,6 +76,7 @@ _ALWAYS_WORK = frozenset(
     {
         *("fsync", "disk", "pipe-write", "sock-write", "connect", "memory-limit", "dirty-pages"),
         *("kernel-lock", "jvm-monitor", "file-lock", "gil", "nested-loop", "database-lock"),
+        *("ruby-mutex", "queue-full", "permit"),
     }
 )
 _IDLE_UNLESS_CALLED = frozenset(
@@ -89,6 +90,20 @@ _PYTHON_QUEUES = re.compile(
     r"(Condition|Event|Barrier|Semaphore|BoundedSemaphore)\.|Thread\.(join|_wait_for)|\w*Queue\.(get|put)|_worker$"
 )
 _PYTHON_LIBRARY = re.compile(r"/(queue|threading|concurrent/futures/\w+)\.py$")
+_LIBRARIES_THAT_WAIT = (
+    ("queue-full", re.compile(r".*Queue\.put$|.*[Cc]hannel<.*>::send")),
+    ("permit", re.compile(r".*Semaphore\.(acquire|__enter__)$|.*counting_semaphore.*::.*acquire")),
+)
+_FUNCTIONS_THAT_WAIT = tuple(
+    (kind, re.compile(rf"(.*(::|[._]))?({verbs})(_\w+)?(\(.*)?$"))
+    for kind, verbs in (
+        ("queue-full", "push|put|enqueue|offer"),
+        ("permit", "acquire|borrow|checkout|check_out|lease"),
+    )
+)
+"""Of libraries, and of programs themselves, which are named for what they do."""
+_NEAR = 12
+"""Frames inside of which a call of a queue or of a pool of permits leads to its wait."""
 _NATIVE_LOCKS = re.compile(
     r"pthread_mutex_lock|lll_lock|lll_mutex|mutex_lock_full|rwlock|futex_lock_pi|mtx_lock|"
     r"mutex_cond_lock|parking_lot|Mutex.*lock_contended|spin_lock"
@@ -98,6 +113,8 @@ _JAVA_MONITOR = re.compile(r"ObjectMonitor::(enter|Enter)|ObjectSynchronizer::en
 _JAVA_PARKS = re.compile(
     r"ObjectMonitor|Unsafe_Park|Monitor::|PlatformMonitor|os::PlatformEvent|Parker"
 )
+_RUBY_MUTEX, _RUBY_CODE = "rb_mutex_", "rb_vm_exec"
+"""A function of Ruby's Mutex inside of the innermost code in Ruby is what a thread waits in."""
 _POSTGRES_LOCK = ("ProcSleep", "ProcWaitForSignal", "WaitForProcSignalBarrier")
 _LOOP_RUN = "uv_run"
 
@@ -143,6 +160,8 @@ def judge(
     elif kind == "poll" and is_connection:
         kind = "sock-read"
     kind = _kind_of_library(kind, user)
+    if kind in ("cond", "semaphore"):
+        kind = _kind_of_condition(kind, program, user)
     own_at = [at for at, frame in enumerate(user) if program.owns(frame)]
     is_called = bool(own_at) and any(map(program.is_library, user[own_at[-1] + 1 :]))
     has_own = bool(own_at) or any(map(program.is_script_top, user))
@@ -204,6 +223,21 @@ def _kind_of_library(kind: str, user: Sequence[FrameLike]) -> str:
     return "database-lock" if any(name in _POSTGRES_LOCK for name in names) else kind
 
 
+def _kind_of_condition(kind: str, program: Program, user: Sequence[FrameLike]) -> str:
+    """The purpose of a wait, by the library's call or by the own function that waits.
+
+    Takers of jobs wait likewise, but their functions are named otherwise.
+    """
+    for frame in user[:_NEAR]:
+        is_own = program.owns(frame)
+        for purpose, pattern in _FUNCTIONS_THAT_WAIT if is_own else _LIBRARIES_THAT_WAIT:
+            if pattern.match(frame.name):
+                return purpose
+        if is_own:
+            break
+    return kind
+
+
 def _kind_of_futex(user: Sequence[FrameLike]) -> str:
     names = [frame.name for frame in user]
     head = " ".join(names[:6])
@@ -220,6 +254,9 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
         return _kind_of_python_futex(user, first)
     if "join" in head:
         return "join"
+    inside = names[: names.index(_RUBY_CODE)] if _RUBY_CODE in names else []
+    if any(name.startswith(_RUBY_MUTEX) for name in inside):
+        return "ruby-mutex"
     if _NATIVE_LOCKS.search(head) and ("cond" not in head or "mutex_cond_lock" in head):
         return "lock"
     return "cond"

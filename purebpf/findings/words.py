@@ -32,6 +32,8 @@ _WAITS = {
     "sock-write": "waits to write a full socket",
     "lock": "waits for a lock",
     "cond": "waits to be woken",
+    "queue-full": "waits for room in a queue",
+    "permit": "waits for a permit",
     "gil": "waits for the GIL",
     "child": "waits for a child process",
     "file-lock": "waits for the lock of a file",

@@ -36,7 +36,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(limits.throttled_cgroups, limits.memory_limits, limits.queued_processes),
     *(databases.waiting_backends,),
     *(interpreters.python_gil, interpreters.garbage_collection, interpreters.java_monitors),
-    *(java_locks.parked_threads,),
+    *(java_locks.parked_threads, interpreters.ruby_mutexes),
     *(locks.convoys, locks.deadlocks),
     *(answers.slow_answers, answers.unanswered_requests, answers.delayed_acknowledgements),
     *(blocking.full_pipes, blocking.blocked_loops, blocking.children, blocking.other_waits),
@@ -46,6 +46,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(processes.started_programs, processes.zombies),
     *(storms.file_calls, storms.small_transfers, storms.timers, storms.signals),
     *(storms.switches, storms.calls),
-    *(failures.spinning, failures.errors, network.refused, network.connections, network.datagrams),
+    *(failures.spinning, failures.errors),
+    *(network.refused, network.refused_children, network.connections, network.datagrams),
     *(memory.page_faults, memory.growth, leaks.descriptor_leaks, leaks.thread_leaks),
 )

@@ -22,6 +22,10 @@ __all__ = ["blocked_loops", "children", "full_pipes", "other_waits"]
 
 _LEAST = 0.1
 _LEAST_OF_OTHERS = 0.3
+_PURPOSES = {
+    "queue-full": " for room in a full queue",
+    "permit": " for a permit or a free member of a pool",
+}
 _LOOPS = ("_run_once", "uv_run", "EventLoop", "aeProcessEvents", "event_base_loop")
 
 
@@ -129,11 +133,12 @@ def children(evidence: Evidence) -> Iterator[Finding]:
 
 def other_waits(evidence: Evidence) -> Iterator[Finding]:
     """Work that waits to be woken: a full queue, a result of a pool. The weakest of the rules."""
-    waits = [stay for stay in evidence.work("cond", "semaphore", "pipe-read", "poll") if stay.own]
+    kinds = ("cond", "semaphore", "pipe-read", "poll", *_PURPOSES)
+    waits = [stay for stay in evidence.work(*kinds) if stay.own]
     for stays in by_function(evidence, waits, _kind):
         cost = evidence.rate(stays)
         stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
-        if cost < _LEAST_OF_OTHERS or not (evidence.is_service(pids) or _is_full_queue(stay)):
+        if cost < _LEAST_OF_OTHERS or not (evidence.is_service(pids) or stay.kind in _PURPOSES):
             continue
         tids = {one.tid for one in stays}
         wakers: Counter[int] = Counter()
@@ -148,15 +153,12 @@ def other_waits(evidence: Evidence) -> Iterator[Finding]:
         activity = describe_activity(evidence, does)
         yield Finding(
             *("waits", evidence.process(pids[0]).comm, pids, cost),
-            f"{count_threads(stays, 'wait')} in {evidence.spell(stay.own)}{_via(evidence, stay)}",
+            f"{count_threads(stays, 'wait')}{_PURPOSES.get(stay.kind, '')} in "
+            f"{evidence.spell(stay.own)}{_via(evidence, stay)}",
             (f"who wakes them {activity}" if activity else "who wakes them did not show",),
             ("offcpu", "--waker", "-p", str(pids[0])),
             own=evidence.source(stay.own),
         )
-
-
-def _is_full_queue(stay: Stay) -> bool:
-    return any(frame.name.endswith("Queue.put") for frame in stay.user)
 
 
 def _via(evidence: Evidence, stay: Stay) -> str:
@@ -164,6 +166,8 @@ def _via(evidence: Evidence, stay: Stay) -> str:
     assert stay.own is not None
     below = stay.user[: stay.user.index(stay.own)]
     called = next((frame for frame in reversed(below) if frame.kind == "python"), None)
+    if called is None and stay.kind in _PURPOSES:
+        called = next((frame for frame in reversed(below) if frame.name), None)
     return f" for {evidence.spell(called)}" if called else ""
 
 

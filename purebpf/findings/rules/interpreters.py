@@ -11,7 +11,7 @@ from purebpf.findings.facts import JavaMonitor
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import chief, count_threads, describe_activity, share
 
-__all__ = ["garbage_collection", "java_monitors", "python_gil"]
+__all__ = ["garbage_collection", "java_monitors", "python_gil", "ruby_mutexes"]
 
 _LEAST = 0.1
 _HOG = 0.3
@@ -134,6 +134,29 @@ def _monitor_text(evidence: Evidence, pid: int, waits: list[Stay]) -> tuple[str,
     activity = describe_activity(evidence, does)
     thread = _thread_name(evidence, owner)
     return text, f"its owner at the end was {thread}" + (f", which {activity}" if activity else "")
+
+
+def ruby_mutexes(evidence: Evidence) -> Iterator[Finding]:
+    """Ruby threads wait for a Mutex; Ruby names a thread by the line that started it."""
+    for pid, stays in evidence.by_process.items():
+        waits = [stay for stay in stays if stay.kind == "ruby-mutex"]
+        cost = evidence.rate(waits)
+        if cost < _LEAST:
+            continue
+        names = Counter(stay.comm for stay in waits)
+        wakers: Counter[int] = Counter()
+        for tid in {stay.tid for stay in waits}:
+            wakers.update(evidence.wakers.get(tid, {}))
+        del wakers[0]
+        waker = wakers.most_common(1)[0][0] if wakers else 0
+        support = f"{_thread_name(evidence, waker)} wakes them" if waker else ""
+        yield Finding(
+            *("lock-convoy", evidence.process(pid).comm, (pid,), cost),
+            f"{count_threads(waits, 'wait')} for a lock (Mutex) of Ruby, in threads of "
+            f"{names.most_common(1)[0][0]}",
+            (support,),
+            ("offcpu", "-p", str(pid)),
+        )
 
 
 def garbage_collection(evidence: Evidence) -> Iterator[Finding]:

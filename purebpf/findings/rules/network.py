@@ -10,7 +10,7 @@ from purebpf.findings.evidence import Evidence
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import call_site, share
 
-__all__ = ["connections", "datagrams", "refused"]
+__all__ = ["connections", "datagrams", "refused", "refused_children"]
 
 _FAILURES = 0.4
 _CONNECTIONS, _LOCAL_CONNECTIONS, _CONNECTION_S = 300.0, 100.0, 5e-4
@@ -49,6 +49,43 @@ def refused(evidence: Evidence) -> Iterator[Finding]:
             ("tcp", "-p", str(one.pid)),
             place=_spell(one.address, one.port),
         )
+
+
+def refused_children(evidence: Evidence) -> Iterator[Finding]:
+    """Short-lived processes, each of which tries once: a shell script that waits for a service."""
+    failed: Counter[tuple[int, str, int]] = Counter()
+    for one in evidence.facts.connects:
+        if one.error in _ERRORS and one.pid not in evidence.processes:
+            failed[one.error, one.address, one.port] += one.times
+    for (error, address, port), times in failed.items():
+        rate = times / evidence.elapsed_s
+        if rate < _FAILURES:
+            continue
+        parent = _parent_of(evidence, times)
+        nobody = evidence.is_local(address) and port not in evidence.listeners
+        yield Finding(
+            *("refused", evidence.process(parent).comm if parent else "short-lived processes"),
+            *((parent,) if parent else (), min(2.0, 0.2 + rate / 20)),
+            f"connects to {_spell(address, port)} {rate:.1f} times a second, each time in a new "
+            f"process, and {_ERRORS[error]}",
+            (
+                f"nobody listens on port {port}" if nobody else "",
+                evidence.process(parent).command if parent else "",
+            ),
+            ("tcp",),
+            place=_spell(address, port),
+        )
+
+
+def _parent_of(evidence: Evidence, times: int) -> int:
+    """The process that starts about as many processes as these; 0 if none does."""
+    started: Counter[int] = Counter()
+    for start in evidence.facts.starts:
+        process = evidence.process(start.parent)
+        if process.pid and not process.is_new and not process.is_gone:
+            started[start.parent] = max(started[start.parent], start.times)
+    alike = {pid: n for pid, n in started.items() if times <= 1.2 * n <= 6 * times}  # noqa: PLR2004
+    return min(alike, key=lambda pid: abs(alike[pid] - times), default=0)
 
 
 def connections(evidence: Evidence) -> Iterator[Finding]:

@@ -302,6 +302,18 @@ def test_refused_connections_are_named_with_the_port() -> None:
     assert kinds(calls(connects=(refused._replace(times=1),))) == []
 
 
+def test_refusals_of_short_lived_processes_are_their_parents() -> None:
+    connects = tuple(Connect(pid, errno.ECONNREFUSED, "127.0.0.1", 9000, 1) for pid in range(100))
+    starts = (Start(700, "sh", "sh", True, 190), Start(701, "make", "cc", False, 2))
+    script = Process(700, 1, "sh", "/usr/bin/dash", "sh wait-for.sh")
+    measured = Facts(10.0, 2, processes=(script,), connects=connects, starts=starts)
+    finding = only(measured)
+    assert (finding.kind, finding.name, finding.pids) == ("refused", "sh", (700,))
+    assert "connects to 127.0.0.1:9000 10.0 times a second, each time in a new" in finding.text
+    assert "sh wait-for.sh" in said(finding)
+    assert only(measured._replace(starts=starts[1:])).pids == ()
+
+
 def test_short_programs_are_named_with_their_script() -> None:
     shell = Process(7, 1, "sh", "/usr/bin/dash", "sh /srv/collect.sh", children_cpu_s=6.0)
     starts = (Start(99, "sh", "cut", False, 900), Start(99, "sh", "expr", False, 800))

@@ -34,7 +34,7 @@ def test_a_lock_of_own_code_is_work_and_a_queue_is_idle() -> None:
 
 def test_a_queue_below_a_framework_is_work() -> None:
     handler = of("futex", *LOCKING, library("Queue.put"), own("store"), library("Flask.dispatch"))
-    assert (handler.kind, handler.is_work, handler.is_called) == ("cond", True, True)
+    assert (handler.kind, handler.is_work, handler.is_called) == ("queue-full", True, True)
 
 
 @pytest.mark.parametrize(("outer", "is_work"), [(THREAD, False), (LOOP, True)])
@@ -86,3 +86,42 @@ def test_a_wait_below_the_home_of_its_thread_is_work() -> None:
     waits = [(home, 5.0, 50, Side.UNKNOWN), (deeper, 4.0, 40, Side.UNKNOWN)]
     assert are_deeper_than_home(waits, 0.2) == [False, True]
     assert are_deeper_than_home(waits[:1], 0.2) == [False]
+
+
+SERVER = "/srv/server"
+
+
+@pytest.mark.parametrize(
+    ("user", "kind"),
+    [
+        (
+            (native("std::sync::mpmc::array::Channel<T>::send"), native("feed", SERVER)),
+            "queue-full",
+        ),
+        ((native("pthread_cond_wait"), native("Jobs::push(int)", SERVER)), "queue-full"),
+        ((native("pthread_cond_wait"), native("Pool::acquire()", SERVER)), "permit"),
+        ((native("pthread_cond_wait"), native("Jobs::take()", SERVER)), "cond"),
+        ((native("pthread_cond_wait"), native("run", SERVER), native("push", SERVER)), "cond"),
+        (
+            (
+                native("pthread_cond_wait"),
+                native("rb_mutex_synchronize"),
+                native("rb_vm_exec"),
+            ),
+            "ruby-mutex",
+        ),
+        (
+            (
+                native("pthread_cond_timedwait"),
+                native("rb_vm_exec"),
+                native("rb_mutex_synchronize"),
+            ),
+            "cond",
+        ),
+    ],
+)
+def test_a_condition_is_named_by_the_function_that_waits(
+    user: tuple[StackFrame, ...], kind: str
+) -> None:
+    judged = judge(Program(SERVER), KERNEL["futex"], user)
+    assert (judged.kind, judged.is_work) == (kind, kind != "cond")
