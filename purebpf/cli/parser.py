@@ -150,11 +150,21 @@ def _leave_out_gone(pids: tuple[int, ...]) -> tuple[int, ...]:
     return living
 
 
-def pick(kind: type[Request], parsed: argparse.Namespace) -> Request:
-    """Make a named tuple of those options that have the names of its fields."""
-    return kind(
-        **{name: value for name, value in vars(parsed).items() if name in kind.__annotations__}
-    )
+def pick(kind: type[Request], parsed: argparse.Namespace, *, is_partial: bool = False) -> Request:
+    """Make a named tuple of those options that have the names of its fields.
+
+    Args:
+        kind: the tuple.
+        parsed: the options.
+        is_partial: fields without an option keep their defaults.
+
+    Raises:
+        TypeError: a field has no option; the names of both differ.
+    """
+    options, fields = vars(parsed), kind.__annotations__
+    if missing := [name for name in fields if name not in options and not is_partial]:
+        raise TypeError(f"{kind.__name__} has fields without an option: {', '.join(missing)}")
+    return kind(**{name: value for name, value in options.items() if name in fields})
 
 
 def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:

@@ -37,7 +37,7 @@ def parse(argv: Sequence[str]) -> tuple[str, ResultOptions]:
     made = build_parser()
     parsed = made.parse_args(argv)
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
-    return parsed.path, parser.pick(ResultOptions, parsed)
+    return parsed.path, parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -179,7 +179,7 @@ def _add_tables(group: argparse._ArgumentGroup) -> None:
         help="the N rows with most time (default %(default)s)",
     )  # fmt: skip
     group.add_argument(
-        *("--rows",), metavar="N", type=positive_int, default=1024,
+        *("--rows",), metavar="N", type=positive_int, default=Options().rows,
         help="maximum number of rows, and of paths in the tree (default %(default)s)",
     )  # fmt: skip
 

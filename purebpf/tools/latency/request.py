@@ -88,6 +88,6 @@ class Options(NamedTuple):
     stacks: bool = False
     call_graph: str = "auto"
     interval_s: float | None = None
-    rows: int = 4096
+    rows: int = 1024
     duration_s: float | None = None
     command: tuple[str, ...] = ()

@@ -55,7 +55,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
             f"--show {options.show} needs a target (-p, -t, --comm, -G, --container, --) or "
             "--library, and no --no-malloc"
         )
-    return options, parser.pick(ResultOptions, parsed)
+    return options, parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:

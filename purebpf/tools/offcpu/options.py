@@ -61,7 +61,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     parsed.python_lines = parsed.lines
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
     parsed.one_by_one = any(destination.format in ONE_BY_ONE for destination in parsed.to)
-    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
+    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -57,7 +57,9 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     parsed.python_lines = parsed.lines
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
     parsed.timeline = says_when(parsed.to) or parsed.serve is not None
-    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
+    return parser.pick(Options, parsed, is_partial=True), parser.pick(
+        ResultOptions, parsed, is_partial=True
+    )
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -46,7 +46,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     made = build_parser()
     parsed = made.parse_args(argv)
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
-    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
+    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:

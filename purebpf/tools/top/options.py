@@ -65,7 +65,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, View]:
     parsed.sort = parsed.sort or kind.sorts[0]
     if not kind.has_targets and (parsed.pids or parsed.tids or parsed.cgroup is not None):
         made.error(f"--screen {parsed.screen} is of the whole machine: only CPUs can be chosen")
-    return parser.pick(Options, parsed), parser.pick(View, parsed)
+    return parser.pick(Options, parsed, is_partial=True), parser.pick(View, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:

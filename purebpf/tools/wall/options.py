@@ -42,7 +42,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     parsed.python_lines = parsed.lines
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
-    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed)
+    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:
