@@ -96,7 +96,9 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
     )
     if name is None:
         raise NotSupportedError(f"attaching program {program.name!r}", _why_not(program))
-    _check_replaced(options.get("replace"))
+    old = options.get("replace")
+    if old is not None and not isinstance(old, Program):
+        raise TypeError(_why_not_replaced(old))
     module = import_module(f"purebpf.loader.attach.{name}")
     try:
         with ExitStack() as stack:
@@ -112,16 +114,10 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
     return link
 
 
-def _check_replaced(old: Any) -> None:
-    """Refuse anything but a program to take the place of.
-
-    Raises:
-        TypeError: it is another thing; the message names the way to change a link.
-    """
-    if old is None or isinstance(old, Program):
-        return
+def _why_not_replaced(old: object) -> str:
+    """Return why no program can take the place of `old`, and the way to change a link."""
     advice = "; the program of a link is changed with link.update(program)"
-    raise TypeError(f"replace= is the Program that is attached now, not {old!r}{advice}")
+    return f"replace= is the Program that is attached now, not {old!r}{advice}"
 
 
 def _enter_namespace(netns: Any, stack: ExitStack) -> None:

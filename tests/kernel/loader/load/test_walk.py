@@ -14,7 +14,7 @@ from scripts.measure_walk import Walk
 SCRIPT = Path(__file__).parents[4] / "scripts/measure_walk.py"
 ARCHITECTURE = Path(__file__).parents[4] / "docs/architecture.md"
 ROW = re.compile(r"^\|[^|]*\| `([\w.]+)` \| `([\w./]+)` \|", re.MULTILINE)
-FIGURE = re.compile(r"takes\s+(\d+) functions in (\d+) files and (\d+) changes of file")
+FIGURE = re.compile(r"through\s+(\d+) functions in (\d+) files, with\s+(\d+) changes of\s+file")
 
 pytestmark = pytest.mark.needs("bpf")
 
