@@ -4,6 +4,7 @@
     python scripts/measure_walk.py OBJECT.bpf.o --loaded      up to the loaded object only
     python scripts/measure_walk.py OBJECT.bpf.o --read        from the file on: read_object too
     python scripts/measure_walk.py OBJECT.bpf.o --list        each call, in order
+    python scripts/measure_walk.py --profile PID              `purebpf profile -p PID 1`: OBSERVE
 
 The walk is what a reader follows: `load(spec)`, then `Object.attach()`. Counted are the functions
 of purebpf that are called, and how often a call leads into another file than the call before it.
@@ -102,6 +103,15 @@ def measure(path: Path, *, read: bool = False, attach: bool = True) -> Walk:
     return Walk(tuple(calls))
 
 
+def measure_profile(pid: int) -> Walk:
+    """Walk from the command line of `purebpf profile -p PID 1` to its output."""
+    from purebpf.tools.profile.__main__ import main as profile
+
+    with recorded() as calls:
+        profile(["-p", str(pid), "1"])
+    return Walk(tuple(calls))
+
+
 def main(argv: list[str] | None = None) -> int:
     """Print the figure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -109,11 +119,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--read", action="store_true", help="begin with the file")
     parser.add_argument("--loaded", action="store_true", help="end with the loaded object")
     parser.add_argument("--list", action="store_true", help="each call, in order")
+    parser.add_argument("--profile", metavar="PID", type=int, help="the OBSERVE walk instead")
     options = parser.parse_args(argv)
-    walk = measure(options.object, read=options.read, attach=not options.loaded)
+    if options.profile is None:
+        name = options.object.name
+        walk = measure(options.object, read=options.read, attach=not options.loaded)
+    else:
+        name = f"profile -p {options.profile} 1"
+        walk = measure_profile(options.profile)
     if options.list:
         print("\n".join(walk.calls))
-    print(f"{options.object.name}: {walk}")
+    print(f"{name}: {walk}")
     return 0
 
 
