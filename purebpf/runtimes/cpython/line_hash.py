@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 __all__ = ["hash_table"]
 
@@ -12,8 +13,12 @@ _FACTOR, _MASK = 0xFF51AFD7ED558CCD, (1 << 64) - 1
 _WORD = 8
 
 
+@lru_cache(8192)
 def hash_table(table: bytes) -> int:
-    """Return the hash of all its bytes, or of parts of a long table."""
+    """Return the hash of all its bytes, or of parts of a long table.
+
+    Each process has code objects of its own, with the same tables as others that run the program.
+    """
     size = len(table)
     step = _PART if size <= _PARTS * _PART else (size - _PART) // (_PARTS - 1)
     digest = _mix(0, size)
