@@ -117,6 +117,8 @@ class UserStacks(Closing):
         finished: the copies that reached an outermost frame by rules.
         dropped: samples beyond `limit`.
         most_waiting: bytes of copies that may wait, some thousand of them; then they come first.
+        wanted: processes of which copies are unwound; None: all. Copies of other processes keep the
+            frames that the program has walked.
         on_missed: called with each process of a copy, unless its program is over: its tgid in our
             PID namespace and in the initial one, the identity of its program, and its executable
             mappings, if they were just read.
@@ -149,6 +151,7 @@ class UserStacks(Closing):
         self._counts: Counter[Finished] = Counter()
         self._earlier = earlier
         self._limit = limit
+        self.wanted: Container[int] | None = None
         self.on_missed: Callable[[int, int, int, list[CodePlace] | None], None] | None = None
         self.catch_up: Callable[[], object] | None = None
         self.ask: Callable[[int], object] = bool
@@ -325,7 +328,10 @@ class UserStacks(Closing):
         assert self._finisher is not None
         missed = (self._first or self._waiting).popleft()
         self._nbytes -= len(missed.copy.stack)
-        frames, reason, guessed = self._finisher.finish(missed)
+        if self.wanted is None or missed.copy.tgid in self.wanted:
+            frames, reason, guessed = self._finisher.finish(missed)
+        else:
+            frames, reason, guessed = missed.walked
         self.copies += 1
         self.finished += reason == _FINISHED
         self._count(Finished(missed.key, Trace(tuple(frames), reason, guessed)))

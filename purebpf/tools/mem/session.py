@@ -169,6 +169,8 @@ class Memory(UserStackSession[MemoryTracer]):
         with self._owned:
             tracer = self._tracer
             tracer.stop()
+            if tracer.walking is not None:
+                tracer.walking.wanted = pids
             self._feed.catch_up()
             wanted = [site for site in tracer.sites() if pids is None or site.pid in pids]
             sites = self._resolve(wanted)

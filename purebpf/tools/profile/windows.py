@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Container
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -97,13 +98,21 @@ class WindowProfiler(Profiler):
             self._sampling.walking.most_waiting = _MOST_WAITING
         return self
 
-    def window(self, *, is_last: bool = False, pause: bool = False, least: int = 0) -> Profile:
+    def window(
+        self,
+        *,
+        is_last: bool = False,
+        pause: bool = False,
+        least: int = 0,
+        pids: Container[int] | None = None,
+    ) -> Profile:
         """Return the profile since the last window ended.
 
         Args:
             is_last: there is no other one: finish every stack.
             pause: sample nothing until `resume`.
             least: samples that a process must have for its stacks to be named.
+            pids: of the last window: the processes of which copied stacks are unwound; None: all.
 
         Raises:
             KernelError: a map could not be read.
@@ -115,6 +124,7 @@ class WindowProfiler(Profiler):
         sampling.events.disable()
         try:
             if sampling.walking is not None and (is_last or is_crowded):
+                sampling.walking.wanted = pids
                 sampling.walking.finish()
             self.take()
             self._note_counters()

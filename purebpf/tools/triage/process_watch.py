@@ -13,7 +13,7 @@ from purebpf.syscall.process_memory import read_arguments, reading_others
 from purebpf.tools.triage.proc_files import entries, link, read_text, words
 from purebpf.tuples import NamedTuple
 
-__all__ = ["ProcessWatch"]
+__all__ = ["ProcessWatch", "uses_new_pages"]
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -22,7 +22,15 @@ _LONGEST = 300
 """Characters of a command line."""
 _TITLED = ("postgres", "postmaster")
 """Executables whose command line says what they do at the moment."""
+_FAULTS, _GROWTH = 50_000, 400_000
+"""Page faults, and bytes, of a process whose functions matter for its memory."""
+_MOST_TRACED = 16
 _CONTAINERS_OF_ALL = ("slice", "path")
+
+
+def uses_new_pages(faults: float, grown: float) -> bool:
+    """Return True if so many page faults, or so many bytes of growth, may be a finding."""
+    return faults > _FAULTS or grown > _GROWTH
 
 
 class _Reading(NamedTuple):
@@ -77,6 +85,23 @@ class ProcessWatch:
                 self._thread_counts.setdefault(pid, []).append(_count_threads(pid))
             if self.exe(pid).endswith(_TITLED):
                 self._titles.setdefault(pid, Counter())[_command(pid)] += 1
+
+    def using_new_pages(self, part: float) -> tuple[int, ...]:
+        """Return the processes whose functions that use new pages may matter, heaviest first.
+
+        Args:
+            part: the part of the measurement that is over.
+        """
+        used: dict[int, float] = {}
+        with reading_others():
+            for pid, first in self._before.items():
+                now, anon = _read(pid), self._anon.get(pid, [0])
+                if now is None:
+                    continue
+                faults, grown = now.minor_faults - first.minor_faults, anon[-1] - anon[0]
+                if uses_new_pages(faults / part, grown / part):
+                    used[pid] = faults + grown / _PAGE
+        return tuple(sorted(used, key=lambda pid: -used[pid])[:_MOST_TRACED])
 
     def finish(self) -> tuple[tuple[Process, ...], tuple[ThreadTime, ...]]:
         """Return the processes and threads, with the growth of their counters."""

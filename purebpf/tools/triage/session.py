@@ -25,7 +25,7 @@ from purebpf.tools.triage.activities import cpu_times, memory_use, waiting_times
 from purebpf.tools.triage.blocked_threads import blocked_threads, descriptors
 from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
 from purebpf.tools.triage.java_monitors import java_monitors
-from purebpf.tools.triage.process_watch import ProcessWatch
+from purebpf.tools.triage.process_watch import ProcessWatch, uses_new_pages
 from purebpf.tools.triage.python_locks import python_lock_holders
 from purebpf.tools.triage.socket_watch import SocketWatch
 from purebpf.tools.triage.unanswered import UnansweredWatch
@@ -45,8 +45,10 @@ _TICK_S = 1.0
 """How often counters in /proc are read."""
 _LEAST_SAMPLES = 5
 """Of a process whose functions matter."""
-_FAULTS, _GROWTH = 50_000, 400_000
-"""Page faults, and bytes, of a process whose functions matter for its memory."""
+_LEAST_CPU_S = 0.03
+"""Of a process that may have so many samples."""
+_BEFORE_MEMORY = 0.25
+"""The part of the time after which the processes are chosen whose page faults are traced."""
 
 
 class Triage(Closing):
@@ -65,6 +67,7 @@ class Triage(Closing):
         options = profile.Options(frequency=_FREQUENCY, by_thread=True, python_lines=True)
         self._profiler = profile.WindowProfiler(options)
         self._memory: mem.Memory | None = None
+        self._has_chosen = False
         self._reasons: WaitReasons | None = None
         self._owned = ExitStack()
         self._own = frozenset((os.getpid(),))
@@ -84,7 +87,6 @@ class Triage(Closing):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._memory = self._try_memory(stack)
             stack.enter_context(self._profiler)
             self._reasons = self._try_reasons(stack)
             self._profiler.sample_waits(_LOOKS, by_thread=True, share=_SHARE)
@@ -97,9 +99,17 @@ class Triage(Closing):
             self._reasons.start()
         return self
 
-    def _try_memory(self, stack: ExitStack) -> mem.Memory | None:
+    def _trace_memory(self, part: float) -> None:
+        """Trace the page faults of processes that have many: each costs 6 us."""
+        self._has_chosen = True
+        pids = self._processes.using_new_pages(part)
+        if pids:
+            self._memory = self._try_memory(pids)
+
+    def _try_memory(self, pids: tuple[int, ...]) -> mem.Memory | None:
+        options = mem.Options(malloc=False, python_lines=True, pids=pids)
         try:
-            return stack.enter_context(mem.Memory(mem.Options(malloc=False, python_lines=True)))
+            return self._owned.enter_context(mem.Memory(options))
         except (KernelError, NotSupportedError) as error:
             self._missing.append(f"page faults and growth by function: {error}")
             return None
@@ -138,6 +148,9 @@ class Triage(Closing):
             self._reasons.thin_out(elapsed_s)
         self._processes.tick()
         self._sockets.tick()
+        part = 1 - self.left_s / self._duration_s if self._duration_s else 1.0
+        if not self._has_chosen and _BEFORE_MEMORY <= part < 1:
+            self._trace_memory(part)
 
     def stop(self) -> Facts:
         """End it all, and combine the observations.
@@ -181,7 +194,8 @@ class Triage(Closing):
 
     def _with_stacks(self, facts: Facts) -> Facts:
         waits = self._profiler.waits()
-        samples = self._profiler.window(is_last=True, least=_LEAST_SAMPLES)
+        busy = {process.pid for process in facts.processes if process.cpu_s >= _LEAST_CPU_S}
+        samples = self._profiler.window(is_last=True, least=_LEAST_SAMPLES, pids=busy)
         activities: list[Activity] = [
             *cpu_times(samples, _FREQUENCY, self._own),
             *waiting_times(waits, facts.elapsed_s, call_name, self._own),
@@ -218,4 +232,4 @@ class Triage(Closing):
 def _uses_new_pages(process: Process) -> bool:
     """Return True if the functions that use new memory matter."""
     grown = process.anon[-1] - process.anon[0] if process.anon else 0
-    return process.minor_faults > _FAULTS or grown > _GROWTH
+    return uses_new_pages(process.minor_faults, grown)
