@@ -107,6 +107,11 @@ _STORE_CONSTANT = {1: 0x72, 2: 0x6A, 4: 0x62, 8: 0x7A}
 _ATOMIC = {4: 0xC3, 8: 0xDB}
 _REGISTER = 0x08  # BPF_X: the second operand is a register
 _JA = 0x05
+_MAY_GO = 0xE5  # BPF_JMP | BPF_JCOND
+_NEGATE = 0x87
+_TO_BIG_ENDIAN = 0xDC  # on a little-endian machine, the bytes in the other order
+_MOVE32 = 0xBC
+_FETCH_ADD, _EXCHANGE, _COMPARE_EXCHANGE = 0x01, 0xE1, 0xF1
 _FARTHEST = 0x7FFF
 
 Label = NewType("Label", int)
@@ -185,6 +190,46 @@ class Assembler:
         """`*(base + offset) += register` in one step, 4 or 8 bytes."""
         self._emit(_ATOMIC[size], base, register, offset)
 
+    def fetch_add(self, base: int, offset: int, register: int, size: int) -> None:
+        """Add `register` to memory in one step; `register` = the value before.
+
+        Linux 5.12 (commit 5ffa25502b5a).
+        """
+        self._emit(_ATOMIC[size], base, register, offset, imm=_FETCH_ADD)
+
+    def exchange(self, base: int, offset: int, register: int, size: int) -> None:
+        """Swap `register` and memory in one step.
+
+        Linux 5.12 (commit 5ffa25502b5a).
+        """
+        self._emit(_ATOMIC[size], base, register, offset, imm=_EXCHANGE)
+
+    def compare_exchange(self, base: int, offset: int, register: int, size: int) -> None:
+        """Store `register` if memory equals R0, in one step; R0 = the value before.
+
+        Linux 5.12 (commit 5ffa25502b5a).
+        """
+        self._emit(_ATOMIC[size], base, register, offset, imm=_COMPARE_EXCHANGE)
+
+    def negate(self, register: int) -> None:
+        """`register = -register` on 64 bits."""
+        self._emit(_NEGATE, register)
+
+    def zero_extend(self, register: int) -> None:
+        """Keep the low 32 bits of `register`."""
+        self._emit(_MOVE32, register, register)
+
+    def swap_bytes(self, register: int, bits: int) -> None:
+        """Reverse the order of the low 16, 32 or 64 bits' bytes, and clear the others."""
+        self._emit(_TO_BIG_ENDIAN, register, imm=bits)
+
+    def may_go(self, label: Label) -> None:
+        """Go to `label` once the kernel's limit of repetitions is reached; a loop's guard.
+
+        Linux 6.9 (commit 011832b97b31).
+        """
+        self._jump(_MAY_GO, 0, 0, 0, label)
+
     def map(self, register: int, map_fd: int) -> None:
         """`register` = a map, for a helper."""
         self._wide(register, PSEUDO_MAP_FD, map_fd, 0)
@@ -242,6 +287,42 @@ class Assembler:
     def exit(self) -> None:
         """Return R0."""
         self._emit(EXIT)
+
+    def drop_unreachable(self) -> dict[int, int]:
+        """Drop instructions that nothing leads to, which the verifier refuses.
+
+        Returns:
+            The new index of each instruction that stays.
+        """
+        reached = self._reached()
+        places, count = {}, 0
+        for index in range(len(self._code) + 1):
+            places[index] = count
+            count += index in reached
+        self._code = [code for index, code in enumerate(self._code) if index in reached]
+        self._labels = [places[place] if place >= 0 else place for place in self._labels]
+        self._jumps = [(places[index], label) for index, label in self._jumps if index in reached]
+        self._functions = [(places[at], label) for at, label in self._functions if at in reached]
+        self.comments = {places[at]: text for at, text in self.comments.items() if at in reached}
+        return {index: places[index] for index in sorted(reached)}
+
+    def _reached(self) -> set[int]:
+        jumps, reached = dict(self._jumps), set[int]()
+        pending = [0, *(self._labels[label] for _, label in self._functions)]
+        while pending:
+            index = pending.pop()
+            while index not in reached and 0 <= index < len(self._code):
+                reached.add(index)
+                opcode = self._code[index].opcode
+                if index in jumps:
+                    pending.append(self._labels[jumps[index]])
+                if opcode in (_JA, EXIT):
+                    break
+                if opcode == LD_IMM64:
+                    reached.add(index + 1)
+                    index += 1
+                index += 1
+        return reached
 
     def finish(self) -> list[Instruction]:
         """The instructions, their jumps filled in.

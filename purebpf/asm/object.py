@@ -105,16 +105,16 @@ def _function(function: Function, types: _Types, known: set[str]) -> FunctionSpe
         type_id=types.function(function.name, _GLOBAL if is_program else _STATIC),
         relocations=tuple(function.relocations),
         line_info=tuple(
-            LineInfo(index * INSN_SIZE, types.string(file), types.string(_source(file, line)),
+            LineInfo(index * INSN_SIZE, types.string(file), types.string(_source(file, line, text)),
                      line << 10)
-            for index, file, line in function.lines
+            for index, file, line, text in function.lines
         ),
     )  # fmt: skip
 
 
-def _source(file: str, line: int) -> str:
-    """A line of Python, as the verifier prints it; "" where there is no file."""
-    text = linecache.getline(file, line).strip()
+def _source(file: str, line: int, text: str) -> str:
+    """A line of the source, as the verifier prints it; "" where there is no file."""
+    text = text.strip() or linecache.getline(file, line).strip()
     return text.encode("ascii", "replace").decode()[:_LONGEST_LINE]
 
 

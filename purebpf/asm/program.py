@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from typing import NamedTuple
 
 from purebpf.abi import assembler
@@ -12,7 +13,7 @@ from purebpf.abi.instruction import CALL, INSN_SIZE, PSEUDO_CALL, PSEUDO_FUNC
 from purebpf.errors import SchemaError
 from purebpf.spec import Relocation, RelocationKind
 
-__all__ = ["Function", "MapName", "Program", "Stack"]
+__all__ = ["Function", "MapName", "Program", "SourceLine", "Stack"]
 
 _ARGUMENTS = 5
 
@@ -29,10 +30,19 @@ class Stack(NamedTuple):
     offset: int
 
 
+class SourceLine(NamedTuple):
+    """A line of another language than Python, for which instructions are written."""
+
+    file: str
+    line: int
+    text: str
+
+
 class _Line(NamedTuple):
     at: int
     file: str
     line: int
+    text: str = ""
 
 
 class Function(Assembler):
@@ -42,7 +52,10 @@ class Function(Assembler):
         name: as the kernel shows it: letters, digits and `_`.
         relocations: the targets of instructions.
         lines: which line of Python wrote the instructions from an index on.
+        source: the line to name instead, for a compiler of another language.
     """
+
+    source: SourceLine | None = None
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -121,6 +134,24 @@ class Function(Assembler):
     def _refer(self, kind: RelocationKind, target: str, addend: int = 0) -> None:
         self.relocations.append(Relocation(len(self) * INSN_SIZE, kind, target, addend))
 
+    def drop_unreachable(self) -> dict[int, int]:
+        """Drop instructions that nothing leads to, with their relocations and lines."""
+        places = super().drop_unreachable()
+        self.relocations = [
+            item._replace(offset=places[item.offset // INSN_SIZE] * INSN_SIZE)
+            for item in self.relocations
+            if item.offset // INSN_SIZE in places
+        ]
+        kept = sorted(places)
+        lines: dict[int, _Line] = {}
+        for line, following in zip(self.lines, [*self.lines[1:], None], strict=True):
+            end = following.at if following is not None else sys.maxsize
+            first = next((at for at in kept[bisect_left(kept, line.at) :] if at < end), None)
+            if first is not None:
+                lines[places[first]] = line._replace(at=places[first])
+        self.lines = list(lines.values())
+        return places
+
     @staticmethod
     def _name_of(label: Label | str) -> str:
         if not isinstance(label, str):
@@ -130,9 +161,9 @@ class Function(Assembler):
     def _emit(
         self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, *, imm: int = 0
     ) -> None:
-        file, line = _caller()
-        if not self.lines or self.lines[-1][1:] != (file, line):
-            self.lines.append(_Line(len(self), file, line))
+        file, line, text = self.source or (*_caller(), "")
+        if not self.lines or self.lines[-1][1:3] != (file, line):
+            self.lines.append(_Line(len(self), file, line, text))
         super()._emit(opcode, dst, src, offset, imm=imm)
 
 

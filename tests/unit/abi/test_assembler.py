@@ -228,3 +228,35 @@ def _normal(text: str) -> str:
         return str(value - (1 << 32) if value >= limit else value)
 
     return re.sub(r"0x[0-9a-f]+", number, text)
+
+
+def test_code_that_nothing_leads_to_is_dropped():
+    code = Assembler()
+    out = code.label()
+    code.move(R0, 1)
+    code.go(out)
+    code.move(R0, 1 << 40)  # two slots that nothing leads to
+    code.exit()
+    code.place(out)
+    code.exit()
+    assert code.drop_unreachable() == {0: 0, 1: 1, 5: 2}
+    assert [(each.opcode, each.offset) for each in code.finish()] == [(0xB7, 0), (5, 0), (0x95, 0)]
+
+
+def test_atomic_operations_that_return_the_value_before():
+    code = Assembler()
+    code.fetch_add(R1, 8, R2, 8)
+    code.exchange(R1, 0, R2, 4)
+    code.compare_exchange(R1, 0, R2, 8)
+    assert [(each.opcode, each.offset, each.imm) for each in code.finish()] == [
+        (0xDB, 8, 0x01), (0xC3, 0, 0xE1), (0xDB, 0, 0xF1),
+    ]  # fmt: skip
+
+
+def test_single_operations_are_disassembled_as_they_are_named():
+    code = Assembler()
+    code.negate(R1)
+    code.zero_extend(R2)
+    code.swap_bytes(R1, 32)
+    texts = [text for _, text in disassemble(code.finish())]
+    assert texts == ["(87) r1 = -r1", "(bc) w2 = w2", "(dc) r1 = be32 r1"]
