@@ -42,6 +42,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "fleet": "profiles of many hosts: a hub, a store, questions about any range",
     },
     "Write your own": {
+        "script": "run a script in bpftrace's language, compiled here without LLVM",
         "new": "begin a BPF tool: C, Python, a test, packaging",
         "inspect": "show a BPF object file and its CO-RE relocations on a kernel",
         "vmlinux": "write the kernel's types as C: all, or only a source's",

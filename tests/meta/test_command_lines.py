@@ -18,6 +18,7 @@ FOR_NEWCOMERS = {"README.md", "docs/index.md", "docs/gallery.md", "docs/tutorial
 """Only these have whole command lines within sentences."""
 PID = re.compile(r"PID|\$!")
 NEED_ARGUMENTS = {"convert", "diff", "dump", "fleet", "inspect", "latency", "new", "setup", "view"}
+NEED_ARGUMENTS |= {"script"}
 """These are named without them, too."""
 
 SPAN = re.compile(r"`(?:sudo )?purebpf (\w+)([^`]*)`")

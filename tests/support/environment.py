@@ -77,6 +77,7 @@ BY_THEMSELVES = {
     "record": "tests/commands/record/test_record_surroundings.py",
     "report": "tests/commands/report/test_report.py",
     "sampleip": "tests/commands/sampleip/test_sampleip.py",
+    "script": "tests/commands/script/test_script.py",
     "setup": "tests/commands/setup/test_setup_command.py",
     "stat": "tests/commands/stat/test_stat.py",
     "top": "tests/commands/top/test_top.py",

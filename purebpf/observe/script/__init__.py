@@ -1,0 +1,1 @@
+"""Runs scripts: attaches their programs, takes their events, and prints their maps."""

@@ -1,0 +1,47 @@
+"""`attach_point`: attaches the program of a block."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from purebpf.loader.perf.perf_event import PerfEvent
+from purebpf.loader.perf.perf_events import PerfEvents
+from purebpf.loader.programs.program import Program
+from purebpf.script.points import Point
+
+__all__ = ["attach_point"]
+
+_PERF = ("profile", "software", "hardware")
+
+
+def attach_point(program: Program, point: Point, pid: int, links: ExitStack) -> None:
+    """Attach a program, and put the closing of its links into `links`.
+
+    Args:
+        program: the program of a unit.
+        point: where to attach it.
+        pid: the only process for uprobes; 0 for all.
+        links: takes the links.
+
+    Raises:
+        AttachError, KernelError, NotSupportedError: the kernel refuses.
+        ValueError: a place that cannot be probed.
+    """
+    rate: dict[str, Any] = (
+        {"frequency": point.frequency} if point.frequency else {"period": point.period}
+    )
+    if point.kind == "interval":
+        timer = links.enter_context(PerfEvent.sampling(event=point.event, cpu=0, **rate))
+        links.enter_context(program.attach(timer))
+    elif point.kind in _PERF:
+        events = links.enter_context(PerfEvents.sampling(event=point.event, **rate))
+        for event in events:
+            links.enter_context(program.attach(event))
+    elif point.kind in ("uprobe", "uretprobe"):
+        options: dict[str, Any] = {"pid": pid} if pid else {}
+        links.enter_context(program.attach(point.target, **options))
+    elif point.target:
+        links.enter_context(program.attach(point.target))
+    else:
+        links.enter_context(program.attach())

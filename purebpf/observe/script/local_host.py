@@ -1,0 +1,98 @@
+"""`LocalHost`: the facts about this machine that compiling a script needs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import stat
+from collections.abc import Sequence
+from functools import cached_property
+
+from purebpf.btf.types.parse import Btf
+from purebpf.errors import KernelError, NotSupportedError, PurebpfError
+from purebpf.syscall import proc, tracefs
+
+__all__ = ["LocalHost"]
+
+
+class LocalHost:
+    """This machine."""
+
+    def __init__(self) -> None:
+        self.cpus = os.sysconf("SC_NPROCESSORS_CONF")
+        self.machine = os.uname().machine
+
+    def btf(self) -> Btf | None:
+        """Return the types of the kernel; None if it has none that can be read."""
+        from purebpf.loader.types.kernel_btf import kernel_btf
+
+        try:
+            return kernel_btf()
+        except (PurebpfError, OSError):
+            return None
+
+    @cached_property
+    def _tracepoints(self) -> Sequence[str]:
+        try:
+            return [line.strip().replace("/", ":") for line in tracefs.tracepoints()]
+        except (KernelError, NotSupportedError):
+            return ()
+
+    def tracepoints(self) -> Sequence[str]:
+        """List the tracepoints as `category:event`."""
+        return self._tracepoints
+
+    def tracepoint_format(self, category: str, event: str) -> str:
+        """Return the text of a format file, "" if there is no such tracepoint.
+
+        Raises:
+            KernelError: tracefs cannot be read.
+            NotSupportedError: the kernel has no tracefs.
+        """
+        if "/" in category + event or category.startswith(".") or event.startswith("."):
+            return ""
+        try:
+            return tracefs.tracepoint_format(category, event)
+        except KernelError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                return ""
+            raise
+
+    def kernel_functions(self) -> Sequence[str]:
+        """List the kernel functions that can be traced; nothing if the kernel does not tell."""
+        from purebpf.loader.attach.kprobe_multi import traceable
+
+        try:
+            return sorted(traceable())
+        except (KernelError, NotSupportedError):
+            return ()
+
+    def kernel_symbol(self, name: str) -> int | None:
+        """Return the address of a kernel symbol."""
+        with open(proc.KALLSYMS, encoding="ascii", errors="replace") as lines:
+            for line in lines:
+                words = line.split()
+                if words[2:3] == [name]:
+                    return int(words[0], 16) or None
+        return None
+
+    def user_functions(self, path: str) -> Sequence[str]:
+        """List the functions of a program or library; nothing if it cannot be read."""
+        from purebpf.loader.attach._common.probe_place import find_file, open_image
+        from purebpf.symbols.elf_names import functions_named
+
+        try:
+            with open_image(find_file(path, "uprobe")) as (image, _):
+                return sorted(functions_named(image, lambda _: True))
+        except (PurebpfError, OSError):
+            return ()
+
+    def constant(self, name: str) -> int | None:
+        """Return the value of a constant of user space such as AF_INET."""
+        for module in (socket, errno, signal, stat, os):
+            value = getattr(module, name, None)
+            if isinstance(value, int) and name.isupper():
+                return int(value)
+        return None

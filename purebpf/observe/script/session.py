@@ -1,0 +1,199 @@
+"""`ScriptSession`: a script that runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Self
+
+from purebpf.closable import SoleOwner
+from purebpf.loader.load.load import load
+from purebpf.loader.load.object import Object
+from purebpf.loader.rings.ring_buffer import RingBuffer
+from purebpf.observe.script.attach_points import attach_point
+from purebpf.observe.script.names import LocalNames
+from purebpf.observe.script.printer import Printer
+from purebpf.observe.script.stored_maps import StoredMaps
+from purebpf.script.actions import Action
+from purebpf.script.compilation import Compilation
+from purebpf.script.lowering.layout import BUSY, LOST, LOST_STACKS, STACKS, STARTED
+from purebpf.script.output.decode import Decoder
+from purebpf.script.script_error import locate
+from purebpf.syscall.memory import Memory
+
+__all__ = ["ScriptSession"]
+
+_PAGE = 4096
+_SPECIAL = ("begin", "end")
+
+
+class ScriptSession(SoleOwner):
+    """Loads and attaches a script when its context is entered, and detaches it at the end.
+
+    Args:
+        compilation: the script.
+        write: takes the text that the script prints.
+        warn: takes lines for standard error.
+        is_json: print lines of JSON.
+
+    Attributes:
+        is_over: True once the script has called exit().
+        status: the argument of exit().
+
+    Raises, when it is entered; nothing stays open then:
+        VerifierError, KernelError, NotSupportedError: the kernel refuses.
+    """
+
+    def __init__(
+        self,
+        compilation: Compilation,
+        write: Callable[[str], object],
+        warn: Callable[[str], object],
+        *,
+        is_json: bool = False,
+    ) -> None:
+        self._warn = warn
+        self.compilation = compilation
+        self.is_over = False
+        self.status = 0
+        self._write, self._is_json = write, is_json
+        self._owned = ExitStack()
+        self._links = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as owned:
+            compilation = self.compilation
+            self._object: Object = owned.enter_context(load(compilation.spec))
+            size = -(-compilation.globals_size // _PAGE) * _PAGE
+            memory = Memory(self._object.maps["globals"].fileno(), size, writable=True)
+            owned.callback(memory.close)
+            self._words = memory.view.cast("Q")
+            owned.callback(self._words.release)
+            self._words[STARTED // 8] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            ring: RingBuffer[bytes] = RingBuffer(self._object.maps["events"], bytes)
+            self._ring = owned.enter_context(ring)
+            self._printer = self._make_printer()
+            self._owned = owned.pop_all()
+        return self
+
+    def _make_printer(self) -> Printer:
+        compilation, config = self.compilation, self.compilation.config
+        names = LocalNames(self._object.maps.get(STACKS))
+        decoder = Decoder(
+            compilation.world,
+            [unit.point.name for unit in compilation.units],
+            names,
+            config.numbers["max_strlen"],
+            config.texts["str_trunc_trailer"],
+        )
+        maps = StoredMaps(compilation.maps, self._object.maps, self._words, decoder)
+        return Printer(
+            compilation.actions,
+            maps,
+            decoder,
+            self._write,
+            is_json=self._is_json,
+            warn=self._warn,
+            place=self._place,
+            most_bytes=config.numbers["max_cat_bytes"],
+        )
+
+    def _place(self, action: Action, text: str) -> str:
+        """Return a message of errorf() or warnf() with its place in the script."""
+        compilation = self.compilation
+        start, end = (locate(compilation.text, place) for place in action.numbers)
+        word = "ERROR" if action.kind == "errorf" else "WARNING"
+        span = f"{start.line}:{start.column}-{end.column}"
+        return f"{compilation.name}:{span}: {word}: {text}"
+
+    def __exit__(self, *exception: object) -> None:
+        with self._owned:
+            self._links.close()
+
+    def fileno(self) -> int:
+        """Return the descriptor of the ring, which polls as readable."""
+        return self._ring.fileno()
+
+    def attach(self) -> int:
+        """Run the begin blocks, attach all programs, and return how many there are.
+
+        Raises:
+            AttachError, KernelError, NotSupportedError: the kernel refuses.
+        """
+        self._run_special("begin")
+        for unit, name in self._programs():
+            if unit.point.kind not in _SPECIAL:
+                program = self._object.programs[name]
+                attach_point(program, unit.point, self.compilation.settings.pid, self._links)
+        return len(self.compilation.units)
+
+    @property
+    def only_special(self) -> bool:
+        """True if there is nothing to wait for: the script has begin and end blocks only."""
+        return all(unit.point.kind in _SPECIAL for unit in self.compilation.units)
+
+    def _programs(self) -> Any:
+        return zip(self.compilation.units, self.compilation.program_names, strict=True)
+
+    def _run_special(self, kind: str) -> None:
+        for unit, name in self._programs():
+            if unit.point.kind == kind:
+                self._object.programs[name].test_run()
+
+    def drain(self) -> None:
+        """Take the events that are there."""
+        for data in self._ring.drain():
+            self._take(data)
+            if self.is_over:
+                break
+
+    def _take(self, data: bytes) -> None:
+        status = self._printer.take(data)
+        if status is not None:
+            self.is_over, self.status = True, status
+
+    def finish(self) -> None:
+        """Detach, take the last events, run the end blocks, and print the maps."""
+        self._links.close()
+        was_over = self.is_over
+        for data in self._ring.drain():
+            if not was_over:
+                self._take(data)
+        self.is_over = False
+        self._run_special("end")
+        for data in self._ring.drain():
+            self._take(data)
+        if self.compilation.config.prints_maps:
+            self._printer.print_all()
+
+    def describe_programs(self) -> list[str]:
+        """Return a line for each program: its verified and its loaded instructions."""
+        lines = []
+        for unit, name in self._programs():
+            info = self._object.programs[name].info
+            lines.append(
+                f"{unit.point.name}: {info.verified_insns} instructions verified, "
+                f"{info.xlated_size // 8} loaded"
+            )
+        return lines
+
+    def losses(self) -> list[str]:
+        """Return a sentence for each kind of loss."""
+        words = self._words
+        sentences = []
+        if words[LOST // 8]:
+            sentences.append(f"Lost {words[LOST // 8]} events: raise perf_rb_pages")
+        if words[BUSY // 8]:
+            sentences.append(
+                f"Lost {words[BUSY // 8]} runs: all scratch memory of a CPU was in use"
+            )
+        if words[LOST_STACKS // 8]:
+            sentences.append(f"Lost {words[LOST_STACKS // 8]} stacks: the map of stacks is full")
+        sentences += [
+            f"Map full: {info.name} has {info.entries} keys, and {words[info.lost_place // 8]} "
+            "updates are missing: raise max_map_keys"
+            for info in self.compilation.maps.values()
+            if words[info.lost_place // 8]
+        ]
+        return sentences

@@ -1,0 +1,25 @@
+"""`Action`: the work of user space for an event."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from purebpf.script.types import Type
+
+__all__ = ["Action"]
+
+
+class Action(NamedTuple):
+    """The work for one kind of event.
+
+    Attributes:
+        kind: "printf", "print map", "print key", "print value", "clear", "zero", "time", "exit".
+        types: of the values in the event, which lie one behind the other.
+        text: a format string, or the name of a map.
+        numbers: the arguments `top` and `div` of print().
+    """
+
+    kind: str
+    types: tuple[Type, ...] = ()
+    text: str = ""
+    numbers: tuple[int, ...] = ()

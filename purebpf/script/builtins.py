@@ -1,0 +1,112 @@
+"""Types of the builtins: names such as `pid`, `comm`, `args`, `arg0`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from purebpf.script import tree
+from purebpf.script.checking import Checking
+from purebpf.script.function_arguments import function_fields, result_type
+from purebpf.script.registers import MACHINES
+from purebpf.script.script_error import ScriptError
+from purebpf.script.tracepoint_fields import read_fields
+from purebpf.script.types import BOOL, U32, U64, Type, integer, late, pointer, string
+
+__all__ = ["BUILTINS", "COMM_SIZE", "builtin_type"]
+
+COMM_SIZE = 16
+"""The bytes of a thread's name, with its NUL (TASK_COMM_LEN)."""
+_ARGUMENT = re.compile(r"arg([0-9])")
+_PLAIN: Mapping[str, Type] = {
+    "pid": U32, "tid": U32, "uid": U32, "gid": U32, "cpu": U32, "ppid": U32, "nsecs": U64,
+    "elapsed": U64, "rand": U32, "cgroup": U64, "numaid": U32, "jiffies": U64, "ncpus": U64,
+    "leader_tid": U32, "cpid": U32, "has_cpid": BOOL, "comm": string(COMM_SIZE),
+    "pcomm": string(COMM_SIZE), "leader_comm": string(COMM_SIZE), "username": late("username"),
+    "probe": late("probe"), "probetype": string(16), "kstack": late("kstack", 127),
+    "ustack": late("ustack", 127), "usermode": U64,
+}  # fmt: skip
+BUILTINS = (*_PLAIN, "args", "curtask", "ctx", "func", "retval",
+            *(f"arg{index}" for index in range(10)))  # fmt: skip
+"""All builtins."""
+
+
+def builtin_type(check: Checking, node: tree.Name) -> Type | None:
+    """Return the type of a builtin, None for other names.
+
+    Raises:
+        ScriptError: it cannot be used at this attach point.
+    """
+    name, point = node.name, check.unit.point
+    if name in _PLAIN:
+        if name in ("cpid", "has_cpid"):
+            node.value = check.settings.child if name == "cpid" else int(check.settings.child > 0)
+        elif name == "ncpus":
+            node.value = check.host.cpus
+        elif name == "usermode" and point.kind not in ("profile", "interval"):
+            raise _refuse(node, f'usermode is not available for "{point.kind}" probes')
+        return _PLAIN[name]
+    if name == "curtask":
+        task = check.world.named("struct task_struct")
+        return pointer("struct task_struct", lambda: task or Type("void"), "kernel")
+    if name == "args":
+        return _args(check, node)
+    if name == "ctx":
+        return pointer("void", lambda: Type("void"), "kernel")
+    if name == "func":
+        if point.has_registers or point.kind in ("fentry", "fexit"):
+            return late("ksym") if point.space == "kernel" else late("usym")
+        raise _refuse(node, f"The func builtin can not be used with '{point.kind}' probes")
+    if name == "retval":
+        return _retval(check, node)
+    if (match := _ARGUMENT.fullmatch(name)) is not None:
+        return _argument(check, node, int(match[1]))
+    return None
+
+
+def _refuse(node: tree.Node, message: str) -> ScriptError:
+    return ScriptError(message, node.start, node.end)
+
+
+def _check_machine(check: Checking, node: tree.Node) -> None:
+    if check.host.machine not in MACHINES:
+        machine = check.host.machine
+        raise _refuse(node, f"registers of functions are not supported on {machine} yet")
+
+
+def _argument(check: Checking, node: tree.Name, number: int) -> Type:
+    kind = check.unit.point.kind
+    if kind == "rawtracepoint":
+        return U64
+    if kind not in ("kprobe", "uprobe"):
+        raise _refuse(node, f"The {node.name} builtin can not be used with '{kind}' probes")
+    _check_machine(check, node)
+    registers = MACHINES[check.host.machine]
+    if number >= len(registers.arguments) and kind == "kprobe" and number > 9:
+        raise _refuse(node, f"{check.host.machine} doesn't support {node.name}")
+    return U64
+
+
+def _retval(check: Checking, node: tree.Name) -> Type:
+    point = check.unit.point
+    if point.kind == "fexit":
+        return result_type(check.world, point, node)[0]
+    if point.kind not in ("kretprobe", "uretprobe"):
+        raise _refuse(node, f"The retval builtin can not be used with '{point.kind}' probes")
+    _check_machine(check, node)
+    return U64
+
+
+def _args(check: Checking, node: tree.Name) -> Type:
+    unit = check.unit
+    if unit.fields is None:
+        if unit.point.kind == "tracepoint":
+            _, category, event = unit.point.name.split(":", 2)
+            text = check.host.tracepoint_format(category, event)
+            longest = check.config.numbers["max_strlen"]
+            unit.fields = read_fields(text, check.world, unit.point.space, longest)
+        elif unit.point.kind in ("fentry", "fexit"):
+            unit.fields = function_fields(check.world, unit.point, node)
+        else:
+            raise _refuse(node, f"The args builtin can not be used with '{unit.point.kind}' probes")
+    return Type("args", integer(8, False).size)

@@ -1,0 +1,262 @@
+"""`Checker`: types of all expressions, variables and maps, found over the whole script.
+
+Types of maps and variables grow from use to use: the checker reads all blocks until nothing
+changes, then once more to report the values that have no type.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+
+from purebpf.script import tree
+from purebpf.script.constants import fold
+from purebpf.script.expression_types import ExpressionTypes
+from purebpf.script.functions import MAP_FUNCTIONS, aggregate_type
+from purebpf.script.host import Host
+from purebpf.script.macros import Macros
+from purebpf.script.map_info import MapInfo
+from purebpf.script.points import expand
+from purebpf.script.script_error import ScriptError
+from purebpf.script.settings import Config, Settings
+from purebpf.script.types import AGGREGATES, NONE, Type, integer, spell, unify
+from purebpf.script.unit import Unit
+from purebpf.script.world import World
+
+__all__ = ["Checker"]
+
+_ROUNDS = 30
+_PARAMETER = re.compile(r"\$(\d+)")
+_SCALAR_CASTS = ("int", "bool", "ptr")
+
+
+class Checker(ExpressionTypes):
+    """Checks one script.
+
+    Attributes:
+        units: a program for each attach point.
+        maps: the maps by name.
+    """
+
+    def __init__(
+        self, script: tree.Script, world: World, host: Host, settings: Settings, config: Config
+    ) -> None:
+        super().__init__(world, host, settings, config)
+        self._script = script
+        self.macros = Macros(script.macros)
+        self.units = self._expand()
+
+    def _expand(self) -> list[Unit]:
+        units: list[Unit] = []
+        for probe in self._script.probes:
+            points = [
+                (node, point)
+                for node in probe.points
+                for point in expand(self._with_parameters(node), self.host)
+            ]
+            if len(units) + len(points) > self.config.numbers["max_probes"]:
+                message = f"more than max_probes = {self.config.numbers['max_probes']} probes"
+                raise ScriptError(message, probe.start, probe.points[-1].end)
+            for index, (_, point) in enumerate(points):
+                own = probe if index == len(points) - 1 else copy.deepcopy(probe)
+                units.append(Unit(len(units), point, own))
+        return units
+
+    def _with_parameters(self, node: tree.Point) -> tree.Point:
+        """Return an attach point with values in the places of `$1`."""
+        text = _PARAMETER.sub(lambda match: str(self.settings.parameter(int(match[1]))), node.text)
+        return tree.Point(node.start, node.end, text)
+
+    def check(self) -> None:
+        """Find all types.
+
+        Raises:
+            ScriptError: a type error, or a value without a type.
+        """
+        self._declare_maps()
+        for _ in range(_ROUNDS):
+            self.changed = False
+            for unit in self.units:
+                self._check_unit(unit)
+            if not self.changed:
+                break
+        self.is_final = True
+        for unit in self.units:
+            self._check_unit(unit)
+
+    def _declare_maps(self) -> None:
+        for node in self._script.maps:
+            if node.kind not in ("hash", "lruhash", "percpuhash", "percpulruhash", "percpuarray"):
+                raise ScriptError(f"Invalid bpf map type: {node.kind}", node.start, node.end)
+            info = self.map_info(node.name)
+            info.kind, info.entries = node.kind, node.entries
+
+    def _check_unit(self, unit: Unit) -> None:
+        self.unit = unit
+        self.scopes = [{}]
+        self.loops = 0
+        if unit.probe.predicate is not None:
+            self.infer(unit.probe.predicate)
+        self._block(unit.probe.body)
+
+    def _block(self, block: tree.Block) -> None:
+        self.scopes.append({})
+        for statement in block.statements:
+            self._statement(statement)
+        self.scopes.pop()
+
+    def block_value(self, node: tree.BlockValue) -> Type | None:
+        """Check the statements of a block, and return the type of its value."""
+        self.scopes.append({})
+        for statement in node.statements:
+            self._statement(statement)
+        type_ = NONE if node.result is None else self.infer(node.result)
+        self.scopes.pop()
+        return type_
+
+    def _statement(self, node: tree.Statement) -> None:
+        match node:
+            case tree.Discard():
+                self._discard(node.value)
+            case tree.Assign(target=tree.Map() as target):
+                self._assign_map(node, target)
+            case tree.Assign(target=tree.Variable() as target):
+                self._assign_variable(node, target)
+            case tree.Let():
+                self._let(node)
+            case tree.If():
+                self._condition(node.test)
+                self._block(node.yes)
+                if node.no is not None:
+                    self._block(node.no)
+            case tree.Unroll():
+                self._unroll(node)
+            case tree.While():
+                self._condition(node.test)
+                self._loop(node.body)
+            case tree.For():
+                self._for(node)
+            case tree.Jump(word="return") if node.value is not None:
+                self.infer(node.value)
+            case tree.Jump() if node.word != "return" and not self.loops:
+                message = f"{node.word} statements must be used in a loop"
+                raise ScriptError(message, node.start, node.end)
+
+    def _discard(self, value: tree.Expression) -> None:
+        if isinstance(value, tree.Call) and value.name in MAP_FUNCTIONS:
+            message = f"{value.name}() must be assigned directly to a map"
+            raise ScriptError(message, value.start, value.end)
+        self.infer(value)
+
+    def _condition(self, test: tree.Expression) -> None:
+        type_ = self.infer(test)
+        if self.is_final and type_ is not None and not (type_.is_scalar or type_.kind == "string"):
+            message = f"Invalid condition: {spell(type_)}"
+            raise ScriptError(message, test.start, test.end)
+
+    def _loop(self, body: tree.Block) -> None:
+        self.loops += 1
+        self._block(body)
+        self.loops -= 1
+
+    def _unroll(self, node: tree.Unroll) -> None:
+        self.infer(node.count)
+        count = fold(node.count, self.settings)
+        if count is None:
+            message = "unroll() needs a number that is known before the script runs"
+            raise ScriptError(message, node.count.start, node.count.end)
+        if not 1 <= count <= 100:
+            side = "minimum value is 1" if count < 1 else "maximum value is 100"
+            raise ScriptError(f"unroll {side}", node.count.start, node.count.end)
+        self._block(node.body)
+
+    def _for(self, node: tree.For) -> None:
+        for bound in (node.source.first, node.source.last):
+            type_ = self.infer(bound)
+            if type_ is not None and type_.kind != "int":
+                message = f"Loop range requires an integer, not {spell(type_)}"
+                raise ScriptError(message, bound.start, bound.end)
+        self.scopes.append({})
+        slot = self.declare(node.target)
+        self.widen_slot(slot, integer(8, True), node.target)
+        self._loop(node.body)
+        self.scopes.pop()
+
+    def _let(self, node: tree.Let) -> None:
+        value = self.infer(node.value) if node.value is not None else None
+        if self.lookup(node.target.name) is not None and node.target.slot is None:
+            message = f"Variable {node.target.name} was already declared. Variable shadowing is "
+            raise ScriptError(f"{message}not allowed.", node.start, node.target.end)
+        slot = self.declare(node.target)
+        if node.declared is not None:
+            declared = self.world.type_of(node.declared)
+            if slot.type is None:
+                slot.type, slot.declared, self.changed = declared, True, True
+        if value is not None and node.value is not None:
+            self.widen_slot(slot, value, node.value)
+
+    def _assign_variable(self, node: tree.Assign, target: tree.Variable) -> None:
+        if isinstance(node.value, tree.Call) and node.value.name in MAP_FUNCTIONS:
+            message = f"Value '{node.value.name}_t' cannot be assigned to a scratch variable."
+            raise ScriptError(message, target.start, node.end)
+        value = self.infer(node.value)
+        slot = self.lookup(target.name)
+        if slot is None:
+            if node.operator != "=":
+                message = f"Undefined or undeclared variable: {target.name}"
+                raise ScriptError(message, target.start, target.end)
+            slot = self.declare(target)
+        target.slot = slot
+        if value is None:
+            return
+        if node.operator != "=":
+            self._check_arithmetic(node, slot.type, value)
+            if slot.type is not None and slot.type.kind == "ptr":
+                return
+        self.widen_slot(slot, value, node.value)
+        if slot.type is not None:
+            target.type = slot.type
+
+    def _check_arithmetic(self, node: tree.Assign, target: Type | None, value: Type) -> None:
+        for type_ in (target, value):
+            if type_ is not None and type_.kind not in _SCALAR_CASTS:
+                message = f"The {node.operator}= operator can not be used on a value of type "
+                raise ScriptError(f"{message}'{spell(type_)}'", node.start, node.end)
+
+    def _assign_map(self, node: tree.Assign, target: tree.Map) -> None:
+        info = self.map_info(target.name)
+        self.check_key(info, target)
+        value = node.value
+        if isinstance(value, tree.Call) and value.name in MAP_FUNCTIONS:
+            if node.operator != "=":
+                raise ScriptError(f"{value.name}() must be assigned", node.start, node.end)
+            self._widen_map(info, aggregate_type(self, value), node)
+            return
+        type_ = self.infer(value)
+        if type_ is None:
+            return
+        if node.operator != "=":
+            self._check_arithmetic(node, info.value, type_)
+            type_ = integer(8, type_.signed or node.operator == "-")
+        if type_.kind in ("none", "void", "args"):
+            message = f"Value of type '{spell(type_)}' cannot be assigned to a map"
+            raise ScriptError(message, value.start, value.end)
+        if isinstance(value, tree.Map) and type_.kind in AGGREGATES:
+            message = f"Map value '{spell(type_)}' cannot be assigned from one map to another."
+            raise ScriptError(message, value.start, value.end)
+        self._widen_map(info, type_, node)
+        target.type = info.value or NONE
+
+    def _widen_map(self, info: MapInfo, new: Type, node: tree.Assign) -> None:
+        new = self.kept(new)
+        old = info.value
+        if old is None:
+            info.value, self.changed = new, True
+            return
+        wider = new if old == new else unify(old, new)
+        if wider is None or (AGGREGATES & {old.kind, new.kind} and old != wider):
+            message = f"Type mismatch for {info.name}: trying to assign value of type "
+            message += f"'{spell(new)}' when map already has a type '{spell(old)}'"
+            raise ScriptError(message, node.start, node.end)
+        if wider != old:
+            info.value, self.changed = wider, True

@@ -1,0 +1,529 @@
+"""Types of expressions."""
+
+from __future__ import annotations
+
+from purebpf.script import tree
+from purebpf.script.builtins import builtin_type
+from purebpf.script.constants import fold, is_literal
+from purebpf.script.functions import check_call
+from purebpf.script.host import Host
+from purebpf.script.macros import Macros
+from purebpf.script.map_info import MapInfo
+from purebpf.script.script_error import ScriptError
+from purebpf.script.settings import Config, Settings
+from purebpf.script.similar_names import suggest
+from purebpf.script.token_stream import TokenStream
+from purebpf.script.types import (
+    BOOL,
+    CHAR,
+    I64,
+    NONE,
+    U64,
+    Type,
+    integer,
+    pointer,
+    spell,
+    string,
+    tuple_of,
+    unify,
+)
+from purebpf.script.unit import Unit
+from purebpf.script.world import World
+
+__all__ = ["ExpressionTypes"]
+
+_COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
+_NUMBERS = frozenset({"int", "bool", "ptr", "ksym"})
+_DEEPEST_MACRO = 32
+
+
+class ExpressionTypes:
+    """The types of expressions in the block that is being checked.
+
+    Attributes:
+        maps: all maps by name.
+        unit: the block.
+        changed: True if a type has changed in this round.
+        is_final: True in the last round, when every expression must have a type.
+    """
+
+    unit: Unit
+
+    def __init__(self, world: World, host: Host, settings: Settings, config: Config) -> None:
+        self.world, self.host, self.settings, self.config = world, host, settings, config
+        self.maps: dict[str, MapInfo] = {}
+        self.macros = Macros([])
+        self.scopes: list[dict[str, tree.Slot]] = [{}]
+        self.loops = 0
+        self.changed = self.is_final = False
+        self._macros: dict[int, tree.Expression] = {}
+        self._expanding = 0
+
+    # names
+
+    def map_info(self, name: str) -> MapInfo:
+        """Return the map with a name; the first use makes it."""
+        if name not in self.maps:
+            label = f"m{len(self.maps)}_{name[1:]}"[:15]
+            self.maps[name] = MapInfo(name, label, self.config.numbers["max_map_keys"])
+        return self.maps[name]
+
+    def lookup(self, name: str) -> tree.Slot | None:
+        """Find a variable in the blocks around."""
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def declare(self, node: tree.Variable) -> tree.Slot:
+        """Make a variable in the innermost block; the same one in each round."""
+        if node.slot is None:
+            node.slot = tree.Slot(node.name)
+            self.unit.slots.append(node.slot)
+        self.scopes[-1][node.name] = node.slot
+        return node.slot
+
+    def widen_slot(self, slot: tree.Slot, new: Type, node: tree.Node) -> None:
+        """Let a variable hold values of another type, too.
+
+        Raises:
+            ScriptError: no type holds both.
+        """
+        new = self.kept(new)
+        if slot.type is None:
+            slot.type, self.changed = new, True
+            return
+        wider = unify(slot.type, new)
+        if wider is None or new.kind in ("none", "args", "void"):
+            message = f"Type mismatch for {slot.name}: trying to assign value of type "
+            message += f"'{spell(new)}' when variable already contains a value of type "
+            raise ScriptError(f"{message}'{spell(slot.type)}'", node.start, node.end)
+        if slot.declared and new.kind == "string" and new.size > slot.type.size:
+            return
+        if wider != slot.type and not slot.declared:
+            slot.type, self.changed = wider, True
+
+    def kept(self, type_: Type) -> Type:
+        """Return the type in which a variable or a map holds a value: whole words."""
+        if type_.kind == "int" and not type_.name.startswith("enum"):
+            return I64 if type_.signed else U64
+        if type_.kind in ("tuple", "record"):
+            return tuple_of(map(self.kept, type_.items), type_.names)
+        return type_
+
+    def check_key(self, info: MapInfo, node: tree.Map) -> None:
+        """Take the key of a use of a map into its type.
+
+        Raises:
+            ScriptError: another use has another kind of key.
+        """
+        is_scalar = node.key is None
+        if info.is_scalar is None:
+            info.is_scalar, self.changed = is_scalar, True
+        elif info.is_scalar != is_scalar:
+            message = f"{info.name} used as a map {'without' if is_scalar else 'with'} an explicit "
+            message += f"key, previously used {'with' if is_scalar else 'without'} one"
+            raise ScriptError(message, node.start, node.end)
+        if node.key is not None:
+            self.widen_key(info, self.infer(node.key), node.key)
+
+    def widen_key(self, info: MapInfo, new: Type | None, node: tree.Node) -> None:
+        """Take the type of a key into the type of a map's keys.
+
+        Raises:
+            ScriptError: no type holds both.
+        """
+        if new is None:
+            return
+        new = self.kept(new)
+        if new.kind in ("none", "void", "args", "struct") or new.kind in ("stats", "hist", "lhist"):
+            message = f"{spell(new)} cannot be used as a map key"
+            raise ScriptError(message, node.start, node.end)
+        wider = new if info.key is None else unify(info.key, new)
+        if wider is None:
+            assert info.key is not None
+            message = f"Argument mismatch for {info.name}: trying to access with arguments: "
+            message += f"'{spell(new)}' when map expects arguments: '{spell(info.key)}'"
+            raise ScriptError(message, node.start, node.end)
+        if wider != info.key:
+            info.key, self.changed = wider, True
+
+    # expressions
+
+    def infer(self, node: tree.Expression) -> Type | None:
+        """Find the type of an expression; None if it depends on one that is not known yet.
+
+        Raises:
+            ScriptError: a type error.
+        """
+        type_ = self._infer(node)
+        if type_ is not None:
+            node.type = type_
+        elif self.is_final:
+            raise ScriptError("the type of this expression is unknown", node.start, node.end)
+        return type_
+
+    def constant(self, node: tree.Expression) -> int | None:
+        """Return the value of an expression that is known before the script runs."""
+        return fold(node, self.settings)
+
+    def number(self, node: tree.Expression, use: str) -> int:
+        """Return the value of an expression that must be a constant.
+
+        Raises:
+            ScriptError: it is none.
+        """
+        self.infer(node)
+        value = self.constant(node)
+        if value is None:
+            message = f"{use} must be a number that is known before the script runs"
+            raise ScriptError(message, node.start, node.end)
+        return value
+
+    def _infer(self, node: tree.Expression) -> Type | None:
+        match node:
+            case tree.Integer():
+                return I64 if node.value < 1 << 63 else U64
+            case tree.Bool():
+                return BOOL
+            case tree.String():
+                return string(len(node.value.encode()) + 1)
+            case tree.Parameter():
+                value = self.settings.parameter(node.number)
+                return I64 if isinstance(value, int) else string(len(value.encode()) + 1)
+            case tree.Variable():
+                return self._variable(node)
+            case tree.Map():
+                return self._map(node)
+            case tree.Name():
+                return self._name(node)
+            case tree.Call():
+                return self._call(node)
+            case tree.BlockValue():
+                return self.block_value(node)
+            case tree.Unary():
+                return self._unary(node)
+            case tree.Deref():
+                return self._deref(node)
+            case tree.AddressOf():
+                target = self.infer(node.operand)
+                return None if target is None else pointer(spell(target), lambda: target)
+            case tree.Step():
+                return self._step(node)
+            case tree.Binary():
+                return self._binary(node)
+            case tree.Ternary():
+                return self._ternary(node)
+            case tree.Cast():
+                return self._cast(node)
+            case tree.Field():
+                return self._field(node)
+            case tree.Index():
+                return self._index(node)
+            case tree.Tuple():
+                return self._tuple(node.items, ())
+            case tree.Record():
+                return self._tuple(node.items, node.names)
+            case tree.SizeOf():
+                return self._size_of(node)
+            case tree.OffsetOf():
+                return self._offset_of(node)
+        raise AssertionError(node)
+
+    def block_value(self, node: tree.BlockValue) -> Type | None:
+        """Check the statements of a block, and return the type of its value."""
+        raise NotImplementedError
+
+    def _call(self, node: tree.Call) -> Type | None:
+        if node.name not in self.macros:
+            return check_call(self, node)
+        if node.expansion is None:
+            node.expansion = self.macros.expand(node)
+        self._expanding += 1
+        if self._expanding > _DEEPEST_MACRO:
+            raise ScriptError(f"macro {node.name} calls itself", node.start, node.end)
+        type_ = self.infer(node.expansion)
+        self._expanding -= 1
+        return type_
+
+    def _variable(self, node: tree.Variable) -> Type | None:
+        slot = self.lookup(node.name)
+        if slot is None:
+            message = f"Undefined or undeclared variable: {node.name}"
+            raise ScriptError(message, node.start, node.end)
+        node.slot = slot
+        if slot.type is None and self.is_final:
+            slot.type = I64
+        return slot.type
+
+    def _map(self, node: tree.Map) -> Type | None:
+        info = self.map_info(node.name)
+        self.check_key(info, node)
+        if info.value is None:
+            if self.is_final:
+                raise ScriptError(f"Undefined map: {node.name}", node.start, node.end)
+            return None
+        return info.read_type()
+
+    def _name(self, node: tree.Name) -> Type | None:
+        if (type_ := builtin_type(self, node)) is not None:
+            return type_
+        if (text := self.world.macros.get(node.name)) is not None:
+            return self._macro(node, text)
+        constant = self.world.constant(node.name)
+        if constant is None:
+            message = f"Unknown identifier: '{node.name}'"
+            raise ScriptError(message, node.start, node.end)
+        node.value = constant[0]
+        return integer(4, constant[0] < 0, constant[1]) if constant[1] else I64
+
+    def _macro(self, node: tree.Name, text: str) -> Type | None:
+        """Give a `#define` the value of its text, a number."""
+        from purebpf.script.expression_parser import ExpressionParser
+
+        self._expanding += 1
+        if self._expanding > _DEEPEST_MACRO:
+            raise ScriptError(f"{node.name} is defined by itself", node.start, node.end)
+        try:
+            parser = ExpressionParser(text)
+            body = parser.expression()
+        except ScriptError as error:
+            message = f"#define {node.name}: {error.message}"
+            raise ScriptError(message, node.start, node.end) from None
+        for part in tree.walk(body):
+            part.start, part.end = node.start, node.end
+        type_ = self.infer(body)
+        self._expanding -= 1
+        value = self.constant(body)
+        if value is None or (not TokenStream.is_next(parser, "") and parser.token.kind != "end"):
+            message = f"#define {node.name} is not a number"
+            raise ScriptError(message, node.start, node.end)
+        node.value = value
+        return type_
+
+    def _unary(self, node: tree.Unary) -> Type | None:
+        type_ = self.infer(node.operand)
+        if type_ is None:
+            return None
+        if node.operator == "!":
+            return BOOL
+        if type_.kind not in _NUMBERS:
+            message = f"The {node.operator} operator can not be used on expressions of type "
+            raise ScriptError(f"{message}'{spell(type_)}'", node.start, node.end)
+        return I64 if node.operator == "-" else integer(8, type_.signed)
+
+    def _deref(self, node: tree.Deref) -> Type | None:
+        type_ = self.infer(node.operand)
+        if type_ is None:
+            return None
+        if type_.kind == "int":
+            return U64
+        if type_.kind != "ptr":
+            message = f"Can not dereference type '{spell(type_)}' (not a pointer)"
+            raise ScriptError(message, node.start, node.end)
+        return self._pointed(type_, node)
+
+    def _pointed(self, type_: Type, node: tree.Node) -> Type:
+        target = type_.target
+        if target.kind == "void" or (target.kind == "struct" and target.layout is None):
+            message = f'Cannot resolve unknown type "{type_.name or "void"}"'
+            raise ScriptError(message, node.start, node.end)
+        return target.in_space(type_.space) if target.kind == "ptr" else target
+
+    def _step(self, node: tree.Step) -> Type | None:
+        if isinstance(node.target, tree.Map):
+            info = self.map_info(node.target.name)
+            self.check_key(info, node.target)
+            if info.value is None:
+                info.value, self.changed = I64, True
+            type_: Type | None = info.value
+        else:
+            type_ = self.infer(node.target)
+        if type_ is not None and type_.kind not in ("int", "ptr"):
+            operator = "++" if node.amount > 0 else "--"
+            message = f"The {operator} operator can not be used on a value of type '{spell(type_)}'"
+            raise ScriptError(message, node.start, node.end)
+        return type_
+
+    def _binary(self, node: tree.Binary) -> Type | None:
+        left, right = self.infer(node.left), self.infer(node.right)
+        operator = node.operator
+        if operator in ("&&", "||"):
+            return BOOL
+        if operator in _COMPARISONS:
+            if left is not None and right is not None:
+                self._check_comparison(node, left, right)
+            return BOOL
+        if left is None or right is None:
+            return None
+        if not {left.kind, right.kind} <= _NUMBERS:
+            message = f"The {operator} operator can not be used on expressions of types "
+            message += f"'{spell(left)}', '{spell(right)}'"
+            raise ScriptError(message, node.start, node.end)
+        if "ptr" in (left.kind, right.kind):
+            return self._pointer_arithmetic(node, left, right)
+        if operator == "-":
+            return I64
+        if operator in ("<<", ">>"):
+            return integer(8, left.signed and not is_literal(node.left))
+        return integer(8, self.is_signed(node.left) or self.is_signed(node.right))
+
+    def is_signed(self, node: tree.Expression) -> bool:
+        """Return True if an operator takes an operand as signed; numbers are if below zero."""
+        if is_literal(node):
+            value = self.constant(node)
+            return value is not None and value < 0
+        return node.type.signed
+
+    def _pointer_arithmetic(self, node: tree.Binary, left: Type, right: Type) -> Type:
+        if node.operator == "-" and left.kind == right.kind:
+            return I64
+        if node.operator in "+-" and left.kind == "ptr" and right.kind != "ptr":
+            return left
+        if node.operator == "+" and right.kind == "ptr" and left.kind != "ptr":
+            return right
+        if node.operator in ("&", "|", ">>", "<<", "%", "/"):
+            return U64
+        message = f"The {node.operator} operator can not be used on a pointer"
+        raise ScriptError(message, node.start, node.end)
+
+    def _check_comparison(self, node: tree.Binary, left: Type, right: Type) -> None:
+        kinds = {left.kind, right.kind}
+        if kinds <= _NUMBERS | {"username", "cgroup", "kstack"} or kinds == {"probe", "string"}:
+            return
+        if kinds <= {"string"} or (len(kinds) == 1 and unify(left, right) is not None):
+            if node.operator in ("==", "!="):
+                return
+            message = f"The {node.operator} operator can not be used on expressions of types "
+            message += f"'{spell(left)}', '{spell(right)}'"
+            raise ScriptError(message, node.start, node.end)
+        message = f"Type mismatch for '{node.operator}': comparing '{spell(left)}' with "
+        raise ScriptError(f"{message}'{spell(right)}'", node.start, node.end)
+
+    def _ternary(self, node: tree.Ternary) -> Type | None:
+        self.infer(node.test)
+        yes, no = self.infer(node.yes), self.infer(node.no)
+        if yes is None or no is None:
+            return None
+        if NONE in (yes, no):
+            return NONE
+        unified = unify(self.kept(yes), self.kept(no))
+        if unified is None:
+            message = f"Ternary return type mismatch: have '{spell(yes)}' and '{spell(no)}'"
+            raise ScriptError(message, node.start, node.end)
+        return unified
+
+    def _cast(self, node: tree.Cast) -> Type | None:
+        to = self.world.type_of(node.to)
+        inner = self.infer(node.operand)
+        if inner is None:
+            return to
+        if to.kind not in ("int", "bool", "ptr") or inner.kind not in _NUMBERS:
+            message = f"Cannot cast from '{spell(inner)}' to '{spell(to)}'"
+            raise ScriptError(message, node.start, node.end)
+        return to.in_space(inner.space) if inner.kind == "ptr" and to.kind == "ptr" else to
+
+    def _field(self, node: tree.Field) -> Type | None:
+        base = self.infer(node.base)
+        if base is None:
+            return None
+        if base.kind == "args":
+            return self._argument(node)
+        if base.kind == "record":
+            for name, item in zip(base.names, base.items, strict=True):
+                if name == node.name:
+                    return item
+            message = f"Record does not contain a field named '{node.name}'"
+            raise ScriptError(message, node.start, node.end)
+        space = base.space
+        if base.kind == "ptr":
+            base = self._pointed(base, node)
+        if base.kind != "struct" or base.layout is None:
+            message = f"Can not access field '{node.name}' on expression of type '{spell(base)}'"
+            raise ScriptError(message, node.start, node.end)
+        member = base.layout.member(node.name)
+        if member is None:
+            message = f"{base.name} does not contain a field named '{node.name}'"
+            hint = suggest(node.name, [name for name, _ in base.layout.members()])
+            raise ScriptError(message, node.start, node.end, hint)
+        return member.type.in_space(space) if member.type.kind == "ptr" else member.type
+
+    def _argument(self, node: tree.Field) -> Type:
+        fields = self.unit.fields or {}
+        if node.name not in fields:
+            names = [name for name in fields if not name.startswith("common_")]
+            hint = suggest(node.name, names) or f"it has: {', '.join(names)}"
+            message = f"{self.unit.point.name} does not have a field '{node.name}'"
+            raise ScriptError(message, node.start, node.end, hint)
+        return fields[node.name].type
+
+    def _index(self, node: tree.Index) -> Type | None:
+        base, index = self.infer(node.base), self.infer(node.index)
+        if base is None or index is None:
+            return None
+        value = self.constant(node.index)
+        if base.kind == "tuple":
+            if value is None or not 0 <= value < len(base.items):
+                message = (
+                    f"Invalid tuple index: {value}. Found {len(base.items)} elements in tuple."
+                )
+                raise ScriptError(message, node.start, node.end)
+            return base.items[value]
+        if index.kind not in ("int", "bool"):
+            message = "The array index operator [] only accepts integer indices."
+            raise ScriptError(message, node.index.start, node.index.end)
+        if base.kind in ("array", "string"):
+            count = base.count if base.kind == "array" else base.size
+            if value is not None and not 0 <= value < max(1, count):
+                message = f"the index {value} is out of bounds for array of size {count}"
+                raise ScriptError(message, node.start, node.end)
+            return base.target if base.kind == "array" else CHAR
+        if base.kind == "ptr":
+            return self._pointed(base, node)
+        message = "The array index operator [] can only be used on arrays and pointers, found "
+        raise ScriptError(f"{message}{spell(base)}.", node.start, node.end)
+
+    def _tuple(
+        self, items: list[tree.Expression], names: tuple[str, ...] | list[str]
+    ) -> Type | None:
+        types = [self.infer(item) for item in items]
+        for item, type_ in zip(items, types, strict=True):
+            if type_ is not None and type_.kind in (
+                "none",
+                "args",
+                "void",
+                "hist",
+                "lhist",
+                "stats",
+            ):
+                message = f"'{spell(type_)}' cannot be part of a tuple"
+                raise ScriptError(message, item.start, item.end)
+        known = [self.kept(type_) for type_ in types if type_ is not None]
+        return tuple_of(known, names) if len(known) == len(items) else None
+
+    def _size_of(self, node: tree.SizeOf) -> Type | None:
+        if isinstance(node.target, tree.TypeName):
+            type_: Type | None
+            name = node.target.name
+            known = self.world.named(name) is not None or name in ("string", "buffer")
+            if not known and not node.target.suffixes:
+                type_ = self.infer(tree.Name(node.target.start, node.target.end, name))
+            else:
+                type_ = self.world.type_of(node.target)
+        else:
+            type_ = self.infer(node.target)
+        if type_ is None:
+            return None
+        node.value = type_.size
+        return U64
+
+    def _offset_of(self, node: tree.OffsetOf) -> Type:
+        type_, place = self.world.type_of(node.target), 0
+        for name in node.path:
+            member = type_.layout.member(name) if type_.layout is not None else None
+            if member is None:
+                message = f"'{spell(type_)}' does not contain a field named '{name}'"
+                raise ScriptError(message, node.start, node.end)
+            place, type_ = place + member.offset, member.type
+        node.value = place
+        return U64

@@ -1,0 +1,54 @@
+"""Arguments and results of kernel functions by BTF, for fentry and fexit."""
+
+from __future__ import annotations
+
+from purebpf.btf.types.kinds import Kind
+from purebpf.script import tree
+from purebpf.script.points import Point
+from purebpf.script.script_error import ScriptError
+from purebpf.script.tracepoint_fields import RecordField
+from purebpf.script.types import Type
+from purebpf.script.world import World
+
+__all__ = ["function_fields", "result_type"]
+
+
+def _prototype(world: World, point: Point, node: tree.Node) -> tuple[list[tuple[str, int]], int]:
+    name = point.name.rpartition(":")[2]
+    kernel = world.kernel
+    for type_id in kernel.btf.find(name, Kind.FUNC) if kernel is not None else ():
+        assert kernel is not None
+        described = kernel.btf.type(type_id)
+        prototype = kernel.btf.type(described.type_id)  # type: ignore[union-attr]
+        assert prototype.kind == Kind.FUNC_PROTO
+        parameters = [(item.name, item.type_id) for item in prototype.params]
+        return parameters, prototype.return_type
+    message = f"the kernel's BTF does not have the function {name}"
+    raise ScriptError(message, node.start, node.end)
+
+
+def function_fields(world: World, point: Point, node: tree.Node) -> dict[str, RecordField]:
+    """Return the parameters of a function: each is a word of the context.
+
+    Raises:
+        ScriptError: BTF does not have the function.
+    """
+    parameters, _ = _prototype(world, point, node)
+    kernel = world.kernel
+    assert kernel is not None
+    return {
+        name: RecordField(8 * index, kernel.type_of(type_id).in_space("kernel"))
+        for index, (name, type_id) in enumerate(parameters)
+    }
+
+
+def result_type(world: World, point: Point, node: tree.Node) -> tuple[Type, int]:
+    """Return the type of a function's result, and its place in the context.
+
+    Raises:
+        ScriptError: BTF does not have the function.
+    """
+    parameters, result = _prototype(world, point, node)
+    kernel = world.kernel
+    assert kernel is not None
+    return kernel.type_of(result).in_space("kernel"), 8 * len(parameters)

@@ -1,0 +1,1 @@
+"""Code generation: from checked blocks to BPF instructions."""

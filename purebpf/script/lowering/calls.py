@@ -1,0 +1,163 @@
+"""Calls of functions, and the events that they send to user space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from purebpf.asm import R0, R1, R2, R3, R4, R6
+from purebpf.script import tree
+from purebpf.script.actions import Action
+from purebpf.script.lowering.layout import LOST
+from purebpf.script.lowering.stores import Stores
+from purebpf.script.registers import MACHINES
+from purebpf.script.script_error import ScriptError
+from purebpf.script.types import Type, offsets, room
+
+__all__ = ["Calls"]
+
+_RING_OUTPUT = 130
+
+
+class Calls(Stores):
+    """Generates the code of calls."""
+
+    def call(self, node: tree.Call) -> None:
+        """R0 = the result of a call."""
+        code, arguments = self.code, node.arguments
+        match node.name:
+            case "printf" | "errorf" | "warnf" | "cat" | "system":
+                self._printf(node)
+            case "strcontains":
+                self._search(node)
+            case "strncmp":
+                self._compare_start(node)
+            case "strerror":
+                self.scalar(arguments[0])
+            case "print":
+                self._print(node)
+            case "clear" | "zero":
+                target = arguments[0]
+                assert isinstance(target, tree.Map)
+                self._send(Action(node.name, text=target.name), ())
+            case "time":
+                self._send(Action("time", text=_text(arguments) or "%H:%M:%S\n"), ())
+            case "exit":
+                self._exit(arguments)
+            case "delete" | "has_key":
+                target = arguments[0]
+                assert isinstance(target, tree.Map)
+                change = self.delete if node.name == "delete" else self.has_key
+                change(self.map_info(target), target.key)
+            case "ksym" | "kptr" | "uptr" | "":
+                self.scalar(arguments[0])
+            case "kstack":
+                self.stack(0)
+            case "bswap":
+                self._swap(node)
+            case "nsecs":
+                self._clock(arguments)
+            case "reg":
+                registers = MACHINES[self.context.host.machine]
+                code.load(R0, R6, registers.by_name[_text(arguments)], 8)
+            case _:
+                message = f"{node.name}() cannot be used here"
+                raise ScriptError(message, node.start, node.end)
+
+    def _clock(self, arguments: Sequence[tree.Expression]) -> None:
+        clock = arguments[0].name if arguments and isinstance(arguments[0], tree.Name) else "boot"
+        helper = "ktime_get_ns" if clock == "monotonic" else "ktime_get_boot_ns"
+        self.code.call_helper(helper)
+
+    def _swap(self, node: tree.Call) -> None:
+        self.scalar(node.arguments[0])
+        if node.type.size > 1:
+            self.code.swap_bytes(R0, 8 * node.type.size)
+        else:
+            self.code.alu("&=", R0, 0xFF)
+
+    def _exit(self, arguments: Sequence[tree.Expression]) -> None:
+        types = (Type("int", 8, True),)
+        zero = tree.Integer(0, 0, 0)
+        self._send(Action("exit", types), arguments or [zero])
+        self.code.go(self.end)
+
+    def _printf(self, node: tree.Call) -> None:
+        arguments = node.arguments[1:]
+        types = tuple(item.type for item in arguments)
+        place = (node.start, node.end) if node.name in ("errorf", "warnf") else ()
+        self._send(Action(node.name, types, _text(node.arguments), place), arguments)
+
+    def _search(self, node: tree.Call) -> None:
+        """R0 = 1 if a string contains another (Linux 6.17)."""
+        code, (text, part) = self.code, node.arguments
+        places = [self.locate(text), self.locate(part)]
+        self.address(R1, places[0])
+        self.address(R2, places[1])
+        code.call_kernel(self.context.search_function)
+        done, missing = code.label(), code.label()
+        code.alu("<<=", R0, 32)
+        code.jump("s<", R0, 0, missing)
+        code.move(R0, 1)
+        code.go(done)
+        code.place(missing)
+        code.move(R0, 0)
+        code.place(done)
+
+    def _compare_start(self, node: tree.Call) -> None:
+        """R0 = 0 if the first bytes of two strings are equal, else 1."""
+        code, (left, right, _) = self.code, node.arguments
+        count = self.constant(node.arguments[2]) or 0
+        first, second = self.locate(left), self.locate(right)
+        different, same, done = code.label(), code.label(), code.label()
+        shorter = min(room(left.type), room(right.type))
+        for offset in range(min(count, shorter)):
+            code.load(R0, first.base, first.offset + offset, 1)
+            code.load(R1, second.base, second.offset + offset, 1)
+            code.jump_register("!=", R0, R1, different)
+            code.jump("==", R0, 0, same)
+        code.place(same)
+        code.move(R0, 0)
+        code.go(done)
+        code.place(different)
+        code.move(R0, 1)
+        code.place(done)
+
+    def _print(self, node: tree.Call) -> None:
+        argument = node.arguments[0]
+        if isinstance(argument, tree.Map):
+            info = self.map_info(argument)
+            if argument.key is None:
+                numbers = tuple(self.constant(item) or 0 for item in node.arguments[1:])
+                self._send(Action("print map", (), argument.name, numbers), ())
+                return
+            if info.is_aggregate:
+                assert info.key is not None
+                self._send(Action("print key", (info.key,), argument.name), [argument.key])
+                return
+        self._send(Action("print value", (argument.type,)), [argument])
+
+    def _send(self, action: Action, values: Sequence[tree.Expression]) -> None:
+        """Send an event, or count its loss."""
+        code = self.code
+        mark = self.mark()
+        places, size = offsets(action.types)
+        size = size if action.types else 0
+        place = self.take(8 + size)
+        for value, type_, offset in zip(values, action.types, places, strict=True):
+            self.store(value, place.add(8 + offset), type_)
+        code.store_constant(*place, self.context.add_action(action), 8)
+        self.address(R2, place)
+        code.map(R1, "events")
+        code.move(R3, 8 + size)
+        code.move(R4, 0)
+        code.call(_RING_OUTPUT)
+        sent = code.label()
+        code.jump("==", R0, 0, sent)
+        self.add_to_global(LOST, 1)
+        code.place(sent)
+        self.release(mark)
+
+
+def _text(arguments: Sequence[tree.Expression]) -> str:
+    first = arguments[0] if arguments else None
+    return first.value if isinstance(first, tree.String) else ""

@@ -1,0 +1,181 @@
+"""`Frame`: the registers and the memory of a program.
+
+R6 is the context. R9 is the address of the program's scratch memory, if it needs some. R0 is the
+value of an expression. Other values are on the stack, or in scratch memory if they are large.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from purebpf.asm import R0, R1, R2, R3, R9, R10, MapName, Program
+from purebpf.asm.program import SourceLine, Stack
+from purebpf.script import tree
+from purebpf.script.lowering.layout import BUSY, SCRATCH, SCRATCH_SLOTS, ZEROS, Context
+from purebpf.script.script_error import ScriptError, locate
+from purebpf.script.types import Type
+from purebpf.script.unit import Unit
+
+__all__ = ["Frame", "NeedsScratchError", "Place"]
+
+_STACK = 480
+_LARGE = 64
+_UNROLLED = 128
+_FLAG = 8  # the first bytes of a scratch slot say that it is in use
+
+
+class Place(NamedTuple):
+    """Memory at `offset` bytes from the address in register `base`."""
+
+    base: int
+    offset: int
+
+    def add(self, offset: int) -> Place:
+        """Return the place `offset` bytes behind this one."""
+        return Place(self.base, self.offset + offset)
+
+
+class NeedsScratchError(Exception):
+    """A value does not fit onto the stack, and the program has no scratch memory yet."""
+
+
+class Frame:
+    """The memory of one program.
+
+    Attributes:
+        code: the instructions.
+        unit: the block.
+        context: the maps, actions and options of the whole script.
+        end: the place where the program ends.
+        has_loops: True if the block has loops that the verifier must not follow turn by turn.
+    """
+
+    def __init__(self, code: Program, unit: Unit, context: Context) -> None:
+        self.code, self.unit, self.context = code, unit, context
+        self.has_scratch = False
+        self._used = self._scratch = 0
+        self.end = code.label()
+        self.has_loops = any(
+            isinstance(node, tree.While | tree.For) for node in tree.walk(unit.probe)
+        )
+        self.slots: dict[int, Place] = {}
+
+    def mark_line(self, node: tree.Node) -> None:
+        """Note the line of the script that the next instructions are for."""
+        line, _, text = locate(self.context.text, node.start)
+        self.code.source = SourceLine(self.context.name, line, text)
+
+    def take(self, size: int) -> Place:
+        """Reserve memory until `release`.
+
+        Raises:
+            NeedsScratchError: it does not fit onto the stack.
+            ScriptError: the values of the block are too large.
+        """
+        size = -(-size // 8) * 8
+        if size <= _LARGE and self._used + size <= _STACK:
+            self._used += size
+            return Place(R10, -self._used)
+        if not self.has_scratch:
+            raise NeedsScratchError
+        place = Place(R9, _FLAG + self._scratch)
+        self._scratch += size
+        context = self.context
+        context.scratch_size = max(context.scratch_size, _FLAG + self._scratch)
+        if context.scratch_size > 1 << 15:
+            probe = self.unit.probe
+            message = "the values of this block need more than 32 KiB: lower max_strlen"
+            raise ScriptError(message, probe.start, probe.points[0].end)
+        return place
+
+    def mark(self) -> tuple[int, int]:
+        """Return the amounts of memory that are in use, for `release`."""
+        return self._used, self._scratch
+
+    def release(self, mark: tuple[int, int]) -> None:
+        """Give back the memory that was taken since `mark`."""
+        self._used, self._scratch = mark
+
+    def acquire_scratch(self) -> None:
+        """Find a slot of scratch memory that no program on this CPU uses: R9.
+
+        Programs of system calls and uprobes can be preempted by others on the same CPU.
+        """
+        code, found = self.code, self.code.label()
+        key = self.take(8)
+        for slot in range(SCRATCH_SLOTS):
+            following = code.label()
+            code.store_constant(*key, slot, 4)
+            code.call_helper("map_lookup_elem", MapName(SCRATCH), Stack(key.offset))
+            code.jump("==", R0, 0, following)
+            code.move(R1, 1)
+            code.exchange(R0, 0, R1, 8)
+            code.jump("==", R1, 0, found)
+            code.place(following)
+        self.add_to_global(BUSY, 1)
+        code.go(self.end)
+        code.place(found)
+        code.copy(R9, R0)
+        self.has_scratch = True
+
+    def release_scratch(self) -> None:
+        """Let other programs use the slot."""
+        self.code.store_constant(R9, 0, 0, 8)
+
+    def hide_constant(self) -> None:
+        """Add a zero that the verifier does not know to R0.
+
+        The verifier follows a loop turn by turn while the values of its variables are known.
+        """
+        self.code.map_value(R1, ZEROS)
+        self.code.load(R1, R1, 0, 8)
+        self.code.alu_register("+=", R0, R1)
+
+    def add_to_global(self, offset: int, amount: int) -> None:
+        """Add a number to a word of the globals in one step."""
+        self.code.map_value(R1, "globals", offset)
+        self.code.move(R2, amount)
+        self.code.atomic_add(R1, 0, R2, 8)
+
+    def address(self, register: int, place: Place) -> None:
+        """`register` = the address of a place."""
+        if register != place.base:
+            self.code.copy(register, place.base)
+        if place.offset:
+            self.code.alu("+=", register, place.offset)
+
+    def zero(self, place: Place, size: int) -> None:
+        """Clear memory of a multiple of 8 bytes."""
+        if size <= _UNROLLED:
+            for offset in range(0, size, 8):
+                self.code.store_constant(*place.add(offset), 0, 8)
+            return
+        self.context.zeros_size = max(self.context.zeros_size, size)
+        self.address(R1, place)
+        self.code.move(R2, size)
+        self.code.map_value(R3, ZEROS)
+        self.code.call_helper("probe_read_kernel", R1, R2, R3)
+
+    def copy_memory(self, target: Place, source: Place, size: int) -> None:
+        """Copy a multiple of 8 bytes between places that the verifier knows."""
+        if size <= _UNROLLED:
+            for offset in range(0, size, 8):
+                self.code.load(R3, *source.add(offset), 8)
+                self.code.store(target.base, target.offset + offset, R3, 8)
+            return
+        self.address(R3, source)
+        self.address(R1, target)
+        self.code.move(R2, size)
+        self.code.call_helper("probe_read_kernel", R1, R2, R3)
+
+    def extend(self, register: int, type_: Type) -> None:
+        """Extend the sign of an integer that was loaded with its own size."""
+        if type_.kind == "int" and type_.signed and type_.size < 8:
+            self.code.alu("<<=", register, 64 - 8 * type_.size)
+            self.code.alu("s>>=", register, 64 - 8 * type_.size)
+
+    def keep(self) -> Place:
+        """Put R0 into memory."""
+        place = self.take(8)
+        self.code.store(place.base, place.offset, R0, 8)
+        return place

@@ -1,0 +1,55 @@
+"""Names and places that the generated programs and their session share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from purebpf.script.actions import Action
+from purebpf.script.host import Host
+from purebpf.script.map_info import MapInfo
+from purebpf.script.settings import Config, Settings
+from purebpf.script.types import Type
+
+__all__ = ["BUSY", "FIRST_FREE", "LOST", "LOST_STACKS", "SCRATCH", "SCRATCH_SLOTS", "STACKS",
+           "STACK_DEPTH", "STARTED", "ZEROS", "Context"]  # fmt: skip
+
+LOST, STARTED, BUSY, LOST_STACKS = 0, 8, 16, 24
+"""Places in the globals: lost events, the start in ns, runs without scratch, lost stacks."""
+FIRST_FREE = 32
+SCRATCH, ZEROS, STACKS = "scratch", "zeros", "stacks"
+SCRATCH_SLOTS = 4
+STACK_DEPTH = 127
+
+
+@dataclass(slots=True)
+class Context:
+    """The parts of a script that all of its programs share.
+
+    Attributes:
+        parameters: how many parameters the function of an fexit unit has, by the unit's number.
+        search_function: the BTF id of the kernel function bpf_strstr.
+        task: `struct task_struct`, if the kernel has types.
+    """
+
+    text: str
+    name: str
+    host: Host
+    settings: Settings
+    config: Config
+    maps: Mapping[str, MapInfo]
+    actions: list[Action] = field(default_factory=list)
+    scratch_size: int = 0
+    zeros_size: int = 8
+    parameters: dict[int, int] = field(default_factory=dict)
+    task: Type | None = None
+    search_function: int = 0
+    uses_stacks: bool = False
+    has_loops: bool = False
+    globals_size: int = FIRST_FREE
+
+    def add_action(self, action: Action) -> int:
+        """Return the number of an action; equal ones share it."""
+        if action not in self.actions:
+            self.actions.append(action)
+        return self.actions.index(action)

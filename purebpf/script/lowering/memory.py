@@ -1,0 +1,232 @@
+"""Values in foreign memory: of the kernel, of processes, and of the context."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from purebpf.asm import R0, R1, R2, R3, R6
+from purebpf.script import tree
+from purebpf.script.constants import fold
+from purebpf.script.lowering.frame import Frame, Place
+from purebpf.script.script_error import ScriptError
+from purebpf.script.tracepoint_fields import RecordField
+from purebpf.script.types import Type, offsets, room
+
+__all__ = ["Foreign", "Memory"]
+
+_READERS = {"user": "probe_read_user", "kernel": "probe_read_kernel"}
+_PROBE_READ = 4
+
+
+class Foreign(NamedTuple):
+    """A value `offset` bytes from the address in R0."""
+
+    offset: int
+    type: Type
+    space: str
+
+
+class Memory(Frame):
+    """Reads foreign memory."""
+
+    def scalar(self, node: tree.Expression) -> None:
+        """R0 = the value of an expression."""
+        raise NotImplementedError
+
+    def store(self, node: tree.Expression, place: Place, type_: Type) -> None:
+        """Put the value of an expression into memory, as a value of another type."""
+        raise NotImplementedError
+
+    def constant(self, node: tree.Expression) -> int | None:
+        """Return the value of an expression that is known before the script runs."""
+        return fold(node, self.context.settings)
+
+    def space_of(self, node: tree.Expression) -> str:
+        """Return the memory that a pointer refers to: "kernel", "user", or "" if unknown."""
+        if node.type.kind == "ptr" and node.type.space:
+            return node.type.space
+        match node:
+            case tree.Field() | tree.Index():
+                return self.space_of(node.base)
+            case tree.Cast() | tree.Deref() | tree.Unary():
+                return self.space_of(node.operand)
+            case tree.Binary():
+                return self.space_of(node.left)
+            case tree.Name() if self.unit.point.kind in ("kprobe", "kretprobe"):
+                return ""  # an argument can be a pointer to either
+            case tree.Call() if len(node.arguments) == 1:
+                return self.space_of(node.arguments[0])
+        return self.unit.point.space
+
+    def read(self, place: Place, size: int, foreign: Foreign) -> None:
+        """Copy `size` bytes at R0 + offset to a place; zeros if the memory cannot be read."""
+        code = self.code
+        code.copy(R3, R0)
+        if foreign.offset:
+            code.alu("+=", R3, foreign.offset)
+        self.address(R1, place)
+        code.move(R2, size)
+        code.call_helper(_READERS.get(foreign.space, _PROBE_READ), R1, R2, R3)
+
+    def read_word(self, foreign: Foreign) -> None:
+        """R0 = a number or pointer in foreign memory, 0 if it cannot be read."""
+        mark = self.mark()
+        place = self.take(8)
+        size = foreign.type.size if foreign.type.size in (1, 2, 4, 8) else 8
+        self.read(place, size, foreign)
+        self.code.load(R0, *place, size)
+        self.extend(R0, foreign.type)
+        self.release(mark)
+
+    def is_foreign(self, node: tree.Expression) -> bool:
+        """Return True if the value lies in foreign memory."""
+        match node:
+            case tree.Deref():
+                return True
+            case tree.Field() | tree.Index():
+                kind = node.base.type.kind
+                return kind in ("ptr", "args") or (
+                    kind in ("struct", "array", "string") and self.is_foreign(node.base)
+                )
+        return False
+
+    def find(self, node: tree.Expression) -> Foreign:
+        """R0 = the base address of a foreign value; return its distance from there.
+
+        Raises:
+            ScriptError: the value has no address.
+        """
+        match node:
+            case tree.Field():
+                return self._find_field(node)
+            case tree.Index():
+                return self._find_item(node)
+            case tree.Deref():
+                self.scalar(node.operand)
+                return Foreign(0, node.type, self.space_of(node.operand))
+        raise ScriptError("this value has no address", node.start, node.end)
+
+    def _find_field(self, node: tree.Field) -> Foreign:
+        base = node.base.type
+        if base.kind == "args":
+            return self._find_argument(node)
+        if base.kind == "ptr":
+            self.scalar(node.base)
+            found = Foreign(0, base.target, self.space_of(node.base))
+        else:
+            found = self.find(node.base)
+        layout = found.type.layout or base.layout
+        member = layout.member(node.name) if layout is not None else None
+        assert member is not None
+        return Foreign(found.offset + member.offset, member.type, found.space)
+
+    def _find_argument(self, node: tree.Field) -> Foreign:
+        """Find an array, string or struct in the context."""
+        field = self.argument_field(node.name)
+        if field.location:
+            self.load_argument(node.name)
+            return Foreign(0, field.type, "kernel")
+        self.code.copy(R0, R6)
+        return Foreign(field.offset, field.type, "kernel")
+
+    def argument_field(self, name: str) -> RecordField:
+        """Return the place of an argument in the context."""
+        assert self.unit.fields is not None
+        return self.unit.fields[name]
+
+    def load_argument(self, name: str) -> None:
+        """R0 = a field of the context; the address of one that lies elsewhere in the record."""
+        field, code = self.argument_field(name), self.code
+        if not field.location:
+            size = 8 if self.unit.point.kind in ("fentry", "fexit") else field.type.size
+            code.load(R0, R6, field.offset, size)
+            self.extend(R0, field.type)
+            return
+        code.load(R0, R6, field.offset, 4)
+        code.alu("&=", R0, 0xFFFF)
+        if field.location == 2:
+            code.alu("+=", R0, field.offset + 4)
+        code.alu_register("+=", R0, R6)
+
+    def _find_item(self, node: tree.Index) -> Foreign:
+        base, index = node.base.type, self.constant(node.index)
+        size = max(1, node.type.size)
+        if base.kind == "ptr":
+            self.scalar(node.base)
+            found = Foreign(0, base, self.space_of(node.base))
+        else:
+            found = self.find(node.base)
+        if index is not None:
+            return Foreign(found.offset + index * size, node.type, found.space)
+        mark = self.mark()
+        address = self.keep()
+        self.scalar(node.index)
+        self.code.alu("*=", R0, size)
+        self.code.load(R1, *address, 8)
+        self.code.alu_register("+=", R0, R1)
+        self.release(mark)
+        return Foreign(found.offset, node.type, found.space)
+
+    def foreign_scalar(self, node: tree.Expression) -> None:
+        """R0 = a number in foreign memory; the address of an array or a struct."""
+        if isinstance(node, tree.Field) and node.base.type.kind == "args" and node.type.is_scalar:
+            self.load_argument(node.name)
+            return
+        found = self.find(node)
+        if not node.type.is_scalar:
+            if found.offset:
+                self.code.alu("+=", R0, found.offset)
+            return
+        self.read_word(found)
+        self._cut_bits(node)
+
+    def _cut_bits(self, node: tree.Expression) -> None:
+        if not isinstance(node, tree.Field):
+            return
+        base = node.base.type.target if node.base.type.kind == "ptr" else node.base.type
+        member = base.layout.member(node.name) if base.layout is not None else None
+        if member is not None and member.bits:
+            self.code.alu("<<=", R0, 64 - member.bit - member.bits)
+            operator = "s>>=" if member.type.signed else ">>="
+            self.code.alu(operator, R0, 64 - member.bits)
+
+    def local_scalar(self, node: tree.Field | tree.Index) -> None:
+        """R0 = a number in a value that lies in our memory."""
+        place, is_word = self.local_place(node)
+        type_ = node.type
+        size = 8 if is_word else type_.size
+        self.code.load(R0, *place, size)
+        if not is_word:
+            self.extend(R0, type_)
+            self._cut_bits(node)
+
+    def local_place(self, node: tree.Expression) -> tuple[Place, bool]:
+        """Return the place of a part of a value, and True if a number there takes a whole word."""
+        if isinstance(node, tree.Field):
+            place, _ = self.local_place(node.base)
+            base = node.base.type
+            if base.kind == "record":
+                index = base.names.index(node.name)
+                return place.add(offsets(base.items)[0][index]), True
+            member = base.layout.member(node.name) if base.layout is not None else None
+            assert member is not None
+            return place.add(member.offset), False
+        if isinstance(node, tree.Index) and node.base.type.kind in ("tuple", "array", "string"):
+            place, _ = self.local_place(node.base)
+            index_value = self.constant(node.index)
+            if node.base.type.kind == "tuple":
+                return place.add(offsets(node.base.type.items)[0][index_value or 0]), True
+            if index_value is None:
+                message = "an index that is not a number is only supported for memory"
+                raise ScriptError(message, node.index.start, node.index.end)
+            return place.add(index_value * max(1, node.type.size)), False
+        if isinstance(node, tree.Variable):
+            return self.variable(node), True
+        place = self.take(room(node.type))
+        self.store(node, place, node.type)
+        return place, True
+
+    def variable(self, node: tree.Variable) -> Place:
+        """Return the place of a variable."""
+        assert node.slot is not None
+        return self.slots[id(node.slot)]

@@ -1,0 +1,64 @@
+"""`generate`: the program of one block at one attach point."""
+
+from __future__ import annotations
+
+from purebpf.asm import R0, R1, R6, Program
+from purebpf.script.lowering.frame import NeedsScratchError
+from purebpf.script.lowering.layout import Context
+from purebpf.script.lowering.statements import Statements
+from purebpf.script.types import I64, room
+from purebpf.script.unit import Unit
+
+__all__ = ["generate"]
+
+_EVERY_PROCESS = ("begin", "end", "interval")
+
+
+def generate(unit: Unit, context: Context) -> Program:
+    """Return the program of a block.
+
+    It has scratch memory only if its values need some, and then the predicate runs before the
+    search for a free slot if it can.
+
+    Raises:
+        ScriptError: code that cannot be generated.
+    """
+    for scratch in ("none", "body", "all"):
+        try:
+            return _generate(unit, context, scratch)
+        except NeedsScratchError:
+            continue
+    raise AssertionError(unit)
+
+
+def _generate(unit: Unit, context: Context, scratch: str) -> Program:
+    code = Program(f"p{unit.number}_{unit.point.kind}", unit.point.section)
+    generator = Statements(code, unit, context)
+    generator.mark_line(unit.probe)
+    code.copy(R6, R1)
+    plain_end = generator.end
+    if context.settings.pid and unit.point.kind not in _EVERY_PROCESS:
+        code.call_helper("get_current_pid_tgid")
+        code.alu(">>=", R0, 32)
+        code.jump("!=", R0, context.settings.pid, plain_end)
+    if scratch == "all":
+        generator.acquire_scratch()
+        generator.end = code.label()
+    if unit.probe.predicate is not None:
+        inside = code.label()
+        generator.condition(unit.probe.predicate, inside, generator.end)
+        code.place(inside)
+    if scratch == "body":
+        generator.acquire_scratch()
+        generator.end = code.label()
+    for slot in unit.slots:
+        generator.slots[id(slot)] = generator.take(room(slot.type or I64))
+    generator.block(unit.probe.body)
+    if scratch != "none":
+        code.place(generator.end)
+        generator.release_scratch()
+    code.place(plain_end)
+    code.move(R0, 0)
+    code.exit()
+    code.drop_unreachable()
+    return code

@@ -1,0 +1,27 @@
+"""`Unit`: one action block at one attach point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from purebpf.script import tree
+from purebpf.script.points import Point
+from purebpf.script.tracepoint_fields import RecordField
+
+__all__ = ["Unit"]
+
+
+@dataclass(slots=True)
+class Unit:
+    """A program to be: its number is the value of `probe`.
+
+    Attributes:
+        fields: of the context, `args.NAME`; None until the script asks for one.
+        registers: whose `argN` is read from words at the beginning of the context.
+    """
+
+    number: int
+    point: Point
+    probe: tree.Probe
+    fields: dict[str, RecordField] | None = None
+    slots: list[tree.Slot] = field(default_factory=list)

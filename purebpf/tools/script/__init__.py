@@ -1,0 +1,1 @@
+"""The command that runs scripts in bpftrace's language."""

@@ -1,0 +1,107 @@
+"""`purebpf script`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from purebpf.cli import command
+from purebpf.tools.script.options import build_parser, parse
+from purebpf.tools.script.request import Options
+
+if TYPE_CHECKING:
+    from purebpf.measure.child import Child
+    from purebpf.measure.stop import Stop
+    from purebpf.script.compilation import Compilation
+
+__all__ = ["build_parser", "main"]
+
+NAME = "purebpf script"
+_NOTIFY = "__BPFTRACE_NOTIFY_PROBES_ATTACHED"
+"""Programs that start bpftrace set this variable to be told when all probes are attached."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    return command.run(NAME, lambda: _run(parse(argv)))
+
+
+def _run(options: Options) -> int:
+    from purebpf.script.script_error import ScriptError
+    from purebpf.tools.script.session import compile_request, opened
+    from purebpf.tools.script.source import read_script
+
+    if options.shows_info:
+        return _show_info()
+    if options.lists:
+        return _list(options)
+    text, name = read_script(options)
+    with opened(options) as (stop, child, followed):
+        try:
+            compilation = compile_request(options, text, name, child.pid if child else 0)
+        except ScriptError as error:
+            command.say(error.render(text, name))
+            return command.FAILED
+        return _trace(options, compilation, stop, child, followed)
+
+
+def _list(options: Options) -> int:
+    from purebpf.cli.output import Output
+    from purebpf.observe.script.local_host import LocalHost
+    from purebpf.script.listing import list_points
+
+    with Output(None) as output:
+        names = list_points(options.path, LocalHost())
+        output.write([f"{name}\n" for name in names])
+    return 0
+
+
+def _show_info() -> int:
+    from purebpf.cli.output import Output
+    from purebpf.tools.script.info import describe_features
+
+    with Output(None) as output:
+        output.write([describe_features()])
+    return 0
+
+
+def _trace(
+    options: Options, compilation: Compilation, stop: Stop, child: Child | None, followed: int
+) -> int:
+    from purebpf.observe.script.session import ScriptSession
+    from purebpf.tools.script.output import ScriptOutput
+    from purebpf.tools.script.session import wait
+
+    with (
+        ScriptOutput(options.output, options.buffering) as output,
+        ScriptSession(compilation, output.write, command.say, is_json=options.is_json) as session,
+    ):
+        count = session.attach()
+        if not options.is_quiet:
+            if options.is_json:
+                data = f'"count": {count}, "data": {{"probes": {count}}}'
+                output.write(f'{{"type": "attached_probes", {data}}}\n')
+            else:
+                command.say(f"Attached {count} probe{'s' if count != 1 else ''}")
+        if options.is_verbose:
+            for line in session.describe_programs():
+                command.say(line)
+        if _NOTIFY in os.environ:
+            output.write(f"{_NOTIFY}\n")
+            output.flush()
+        if options.is_dry:
+            return 0
+        if child is not None:
+            child.start()
+        wait(session, stop, followed, output.flush)
+        session.finish()
+        output.flush()
+        for sentence in session.losses():
+            command.say(sentence)
+        return session.status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,43 @@
+"""`Options`: a script, and how to run it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Options"]
+
+
+class Options(NamedTuple):
+    """A request of `purebpf script`.
+
+    Attributes:
+        text: the script itself, or None for a file.
+        path: of the script; "-" for standard input.
+        parameters: `$1` and so on.
+        command: a command to run while the script is attached.
+        pid: trace this process only; 0 for all.
+        output: a file for the script's output.
+        is_json: print lines of JSON.
+        is_quiet: say nothing but the script's own output.
+        is_verbose: print the size of each program.
+        is_dry: load and attach, but do not run.
+        is_unsafe: allow functions that change the traced system.
+        buffering: "line", "full" or "none".
+        lists: list attach points that fit the pattern `path`, and run nothing.
+        shows_info: print the features of this machine, and run nothing.
+    """
+
+    text: str | None = None
+    path: str = ""
+    parameters: tuple[str, ...] = ()
+    command: str = ""
+    pid: int = 0
+    output: str | None = None
+    is_json: bool = False
+    is_quiet: bool = False
+    is_verbose: bool = False
+    is_dry: bool = False
+    is_unsafe: bool = False
+    buffering: str = "line"
+    shows_info: bool = False
+    lists: bool = False

@@ -1,0 +1,28 @@
+"""`read_script`: the text of a script."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from purebpf.errors import KernelError
+from purebpf.tools.script.request import Options
+
+__all__ = ["read_script"]
+
+
+def read_script(options: Options) -> tuple[str, str]:
+    """Return the text of the requested script, and its name in messages.
+
+    Raises:
+        KernelError: the file cannot be read.
+    """
+    if options.text is not None:
+        return options.text, "stdin"
+    if options.path == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), "stdin"
+    try:
+        with open(options.path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(), os.path.basename(options.path)
+    except OSError as error:
+        raise KernelError("open(2)", error.errno or 0, f"script {options.path}") from None

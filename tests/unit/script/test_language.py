@@ -1,0 +1,203 @@
+"""The language without a kernel: trees, types, refusals with their places."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from purebpf.script.compilation import compile_script
+from purebpf.script.host import NoHost
+from purebpf.script.parser import parse
+from purebpf.script.script_error import ScriptError
+from purebpf.script.settings import Settings
+
+REFUSED = [
+    ("begin { prntf(1) }", "Unknown function: 'prntf'", 8),
+    ("begin { @x = count(); @x = 5; }", "Type mismatch for @x", 22),
+    ("begin { print($y) }", "Undefined or undeclared variable: $y", 14),
+    ("begin { @x[1] = 1; @x = 2; }", "used as a map without an explicit key", 19),
+    ('begin { @x[1] = 1; @x["a"] = 2; }', "Argument mismatch for @x", 22),
+    ('begin { if (1 == "a") { } }', "Type mismatch for '=='", 12),
+    ("begin { let $a = 1; let $a = 2; }", "already declared", 20),
+    ("begin { break; }", "must be used in a loop", 8),
+    ("begin { unroll(200) { } }", "maximum value is 100", 15),
+    ('begin { printf("%d") }', "not enough arguments", 8),
+    ('begin { printf("%d", "a") }', "specifier expects", 21),
+    ("begin { @ = lhist(1, 10, 0, 1) }", "min must be less than max", 12),
+    ("begin { @ = hist(1, 9) }", "bits 9 must be 0..5", 12),
+    ('begin { system("ls") }', "unsafe function", 8),
+    ("begin { cgroup_path(1) }", "not supported yet", 8),
+    ("usdt:/bin/x:y { }", "usdt probes are not supported yet", 0),
+    ("interval:s:0 { }", "Invalid period", 0),
+    ("foo:bar { }", "Invalid probe type", 0),
+    ("begin { args.x }", "can not be used with 'begin' probes", 8),
+    ("begin { 1 + }", "unexpected }", 12),
+    ("begin { ", "end of file", 8),
+    ("config = { nonsense = 1 } begin { }", "not a known configuration option", 11),
+]
+
+
+@pytest.mark.parametrize(("text", "message", "start"), REFUSED)
+def test_a_wrong_script_is_refused_where_it_is_wrong(text: str, message: str, start: int) -> None:
+    with pytest.raises(ScriptError) as caught:
+        compile_script(text, NoHost())
+    assert message in caught.value.message
+    assert caught.value.start == start
+
+
+def test_an_error_shows_the_line_and_marks_the_place() -> None:
+    text = "begin {\n  foo(1);\n}"
+    with pytest.raises(ScriptError) as caught:
+        compile_script(text, NoHost())
+    assert caught.value.render(text, "x.bt") == (
+        "x.bt:2:3-9: ERROR: Unknown function: 'foo'\n  foo(1);\n  ~~~~~~"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "is_signed"),
+    [
+        ("@ = 1", "int", True),
+        ("@ = nsecs", "int", False),
+        ("@ = nsecs - 1", "int", True),
+        ("@ = pid + tid", "int", False),
+        ("@ = pid + (int8)1", "int", True),
+        ("@ = 1 == 2", "bool", False),
+        ("@ = comm", "string", False),
+        ("@ = (1, comm)", "tuple", False),
+        ("@ = sum((uint8)3)", "sum", False),
+    ],
+)
+def test_maps_get_the_type_of_their_values(text: str, kind: str, is_signed: bool) -> None:
+    value = compile_script(f"begin {{ {text} }}", NoHost()).maps["@"].value
+    assert value is not None
+    assert (value.kind, value.signed) == (kind, is_signed)
+
+
+def test_a_map_holds_the_longest_of_its_strings() -> None:
+    compilation = compile_script('begin { @["a"] = 1; @["abcdefghijk"] = 2; }', NoHost())
+    key = compilation.maps["@"].key
+    assert key is not None
+    assert key.size == 12
+    assert compilation.spec.maps[compilation.maps["@"].bpf_name].key_size == 16
+
+
+def test_a_predicate_ends_before_the_block() -> None:
+    probe = parse("begin /pid == 4 / 2/ { }").probes[0]
+    assert probe.predicate is not None
+
+
+def test_a_division_in_a_path_is_no_predicate() -> None:
+    probe = parse("uprobe:/bin/bash:readline /pid/ { }").probes[0]
+    assert probe.points[0].text == "uprobe:/bin/bash:readline"
+
+
+def test_parameters_are_numbers_where_they_look_like_numbers() -> None:
+    compilation = compile_script("begin { @a = $1; @b = str($2); }", NoHost(),
+                                 Settings(("0x10", "word")))  # fmt: skip
+    kinds = {name: info.value.kind for name, info in compilation.maps.items() if info.value}
+    assert kinds == {"@a": "int", "@b": "string"}
+
+
+def test_a_macro_keeps_its_variables_to_itself() -> None:
+    text = "macro twice(x) { $t = x; $t * 2 } begin { $t = 5; @ = twice(3) + $t; }"
+    assert compile_script(text, NoHost()).maps["@"].value is not None
+
+
+def test_a_macro_that_calls_itself_is_refused() -> None:
+    with pytest.raises(ScriptError, match="calls itself"):
+        compile_script("macro m() { m() } begin { m() }", NoHost())
+
+
+def test_equal_scripts_give_equal_code() -> None:
+    text = "begin { @[comm, pid] = count(); } interval:s:1 { print(@); }"
+    first, second = (compile_script(text, NoHost()) for _ in range(2))
+    assert [item.code for item in first.spec.functions.values()] == [
+        item.code for item in second.spec.functions.values()
+    ]
+
+
+WORDS = st.sampled_from(
+    [
+        "begin",
+        "end",
+        "interval:s:1",
+        "{",
+        "}",
+        "(",
+        ")",
+        "[",
+        "]",
+        "@",
+        "@x",
+        "$y",
+        "1",
+        "0x7f",
+        '"s"',
+        '"%d"',
+        ",",
+        ";",
+        "/",
+        "*",
+        "+",
+        "-",
+        "<",
+        "==",
+        "&&",
+        "?",
+        ":",
+        ".",
+        "->",
+        "++",
+        "=",
+        "if",
+        "else",
+        "while",
+        "for",
+        "unroll",
+        "let",
+        "return",
+        "printf",
+        "print",
+        "count",
+        "hist",
+        "str",
+        "comm",
+        "pid",
+        "args",
+        "nsecs",
+        "sizeof",
+        "(uint8)",
+        "struct",
+        "macro",
+        "config",
+        "true",
+        "delete",
+        "clear",
+        "`",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, max_size=40))
+def test_any_words_are_compiled_or_refused_with_a_place(words: list[str]) -> None:
+    check("begin { " + " ".join(words) + " }")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60))
+def test_any_text_is_compiled_or_refused_with_a_place(text: str) -> None:
+    check(text)
+
+
+def check(text: str) -> None:
+    """Compile a text; a refusal has a place in it and can be shown."""
+    refusal = None
+    try:
+        compile_script(text, NoHost())
+    except ScriptError as error:
+        refusal = error
+    assert refusal is None or 0 <= refusal.start <= len(text)
+    assert refusal is None or refusal.render(text, "stdin")
