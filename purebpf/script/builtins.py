@@ -90,7 +90,8 @@ def _argument(check: Checking, node: tree.Name, number: int) -> Type:
 def _retval(check: Checking, node: tree.Name) -> Type:
     point = check.unit.point
     if point.kind == "fexit":
-        return result_type(check.world, point, node)[0]
+        type_, check.unit.result_place = result_type(check.world, point, node)
+        return type_
     if point.kind not in ("kretprobe", "uretprobe"):
         raise _refuse(node, f"The retval builtin can not be used with '{point.kind}' probes")
     _check_machine(check, node)

@@ -17,11 +17,12 @@ class Unit:
 
     Attributes:
         fields: of the context, `args.NAME`; None until the script asks for one.
-        registers: whose `argN` is read from words at the beginning of the context.
+        result_place: of the result of an fexit function in the context, in bytes.
     """
 
     number: int
     point: Point
     probe: tree.Probe
     fields: dict[str, RecordField] | None = None
+    result_place: int = 0
     slots: list[tree.Slot] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
+from purebpf.errors import NotSupportedError
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.loader.programs.program import Program
@@ -26,8 +27,14 @@ def attach_point(program: Program, point: Point, pid: int, links: ExitStack) -> 
 
     Raises:
         AttachError, KernelError, NotSupportedError: the kernel refuses.
-        ValueError: a place that cannot be probed.
     """
+    try:
+        _attach(program, point, pid, links)
+    except ValueError as error:
+        raise NotSupportedError(point.name, str(error)) from None
+
+
+def _attach(program: Program, point: Point, pid: int, links: ExitStack) -> None:
     rate: dict[str, Any] = (
         {"frequency": point.frequency} if point.frequency else {"period": point.period}
     )

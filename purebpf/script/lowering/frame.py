@@ -174,6 +174,17 @@ class Frame:
             self.code.alu("<<=", register, 64 - 8 * type_.size)
             self.code.alu("s>>=", register, 64 - 8 * type_.size)
 
+    def narrow(self, register: int, type_: Type) -> None:
+        """Cut an integer to the size of a type, and extend its sign."""
+        if type_.kind != "int" or type_.size == 8:
+            return
+        if type_.size == 4 and not type_.signed:
+            self.code.zero_extend(register)
+            return
+        bits = 64 - 8 * type_.size
+        self.code.alu("<<=", register, bits)
+        self.code.alu("s>>=" if type_.signed else ">>=", register, bits)
+
     def keep(self) -> Place:
         """Put R0 into memory."""
         place = self.take(8)

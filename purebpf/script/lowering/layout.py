@@ -27,7 +27,6 @@ class Context:
     """The parts of a script that all of its programs share.
 
     Attributes:
-        parameters: how many parameters the function of an fexit unit has, by the unit's number.
         search_function: the BTF id of the kernel function bpf_strstr.
         task: `struct task_struct`, if the kernel has types.
     """
@@ -41,7 +40,6 @@ class Context:
     actions: list[Action] = field(default_factory=list)
     scratch_size: int = 0
     zeros_size: int = 8
-    parameters: dict[int, int] = field(default_factory=dict)
     task: Type | None = None
     search_function: int = 0
     uses_stacks: bool = False

@@ -138,9 +138,12 @@ class Memory(Frame):
         """R0 = a field of the context; the address of one that lies elsewhere in the record."""
         field, code = self.argument_field(name), self.code
         if not field.location:
-            size = 8 if self.unit.point.kind in ("fentry", "fexit") else field.type.size
-            code.load(R0, R6, field.offset, size)
-            self.extend(R0, field.type)
+            if self.unit.point.kind in ("fentry", "fexit"):
+                code.load(R0, R6, field.offset, 8)
+                self.narrow(R0, field.type)
+            else:
+                code.load(R0, R6, field.offset, field.type.size)
+                self.extend(R0, field.type)
             return
         code.load(R0, R6, field.offset, 4)
         code.alu("&=", R0, 0xFFFF)

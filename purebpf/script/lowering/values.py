@@ -15,7 +15,7 @@ from purebpf.script.lowering.map_access import MapAccess
 from purebpf.script.lowering.memory import Foreign
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
-from purebpf.script.types import U32, U64, Type
+from purebpf.script.types import U32, U64
 
 __all__ = ["Values"]
 
@@ -142,17 +142,6 @@ class Values(MapAccess):
             code.store(place.base, place.offset, R1, 8)
         if node.is_prefix:
             code.alu("+=", R0, amount)
-
-    def narrow(self, register: int, type_: Type) -> None:
-        """Cut an integer to the size of a type, and extend its sign."""
-        if type_.kind != "int" or type_.size == 8:
-            return
-        if type_.size == 4 and not type_.signed:
-            self.code.zero_extend(register)
-            return
-        bits = 64 - 8 * type_.size
-        self.code.alu("<<=", register, bits)
-        self.code.alu("s>>=" if type_.signed else ">>=", register, bits)
 
     def _cast(self, node: tree.Cast) -> None:
         self.scalar(node.operand)
@@ -307,9 +296,8 @@ class Values(MapAccess):
             self.read_word(Foreign(registers.stack_arguments + 8 * number, U64, space))
 
     def _result(self, node: tree.Name) -> None:
-        count = 0 if self.unit.fields is None else len(self.unit.fields)
-        self.code.load(R0, R6, 8 * self.context.parameters.get(self.unit.number, count), 8)
-        self.extend(R0, node.type)
+        self.code.load(R0, R6, self.unit.result_place, 8)
+        self.narrow(R0, node.type)
 
     def task_member(self, node: tree.Node, first: str, second: str) -> None:
         """R0 = the address of a member of a task that belongs to the current one.

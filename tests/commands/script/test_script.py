@@ -48,6 +48,12 @@ def test_a_wrong_script_is_refused_before_anything_is_loaded() -> None:
     assert done.stdout == ""
 
 
+def test_a_place_that_cannot_be_probed_is_named() -> None:
+    done = script("-q", "-e", "uprobe:/bin/sh:main+ { }")
+    assert done.returncode == 1
+    assert done.stderr.startswith("purebpf script: uprobe:/bin/sh:main+: ")
+
+
 def test_opens_of_a_child_are_counted_exactly(tmp_path: Path) -> None:
     text = (
         'tracepoint:syscalls:sys_enter_openat /pid == cpid && str(args.filename) == "/dev/null"/ '

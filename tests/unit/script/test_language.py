@@ -27,6 +27,7 @@ REFUSED = [
     ("begin { @ = lhist(1, 10, 0, 1) }", "min must be less than max", 12),
     ("begin { @ = hist(1, 9) }", "bits 9 must be 0..5", 12),
     ('begin { system("ls") }', "unsafe function", 8),
+    ("begin { @ = count(); delete(@); }", "without a key is not supported yet", 21),
     ("begin { cgroup_path(1) }", "not supported yet", 8),
     ("usdt:/bin/x:y { }", "usdt probes are not supported yet", 0),
     ("interval:s:0 { }", "Invalid period", 0),
