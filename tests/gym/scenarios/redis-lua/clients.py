@@ -1,0 +1,25 @@
+import socket
+import sys
+import threading
+import time
+
+SCRIPT = "local s = 0; for i = 1, 6000000 do s = s + i % 7 end; return s"
+
+
+def command(*words: str) -> bytes:
+    parts = [f"*{len(words)}"] + [f"${len(w)}\r\n{w}" for w in words]
+    return ("\r\n".join(parts) + "\r\n").encode()
+
+
+def run(*words: str) -> None:
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as sock:
+        while True:
+            sock.sendall(command(*words))
+            sock.recv(4000)
+            time.sleep(0.05)
+
+
+threading.Thread(target=run, args=("EVAL", SCRIPT, "0"), daemon=True).start()
+for _ in range(4):
+    threading.Thread(target=run, args=("GET", "x"), daemon=True).start()
+time.sleep(600)
