@@ -16,6 +16,7 @@ from typing import Self
 from purebpf.closable import SoleOwner
 from purebpf.errors import KernelError
 from purebpf.syscall.descriptor import close_own
+from purebpf.syscall.fork import fork
 
 __all__ = ["Child", "CommandError"]
 
@@ -67,7 +68,7 @@ class Child(SoleOwner):
             given.callback(os.close, problem_write)
             kept.callback(os.close, self._problem)
             with self._saying("fork(2)"):
-                self.pid = os.fork()
+                self.pid = fork()
             if not self.pid:
                 _become(self.command, go_read, problem_write)
             kept.callback(self.wait)

@@ -17,6 +17,7 @@ from collections import Counter
 from contextlib import suppress
 
 from purebpf.syscall.descriptor import keep_only
+from purebpf.syscall.fork import fork
 
 __all__ = ["PATIENCE_S", "LeftReader", "reap"]
 
@@ -120,7 +121,7 @@ class LeftReader:
             self._socket = None
         ours, theirs = socket.socketpair()
         try:
-            child = os.fork()
+            child = fork()
         except OSError:
             ours.close()
             theirs.close()

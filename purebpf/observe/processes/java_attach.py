@@ -28,6 +28,7 @@ from purebpf.symbols.perf_map import perf_map_name
 from purebpf.symbols.runtimes import runtime_of
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import keep_only
+from purebpf.syscall.fork import fork
 from purebpf.syscall.left_reader import reap
 
 __all__ = ["is_java", "write_java_perf_map"]
@@ -36,6 +37,8 @@ _REQUEST = b"1\0jcmd\0Compiler.perfmap\0\0\0"
 """Version of the protocol, command, three arguments."""
 _PATIENCE_S = 3.0
 """A JVM looks for the file after SIGQUIT, and writes 17 kB of names within 0.2 s."""
+_MARGIN_S = 0.5
+"""The child gives up first, since it knows what it waited for."""
 _MOST_ANSWER = 1 << 16
 _POLL_S = 0.02
 _SIGQUIT_BIT = 1 << signal.SIGQUIT - 1
@@ -177,7 +180,7 @@ def _ask_in_child(
 ) -> str:
     """The problem that a child process reports; "" if there is none."""
     reader, writer = os.pipe()
-    child = os.fork()
+    child = fork()
     if not child:
         answer = "it ended unexpectedly"
         with suppress(BaseException):
@@ -188,7 +191,7 @@ def _ask_in_child(
         os._exit(0)
     os.close(writer)
     try:
-        ready, _, _ = select.select([reader], [], [], patience_s)
+        ready, _, _ = select.select([reader], [], [], patience_s + _MARGIN_S)
         if not ready:
             return f"no answer within {patience_s:.1f} s"
         return _printable(os.read(reader, 4096).decode("utf-8", "replace"))

@@ -15,6 +15,7 @@ import pytest
 
 from purebpf.errors import KernelError
 from purebpf.measure.child import Child, CommandError
+from purebpf.measure.stop import Stop
 
 
 def python(code: str) -> list[str]:
@@ -36,6 +37,22 @@ def test_a_child_that_was_never_started_ends_without_running(tmp_path: Path) -> 
         pass
     assert child.status is not None
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_child_that_is_killed_while_it_waits_says_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """It has closed the descriptor that Python writes the numbers of signals to."""
+    own = os.memfd_create("own")
+    with Stop(), Child(["true"]) as child:
+        until = time.monotonic() + 10
+        open_files = [own]
+        while own in open_files and time.monotonic() < until:
+            open_files = [int(name) for name in os.listdir(f"/proc/{child.pid}/fd")]
+        os.kill(child.pid, signal.SIGTERM)
+        assert child.wait() == 128 + signal.SIGTERM
+    os.close(own)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_child_that_waits_keeps_no_descriptor_of_ours() -> None:
