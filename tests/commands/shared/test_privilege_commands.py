@@ -43,7 +43,13 @@ def paragraph(name: str, failed: str, missing: tuple[str, ...], capabilities: st
     """The golden text: what failed, why on this host, and the one command that helps."""
     command = shlex.join([sys.executable, "-P", "-m", "purebpf", name, *COMMANDS[name]])
     why = f"this process lacks {' and '.join(missing)} (CapEff {capabilities})"
-    advice = f"purebpf {name}: run it as root: sudo {command} -- {why}{restrictions(*missing)}"
+    advice = f"purebpf {name}: run it as root: sudo {command}"
+    if name == "profile":
+        advice += (
+            ", or, for your own processes, without root: "
+            "purebpf record --call-graph copy -p PID 5; purebpf report"
+        )
+    advice += f" -- {why}{restrictions(*missing)}"
     return re.escape(f"{advice} (") + rf"{failed} failed with EPERM\)"
 
 
@@ -97,7 +103,7 @@ def test_root_without_the_right_to_raise_limits(name: str) -> None:
         assert LOSS_LINE.search(result.stderr)
         return
     expected = (
-        rf"purebpf\.{name}: .* failed with EPERM\. RLIMIT_MEMLOCK is 65536 bytes, which limits BPF "
+        rf"purebpf {name}: .* failed with EPERM\. RLIMIT_MEMLOCK is 65536 bytes, which limits BPF "
         r"before Linux 5\.11\. raise it in the shell: ulimit -l unlimited"
     )
     assert re.fullmatch(expected, said(result)), result.stderr

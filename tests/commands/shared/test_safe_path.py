@@ -52,7 +52,7 @@ def test_what_others_may_write(planted: Path) -> None:
     assert not (planted.parent / "ran").exists()
     helped = subprocess.run(words, cwd=planted, capture_output=True, text=True, check=False)
     assert helped.returncode == 0, helped.stderr
-    assert helped.stdout.startswith("usage: python -P -m purebpf profile")
+    assert helped.stdout.startswith("usage: purebpf profile")
     assert not (planted.parent / "ran").exists()
 
 

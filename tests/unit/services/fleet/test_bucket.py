@@ -109,7 +109,7 @@ def test_a_compaction_that_was_killed_counts_for_an_hour(
     later = time.time() + 3700
     monkeypatch.setattr("time.time", lambda: later)
     with store.alone():
-        assert '"pid": 7' not in (store.read("compacting") or "")
+        assert '"pid": 7}' not in (store.read("compacting") or "")
     assert store.read("compacting") is None
 
 
