@@ -2,12 +2,12 @@
 # What takes longer than a change can wait for: every command in all surroundings, and all kernels.
 # Run it before a release; docs/testing.md has the commit, the date and the result of the last run.
 cd "$(dirname "$0")/.." || exit 1
-export PUREBPF_NIGHTLY=1
+export PUREBPF_NIGHTLY=1 PUREBPF_FAULTS=every
 status=0
 step() { printf '\n== %s\n' "$*"; }
 
-step "every command in all surroundings, on this kernel"
-PUREBPF_KERNEL=ci sh scripts/test_kernels.sh host --reruns 1 --tests tests/commands/shared || status=1
+step "all live tests on this kernel, every command in all surroundings"
+PUREBPF_KERNEL=ci sh scripts/test_kernels.sh host --reruns 1 || status=1
 
 step "the live tests in guests: 5.10, 6.1, 6.12, 7.2, and 6.12 on arm64"
 sh scripts/test_kernels.sh 5.10 6.1 6.12 7.2 6.12-arm64 --reruns 2 || status=1

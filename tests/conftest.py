@@ -42,10 +42,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In guests, leave out what proves the same on every kernel; the host has run it."""
-    if expected.kernel() not in expected.GUESTS:
-        return
-    left_out = [item for item in items if item.get_closest_marker("any_kernel")]
+    """Leave out tests for the night, and in guests those that prove the same on every kernel."""
+    markers = []
+    if not os.environ.get("PUREBPF_NIGHTLY"):
+        markers.append("nightly")
+    if expected.kernel() in expected.GUESTS:
+        markers.append("any_kernel")  # the host has run it
+    left_out = [item for item in items if any(map(item.get_closest_marker, markers))]
     items[:] = [item for item in items if item not in set(left_out)]
     config.hook.pytest_deselected(items=left_out)
 

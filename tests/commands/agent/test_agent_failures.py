@@ -172,6 +172,7 @@ def throttled(pid: int, share: float) -> Iterator[None]:
             (folder.parent / "cgroup.procs").write_text(str(pid))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.needs("cpu_limit")
 def test_an_agent_with_a_hundredth_of_a_cpu_writes_late_and_whole_windows(tmp_path: Path) -> None:
@@ -211,6 +212,7 @@ int main(int argc, char **argv) {
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.needs("gcc")
 def test_ten_thousand_short_processes(tmp_path: Path) -> None:

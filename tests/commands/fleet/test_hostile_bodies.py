@@ -56,6 +56,7 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_no_field_takes_the_hub_from_the_others(served: tuple[int, int]) -> None:
     pid, port = served

@@ -98,6 +98,7 @@ def leave(port: int, token: str, address: str) -> None:
         connection.sendall(request.encode())
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_no_field_of_a_page_takes_it_from_other_readers(store: str) -> None:
     with pages(store) as (process, port, token):

@@ -81,6 +81,7 @@ def test_links_are_protected_or_not(protected: int) -> None:
         assert attack()["passed"] > 40
 
 
+@pytest.mark.nightly
 def test_processes_of_others_are_hidden() -> None:
     assert attack(*HIDDEN)["passed"] > 40
 

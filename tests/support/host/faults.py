@@ -97,14 +97,19 @@ def every_fault() -> bool:
     return os.environ.get("PUREBPF_FAULTS") == "every"
 
 
-def faults(commands: list[str]) -> Iterator[Fault]:
+def faults(commands: list[str], one_in: int = 1) -> Iterator[Fault]:
     """Every call fails once, and with every error where its command is called for the first time.
 
-    Every error of every call: see `every_fault`. On a slow host: one error for each call.
+    Every error of every call: see `every_fault`. On a slow host: one error for each call. With
+    `one_in`, one of so many errors of a first call, and of so many later calls.
     """
+    if every_fault():
+        one_in = 1
     met: set[str] = set()
     for number, command in enumerate(commands, 1):
-        errors = errors_of(command)
+        if command in met and number % one_in:
+            continue
+        errors = errors_of(command)[::one_in]
         if slow_host() or (command in met and not every_fault()):
             errors = (errors[number % len(errors)],)
         met.add(command)

@@ -67,8 +67,9 @@ def test_every_error_of_every_call() -> None:
     made = set(substitute.made)
     assert {kind for kind, _ in made} >= {"map", "program"}
     before = probes.descriptors()
+    tried = list(faults(substitute.commands, one_in=4))
     refused = 0
-    for fault in faults(substitute.commands):
+    for fault in tried:
         substitute, error = use(fault)
         made |= substitute.made
         refused += error is not None
@@ -76,5 +77,5 @@ def test_every_error_of_every_call() -> None:
         if isinstance(error, purebpf.KernelError):
             assert error.errno == fault.error, f"{fault}: {error}"
             assert errno_name(fault.error) in str(error), fault
-    assert refused > len(substitute.commands) / 2
+    assert refused > len(tried) / 2
     assert not alive(made)

@@ -65,6 +65,9 @@ def test_places_of_a_kernel_function_share_a_frame_without_addresses() -> None:
     assert {shared.address for _, shared in pairs if isinstance(shared, Frame)} == {0}
 
 
+_PLACES = 1500 if os.environ.get("PUREBPF_NIGHTLY") else 300
+
+
 @pytest.mark.parametrize("back", [0, 1])
 def test_every_place_has_the_function_that_it_has_with_addresses(back: int) -> None:
     """Of files with symbols and without, in any order."""
@@ -75,7 +78,7 @@ def test_every_place_has_the_function_that_it_has_with_addresses(back: int) -> N
             start, end = (int(number, 16) for number in fields[0].split("-"))
             parts.append(range(start, end))
     chance = random.Random(back)
-    places = [chance.choice(part) for part in parts for _ in range(1500)]
+    places = [chance.choice(part) for part in parts for _ in range(_PLACES)]
     places += [at + step for at in places[::3] for step in (1, 9)]
     chance.shuffle(places)
     full, short = Symbolizer(), Symbolizer()

@@ -369,7 +369,7 @@ def test_programs_of_musl(tmp_path: Path, flags: tuple[str, ...]) -> None:
     with Walking(copies_per_second=0, pages=4096) as walking:
         walking.only("program")
         walking.start(program)
-        walking.collect(200, whole=_COMPARED)
+        walking.collect(200)
         walking.stop()
         assert len(walking.found) > 50
         deep = [each.trace for each in walking.found if len(each.trace.frames) >= 5]
