@@ -67,7 +67,7 @@ def test_every_error_of_every_call() -> None:
     made = set(substitute.made)
     assert {kind for kind, _ in made} >= {"map", "program"}
     before = probes.descriptors()
-    tried = list(faults(substitute.commands, one_in=4))
+    tried = list(faults(substitute.commands, one_in=5))
     refused = 0
     for fault in tried:
         substitute, error = use(fault)
@@ -77,5 +77,5 @@ def test_every_error_of_every_call() -> None:
         if isinstance(error, purebpf.KernelError):
             assert error.errno == fault.error, f"{fault}: {error}"
             assert errno_name(fault.error) in str(error), fault
-    assert refused > len(tried) / 2
+    assert 0 < refused < len(tried)  # a walk that is refused gives way to frame pointers
     assert not alive(made)
