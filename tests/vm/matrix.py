@@ -31,7 +31,7 @@ from tests.vm.results import Result
 
 HOST = "host"
 SIDE_BY_SIDE = 2
-HOST_TIMEOUT_S = 14400 if os.environ.get("PUREBPF_NIGHTLY") else 3600
+HOST_TIMEOUT_S = 14400 if os.environ.get("PUREBPF_NIGHTLY") else 4000
 TIMEOUT_S = 14400 if os.environ.get("PUREBPF_NIGHTLY") else 3000
 """For all tests of one guest; on an idle host they take less than half of it."""
 
