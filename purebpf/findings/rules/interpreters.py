@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.facts import JavaMonitor
 from purebpf.findings.finding import Finding
+from purebpf.findings.rings import find_ring
 from purebpf.findings.words import chief, count_threads, describe_activity, share
 
 __all__ = ["garbage_collection", "java_monitors", "python_gil", "ruby_mutexes"]
@@ -72,13 +73,18 @@ def _mostly(evidence: Evidence, stays: list[Stay]) -> str:
     return weights.most_common(1)[0][0] if weights else ""
 
 
+def _costly_waits(evidence: Evidence, kind: str) -> Iterator[tuple[int, list[Stay], float]]:
+    """Yield each process whose waits of a kind cost much, with these and their cost."""
+    for pid, stays in evidence.by_process.items():
+        waits = [stay for stay in stays if stay.kind == kind]
+        cost = evidence.rate(waits)
+        if cost >= _LEAST:
+            yield pid, waits, cost
+
+
 def java_monitors(evidence: Evidence) -> Iterator[Finding]:
     """Java threads wait to enter a synchronized block."""
-    for pid, stays in evidence.by_process.items():
-        waits = [stay for stay in stays if stay.kind == "jvm-monitor"]
-        cost = evidence.rate(waits)
-        if cost < _LEAST:
-            continue
+    for pid, waits, cost in _costly_waits(evidence, "jvm-monitor"):
         text, support = _monitor_text(evidence, pid, waits)
         ring = _monitor_ring(evidence, pid)
         if ring:
@@ -101,15 +107,7 @@ def java_monitors(evidence: Evidence) -> Iterator[Finding]:
 def _monitor_ring(evidence: Evidence, pid: int) -> list[JavaMonitor]:
     """Return the waits of threads that wait for each other in a ring, or none."""
     wanted = {one.tid: one for one in evidence.facts.monitors if one.pid == pid}
-    for first in wanted:
-        path, tid = list[int](), first
-        while tid in wanted and tid not in path:
-            path.append(tid)
-            tid = wanted[tid].owner
-        if tid in path:
-            ring = path[path.index(tid) :]
-            return [wanted[member] for member in ring] if len(ring) > 1 else []
-    return []
+    return [wanted[tid] for tid in find_ring({tid: one.owner for tid, one in wanted.items()})]
 
 
 def _thread_name(evidence: Evidence, tid: int) -> str:
@@ -138,11 +136,7 @@ def _monitor_text(evidence: Evidence, pid: int, waits: list[Stay]) -> tuple[str,
 
 def ruby_mutexes(evidence: Evidence) -> Iterator[Finding]:
     """Ruby threads wait for a Mutex; Ruby names a thread by the line that started it."""
-    for pid, stays in evidence.by_process.items():
-        waits = [stay for stay in stays if stay.kind == "ruby-mutex"]
-        cost = evidence.rate(waits)
-        if cost < _LEAST:
-            continue
+    for pid, waits, cost in _costly_waits(evidence, "ruby-mutex"):
         names = Counter(stay.comm for stay in waits)
         wakers: Counter[int] = Counter()
         for tid in {stay.tid for stay in waits}:

@@ -9,6 +9,7 @@ from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
 from purebpf.findings.facts import StackFrame
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
+from purebpf.findings.rings import find_ring
 from purebpf.findings.words import chief, count_threads, describe_activity
 
 __all__ = ["convoys", "deadlocks"]
@@ -154,16 +155,7 @@ def _ring(evidence: Evidence, pid: int) -> list[int]:
             owner[blocked.tid] = word
         if blocked.arguments[0] in held:
             owner[blocked.tid] = held[blocked.arguments[0]]
-    for thread, holder in owner.items():
-        path, at = [thread], holder
-        while at in owner and at not in path:
-            path.append(at)
-            at = owner[at]
-        if at in path:
-            ring = path[path.index(at) :]
-            if len(ring) > 1:
-                return ring
-    return []
+    return find_ring(owner)
 
 
 def _ring_text(evidence: Evidence, ring: list[int], places: list[list[Stay]]) -> tuple[str, str]:
