@@ -11,7 +11,6 @@ from purebpf.script.macros import Macros
 from purebpf.script.map_info import MapInfo
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings
-from purebpf.script.similar_names import suggest
 from purebpf.script.token_stream import TokenStream
 from purebpf.script.types import (
     BOOL,
@@ -29,6 +28,7 @@ from purebpf.script.types import (
 )
 from purebpf.script.unit import Unit
 from purebpf.script.world import World
+from purebpf.similar import suggest
 
 __all__ = ["ExpressionTypes"]
 

@@ -11,7 +11,6 @@ from purebpf.script.constants import is_literal, wrap
 from purebpf.script.format_string import split_format
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
-from purebpf.script.similar_names import suggest
 from purebpf.script.types import (
     BOOL,
     NONE,
@@ -23,6 +22,7 @@ from purebpf.script.types import (
     spell,
     string,
 )
+from purebpf.similar import suggest
 
 __all__ = ["MAP_FUNCTIONS", "aggregate_type", "check_call"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from purebpf.script import tree
 from purebpf.script.host import Host
 from purebpf.script.script_error import ScriptError
-from purebpf.script.similar_names import suggest
+from purebpf.similar import suggest
 
 __all__ = ["ALIASES", "HARDWARE", "SOFTWARE", "Point", "expand"]
 

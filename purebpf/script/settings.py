@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from purebpf.script import tree
 from purebpf.script.script_error import ScriptError
-from purebpf.script.similar_names import suggest
+from purebpf.similar import suggest
 
 __all__ = ["Config", "Settings", "read_config"]
 

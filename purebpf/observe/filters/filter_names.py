@@ -14,6 +14,7 @@ from purebpf.filter.lowering import SymbolRange
 from purebpf.loader.host.debug_files import image_of
 from purebpf.observe.processes import synthesized_records
 from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.similar import suggest
 from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_ranges as ranges_in_file
@@ -27,7 +28,6 @@ __all__ = ["MachineNames"]
 
 _ALIKE = 2
 """Letters that a misspelt name of a function has right: the first, so that few are compared."""
-_NEAREST = 3
 
 _T = TypeVar("_T")
 
@@ -142,8 +142,6 @@ class MachineNames:
 
     def _nearest(self, kallsyms: bytes, name: str) -> str:
         """A hint with functions of similar names."""
-        from difflib import get_close_matches
-
         begin = name[:_ALIKE]
         pattern = rb"^[0-9a-f]+ [tTwW] (%b\S*)" % re.escape(begin.encode())
         known = {
@@ -154,8 +152,8 @@ class MachineNames:
         for pid, mapping in files.values():
             with suppress(LookupError):  # it is only a hint
                 known.update(self._ask(pid, mapping, alike) or ())
-        close = get_close_matches(name, known, n=_NEAREST)
-        return f"; similar: {', '.join(close)}" if close else ""
+        hint = suggest(name, known)
+        return f"; {hint}" if hint else ""
 
 
 def _is_hidden(kallsyms: bytes, name: str) -> bool:
