@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from purebpf.closable import Closing
 from purebpf.loader.perf.perf_events import PerfEvents
-from purebpf.measure import targets, wait
+from purebpf.measure import targets
 from purebpf.measure.in_flight import Sleepers, open_spans
 from purebpf.measure.privileges import needing
-from purebpf.measure.stacks.record_feed import RecordFeed
+from purebpf.measure.process_watch import ProcessWatch
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids, follow_descendants
 from purebpf.observe.instruments.call_graph import PYTHON_PROCESSES, describe_walking, not_copied
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from purebpf.loader.perf.perf_event import Event
     from purebpf.observe.runtimes.cpython.python_tables import PythonTables
     from purebpf.observe.unwind.user_stacks import Trace
-    from purebpf.symbols.address_spaces import AddressSpaces, Earlier
+    from purebpf.symbols.address_spaces import Earlier
 
 __all__ = ["Request", "ThreadTime", "Times"]
 
@@ -122,6 +122,9 @@ class ThreadTime(Closing):
         command_pid: a child that waits to execute a command (`purebpf.measure.child`). It is traced
             from its execve on, with everything it forks.
 
+    Attributes, once it is entered:
+        watch: the processes of the run.
+
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.
         KernelError: the kernel refused a call; the text names it, with advice.
@@ -137,7 +140,6 @@ class ThreadTime(Closing):
         self._looked_at: Times | None = None
         self._single_sums: dict[Place, Span] = {}
         self._summed = 0
-        self._saw_running = False
         self._events: PerfEvents | None = None
         self._owned = ExitStack()
 
@@ -150,23 +152,6 @@ class ThreadTime(Closing):
     def python(self) -> PythonTables | None:
         """The reader of Python frames; None if there is none."""
         return self._switches.python
-
-    @property
-    def spaces(self) -> AddressSpaces:
-        """The mappings of processes."""
-        return self._followed.spaces
-
-    def cgroup(self, pid: int) -> str:
-        """The container or unit that a process was in."""
-        return self._followed.cgroups.of(pid)
-
-    def cgroup_text(self, pid: int) -> str:
-        """Return /proc/PID/cgroup of a process; "" if it is unknown."""
-        return self._followed.cgroups.text(pid)
-
-    def process_name(self, pid: int) -> str:
-        """Return the name of a process."""
-        return self._followed.names.of(pid)
 
     def __enter__(self) -> Self:
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
@@ -196,11 +181,12 @@ class ThreadTime(Closing):
             events = PerfEvents.sampling(request.frequency, cpus=request.cpus or None, disabled=1)
             self._events = stack.enter_context(events)
             switches.sample(events)
-        self._followed = stack.enter_context(Followed(self._command_pid))
-        self._feed = RecordFeed(switches, self._followed)
+        followed = stack.enter_context(Followed(self._command_pid))
+        everyone = not (request.pids or self._command_pid)
+        self.watch = ProcessWatch(switches, followed, everyone=everyone)
         self._start()
         pids = first_pids(request.pids, tree=request.tree)
-        self._followed.snapshot(pids, self._feed.collect)
+        self.watch.followed.snapshot(pids, self.watch.collect)
         self._drain()
         self._start_anew()
         self._find_sleepers()
@@ -210,7 +196,7 @@ class ThreadTime(Closing):
     def _start(self) -> None:
         """Trace from now on."""
         request, switches = self.request, self._switches
-        self._before, self._lost_before = switches.stats(), self._followed.lost
+        self._before, self._lost_before = switches.stats(), self.watch.followed.lost
         switches.start()
         if request.tree:
             follow_descendants(request.pids, switches.follow)
@@ -242,7 +228,7 @@ class ThreadTime(Closing):
             return False
         deadline = time.monotonic() + _TABLES_S
         while walking.drain() and time.monotonic() < deadline:
-            self._feed.catch_up()
+            self.watch.catch_up()
         self._stop()
         switches.forget_tasks()
         self._forget_counts()
@@ -255,8 +241,7 @@ class ThreadTime(Closing):
         self._traces = {}
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
-        """Return the mappings of a process at a time."""
-        return self._followed.spaces.earlier(pid, time_ns)
+        return self.watch.earlier(pid, time_ns)
 
     def _settings(self) -> dict[str, Any]:
         request = self.request
@@ -298,25 +283,13 @@ class ThreadTime(Closing):
         Returns:
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
-        duration_s, python = self.request.duration_s, self._switches.python
-        everyone = not (self.request.pids or self._command_pid)
-        if python is not None and everyone and not self._saw_running:
-            self._saw_running = True  # from now on, what starts is seen as it is traced
-            python.interpreters.publish_running(pause=self._feed.collect)
-        return wait.until(
-            None
-            if duration_s is None
-            else host_clock.own_s(self._switches.started_ns) + duration_s,
-            ends,
-            pause=None if at_most_s is None else time.monotonic() + at_most_s,
-            sources={self._switches.fileno(), *self._feed.fds},
-            drain=self._drain,
-            # a process that has just started becomes an interpreter without saying so
-            every_s=python.interpreters.look_again_s if python else None,
-        )
+        duration_s, switches = self.request.duration_s, self._switches
+        over = None if duration_s is None else host_clock.own_s(switches.started_ns) + duration_s
+        sources = {switches.fileno()}
+        return self.watch.wait(ends, self._drain, over=over, at_most_s=at_most_s, sources=sources)
 
     def _drain(self) -> None:
-        self._feed.catch_up()
+        self.watch.catch_up()
         self._singles += self._switches.drain()
         self._switches.finish()
 
@@ -401,7 +374,7 @@ class ThreadTime(Closing):
             sleepers.undescribed,
             sleepers.left_out,
             sleepers.are_shown,
-            self._followed.lost - self._lost_before,
+            self.watch.followed.lost - self._lost_before,
             max_depth(),
         )
 

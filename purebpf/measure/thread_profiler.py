@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from purebpf.closable import Closing
 from purebpf.measure.sched_trace import Request, ThreadTime, Times
+from purebpf.measure.stacks.assemble_profile import Steps, assemble_profile, python_counters
 from purebpf.measure.time_loss import about, cost, losses
 from purebpf.observe.instruments.stack_maps import MAX_DEPTH
-from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results import Profile
-from purebpf.results.build.stored_stacks import Stacks, count_truncated
-from purebpf.results.shape.hints import hints
-from purebpf.results.shape.naming_loss import with_naming
 from purebpf.symbols.budget import Budget
 
 if TYPE_CHECKING:
     from purebpf.loader.host.debug_files import Fetch
     from purebpf.measure.stop import HasFileno
+    from purebpf.observe.symbols.symbolizer import Symbolizer
+    from purebpf.results.build.stored_stacks import Stacks
 
 __all__ = ["ThreadProfiler"]
 
@@ -46,8 +46,8 @@ class ThreadProfiler(Closing):
         self._fetch = fetch
         self.budget = Budget()
         self._run = ThreadTime(request, command_pid)
-        self._names: Symbolizer | None = None
         self._with_addresses = True  # as in `Symbolizer`
+        self._with_hints = True  # as in `Steps`
         self._times: Times | None = None
 
     def __enter__(self) -> Self:
@@ -95,39 +95,30 @@ class ThreadProfiler(Closing):
 
     def _profile(self, times: Times) -> Profile:
         """Return the times in nanoseconds."""
-        self._names = self._names or Symbolizer(
-            self._run.spaces, fetch=self._fetch, budget=self.budget
-        )
+        run, stats = self._run, times.stats
         profile = Profile(self._title, unit="ns", about=about(times) | dict(times.about_stacks))
-        self._names.python = self._run.python
-        self._names.with_addresses = self._with_addresses
         profile.cost = cost(times)
-        addresses = {number: trace.addresses for number, trace in times.traces.items()}
-        ends = {number: (trace.reason, trace.guessed) for number, trace in times.traces.items()}
-        with self._names.batch():
-            self._fill(profile, times, Stacks(addresses, self._names, ends))
-        profile.name_processes(self._run.process_name)
-        truncated = count_truncated(profile.rows(), min(MAX_DEPTH, times.max_depth))
-        times = times._replace(stats={**times.stats, "user_truncated": truncated})
-        profile.loss = losses(times, self._run.request)
-        profile.loss = with_naming(profile.loss, self.budget)
-        if self._run.python is not None:
-            profile.about |= self._run.python.counts()
-            profile.about |= {
-                name: value for name, value in times.stats.items() if name.startswith("python_")
-            }
-        profile.hints = self._hints(profile, self._names)
-        if self._run.python is not None:
-            profile.loss = self._run.python.with_python(profile.loss, times.stats)
-        return profile
+        steps = Steps(
+            fill=lambda profile, stacks: self._fill(profile, times, stacks),
+            losses=lambda truncated: losses(
+                times._replace(stats={**stats, "user_truncated": truncated}), run.request
+            ),
+            max_depth=min(MAX_DEPTH, times.max_depth),
+            python_stats=lambda: python_counters(stats),
+            with_hints=self._with_hints,
+        )
+        return assemble_profile(
+            *(profile, steps, times.traces),
+            watch=run.watch,
+            python=run.python,
+            symbolizer=self._symbolizer,
+        )
 
-    def _hints(self, profile: Profile, names: Symbolizer) -> list[str]:
-        """Return advice about names and frames that the profile lacks."""
-        lines = hints(profile, names.runtime)
-        if self._run.python is not None:
-            pids = {row.labels.pid for row in profile.rows()}
-            lines += self._run.python.hints(pids)
-        return lines
+    @cached_property
+    def _symbolizer(self) -> Symbolizer:
+        symbolizer = self._run.watch.make_symbolizer(self._fetch, self.budget)
+        symbolizer.with_addresses = self._with_addresses
+        return symbolizer
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
         """Add the rows."""

@@ -53,10 +53,10 @@ class TimeWindows(ThreadTime):
         self._forget_counts()
         if switches.walking is not None:
             switches.walking.rest()
-        self._followed.forget_exited(keep)
+        self.watch.followed.forget_exited(keep)
         python = switches.python
         if python is not None:
-            python.interpreters.forget_but(self.spaces.processes)
+            python.interpreters.forget_but(self.watch.followed.spaces.processes)
             if python.names.is_crowded:
                 switches.forget_python_names()
 

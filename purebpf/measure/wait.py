@@ -5,8 +5,13 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from purebpf.measure.stop import HasFileno
+
+if TYPE_CHECKING:
+    from purebpf.measure.target_ends import TargetEnds
 
 __all__ = ["RunClock", "until"]
 
@@ -19,19 +24,39 @@ def until(
     ends: Iterable[HasFileno],
     *,
     pause: float | None = None,
+    targets: TargetEnds | None = None,
     sources: Collection[int] = (),
     drain: Callable[[], None] = lambda: None,
     every_s: Callable[[], float] | None = None,
 ) -> bool:
     """Sleep until moment `over` or until one of `ends` is readable, but not beyond `pause`.
 
-    Moments are times of time.monotonic(), in seconds; None never comes. Whenever one of `sources`,
-    descriptors, is readable, `drain` is called, and in any case after `every_s()` seconds; one that
-    hangs up, as a ring with a CPU that went offline does, is no longer polled.
+    The end of the last of `targets` is an end, too. Moments are times of time.monotonic(), in
+    seconds; None never comes. Whenever one of `sources`, descriptors, is readable, `drain` is
+    called, and in any case after `every_s()` seconds; one that hangs up, as a ring with a CPU that
+    went offline does, is no longer polled.
 
     Returns:
         Whether the run is over; False when there is only to be a pause.
     """
+    ends = tuple(ends)
+    sleep = partial(_sleep, over, pause=pause, sources=sources, drain=drain, every_s=every_s)
+    while sleep((*ends, targets) if targets else ends):
+        if not (targets and targets.drop_ended() and targets):
+            return True
+    return False
+
+
+def _sleep(
+    over: float | None,
+    ends: Iterable[HasFileno],
+    *,
+    pause: float | None,
+    sources: Collection[int],
+    drain: Callable[[], None],
+    every_s: Callable[[], float] | None,
+) -> bool:
+    """Sleep as `until` does; the end of any target is an end here."""
     poll = select.poll()
     for fd in (*(end.fileno() for end in ends), *sources):
         poll.register(fd, select.POLLIN)

@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
-from purebpf.measure.stacks.session import StackFeed
+from purebpf.measure.process_watch import ProcessWatch
+from purebpf.measure.stacks.session import drain_stacks, start_stacks
 from purebpf.observe.instruments.call_graph import describe_walking
 from purebpf.observe.processes.process_tracker import Followed
-from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results import Cause, count_cause
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.model.spelling import spell_location
@@ -29,7 +29,6 @@ LOST = "[lost stack]"
 _FIRST = 16
 """FIRST_STACK of bpf_src/include/stacks.h."""
 _NONE = 0
-_LONGEST_S = 3600.0
 _KEPT = 4096
 """Named stacks."""
 _NOT_CUT_HERE = (
@@ -83,13 +82,12 @@ class EventStackNames(Closing):
             python = self._tracer.python
             if python is not None and pids:
                 python.interpreters.publish_running(pids)
-            self._followed = stack.enter_context(Followed(command_pid))
-            self._feed = StackFeed(self._tracer, self._followed)
-            self._feed.start(pids or ((command_pid,) if command_pid else ()))
-            if python is not None and not (pids or command_pid):
-                python.interpreters.publish_running(pause=self._feed.collect)
-            self._symbolizer = Symbolizer(self._followed.spaces)
-            self._symbolizer.python = python
+            followed = stack.enter_context(Followed(command_pid))
+            everyone = not (pids or command_pid)
+            self._watch = ProcessWatch(self._tracer, followed, everyone=everyone)
+            self._symbolizer = self._watch.make_symbolizer()
+            start_stacks(self._tracer, self._watch, pids or ((command_pid,) if command_pid else ()))
+            self._watch.publish_everyone()
             self._owned = stack.pop_all()
         self._forgotten = self._cut = 0
         self._named = lru_cache(_KEPT)(self._name)
@@ -97,21 +95,20 @@ class EventStackNames(Closing):
 
     def earlier(self, pid: int, time_ns: int) -> Earlier | None:
         """Return the mappings of a process at a time."""
-        return self._followed.spaces.earlier(pid, time_ns)
+        return self._watch.earlier(pid, time_ns)
 
     @property
     def fds(self) -> set[int]:
         """Readable when `drain()` is due."""
-        return self._feed.fds
+        return self._watch.fds
 
     def pause_s(self) -> float:
-        """After how long `drain()` is due at the latest: a process becomes Python silently."""
-        python = self._tracer.python
-        return _LONGEST_S if python is None else python.interpreters.look_again_s()
+        """After how long `drain()` is due at the latest, see `ProcessWatch.look_again_s`."""
+        return self._watch.look_again_s()
 
     def drain(self) -> None:
         """Read the records of processes, and finish stacks."""
-        self._feed.drain()
+        drain_stacks(self._tracer, self._watch)
 
     def kernel(self, number: int) -> tuple[str, ...]:
         """The functions of a kernel stack, the innermost first; () without one."""
@@ -131,7 +128,7 @@ class EventStackNames(Closing):
             self._forgotten += 1
             return (LOST,)
         self._cut += trace.reason not in _NOT_CUT_HERE
-        return self._named(trace, pid, comm, self._followed.spaces.version(pid))
+        return self._named(trace, pid, comm, self._watch.followed.spaces.version(pid))
 
     def without_probe(self, frames: Iterable[Frame | Unknown]) -> Iterable[Frame | Unknown]:
         """Return a kernel stack without the frames that called the program that walked it."""
@@ -174,7 +171,7 @@ class EventStackNames(Closing):
             KernelError: a map could not be read.
         """
         stats = self._tracer.stats() | {
-            "sideband_lost": self._followed.lost,
+            "sideband_lost": self._watch.followed.lost,
             "forgotten": self._forgotten,
             "cut": self._cut,
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
@@ -10,16 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from purebpf.closable import Closing
-from purebpf.measure import targets, wait
+from purebpf.measure import targets
 from purebpf.measure.privileges import needing
+from purebpf.measure.process_watch import ProcessWatch, name_stacks
 from purebpf.measure.provenance import origin
-from purebpf.measure.stacks.record_feed import RecordFeed
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, first_pids, follow_descendants
 from purebpf.observe.instruments.call_graph import describe_walking
 from purebpf.observe.instruments.stack_tracer import StackTracer
 from purebpf.observe.processes.process_tracker import Followed
-from purebpf.results.build.stored_stacks import Stacks
 from purebpf.symbols.budget import Budget
 from purebpf.syscall import host_clock
 
@@ -28,9 +26,10 @@ if TYPE_CHECKING:
     from purebpf.observe.instruments.task_filter import TaskFilter
     from purebpf.observe.symbols.symbolizer import Symbolizer
     from purebpf.observe.unwind.user_stacks import Trace
+    from purebpf.results.build.stored_stacks import Stacks
     from purebpf.symbols.address_spaces import Earlier
 
-__all__ = ["StackFeed", "UserStackSession", "UserStackTarget"]
+__all__ = ["UserStackSession", "UserStackTarget", "drain_stacks", "start_stacks"]
 
 
 class UserStackTarget(targets.Target, Protocol):
@@ -50,26 +49,6 @@ class UserStackTarget(targets.Target, Protocol):
 
 
 Tracer = TypeVar("Tracer", bound=StackTracer)
-
-
-class StackFeed(RecordFeed):
-    """Starts a tracer of stacks, and drains it."""
-
-    def __init__(self, tracer: StackTracer, followed: Followed) -> None:
-        super().__init__(tracer, followed)
-        self._tracer = tracer
-
-    def start(self, pids: Collection[int]) -> None:
-        """Start the tracer, and read the mappings of these processes, or of all."""
-        self._tracer.start()
-        self.drain()
-        self._followed.snapshot(pids, self.collect)
-        self.drain()
-
-    def drain(self) -> None:
-        """Read the records of processes, and finish the pending stacks."""
-        self.catch_up()
-        self._tracer.drain()
 
 
 class UserStackSession(Closing, ABC, Generic[Tracer]):
@@ -122,11 +101,12 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         self._ends = stack.enter_context(TargetEnds(target.pids))
         if target.pids and tracer.python is not None:
             tracer.python.interpreters.publish_running(target.pids)
-        self._followed = stack.enter_context(Followed(self._command_pid))
-        self._feed = StackFeed(tracer, self._followed)
+        followed = stack.enter_context(Followed(self._command_pid))
+        everyone = not (target.pids or self._command_pid)
+        self._watch = ProcessWatch(tracer, followed, everyone=everyone)
         command = (self._command_pid,) if self._command_pid else ()
         pids = first_pids(target.pids, tree=target.tree)
-        self._feed.start(pids or command)
+        start_stacks(tracer, self._watch, pids or command)
 
     @property
     def by_tree(self) -> bool:
@@ -135,7 +115,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
 
     def earlier(self, pid: int, time_ns: int) -> Earlier | None:
         """Return the mappings of a process at a time."""
-        return self._followed.spaces.earlier(pid, time_ns)
+        return self._watch.earlier(pid, time_ns)
 
     def take(self) -> None:
         """Do nothing: counts stay where they are until they are needed."""
@@ -147,40 +127,22 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
         duration_s, tracer = self._target.duration_s, self._tracer
-        python = tracer.python
         over = None if duration_s is None else host_clock.own_s(tracer.started_ns) + duration_s
-        pause = None if at_most_s is None else time.monotonic() + at_most_s
-        if python is not None and not (self._target.pids or self._command_pid):
-            python.interpreters.publish_running(pause=self._feed.collect)
-        while True:
-            is_over = wait.until(
-                over,
-                (*ends, self._ends) if self._ends else ends,
-                pause=pause,
-                sources=self._feed.fds,
-                drain=self._feed.drain,
-                # a process that has just started becomes an interpreter without saying so
-                every_s=python.interpreters.look_again_s if python else None,
-            )
-            if not is_over:
-                return False
-            if not (self._ends.drop_ended() and self._ends):
-                return True
+        return self._watch.wait(
+            ends, self._drain, over=over, at_most_s=at_most_s, targets=self._ends
+        )
+
+    def _drain(self) -> None:
+        drain_stacks(self._tracer, self._watch)
 
     def stacks(self, traces: Mapping[int, Trace]) -> Stacks:
         """Stacks by number, named when needed."""
-        addresses = {number: trace.addresses for number, trace in traces.items()}
-        ends = {number: (trace.reason, trace.guessed) for number, trace in traces.items()}
-        return Stacks(addresses, self.symbolizer, ends)
+        return name_stacks(traces, self.symbolizer)
 
     @cached_property
     def symbolizer(self) -> Symbolizer:
         """Names addresses of the processes that were seen."""
-        from purebpf.observe.symbols.symbolizer import Symbolizer
-
-        symbolizer = Symbolizer(self._followed.spaces, fetch=self._fetch, budget=self.budget)
-        symbolizer.python = self._tracer.python
-        return symbolizer
+        return self._watch.make_symbolizer(self._fetch, self.budget)
 
     def about(self, stats: Mapping[str, int]) -> dict[str, object]:
         """Return the way of walking stacks, the machine, the duration, and the targets that
@@ -198,3 +160,17 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
     def close(self) -> None:
         """End it without a result, and release its resources; again is harmless."""
         self._owned.close()
+
+
+def start_stacks(tracer: StackTracer, watch: ProcessWatch, pids: Collection[int]) -> None:
+    """Start a tracer, and read the mappings of these processes, or of all."""
+    tracer.start()
+    drain_stacks(tracer, watch)
+    watch.followed.snapshot(pids, watch.collect)
+    drain_stacks(tracer, watch)
+
+
+def drain_stacks(tracer: StackTracer, watch: ProcessWatch) -> None:
+    """Read the records of processes, and finish the pending stacks."""
+    watch.catch_up()
+    tracer.drain()

@@ -22,7 +22,6 @@ from purebpf.services.agent.config import Kind
 from purebpf.services.agent.rows import without_threads
 
 if TYPE_CHECKING:
-    from purebpf.observe.symbols.symbolizer import Symbolizer
     from purebpf.results import Profile
     from purebpf.results.build.stored_stacks import Stacks
 
@@ -61,6 +60,7 @@ class WaitProfiler(ThreadProfiler):
         super().__init__("waits of all threads", request)
         self._run: TimeWindows = TimeWindows(request)
         self._with_addresses = False
+        self._with_hints = False  # looking for them takes 2 % of all time, for nobody
 
     def window(self) -> WaitWindow:
         """End a window; nothing is traced until `resume`.
@@ -71,21 +71,14 @@ class WaitProfiler(ThreadProfiler):
         times = self._run.window()
         pids = {place.pid for place in times.spans}
         profile = self._profile(times)
-        cgroups = {pid: self._run.cgroup_text(pid) for pid in pids}
-        if self._names is not None:
-            self._names.forget_but(pids)
+        cgroups = {pid: self._run.watch.followed.cgroups.text(pid) for pid in pids}
+        self._symbolizer.forget_but(pids)
         self._run.forget(pids)
         return WaitWindow(profile, cgroups)
 
     def resume(self) -> None:
         """Begin the next window. Raises as `window`."""
         self._run.resume()
-
-    def _hints(self, profile: Profile, names: Symbolizer) -> list[str]:  # noqa: ARG002
-        """Return None: a window has no use for hints, and looking for them takes 2 % of all
-        time.
-        """
-        return []
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
         """Add the rows: threads of a process together, as no message has their numbers.
@@ -95,7 +88,9 @@ class WaitProfiler(ThreadProfiler):
         spans = merge_spans(without_threads(times.spans))
         while spans:
             place, span = spans.popitem()
-            profile.add_row(row(place, span, stacks, self._run.cgroup, is_split=True))
+            profile.add_row(
+                row(place, span, stacks, self._run.watch.followed.cgroups.of, is_split=True)
+            )
 
 
 class _Order(Enum):

@@ -213,13 +213,13 @@ class UserLocks(UserStackSession[FutexTracer]):
         """Return the stacks, and the final numbers of the stacks that programs counted under
         these numbers.
         """
-        self._feed.catch_up()
+        self._watch.catch_up()
         resolved = self._tracer.resolve(numbers)
         return self.stacks(self._tracer.traces()), resolved
 
     def _files_of(self, pid: int) -> list[MappedPart]:
         """Return the mappings of a process, or the ones it had when it ended."""
-        return self._followed.spaces.files(pid)
+        return self._watch.followed.spaces.files(pid)
 
     def _regions(self) -> Regions:
         self._variables.refresh()
@@ -268,10 +268,12 @@ class UserLocks(UserStackSession[FutexTracer]):
         elif by == "lock":
             name = regions.name(most.pid, most.address)
         elif by == "cgroup":
-            name = self._followed.cgroups.of(most.pid)
+            name = self._watch.followed.cgroups.of(most.pid)
         elif by == "owner":
             tid = _owner(wait, most)
-            name = (proc.comm(f"{pid}/task/{tid}") or self._followed.names.of(pid)) if tid else ""
+            name = ""
+            if tid:
+                name = proc.comm(f"{pid}/task/{tid}") or self._watch.followed.names.of(pid)
         return UserRow(
             name=name,
             pid=pid,
@@ -300,7 +302,7 @@ class UserLocks(UserStackSession[FutexTracer]):
             "copies_lost": sum(
                 stats[name] for name in ("refused", "output_full", "output_none", "output_failed")
             ),
-            "sideband_lost": self._followed.lost,
+            "sideband_lost": self._watch.followed.lost,
         }
         causes = [count_cause(name, counts[name], text) for name, text in _LOSSES.items()]
         return Loss(seen=stats["waits"], causes=tuple(causes))

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 from purebpf.errors import NotSupportedError
 from purebpf.files.regular_file import Identity
 from purebpf.measure import targets
+from purebpf.measure.stacks.assemble_profile import Steps, assemble_profile, python_counters
 from purebpf.measure.stacks.session import UserStackSession
 from purebpf.observe.instruments import allocators
 from purebpf.observe.instruments.memory_tracer import MemoryTracer
 from purebpf.observe.instruments.stack_maps import max_depth
 from purebpf.results import Profile
-from purebpf.results.build.stored_stacks import Stacks, count_truncated
-from purebpf.results.shape.hints import hints
-from purebpf.results.shape.naming_loss import with_naming
 from purebpf.syscall import proc
 from purebpf.tools.mem.loss import losses, untraced_files, untraced_functions
 from purebpf.tools.mem.profiles import MemoryUse, fill, since, totals
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
     from purebpf.observe.instruments.allocators import Allocator
     from purebpf.observe.instruments.memory_tracer import Site
     from purebpf.observe.instruments.task_filter import TaskFilter
+    from purebpf.observe.unwind.user_stacks import Trace
+    from purebpf.results.build.stored_stacks import Stacks
 
 __all__ = ["Memory"]
 
@@ -148,14 +148,13 @@ class Memory(UserStackSession[MemoryTracer]):
 
     def _sites(self) -> list[Site]:
         self._tracer.look()
-        self._feed.drain()
+        self._drain()
         return self._tracer.sites()
 
     def _look(self, sites: list[Site]) -> Profile:
         tracer = self._tracer
         sites = self._resolve(sites)
-        stacks = self.stacks(tracer.traces())
-        return self._profile(self._options.shown, sites, stacks, tracer.stats())
+        return self._profile(self._options.shown, sites, tracer.traces(), tracer.stats())
 
     def stop(self, pids: Collection[int] | None = None) -> MemoryUse:
         """End the tracing, name everything, and close.
@@ -171,11 +170,11 @@ class Memory(UserStackSession[MemoryTracer]):
             tracer.stop()
             if tracer.walking is not None:
                 tracer.walking.wanted = pids
-            self._feed.catch_up()
+            self._watch.catch_up()
             wanted = [site for site in tracer.sites() if pids is None or site.pid in pids]
             sites = self._resolve(wanted)
-            stacks, stats = self.stacks(tracer.traces()), tracer.stats()
-            profiles = [self._profile(shown, sites, stacks, stats) for shown in SHOWN]
+            traces, stats = tracer.traces(), tracer.stats()
+            profiles = [self._profile(shown, sites, traces, stats) for shown in SHOWN]
             return MemoryUse(*profiles)
 
     def _resolve(self, sites: list[Site]) -> list[Site]:
@@ -183,32 +182,36 @@ class Memory(UserStackSession[MemoryTracer]):
         return [site._replace(stack=numbers[site.stack]) for site in sites]
 
     def _profile(
-        self, shown: str, sites: list[Site], stacks: Stacks, stats: dict[str, int]
+        self, shown: str, sites: list[Site], traces: Mapping[int, Trace], stats: dict[str, int]
     ) -> Profile:
-        tracer, depth = self._tracer, max_depth()
+        tracer, followed, depth = self._tracer, self._watch.followed, max_depth()
         about = self.about(stats) | totals(sites)
         about["allocators"] = sorted(set(tracer.traced))
         heading = profile_title(self._options, shown)
-        profile = Profile(heading, unit=_UNITS.get(shown, "bytes"), about=about)
-        with self.symbolizer.batch():
-            cut = fill(profile, shown, sites, stacks, self._followed.cgroups.of)
-        profile.name_processes(self._followed.names.of)
-        truncated = count_truncated(profile.rows(), depth)
-        profile.loss = with_naming(
-            losses(
-                {**stats, "user_truncated": truncated, "sizes_cut": cut},
+        counts = dict(stats)
+
+        def fill_sites(profile: Profile, stacks: Stacks) -> None:
+            counts["sizes_cut"] = fill(profile, shown, sites, stacks, followed.cgroups.of)
+
+        steps = Steps(
+            fill=fill_sites,
+            losses=lambda truncated: losses(
+                counts | {"user_truncated": truncated},
                 self._options,
-                side_band_lost=self._followed.lost,
+                side_band_lost=followed.lost,
                 max_depth=depth,
             ),
-            self.budget,
+            max_depth=depth,
+            python_stats=lambda: python_counters(stats),
+            advise=lambda _: [
+                *untraced_files(tracer.refused, self._untraced),
+                *untraced_functions(self._untraced_functions()),
+            ],
         )
-        profile.hints = hints(profile, self.symbolizer.runtime)
-        profile.hints += untraced_files(tracer.refused, self._untraced)
-        profile.hints += untraced_functions(self._untraced_functions())
-        if tracer.python is not None:
-            pids = {row.labels.pid for row in profile.rows()}
-            profile.hints += tracer.python.interpreters.hints(pids)
-            profile.loss = tracer.python.with_python(profile.loss, stats)
-            profile.about |= tracer.python.counts()
-        return profile
+        return assemble_profile(
+            Profile(heading, unit=_UNITS.get(shown, "bytes"), about=about),
+            *(steps, traces),
+            watch=self._watch,
+            python=tracer.python,
+            symbolizer=self.symbolizer,
+        )

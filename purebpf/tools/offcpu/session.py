@@ -43,16 +43,16 @@ class OffCpu(ThreadProfiler):
             return self._profile(self.end())
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
-        options = self._options
+        options, cgroup_of = self._options, self._run.watch.followed.cgroups.of
         spans, singles = times.spans, times.singles
         if options.inflight:
             spans, singles = {place: span for place, span in spans.items() if place.is_open}, []
         if options.one_by_one:
             for place, span in singles:
-                profile.add_row(row(place, span, stacks, self._run.cgroup, is_split=options.waker))
+                profile.add_row(row(place, span, stacks, cgroup_of, is_split=options.waker))
         else:
             spans = merge_spans([*spans.items(), *singles])
-        fill(profile, spans, stacks, self._run.cgroup, is_split=options.waker)
+        fill(profile, spans, stacks, cgroup_of, is_split=options.waker)
 
 
 def _request(options: Options) -> Request:

@@ -20,6 +20,7 @@ from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.measure import targets
 from purebpf.measure.privileges import RECORD_INSTEAD, needing
+from purebpf.measure.process_watch import ProcessWatch
 from purebpf.measure.target_ends import TargetEnds, descendants, first_pids, follow_descendants
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.call_graph import PYTHON_PROCESSES, load_walking, read_python
@@ -56,6 +57,7 @@ class Sampling(Closing):
         loaded: the object.
         events: the events that sample.
         followed: the history of processes.
+        watch: passes their records on to the walk.
         targets: `options.pids`, as long as they live.
         tree: follows children; None where that is not asked for, or not supported.
         call_graph: how user stacks are walked.
@@ -153,14 +155,14 @@ class Sampling(Closing):
         (program,) = self.loaded.programs.values()
         for event in self.events:
             stack.enter_context(program.attach(event, enable=False))
-        if self.walking is not None:
-            self.walking.catch_up, self.walking.ask = self._catch_up, self.followed.ask
+        everyone = not (options.pids or self._command_pid)
+        self.watch = ProcessWatch(self, self.followed, everyone=everyone)
         self.note_start()
         if self.by_tree or not self._command_pid:  # else execve enables
             self.events.enable()
         command = (self._command_pid,) if self._command_pid else ()
         pids = first_pids(options.pids, tree=options.tree)
-        self.followed.snapshot(pids or command, self.collect)
+        self.followed.snapshot(pids or command, self.watch.collect)
         if command:  # it may be over before anything else is imported
             self.prepare()
 
@@ -257,39 +259,13 @@ class Sampling(Closing):
         cpus = {event.cpu for event in self.events} & before_s.keys() & now_s.keys()
         return elapsed_s, sum(max(0.0, now_s[cpu] - before_s[cpu]) for cpu in cpus)
 
-    @property
-    def fds(self) -> tuple[int, ...]:
-        """Readable when `drain` is due."""
-        walking, python = self.walking, self.python
-        followed = self.followed.fds
-        return (*followed, *(walking.fds if walking else ()), *(python.fds if python else ()))
-
     def drain(self) -> None:
         """Process the events of processes, and the stacks that BPF could not finish."""
-        if self.walking is None:
-            self.followed.drain()
-            return
-        self._catch_up()
-        self.walking.drain()
+        self.watch.catch_up()
+        if self.walking is not None:
+            self.walking.drain()
         if self.python is not None:
             self.python.drain()
-
-    def _catch_up(self) -> None:
-        """Process the events of processes until now."""
-        assert self.walking is not None
-        known = () if self.python is None else self.python.interpreters.published
-        self.followed.drain(self._feed, self.walking.followed, known)
-
-    def collect(self) -> None:
-        """Empty the rings of copies, in the middle of long work."""
-        if self.walking is not None:
-            self.walking.collect()
-
-    def _feed(self, record: object) -> None:
-        assert self.walking is not None
-        self.walking.feed(record)
-        if self.python is not None:
-            self.python.interpreters.feed(record)
 
     def close(self) -> None:
         """Detach and close everything; again is harmless."""

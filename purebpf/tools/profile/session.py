@@ -6,13 +6,11 @@ docs/design/0002-start.md.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.closable import Closing
-from purebpf.measure import wait
 from purebpf.measure.stop import HasFileno
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.call_graph import describe_walking
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from purebpf.observe.symbols.symbolizer import Symbolizer
     from purebpf.observe.unwind.user_stacks import Trace
     from purebpf.results import Profile
-    from purebpf.results.build.stored_stacks import Stacks
     from purebpf.symbols.budget import Budget
     from purebpf.tools.profile.counts_snapshot import CountsSnapshot
     from purebpf.tools.profile.finished_counts import FinishedCounts
@@ -70,8 +67,12 @@ class Profiler(Closing):
         self._command_pid = command_pid
         self._sampling = Sampling(options, command_pid)
         self._elapsed_s = self._idle_s = 0.0
-        self._saw_running = False
         self._taken: CountsSnapshot | None = None
+
+    @property
+    def _is_read(self) -> bool:
+        """True if a person reads the next profile, and its hints."""
+        return True
 
     @property
     def event(self) -> Event:
@@ -101,32 +102,16 @@ class Profiler(Closing):
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
         duration_s, sampling = self._options.duration_s, self._sampling
-        python, targets = sampling.prepare(), sampling.targets
-        everyone = not (self._options.pids or self._command_pid)
-        if python is not None and everyone and not self._saw_running:
-            self._saw_running = True  # from now on, what starts is seen as it is sampled
-            python.interpreters.publish_running(pause=sampling.collect)
+        sampling.prepare()
         over = None if duration_s is None else sampling.started + duration_s
-        pause = None if at_most_s is None else time.monotonic() + at_most_s
-        every_s = self._take_every_s if pause is None else None  # who says when to pause also takes
-        while True:
-            if every_s is not None:
-                pause = time.monotonic() + every_s
-            is_over = wait.until(
-                over,
-                (*ends, targets) if targets else ends,
-                pause=pause,
-                sources=sampling.fds,
-                drain=sampling.drain,
-                # a process that has just started becomes an interpreter without saying so
-                every_s=None if python is None else python.interpreters.look_again_s,
-            )
-            if not is_over and every_s is None:
+        pause_s = self._take_every_s if at_most_s is None else at_most_s
+        while not sampling.watch.wait(
+            ends, sampling.drain, over=over, at_most_s=pause_s, targets=sampling.targets
+        ):
+            if at_most_s is not None:  # the caller also takes
                 return False
-            if not is_over:
-                self.take()
-            elif not (targets.drop_ended() and targets):
-                return True
+            self.take()
+        return True
 
     @cached_property
     def _take_every_s(self) -> float | None:
@@ -258,14 +243,13 @@ class Profiler(Closing):
     def _profile(
         self, counts: Iterable[tuple[Any, int]], timeline: Timeline | None = None
     ) -> Profile:
+        from purebpf.measure.stacks.assemble_profile import Steps, assemble_profile
         from purebpf.results import Profile
-        from purebpf.results.build.stored_stacks import count_truncated
-        from purebpf.results.shape.naming_loss import with_naming
         from purebpf.tools.profile.loss import count_asleep, losses
         from purebpf.tools.profile.stacks import fill
 
         options, sampling = self._options, self._sampling
-        maps, python = sampling.loaded.maps, sampling.python
+        maps = sampling.loaded.maps
         clock, stats = self._clock, self._read_counters()
         expected = stats["expected"]
         asleep = 0
@@ -284,39 +268,38 @@ class Profiler(Closing):
         if timeline is not None:
             profile.slot_ns = timeline.slot_ns
             first = int(sampling.started * 1e9) // timeline.slot_ns
-        with self._symbolizer.batch():
-            fill(profile, counts, self._stacks(traces), sampling.followed.cgroups.of, first)
-        if python is not None:
-            profile.about |= stack_maps.sum_up(maps["python_stats"]) | python.counts()
-        profile.name_processes(sampling.followed.names.of)
-        stats["user_truncated"] = count_truncated(profile.rows(), sampling.max_depth)
-        profile.loss = losses(
-            stats,
-            options,
-            expected=expected,
-            tolerance=self._tolerance(clock, expected),
+        cgroup_of = sampling.followed.cgroups.of
+        steps = Steps(
+            fill=lambda profile, stacks: fill(profile, counts, stacks, cgroup_of, first),
+            losses=lambda truncated: losses(
+                stats | {"user_truncated": truncated},
+                options,
+                expected=expected,
+                tolerance=self._tolerance(clock, expected),
+                max_depth=sampling.max_depth,
+                side_band_lost=stats["sideband_lost"],
+                children_missed=None if sampling.tree is None else sampling.tree.missed,
+            ),
             max_depth=sampling.max_depth,
-            side_band_lost=stats["sideband_lost"],
-            children_missed=None if sampling.tree is None else sampling.tree.missed,
+            python_stats=lambda: stack_maps.sum_up(maps["python_stats"]),
+            advise=self._advise,
+            with_hints=self._is_read,
+            # with --gil, a process whose GIL cannot be read has no samples
+            python_pids=lambda pids: None if options.gil else pids,
         )
-        profile.loss = with_naming(profile.loss, self.budget)
-        profile.hints = self._hints(profile)
-        if python is not None:
-            profile.loss = python.with_python(profile.loss, profile.about)
-        return profile
+        return assemble_profile(
+            *(profile, steps, traces),
+            watch=sampling.watch,
+            python=sampling.python,
+            symbolizer=self._symbolizer,
+        )
 
-    def _hints(self, profile: Profile) -> list[str]:
-        """Return advice about names, frames and processes that the profile lacks."""
-        from purebpf.results.shape.hints import hints
-
+    def _advise(self, pids: set[int]) -> list[str]:
+        """Return advice about processes that the profile lacks."""
         options, python = self._options, self._sampling.python
-        lines = hints(profile, self._symbolizer.runtime)
-        if python is not None:
-            pids = {row.labels.pid for row in profile.rows()}
-            # with --gil, what is not read has no samples, nor has what has no GIL
-            lines += python.hints(None if options.gil else pids)
-            if options.gil:
-                lines += python.interpreters.without_gil(pids)
+        lines = []
+        if options.gil and python is not None:
+            lines += python.interpreters.without_gil(pids)
         if options.java_perf_map:
             lines += self._java.hints()
         if self._command_pid and not self._sampling.by_tree:
@@ -325,27 +308,12 @@ class Profiler(Closing):
 
     @cached_property
     def _symbolizer(self) -> Symbolizer:
-        from purebpf.observe.symbols.symbolizer import Symbolizer
-
-        sampling = self._sampling
-        symbolizer = Symbolizer(sampling.followed.spaces, fetch=self._fetch, budget=self.budget)
-        symbolizer.python = sampling.python
-        return symbolizer
+        return self._sampling.watch.make_symbolizer(self._fetch, self.budget)
 
     def _traces(self) -> Mapping[int, Trace]:
         """The program's stacks by number."""
         assert self._taken is not None
         return self._taken.traces
-
-    def _stacks(self, traces: Mapping[int, Trace]) -> Stacks:
-        """Return stacks by number, with names resolved on access: later, some may have names at
-        last.
-        """
-        from purebpf.results.build.stored_stacks import Stacks
-
-        addresses = {number: trace.addresses for number, trace in traces.items()}
-        ends = {number: (trace.reason, trace.guessed) for number, trace in traces.items()}
-        return Stacks(addresses, self._symbolizer, ends)
 
     def _tolerance(self, clock: Clock, expected: int) -> int:
         """Return how many samples an honest run may lack: one in a hundred, and the ones not yet

@@ -16,10 +16,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Container
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.loader.maps.map import Map
+from purebpf.measure.process_watch import name_stacks
 from purebpf.measure.targets import PidNamespace
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.unwind.user_stacks import Trace
@@ -190,7 +191,7 @@ class WindowProfiler(Profiler):
         """
         assert self._waits is not None
         with self._symbolizer.batch():
-            return self._waits.window(self._stacks)
+            return self._waits.window(partial(name_stacks, symbolizer=self._symbolizer))
 
     def close(self) -> None:
         """End it without a result, and release its resources; again is harmless."""
@@ -223,9 +224,10 @@ class WindowProfiler(Profiler):
     def _read_counters(self) -> dict[str, int]:
         return self._counters.copy()
 
-    def _hints(self, profile: Profile) -> list[str]:
-        """Only for a person, who sees the last window: to look for them takes 6 % of all time."""
-        return super()._hints(profile) if self._is_last else []
+    @property
+    def _is_read(self) -> bool:
+        """True for the last window: to look for hints takes 6 % of all time."""
+        return self._is_last
 
     @cached_property
     def _symbolizer(self) -> Symbolizer:

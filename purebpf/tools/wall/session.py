@@ -52,12 +52,12 @@ class Wall(ThreadProfiler):
             return WallResult(self._profile(times), threads(times.spans))
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:
-        event = self._run.event
+        event, cgroup_of = self._run.event, self._run.watch.followed.cgroups.of
         profile.about |= {
             "event": event.name if event else "",
             "frequency_hz": self._frequency,
             "samples": sum(times.samples.values()),
-            "unsampled_ns": fill(profile, times.spans, times.samples, stacks, self._run.cgroup),
+            "unsampled_ns": fill(profile, times.spans, times.samples, stacks, cgroup_of),
         }
 
 

@@ -107,3 +107,31 @@ def test_a_source_that_hangs_up_is_left_alone(end):
 
 def test_it_is_over_when_a_pause_has_passed_before(end):
     assert wait.until(soon(-1), [end], pause=soon(-60))
+
+
+class Targets:
+    """Two processes: the end of each makes `fileno()` readable until `drop_ended()`."""
+
+    def __init__(self, end: End) -> None:
+        self._end = end
+        self._living = 2
+
+    def __bool__(self) -> bool:
+        return self._living > 0
+
+    def fileno(self) -> int:
+        return self._end.fileno()
+
+    def drop_ended(self) -> bool:
+        os.read(self._end.reading, 1)
+        self._living -= 1
+        return True
+
+
+def test_the_end_of_one_target_of_two_is_no_end(end):
+    end.come()
+    targets = Targets(end)
+    assert not wait.until(None, [], pause=soon(), targets=targets)
+    end.come()
+    assert wait.until(None, [], targets=targets)
+    assert not targets

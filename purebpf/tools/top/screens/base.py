@@ -118,10 +118,7 @@ class Tallies(Screen):
         """Sleep for so long: False; or until the run is over: True."""
         over = None if self._duration_s is None else self._started_s + self._duration_s
         pause = time.monotonic() + at_most_s
-        while wait.until(over, (*ends, self._ends) if self._ends else ends, pause=pause):
-            if not (self._ends.drop_ended() and self._ends):
-                return True
-        return False
+        return wait.until(over, ends, pause=pause, targets=self._ends)
 
     def read(self) -> Reading:
         """Return the measurements since the last call of this."""
