@@ -25,7 +25,7 @@ from purebpf.tools.triage.activities import cpu_times, memory_use, waiting_times
 from purebpf.tools.triage.blocked_threads import blocked_threads, descriptors
 from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
 from purebpf.tools.triage.java_monitors import java_monitors
-from purebpf.tools.triage.process_watch import ProcessWatch, uses_new_pages
+from purebpf.tools.triage.process_counters import ProcessCounters, uses_new_pages
 from purebpf.tools.triage.python_locks import python_lock_holders
 from purebpf.tools.triage.socket_watch import SocketWatch
 from purebpf.tools.triage.unanswered import UnansweredWatch
@@ -91,7 +91,7 @@ class Triage(Closing):
             self._reasons = self._try_reasons(stack)
             self._profiler.sample_waits(_LOOKS, by_thread=True, share=_SHARE)
             self._cgroups, self._counters = read_cgroups(), machine_counters()
-            self._processes, self._sockets = ProcessWatch(self._own), SocketWatch()
+            self._processes, self._sockets = ProcessCounters(self._own), SocketWatch()
             self._unanswered = UnansweredWatch()
             self._owned = stack.pop_all()
         self._started_s = self._ticked_s = self._asked_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""`ProcessWatch`: the counters of all processes before and after, and their growth in between."""
+"""`ProcessCounters`: the counters of all processes, and their growth during a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from purebpf.syscall.process_memory import read_arguments, reading_others
 from purebpf.tools.triage.proc_files import entries, link, read_text, words
 from purebpf.tuples import NamedTuple
 
-__all__ = ["ProcessWatch", "uses_new_pages"]
+__all__ = ["ProcessCounters", "uses_new_pages"]
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -48,7 +48,7 @@ class _Reading(NamedTuple):
     written_bytes: int
 
 
-class ProcessWatch:
+class ProcessCounters:
     """Reads them at its start, at each `tick`, and at the end.
 
     Args:
