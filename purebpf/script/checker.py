@@ -19,7 +19,7 @@ from purebpf.script.map_info import MapInfo
 from purebpf.script.points import expand
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings
-from purebpf.script.types import AGGREGATES, NONE, Type, integer, spell, unify
+from purebpf.script.types import AGGREGATES, NONE, Type, integer, spell, tuple_of, unify
 from purebpf.script.unit import Unit
 from purebpf.script.world import World
 
@@ -171,6 +171,9 @@ class Checker(ExpressionTypes):
         self._block(node.body)
 
     def _for(self, node: tree.For) -> None:
+        if isinstance(node.source, tree.Map):
+            self._for_map(node, node.source)
+            return
         for bound in (node.source.first, node.source.last):
             type_ = self.infer(bound)
             if type_ is not None and type_.kind != "int":
@@ -179,6 +182,23 @@ class Checker(ExpressionTypes):
         self.scopes.append({})
         slot = self.declare(node.target)
         self.widen_slot(slot, integer(8, True), node.target)
+        self._loop(node.body)
+        self.scopes.pop()
+
+    def _for_map(self, node: tree.For, source: tree.Map) -> None:
+        """Check a loop over the keys and values of a map."""
+        info = self.map_info(source.name)
+        if info.is_scalar or (self.is_final and (info.key is None or info.value is None)):
+            word = "has no explicit keys (scalar map)" if info.is_scalar else "is never assigned"
+            message = f"{source.name} {word}, and cannot be used for iteration"
+            raise ScriptError(message, source.start, source.end)
+        if info.value is not None and info.value.kind in ("hist", "lhist", "stats"):
+            message = f"Loops over maps of {info.value.kind}() are not supported yet"
+            raise ScriptError(message, source.start, source.end)
+        self.scopes.append({})
+        slot = self.declare(node.target)
+        if info.key is not None and info.value is not None:
+            self.widen_slot(slot, tuple_of((info.key, info.read_type())), node.target)
         self._loop(node.body)
         self.scopes.pop()
 

@@ -86,10 +86,12 @@ def compile_script(
         if "strcontains" in text and world.kernel is not None:
             context.search_function = world.kernel.function("bpf_strstr") or 0
         _place_scalars(checker.maps, context)
-        programs = [generate(unit, context) for unit in checker.units]
+        pieces = [generate(unit, context) for unit in checker.units]
     except RecursionError:
         raise ScriptError("the script is nested too deeply") from None
-    spec = build("script", programs, _map_specs(context), config.texts["license"])
+    programs = [program for program, _ in pieces]
+    functions = [function for _, more in pieces for function in more]
+    spec = build("script", [*programs, *functions], _map_specs(context), config.texts["license"])
     names = [program.name for program in programs]
     return Compilation(text, name, spec, checker.units, names, checker.maps, context.actions,
                        config, settings, world, context.globals_size)  # fmt: skip

@@ -228,6 +228,14 @@ def _has_key(check: Checking, node: tree.Call) -> Type:
 
 
 def _len(check: Checking, node: tree.Call) -> Type | None:
+    argument = node.arguments[0]
+    if isinstance(argument, tree.Map) and argument.key is None:
+        info = check.map_info(argument.name)
+        if info.is_scalar:
+            raise _refuse(node, "call to len() expects a map with explicit keys (non-scalar map)")
+        if info.is_histogram:
+            raise _refuse(node, "len() of a histogram is not supported yet")
+        return U64
     type_ = check.infer(node.arguments[0])
     if type_ is None:
         return None

@@ -97,13 +97,14 @@ class StatementParser(ExpressionParser):
         name = self.expect_kind("variable")
         target = tree.Variable(name.start, name.end, name.text)
         self.expect(":")
-        if self.token.kind == "map":
-            message = "for loops over maps are not supported yet"
-            raise ScriptError(message, self.token.start, self.token.end)
         first = self._binary(9)
-        self.expect("..")
-        last = self._binary(9)
-        source = tree.Range(first.start, last.end, first, last)
+        source: tree.Range | tree.Map
+        if isinstance(first, tree.Map) and first.key is None and not self.is_next(".."):
+            source = first
+        else:
+            self.expect("..")
+            last = self._binary(9)
+            source = tree.Range(first.start, last.end, first, last)
         if has_brackets:
             self.expect(")")
         body = self.block()

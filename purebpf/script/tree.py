@@ -332,10 +332,10 @@ class Range(Node):
 
 @dataclass(slots=True, eq=False)
 class For(Statement):
-    """`for ($i : a..b) { }`."""
+    """`for ($i : a..b) { }` and `for ($kv : @map) { }`."""
 
     target: Variable
-    source: Range
+    source: Range | Map
     body: Block
 
 

@@ -9,6 +9,7 @@ from purebpf.script import tree
 from purebpf.script.actions import Action
 from purebpf.script.lowering.layout import LOST
 from purebpf.script.lowering.stores import Stores
+from purebpf.script.map_info import MapInfo
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
 from purebpf.script.types import Type, offsets, room
@@ -31,6 +32,10 @@ class Calls(Stores):
                 self._search(node)
             case "strncmp":
                 self._compare_start(node)
+            case "len":
+                target = arguments[0]
+                assert isinstance(target, tree.Map)
+                self.count_elements(self.map_info(target))
             case "strerror":
                 self.scalar(arguments[0])
             case "print":
@@ -62,6 +67,10 @@ class Calls(Stores):
             case _:
                 message = f"{node.name}() cannot be used here"
                 raise ScriptError(message, node.start, node.end)
+
+    def count_elements(self, info: MapInfo) -> None:
+        """R0 = the number of keys of a map."""
+        raise NotImplementedError
 
     def _clock(self, arguments: Sequence[tree.Expression]) -> None:
         clock = arguments[0].name if arguments and isinstance(arguments[0], tree.Name) else "boot"

@@ -6,10 +6,11 @@ value of an expression. Other values are on the stack, or in scratch memory if t
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import NamedTuple
 
 from purebpf.asm import R0, R1, R2, R3, R9, R10, MapName, Program
-from purebpf.asm.program import SourceLine, Stack
+from purebpf.asm.program import Function, SourceLine, Stack
 from purebpf.script import tree
 from purebpf.script.lowering.layout import BUSY, SCRATCH, SCRATCH_SLOTS, ZEROS, Context
 from purebpf.script.script_error import ScriptError, locate
@@ -19,6 +20,8 @@ from purebpf.script.unit import Unit
 __all__ = ["Frame", "NeedsScratchError", "Place"]
 
 _STACK = 480
+_ALL_STACKS = 512
+_FRAME_STEP = 32
 _LARGE = 64
 _UNROLLED = 128
 _FLAG = 8  # the first bytes of a scratch slot say that it is in use
@@ -48,10 +51,12 @@ class Frame:
         context: the maps, actions and options of the whole script.
         end: the place where the program ends.
         has_loops: True if the block has loops that the verifier must not follow turn by turn.
+        functions: the bodies of loops over maps.
     """
 
     def __init__(self, code: Program, unit: Unit, context: Context) -> None:
-        self.code, self.unit, self.context = code, unit, context
+        self.code: Function = code
+        self.unit, self.context = unit, context
         self.has_scratch = False
         self._used = self._scratch = 0
         self.end = code.label()
@@ -59,6 +64,10 @@ class Frame:
             isinstance(node, tree.While | tree.For) for node in tree.walk(unit.probe)
         )
         self.slots: dict[int, Place] = {}
+        self.functions: list[Function] = []
+        depth = _deepest_callback(unit.probe)
+        share = _ALL_STACKS // (depth + 1) // _FRAME_STEP * _FRAME_STEP
+        self._limit = share if depth else _STACK
 
     def mark_line(self, node: tree.Node) -> None:
         """Note the line of the script that the next instructions are for."""
@@ -73,7 +82,7 @@ class Frame:
             ScriptError: the values of the block are too large.
         """
         size = -(-size // 8) * 8
-        if size <= _LARGE and self._used + size <= _STACK:
+        if size <= _LARGE and self._used + size <= self._limit:
             self._used += size
             return Place(R10, -self._used)
         if not self.has_scratch:
@@ -190,3 +199,16 @@ class Frame:
         place = self.take(8)
         self.code.store(place.base, place.offset, R0, 8)
         return place
+
+
+def _deepest_callback(node: tree.Node) -> int:
+    """Return how many loops over maps, or calls of len(), lie in each other."""
+    deepest = 0
+    for item in fields(node):
+        part = getattr(node, item.name)
+        for inner in part if isinstance(part, list) else (part,):
+            if isinstance(inner, tree.Node):
+                deepest = max(deepest, _deepest_callback(inner))
+    is_loop = isinstance(node, tree.For) and isinstance(node.source, tree.Map)
+    counts = isinstance(node, tree.Call) and node.name == "len"
+    return deepest + (is_loop or counts)

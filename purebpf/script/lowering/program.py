@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from purebpf.asm import R0, R1, R6, Program
+from purebpf.asm.program import Function
 from purebpf.script.lowering.frame import NeedsScratchError
 from purebpf.script.lowering.layout import Context
 from purebpf.script.lowering.statements import Statements
@@ -14,8 +15,8 @@ __all__ = ["generate"]
 _EVERY_PROCESS = ("begin", "end", "interval")
 
 
-def generate(unit: Unit, context: Context) -> Program:
-    """Return the program of a block.
+def generate(unit: Unit, context: Context) -> tuple[Program, list[Function]]:
+    """Return the program of a block, and the functions that it calls.
 
     It has scratch memory only if its values need some, and then the predicate runs before the
     search for a free slot if it can.
@@ -31,7 +32,7 @@ def generate(unit: Unit, context: Context) -> Program:
     raise AssertionError(unit)
 
 
-def _generate(unit: Unit, context: Context, scratch: str) -> Program:
+def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list[Function]]:
     code = Program(f"p{unit.number}_{unit.point.kind}", unit.point.section)
     generator = Statements(code, unit, context)
     generator.mark_line(unit.probe)
@@ -53,6 +54,7 @@ def _generate(unit: Unit, context: Context, scratch: str) -> Program:
         generator.end = code.label()
     for slot in unit.slots:
         generator.slots[id(slot)] = generator.take(room(slot.type or I64))
+    generator.prepare_callbacks()
     generator.block(unit.probe.body)
     if scratch != "none":
         code.place(generator.end)
@@ -61,4 +63,4 @@ def _generate(unit: Unit, context: Context, scratch: str) -> Program:
     code.move(R0, 0)
     code.exit()
     code.drop_unreachable()
-    return code
+    return code, generator.functions

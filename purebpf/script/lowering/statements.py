@@ -5,16 +5,14 @@ from __future__ import annotations
 from purebpf.abi.assembler import Label
 from purebpf.asm import R0, R1
 from purebpf.script import tree
-from purebpf.script.lowering.calls import Calls
+from purebpf.script.lowering.callbacks import Callbacks
 from purebpf.script.types import room
 
 __all__ = ["Statements"]
 
 
-class Statements(Calls):
+class Statements(Callbacks):
     """Generates the code of blocks."""
-
-    _loops: tuple[tuple[Label, Label], ...] = ()
 
     def block(self, block: tree.Block) -> None:
         """Generate the statements of a block."""
@@ -149,6 +147,9 @@ class Statements(Calls):
         code.place(done)
 
     def _for(self, node: tree.For) -> None:
+        if isinstance(node.source, tree.Map):
+            self.loop_over_map(node, node.source)
+            return
         code = self.code
         self.context.has_loops = True
         target, counter, last = self.variable(node.target), self.take(8), self.take(8)
