@@ -79,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--hist", dest="histogram", action="store_true", help="a histogram below each row"
     )
     output.add_argument(
-        *("--rows",), metavar="N", type=positive_int, default=1024,
+        *("--rows",), metavar="N", type=positive_int, default=Options().rows,
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
     return made

@@ -133,7 +133,7 @@ def _add_output(output: argparse._ArgumentGroup) -> None:
         help="print a table at this interval, with what ended in it (top: 1)",
     )  # fmt: skip
     output.add_argument(
-        *("--rows",), metavar="N", type=positive_int, default=512,
+        *("--rows",), metavar="N", type=positive_int, default=Options().rows,
         help="maximum number of rows of each CPU (default %(default)s)",
     )  # fmt: skip
 

@@ -106,7 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="the N rows with most time (default %(default)s)",
     )  # fmt: skip
     output.add_argument(
-        *("--rows",), metavar="N", type=positive_int, default=4096,
+        *("--rows",), metavar="N", type=positive_int, default=Options().rows,
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
     return made

@@ -59,6 +59,7 @@ def _request(options: Options) -> Request:
     return narrow(
         Request,
         options,
+        defaults=("on_cpu", "frequency", "ring_size"),
         user_threads=not options.kernel_threads_only,
         kernel_threads=not options.user_threads_only,
         user_stacks=not options.kernel_stacks_only,

@@ -65,6 +65,7 @@ def _request(options: Options) -> Request:
     return narrow(
         Request,
         options,
+        defaults=("threshold_ns", "min_ns", "max_ns", "wakers", "ring_size"),
         user_threads=not options.kernel_threads_only,
         kernel_threads=not options.user_threads_only,
         user_stacks=not options.kernel_stacks_only,

@@ -25,9 +25,24 @@ SHARED: dict[str, Any] = {
 }
 
 
+LACKING = ("by", "unit_ns", "groups", "include_idle", "interval_s", "times")
+
+
 def test_fields_come_by_name_and_others_keep_their_defaults() -> None:
-    made = narrow(LatencyRequest, OffCpuOptions(pids=(7,)), measure="on_cpu", cpus=(3,))
+    source = OffCpuOptions(pids=(7,))
+    made = narrow(LatencyRequest, source, defaults=LACKING, measure="on_cpu", cpus=(3,))
     assert made == LatencyRequest("on_cpu", pids=(7,), cpus=(3,))
+
+
+def test_a_field_without_a_value_is_an_error() -> None:
+    with pytest.raises(TypeError, match="Request from Options: check times"):
+        narrow(LatencyRequest, OffCpuOptions(), defaults=LACKING[:-1], measure="on_cpu")
+
+
+@pytest.mark.parametrize("name", ["pids", "measure", "misspelt"])
+def test_a_default_that_is_not_needed_is_an_error(name: str) -> None:
+    with pytest.raises(TypeError, match=f"check {name}"):
+        narrow(LatencyRequest, OffCpuOptions(), defaults=(*LACKING, name), measure="on_cpu")
 
 
 @pytest.mark.parametrize("name", SHARED)

@@ -15,6 +15,9 @@ from purebpf.tools.top.tally import Tally, columns
 
 __all__ = ["KernelWork", "make"]
 
+_DEFAULTS = ("kinds", "names", "by_cpu", "stacks", "each_run", "rows", "interval_s")
+"""Options of the command that `top` does not have."""
+
 
 class KernelWork(Tallies):
     """Runs of handlers and work items, of the whole machine."""
@@ -25,7 +28,9 @@ class KernelWork(Tallies):
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         super().__init__(options.pids, options.duration_s)
-        self._kwork = Kwork(narrow(request.Options, options, duration_s=None), command_pid)
+        self._kwork = Kwork(
+            narrow(request.Options, options, defaults=_DEFAULTS, duration_s=None), command_pid
+        )
 
     def start(self, stack: ExitStack) -> None:
         """Load and attach."""

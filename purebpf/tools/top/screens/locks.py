@@ -15,6 +15,9 @@ from purebpf.tools.top.tally import Tally, columns, differences
 
 __all__ = ["KernelLocks", "make"]
 
+_DEFAULTS = ("rows", "types", "slower_ms", "stacks", "userspace", "interval_s")
+"""Options of the command that `top` does not have."""
+
 
 class KernelLocks(Tallies):
     """Waits for locks; those that go on count up to now."""
@@ -25,7 +28,9 @@ class KernelLocks(Tallies):
 
     def __init__(self, options: Options, by: str, command_pid: int = 0) -> None:
         super().__init__(options.pids, options.duration_s)
-        self._locks = Locks(narrow(request.Options, options, by=by), command_pid)
+        self._locks = Locks(
+            narrow(request.Options, options, defaults=_DEFAULTS, by=by), command_pid
+        )
         self._before: list[Tally] = []
 
     def start(self, stack: ExitStack) -> None:

@@ -18,6 +18,22 @@ from purebpf.tools.top.screens.cpu import read_profile
 
 __all__ = ["Waiting", "make"]
 
+_DEFAULTS = (
+    "user_threads_only",
+    "kernel_threads_only",
+    "user_stacks_only",
+    "kernel_stacks_only",
+    "states",
+    "preempt",
+    "threshold_ms",
+    "min_us",
+    "max_us",
+    "waker",
+    "inflight",
+    "one_by_one",
+)
+"""Options of the command that `top` does not have."""
+
 
 class Waiting(Screen):
     """Time of threads that did not run."""
@@ -28,7 +44,7 @@ class Waiting(Screen):
 
     def __init__(self, options: Options, command_pid: int = 0) -> None:
         super().__init__()
-        self._session = OffCpu(narrow(request.Options, options), command_pid)
+        self._session = OffCpu(narrow(request.Options, options, defaults=_DEFAULTS), command_pid)
         self.budget = self._session.budget
         self._read_s = self._elapsed_s = 0.0
 

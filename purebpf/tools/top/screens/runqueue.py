@@ -25,7 +25,13 @@ class RunQueue(Tallies):
 
     def __init__(self, options: Options, by: str, command_pid: int = 0) -> None:
         super().__init__(options.pids, options.duration_s)
-        wanted = narrow(Request, options, measure="run_queue", by=_KINDS[by], unit_ns=1)
+        wanted = narrow(
+            *(Request, options),
+            defaults=("groups", "interval_s", "times"),
+            measure="run_queue",
+            by=_KINDS[by],
+            unit_ns=1,
+        )
         self._latency = Latency(wanted, command_pid)
 
     def start(self, stack: ExitStack) -> None:

@@ -15,6 +15,21 @@ from purebpf.tools.top.tally import Tally, columns
 
 __all__ = ["SystemCalls", "make"]
 
+_DEFAULTS = (
+    "uid",
+    "calls",
+    "only_failed",
+    "errno",
+    "errno_summary",
+    "histogram",
+    "cost",
+    "faults",
+    "fault_places",
+    "map_entries",
+    "hook",
+)
+"""Options of the command that `top` does not have."""
+
 _OWNERS = ("process", "thread", "cgroup")
 
 
@@ -29,7 +44,9 @@ class SystemCalls(Tallies):
     def __init__(self, options: Options, by: str, interval_s: float, command_pid: int = 0) -> None:
         super().__init__(options.pids, options.duration_s)
         mode = by if by in _OWNERS else "total"
-        wanted = narrow(request.Options, options, mode=mode, interval_s=interval_s)
+        wanted = narrow(
+            request.Options, options, defaults=_DEFAULTS, mode=mode, interval_s=interval_s
+        )
         self._summary = Summary(wanted, command_pid)
 
     def start(self, stack: ExitStack) -> None:
