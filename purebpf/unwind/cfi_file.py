@@ -11,9 +11,7 @@ work comes as an iterator that yields every few milliseconds.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator
-from typing import Protocol
 
 from purebpf.errors import FormatError
 from purebpf.tuples import NamedTuple
@@ -21,11 +19,12 @@ from purebpf.unwind.budget import Budget, OverBudgetError
 from purebpf.unwind.elf_frames import ElfFile, Frames, debug_frame, eh_frame, read_address, text_of
 from purebpf.unwind.entries import Cie, EntryError, Fde
 from purebpf.unwind.fde_index import FdeIndex, scan_index
-from purebpf.unwind.gaps import BLOCK, SHORTEST, Gap, Gaps
+from purebpf.unwind.gaps import Gap, Gaps
 from purebpf.unwind.interpreter import row_at
 from purebpf.unwind.machine import MACHINES, X86_64, Machine
-from purebpf.unwind.rows import NO_RULE, Entries, Rows, RuleTable, finish
+from purebpf.unwind.rows import Entries, Rows, RuleTable, finish
 from purebpf.unwind.rule import DEPTH_FRAMELESS, Row
+from purebpf.unwind.uncovered_rows import StackDepths, add_depths, judge_gaps
 from purebpf.unwind.window_file import Source
 from purebpf.unwind.windows import WINDOW, WINDOW_BITS, cut_window, cutting_all
 
@@ -64,21 +63,6 @@ class WholeWindows(NamedTuple):
     first: int
     places: array[int]
     blocks: array[int]
-
-
-class StackDepths(Protocol):
-    """The interface for the stack depth of functions without rules; `GoStack` is one.
-
-    Below 0: `DEPTH_ELSEWHERE` and `DEPTH_OUTERMOST` of `purebpf.unwind.rule`.
-    """
-
-    def depth(self, address: int, /) -> int | None:
-        """At an address; None: not known."""
-
-    def depths(self, start: int, end: int, /) -> Iterator[tuple[int, int | None]]:
-        """Yield each place from `start` to `end` at which the depth changes, and the new depth;
-        `start` comes first.
-        """
 
 
 class CfiFile:
@@ -346,10 +330,11 @@ class CfiFile:
         self._prepare()
         rows = self._rows_around(number) if self._rows is None else self._rows
         if self._depths is not None:
-            rows = self._with_depths(rows, number << WINDOW_BITS, self._depths)
+            start = number << WINDOW_BITS
+            rows = add_depths(rows, self.table, self._depths, start, start + WINDOW)
         elif self._rows is None:
             start = number << WINDOW_BITS
-            rows = finish(self._judge_gaps(rows, start, start + WINDOW))
+            rows = finish(self._judge(rows, start, start + WINDOW))
         return cut_window(rows, number)
 
     def _rows_around(self, number: int) -> Rows:
@@ -376,59 +361,15 @@ class CfiFile:
         self._budget.left -= granted - budget.left
         return rows
 
-    def _with_depths(self, rows: Rows, start: int, depths: StackDepths) -> Rows:
-        """The rows of a window, with depths of the stack where they have no rule."""
-        end = start + WINDOW
-        known = dict(depths.depths(start, end))
-        first = bisect_right(rows.starts, start)
-        past = bisect_left(rows.starts, end, first)
-        ids = dict(zip(rows.starts[first:past], rows.ids[first:past], strict=True))
-        rule_id = rows.ids[first - 1] if first else NO_RULE
-        depth: int | None = None
-        both = Rows(array("Q"), array("I"))
-        for address in sorted({start, *known, *ids}):
-            rule_id = ids.get(address, rule_id)
-            depth = known.get(address, depth)
-            both.starts.append(address)
-            both.ids.append(self.table.depth(depth) if rule_id == NO_RULE else rule_id)
-        return both
+    def _judge(self, rows: Rows, start: int, end: int) -> Generator[None, None, Rows]:
+        """Judge the gaps, except in a file with stack depths, or on other machines than x86_64.
 
-    def _judge_gaps(self, rows: Rows, start: int, end: int) -> Generator[None, None, Rows]:
-        """Yield the rows from one address up to another, with gaps without frame pointers.
-
-        Short gaps stay as they are; long ones are judged block by block. A text that is too large
-        for a real file, and so has no windows, is not judged: it could have any number of blocks.
+        A text that is too large for a real file, and so has no windows, is not judged: it could
+        have any number of blocks.
         """
         if self._gaps is None or start >= end or not self.window_count:
             return rows
-        first = bisect_right(rows.starts, start)
-        past = bisect_left(rows.starts, end, first)
-        starts = array("Q", (start,)) + rows.starts[first:past]
-        ids = array("I", (rows.ids[first - 1] if first else NO_RULE,)) + rows.ids[first:past]
-        starts.append(end)
-        judged = Rows(array("Q"), array("I"))
-        done = 0
-        for at in _places_of(NO_RULE, ids):
-            begun, stop = starts[at], starts[at + 1]
-            if at and stop < end and stop - begun < SHORTEST:
-                continue
-            judged.starts.extend(starts[done:at])
-            judged.ids.extend(ids[done:at])
-            done = at + 1
-            while begun < stop:
-                is_kept = self._gaps.keeps(begun)
-                rule_id = NO_RULE if is_kept else self.table.depth(DEPTH_FRAMELESS)
-                if rule_id != (judged.ids[-1] if judged.ids else NO_RULE):
-                    judged.starts.append(begun)
-                    judged.ids.append(rule_id)
-                begun = (begun & -BLOCK) + BLOCK
-                yield
-        judged.starts.extend(starts[done:-1])
-        judged.ids.extend(ids[done:])
-        if judged.ids and judged.ids[-1] != NO_RULE:  # it holds up to the end, in each window
-            judged.starts.append(end)
-            judged.ids.append(NO_RULE)
-        return judged
+        return (yield from judge_gaps(rows, self.table, self._gaps, start, end))
 
     def _sort_entries(self, inside: range, budget: Budget) -> list[Fde]:
         """Entries by index, in the order that decides which wins: by start, then by offset."""
@@ -478,7 +419,7 @@ class CfiFile:
                 first = self._first_code
                 entries.add(first.start, first.end, self.table.program(first, self._budget))
             rows = yield from entries.laying_out(self.table)
-            self._rows = yield from self._judge_gaps(rows, *self.text)
+            self._rows = yield from self._judge(rows, *self.text)
         self.table.forget()
 
     def _add_all(self, entries: Entries, frames: Frames) -> Iterator[None]:
@@ -523,14 +464,3 @@ class CfiFile:
         used = (rows.starts[-1] >> WINDOW_BITS) - self.first_window + 1 if rows.starts else 0
         cut = yield from cutting_all(rows, self.first_window, min(count, used))
         return WholeWindows(self.first_window, *cut)
-
-
-def _places_of(wanted: int, numbers: array[int]) -> Iterator[int]:
-    """Yield the places of a number in an array, in ascending order."""
-    at = -1
-    try:
-        while True:
-            at = numbers.index(wanted, at + 1)
-            yield at
-    except ValueError:
-        return
