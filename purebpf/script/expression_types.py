@@ -9,12 +9,19 @@ from purebpf.script.functions import check_call
 from purebpf.script.host import Host
 from purebpf.script.macros import Macros
 from purebpf.script.map_info import MapInfo
+from purebpf.script.member_types import element_type, member_type, offset_type, target_type
+from purebpf.script.operator_types import (
+    COMPARISONS,
+    binary_type,
+    cast_type,
+    check_comparison,
+    unary_type,
+)
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings
 from purebpf.script.token_stream import TokenStream
 from purebpf.script.types import (
     BOOL,
-    CHAR,
     I64,
     NONE,
     U64,
@@ -32,8 +39,6 @@ from purebpf.similar import suggest
 
 __all__ = ["ExpressionTypes"]
 
-_COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
-_NUMBERS = frozenset({"int", "bool", "ptr", "ksym"})
 _DEEPEST_MACRO = 32
 
 
@@ -303,14 +308,7 @@ class ExpressionTypes:
 
     def _unary(self, node: tree.Unary) -> Type | None:
         type_ = self.infer(node.operand)
-        if type_ is None:
-            return None
-        if node.operator == "!":
-            return BOOL
-        if type_.kind not in _NUMBERS:
-            message = f"The {node.operator} operator can not be used on expressions of type "
-            raise ScriptError(f"{message}'{spell(type_)}'", node.start, node.end)
-        return I64 if node.operator == "-" else integer(8, type_.signed)
+        return None if type_ is None else unary_type(node, type_)
 
     def _deref(self, node: tree.Deref) -> Type | None:
         type_ = self.infer(node.operand)
@@ -321,14 +319,7 @@ class ExpressionTypes:
         if type_.kind != "ptr":
             message = f"Can not dereference type '{spell(type_)}' (not a pointer)"
             raise ScriptError(message, node.start, node.end)
-        return self._pointed(type_, node)
-
-    def _pointed(self, type_: Type, node: tree.Node) -> Type:
-        target = type_.target
-        if target.kind == "void" or (target.kind == "struct" and target.layout is None):
-            message = f'Cannot resolve unknown type "{type_.name or "void"}"'
-            raise ScriptError(message, node.start, node.end)
-        return target.in_space(type_.space) if target.kind == "ptr" else target
+        return target_type(type_, node)
 
     def _step(self, node: tree.Step) -> Type | None:
         if isinstance(node.target, tree.Map):
@@ -347,26 +338,15 @@ class ExpressionTypes:
 
     def _binary(self, node: tree.Binary) -> Type | None:
         left, right = self.infer(node.left), self.infer(node.right)
-        operator = node.operator
-        if operator in ("&&", "||"):
+        if node.operator in ("&&", "||"):
             return BOOL
-        if operator in _COMPARISONS:
+        if node.operator in COMPARISONS:
             if left is not None and right is not None:
-                self._check_comparison(node, left, right)
+                check_comparison(node, left, right)
             return BOOL
         if left is None or right is None:
             return None
-        if not {left.kind, right.kind} <= _NUMBERS:
-            message = f"The {operator} operator can not be used on expressions of types "
-            message += f"'{spell(left)}', '{spell(right)}'"
-            raise ScriptError(message, node.start, node.end)
-        if "ptr" in (left.kind, right.kind):
-            return self._pointer_arithmetic(node, left, right)
-        if operator == "-":
-            return I64
-        if operator in ("<<", ">>"):
-            return integer(8, left.signed and not is_literal(node.left))
-        return integer(8, self.is_signed(node.left) or self.is_signed(node.right))
+        return binary_type(node, left, right, self.is_signed)
 
     def is_signed(self, node: tree.Expression) -> bool:
         """Return True if an operator takes an operand as signed; numbers are if below zero."""
@@ -374,31 +354,6 @@ class ExpressionTypes:
             value = self.constant(node)
             return value is not None and value < 0
         return node.type.signed
-
-    def _pointer_arithmetic(self, node: tree.Binary, left: Type, right: Type) -> Type:
-        if node.operator == "-" and left.kind == right.kind:
-            return I64
-        if node.operator in "+-" and left.kind == "ptr" and right.kind != "ptr":
-            return left
-        if node.operator == "+" and right.kind == "ptr" and left.kind != "ptr":
-            return right
-        if node.operator in ("&", "|", ">>", "<<", "%", "/"):
-            return U64
-        message = f"The {node.operator} operator can not be used on a pointer"
-        raise ScriptError(message, node.start, node.end)
-
-    def _check_comparison(self, node: tree.Binary, left: Type, right: Type) -> None:
-        kinds = {left.kind, right.kind}
-        if kinds <= _NUMBERS | {"username", "cgroup", "kstack"} or kinds == {"probe", "string"}:
-            return
-        if kinds <= {"string"} or (len(kinds) == 1 and unify(left, right) is not None):
-            if node.operator in ("==", "!="):
-                return
-            message = f"The {node.operator} operator can not be used on expressions of types "
-            message += f"'{spell(left)}', '{spell(right)}'"
-            raise ScriptError(message, node.start, node.end)
-        message = f"Type mismatch for '{node.operator}': comparing '{spell(left)}' with "
-        raise ScriptError(f"{message}'{spell(right)}'", node.start, node.end)
 
     def _ternary(self, node: tree.Ternary) -> Type | None:
         self.infer(node.test)
@@ -416,37 +371,13 @@ class ExpressionTypes:
     def _cast(self, node: tree.Cast) -> Type | None:
         to = self.world.type_of(node.to)
         inner = self.infer(node.operand)
-        if inner is None:
-            return to
-        if to.kind not in ("int", "bool", "ptr") or inner.kind not in _NUMBERS:
-            message = f"Cannot cast from '{spell(inner)}' to '{spell(to)}'"
-            raise ScriptError(message, node.start, node.end)
-        return to.in_space(inner.space) if inner.kind == "ptr" and to.kind == "ptr" else to
+        return to if inner is None else cast_type(node, to, inner)
 
     def _field(self, node: tree.Field) -> Type | None:
         base = self.infer(node.base)
         if base is None:
             return None
-        if base.kind == "args":
-            return self._argument(node)
-        if base.kind == "record":
-            for name, item in zip(base.names, base.items, strict=True):
-                if name == node.name:
-                    return item
-            message = f"Record does not contain a field named '{node.name}'"
-            raise ScriptError(message, node.start, node.end)
-        space = base.space
-        if base.kind == "ptr":
-            base = self._pointed(base, node)
-        if base.kind != "struct" or base.layout is None:
-            message = f"Can not access field '{node.name}' on expression of type '{spell(base)}'"
-            raise ScriptError(message, node.start, node.end)
-        member = base.layout.member(node.name)
-        if member is None:
-            message = f"{base.name} does not contain a field named '{node.name}'"
-            hint = suggest(node.name, [name for name, _ in base.layout.members()])
-            raise ScriptError(message, node.start, node.end, hint)
-        return member.type.in_space(space) if member.type.kind == "ptr" else member.type
+        return self._argument(node) if base.kind == "args" else member_type(node, base)
 
     def _argument(self, node: tree.Field) -> Type:
         fields = self.unit.fields or {}
@@ -461,27 +392,7 @@ class ExpressionTypes:
         base, index = self.infer(node.base), self.infer(node.index)
         if base is None or index is None:
             return None
-        value = self.constant(node.index)
-        if base.kind == "tuple":
-            if value is None or not 0 <= value < len(base.items):
-                message = (
-                    f"Invalid tuple index: {value}. Found {len(base.items)} elements in tuple."
-                )
-                raise ScriptError(message, node.start, node.end)
-            return base.items[value]
-        if index.kind not in ("int", "bool"):
-            message = "The array index operator [] only accepts integer indices."
-            raise ScriptError(message, node.index.start, node.index.end)
-        if base.kind in ("array", "string"):
-            count = base.count if base.kind == "array" else base.size
-            if value is not None and not 0 <= value < max(1, count):
-                message = f"the index {value} is out of bounds for array of size {count}"
-                raise ScriptError(message, node.start, node.end)
-            return base.target if base.kind == "array" else CHAR
-        if base.kind == "ptr":
-            return self._pointed(base, node)
-        message = "The array index operator [] can only be used on arrays and pointers, found "
-        raise ScriptError(f"{message}{spell(base)}.", node.start, node.end)
+        return element_type(node, base, index, self.constant(node.index))
 
     def _tuple(
         self, items: list[tree.Expression], names: tuple[str, ...] | list[str]
@@ -518,12 +429,4 @@ class ExpressionTypes:
         return U64
 
     def _offset_of(self, node: tree.OffsetOf) -> Type:
-        type_, place = self.world.type_of(node.target), 0
-        for name in node.path:
-            member = type_.layout.member(name) if type_.layout is not None else None
-            if member is None:
-                message = f"'{spell(type_)}' does not contain a field named '{name}'"
-                raise ScriptError(message, node.start, node.end)
-            place, type_ = place + member.offset, member.type
-        node.value = place
-        return U64
+        return offset_type(node, self.world.type_of(node.target))
