@@ -156,7 +156,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, u32 w
 		st->storage_failed++;
 		return;
 	}
-	if (!decided(state->verdict))
+	if (needs_verdict(state->verdict))
 		decide(state, task, st);
 	if (state->verdict != WANTED || !in_cgroup()) {
 		state->place = ASIDE;
@@ -344,15 +344,18 @@ int on_exec(u64 *ctx)
 	struct task_struct *task = (void *)ctx[0];
 	struct stats *st = stats_of(SWITCH_PLACE);
 	struct task_state *state;
+	u8 before;
 
 	if (!phase || !st)
 		return 0;
 	state = state_of(task, true);
 	if (!state)
 		return 0; // counted when it leaves
-	if (!decided(state->verdict))
+	before = state->verdict;
+	if (needs_verdict(before))
 		decide(state, (void *)bpf_get_current_task(), st);
-	if (state->verdict == AWAITED) {
+	if (state->verdict == AWAITED ||
+	    (has_names && before != WANTED && state->verdict == WANTED)) {
 		state->verdict = WANTED;
 		state->pending_ns = 0;
 		state->since_ns = bpf_ktime_get_ns();
@@ -376,11 +379,15 @@ int on_sample(void *ctx)
 	if (!phase || !st || !(u32)both)
 		return 0;
 	slot = bpf_map_lookup_elem(&running, &zero);
-	if (slot && slot->tid == (u32)both && slot->verdict == UNWANTED) {
+	if (!has_names && slot && slot->tid == (u32)both && slot->verdict == UNWANTED) {
 		st->samples_aside++;
 		return 0;
 	}
 	number(&key.tgid, &key.tid, st);
+	if (has_names && !listed(key.tgid, key.tid)) {
+		st->samples_aside++;
+		return 0;
+	}
 	bpf_get_current_comm(&key.comm, sizeof(key.comm));
 	key.kernel_stack = kernel_stack_of(ctx, SAMPLE_PLACE);
 	key.user_stack = user_stack_by_ticket(ctx, SAMPLE_PLACE, key.tgid, true);

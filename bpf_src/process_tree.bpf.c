@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Keeps `tgids` of targets.h a tree of processes: the child of one in it enters, too, before it
-// runs its first instruction. The map is that of another object, which user space gives.
+// Keeps `tgids` of targets.h complete: a tree of processes, the child of one in it enters before it
+// runs its first instruction; or the processes of a name, for as long as they have it. The map is
+// that of another object, which user space gives.
 //
 // An event that is inherited (perf_event_attr.inherit) cannot do that for a clock: each child gets
 // an event of its own with a whole period to go, so that those that end sooner are never sampled.
+#include "called.h"
 #include "pid_namespace.h"
 
 struct tree_stats {
@@ -12,6 +14,8 @@ struct tree_stats {
 };
 
 CONFIG u32 command_tgid = 0; // enters when its execve succeeds
+CONFIG u32 own_tgid = 0;     // who is asking: has no name
+CONFIG bool has_children = true; // the children of the processes enter, too
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -53,10 +57,32 @@ int on_newtask(u64 *ctx)
 	}
 	if (!tgid || !child_tgid || child_tgid == tgid) // a thread is in its process already
 		return 0;
-	if (bpf_map_lookup_elem(&tgids, &tgid))
+	if ((has_children && bpf_map_lookup_elem(&tgids, &tgid)) ||
+	    is_wanted_name(child->comm))
 		enter(child_tgid);
 	else // the number may be that of one that has ended
 		bpf_map_delete_elem(&tgids, &child_tgid);
+	return 0;
+}
+
+// Before a task gets another name: by execve, from its own prctl(PR_SET_NAME), or from another
+// thread of its process.
+SEC("?tp_btf/task_rename")
+int on_rename(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	u32 tgid = BPF_CORE_READ(task, tgid), tid;
+
+	if (tgid != BPF_CORE_READ(task, pid))
+		return 0;
+	if (pid_namespace_ino)
+		numbers_of(task, &tgid, &tid);
+	if (!tgid || tgid == own_tgid)
+		return 0;
+	if (is_wanted_name((void *)ctx[1]))
+		enter(tgid);
+	else if (!has_children)
+		bpf_map_delete_elem(&tgids, &tgid);
 	return 0;
 }
 

@@ -200,7 +200,7 @@ static __always_inline void leave(struct task_struct *task, u64 now_ns, bool blo
 		st->storage_failed++;
 		return;
 	}
-	if (!decided(state->verdict))
+	if (needs_verdict(state->verdict))
 		decide(state, task, st);
 	if (has_cgroup)
 		state->outside = !in_cgroup();
@@ -351,7 +351,7 @@ int on_exec(u64 *ctx)
 	state = state_of(task, true);
 	if (!state)
 		return 0;
-	if (!decided(state->verdict))
+	if (needs_verdict(state->verdict))
 		decide(state, task, st);
 	if (state->verdict == AWAITED)
 		state->verdict = WANTED;

@@ -28,8 +28,8 @@ static __always_inline int enter(struct pt_regs *regs, long nr, bool btf)
 		COUNT(states_full);
 		return 0;
 	}
-	if (state->verdict != WANTED) {
-		if (!decided(state->verdict)) {
+	if (has_names || state->verdict != WANTED) {
+		if (needs_verdict(state->verdict)) {
 			decide(state, btf);
 			state->newborn = false;
 		}

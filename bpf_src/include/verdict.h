@@ -18,9 +18,18 @@ CONFIG u32 own_tgid = 0;     // who is asking: left out; 0: nobody is
 CONFIG u32 command_tgid = 0; // the command to run: from its execve on
 CONFIG bool has_tree = false; // what the wanted tasks start from now on is wanted, too
 
+CONFIG bool has_names = false; // processes enter `tgids` and leave it as their names change
+
 static __always_inline bool decided(u8 verdict)
 {
 	return verdict >= WANTED;
+}
+
+// Whether to judge (again) before the verdict is used. A task gets a name while it runs, so what it
+// was when it left its CPU holds until it comes back.
+static __always_inline bool needs_verdict(u8 verdict)
+{
+	return has_names || !decided(verdict);
 }
 
 // The verdict on a task with these numbers, which had none but `before`.

@@ -70,14 +70,17 @@ static __always_inline void inherit(struct task_state *state)
 
 static __noinline void decide(struct task_state *state, bool btf)
 {
+	u8 before = state->verdict;
 	bool numbered;
 
-	if (decided(state->verdict))
+	if (!needs_verdict(before))
 		return;
 	if (fork_child_offset)
 		inherit(state);
 	numbered = number(state);
 	state->verdict = judge(state->verdict, state->tgid, state->tid);
+	if (state->verdict == before)
+		return;
 	state->changed = true;
 	if (state->verdict != WANTED)
 		return;

@@ -37,6 +37,7 @@ class SpanOptions(NamedTuple):
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
     tree: bool = False
+    comm: str | None = None
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     groups: int = 1024

@@ -113,19 +113,22 @@ def parse(
             parser.error(
                 f"{', '.join(others)} and {last} exclude a command: the command is the target"
             )
-    if getattr(parsed, "tree", False) and not (parsed.pids or parsed.called):
+        if targets and getattr(parsed, "comm", None) is not None:
+            parser.error("--comm excludes a command: the command is the target")
+    if getattr(parsed, "tree", False) and not (parsed.pids or parsed.comm):
         parser.error("--tree is about children of processes: add -p or --comm")
     _resolve_names(parsed)
     return parsed
 
 
 def _resolve_names(parsed: argparse.Namespace) -> None:
-    """Turn targets by name into process IDs and the path of a cgroup."""
-    called, container = vars(parsed).pop("called", None), vars(parsed).pop("container", None)
-    if called is not None:
-        from purebpf.measure.named_targets import processes_named
+    """Turn a container's name into the path of its cgroup; say which processes are gone."""
+    container = vars(parsed).pop("container", None)
+    if getattr(parsed, "comm", None) is not None:
+        from purebpf.measure.named_targets import explain_absence
 
-        parsed.pids = processes_named(called)
+        for note in explain_absence(parsed.comm):
+            command.note(note)
     if container is not None:
         from purebpf.measure.named_targets import container_cgroup
 
@@ -201,7 +204,10 @@ def add_targets(
             help=f"{cpus}: 0-3,8",
         )  # fmt: skip
     either.add_argument(
-        "--comm", dest="called", metavar="NAME", help="the processes that have this name now"
+        "--comm",
+        metavar="NAME",
+        help="the processes with this name (/proc/PID/comm), for as long as they have it: those "
+        "that exist, and those to come",
     )
     group.add_argument(
         "--tree", action="store_true",

@@ -23,6 +23,10 @@ class Measured(Protocol):
         """A cgroup's path."""
 
     @property
+    def comm(self) -> str | None:
+        """The name of processes; None: any."""
+
+    @property
     def duration_s(self) -> float | None:
         """Seconds; None: until a signal, or until the command ends."""
 
@@ -39,6 +43,8 @@ def whose(options: Measured, everything: str = "all threads") -> str:
         target = f"PID {list(options.pids)}"
     elif options.tids:
         target = f"TID {list(options.tids)}"
+    elif options.comm is not None:
+        target = f"processes called {options.comm!r}"
     else:
         target = everything
     return f"{target} in cgroup {options.cgroup}" if options.cgroup else target
@@ -52,6 +58,8 @@ def name_target(options: Measured) -> str:
         kind = "PID" if options.pids else "TID"
         numbers = options.pids or options.tids
         target = f"{kind}{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+    elif options.comm is not None:
+        target = f"processes called {options.comm!r}"
     else:
         target = ""
     if not options.cgroup:

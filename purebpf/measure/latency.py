@@ -39,6 +39,7 @@ class Request(NamedTuple):
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
     tree: bool = False
+    comm: str | None = None
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     interval_s: float | None = None
@@ -90,7 +91,7 @@ class Latency(Closing):
             )
             self._owned.enter_context(self._spans)
         self._spans.start()
-        if request.tree:
+        if request.tree and whose.pids:
             follow_descendants(whose.pids, self._spans.follow)
         self._started = self._last = time.monotonic()
         return self

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 
 from purebpf.errors import KernelError
 from purebpf.loader.host import cgroups
 from purebpf.measure.targets import NoSuchTargetError
+from purebpf.observe.instruments.process_tree import processes_called
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.syscall import proc
 
-__all__ = ["container_cgroup", "processes_named"]
+__all__ = ["container_cgroup", "explain_absence", "processes_named"]
 
-_COMM_LENGTH = 15
-"""Characters that the kernel keeps of a name (TASK_COMM_LEN - 1)."""
 _SHOWN = 5
 
 
@@ -23,11 +22,16 @@ def processes_named(name: str) -> tuple[int, ...]:
     Raises:
         NoSuchTargetError: there is none now.
     """
-    wanted = name[:_COMM_LENGTH]
-    pids = tuple(pid for pid in proc.pids() if _comm(pid) == wanted and pid != os.getpid())
+    pids = tuple(processes_called(name))
     if not pids:
-        raise NoSuchTargetError(f"no process is called {name!r}{_similar(wanted)}")
+        raise NoSuchTargetError(f"no process is called {name!r}{_similar(name)}")
     return pids
+
+
+def explain_absence(name: str) -> Iterator[str]:
+    """Yield a sentence if no process has the name yet."""
+    if not any(True for _ in processes_called(name)):
+        yield f"no process is called {name!r} yet{_similar(name)}"
 
 
 def _comm(pid: int) -> str | None:

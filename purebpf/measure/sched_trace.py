@@ -55,6 +55,7 @@ class Request(NamedTuple):
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
     tree: bool = False
+    comm: str | None = None
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     user_threads: bool = True
@@ -198,7 +199,7 @@ class ThreadTime(Closing):
         request, switches = self.request, self._switches
         self._before, self._lost_before = switches.stats(), self.watch.followed.lost
         switches.start()
-        if request.tree:
+        if request.tree and request.pids:
             follow_descendants(request.pids, switches.follow)
         if self._events is not None:
             self._events.enable()
@@ -415,6 +416,8 @@ class ThreadTime(Closing):
         if self._command_pid or place.pid in (0, os.getpid()):
             return False
         if request.pids and place.pid not in request.pids:
+            return False
+        if not self._switches.has_wanted_name(place.pid):
             return False
         if request.tids and place.tid not in request.tids:
             return False

@@ -48,6 +48,10 @@ class Target(Protocol):
     def cgroup(self) -> str | None:
         """The path of a cgroup v2 directory."""
 
+    @property
+    def comm(self) -> str | None:
+        """The name of processes, which come and go during the run."""
+
 
 class NoSuchTargetError(PurebpfError):
     """The target of the measurement does not exist."""
@@ -122,7 +126,9 @@ def make_task_filter(
             target.cpus,
             command_pid,
             namespace=namespace,
-            tree=tree and bool(target.pids),
+            tree=(tree and bool(target.pids))
+            or (target.comm is not None and bool(getattr(target, "tree", False))),
+            comm=target.comm,
         )
 
 

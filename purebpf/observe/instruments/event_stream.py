@@ -72,7 +72,8 @@ class EventStream(Closing):
     """
 
     def __init__(self, request: StreamRequest, whose: TaskFilter, *, tree: bool = False) -> None:
-        follows = bool(whose.command_pid or (tree and whose.pids))
+        tree = bool(tree and whose.pids)
+        follows = bool(whose.command_pid or tree)
         asked = whose._replace(own_pid=os.getpid(), command_pid=0)
         spec = objects.spec(request.object)
         if {"task_storage", "task_pt_regs"} & spec.variables.keys():
@@ -90,14 +91,7 @@ class EventStream(Closing):
                 stack.enter_context(kept)
             ring: Any = stack.enter_context(RingBuffer(self.object.maps["events"], bytes))
             self._ring: RingBuffer = ring
-            if follows:
-                self._tree = stack.enter_context(
-                    process_tree.ProcessTree(
-                        self.object.maps["tgids"],
-                        command_pid=whose.command_pid,
-                        namespace=whose.namespace,
-                    )
-                )
+            self._tree = process_tree.follow(whose, self.object.maps["tgids"], stack, tree=tree)
             self._links = stack.enter_context(ExitStack())
             for name in request.programs or self.object.programs:
                 self._links.enter_context(self.object.programs[name].attach())

@@ -10,7 +10,7 @@ from typing import Any
 from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.loader.load.load import load
-from purebpf.observe.instruments import sched_compat
+from purebpf.observe.instruments import process_tree, sched_compat
 from purebpf.observe.instruments.quiesce import settle
 from purebpf.observe.instruments.task_filter import TaskFilter
 from purebpf.results.shape.distribution import Distribution, Group
@@ -70,6 +70,8 @@ class Spans(Closing):
             self._object = stack.enter_context(load(spec))
             self._maps = self._object.maps
             whose.fill(self._maps)
+            if whose.comm is not None:
+                process_tree.follow(whose, self._maps["tgids"], stack)
             for program in self._object.programs.values():
                 stack.enter_context(program.attach())
             self._owned = stack.pop_all()

@@ -11,7 +11,7 @@ from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.loader.attach import iterator
 from purebpf.loader.load.load import load
-from purebpf.observe.instruments import sched_compat, stack_maps
+from purebpf.observe.instruments import process_tree, sched_compat, stack_maps
 from purebpf.observe.instruments.call_graph import load_walking, read_python
 from purebpf.observe.instruments.quiesce import settle
 from purebpf.observe.unwind.native_machine import native_machine
@@ -110,6 +110,9 @@ class Switches(Closing):
             self._tickets = Tickets()
             self.maps = self._object.maps
             whose.fill(self.maps)
+            self._by_name = whose.comm is not None
+            if self._by_name:
+                process_tree.follow(whose, self.maps["tgids"], stack)
             for name, program in self._object.programs.items():
                 if name == "list_tasks":
                     self._list = stack.enter_context(iterator.attach(program))
@@ -143,6 +146,10 @@ class Switches(Closing):
     def follow(self, pids: Collection[int]) -> None:
         """Take in processes that exist already."""
         self.maps["tgids"].update(dict.fromkeys(pids, 1))
+
+    def has_wanted_name(self, pid: int) -> bool:
+        """Return False for a process without the name that was asked for."""
+        return not self._by_name or pid in self.maps["tgids"]
 
     def start(self) -> None:
         """Begin."""

@@ -1,20 +1,24 @@
-"""`ProcessTree`: keeps a map of processes complete while they start and end children."""
+"""`ProcessTree`: keeps a map of processes complete while they start, end, and change names."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 from purebpf import objects
 from purebpf.closable import Closing
-from purebpf.errors import NotSupportedError
+from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.load.load import load
 from purebpf.loader.maps.map import Map
 from purebpf.loader.types.kernel_btf import kernel_btf
+from purebpf.observe.instruments.task_filter import CAPACITY, TaskFilter
+from purebpf.syscall import proc
 
-__all__ = ["CAPACITY", "ProcessTree", "is_supported"]
+__all__ = ["CAPACITY", "ProcessTree", "encode_name", "follow", "is_supported", "processes_called"]
 
-CAPACITY = 65536
-"""Processes that a tree has room for at any one time: 4 MB of the kernel's memory."""
+_NAME_BYTES = 15
+"""That the kernel keeps of a name (TASK_COMM_LEN - 1)."""
 
 
 def is_supported() -> bool:
@@ -29,6 +33,11 @@ def is_supported() -> bool:
 class ProcessTree(Closing):
     """Enters the children of each process in a map into it, before they run.
 
+    Given a name, it enters each process while its first thread has that name, as /proc/PID/comm
+    shows it: from execve, prctl(PR_SET_NAME) or fork on, until the process takes another name.
+    `children` then says if children of these processes enter as well; if so, processes also stay
+    under another name.
+
     A program at the kernel's tracepoint follows a process from its fork on, at the same cost
     however short the children live. An inherited perf event of a clock misses them: each child's
     own event has a whole period to go.
@@ -37,6 +46,8 @@ class ProcessTree(Closing):
         tgids: by process ID; `CAPACITY` entries. It stays the caller's.
         command_pid: enters at its execve; 0: none.
         namespace: the PID namespace of the numbers, as (device, inode); (0, 0): the initial.
+        name: of processes; None: names do not matter. This process never enters by its name.
+        children: enter the children of processes in the map.
 
     Raises:
         NotSupportedError: the kernel does not show its types (CONFIG_DEBUG_INFO_BTF), which
@@ -45,17 +56,29 @@ class ProcessTree(Closing):
     """
 
     def __init__(
-        self, tgids: Map, *, command_pid: int = 0, namespace: tuple[int, int] = (0, 0)
+        self,
+        tgids: Map,
+        *,
+        command_pid: int = 0,
+        namespace: tuple[int, int] = (0, 0),
+        name: str | None = None,
+        children: bool = True,
     ) -> None:
         device, inode = namespace
         spec = (
             objects.spec("process_tree")
             .set(command_tgid=command_pid, pid_namespace_dev=device, pid_namespace_ino=inode)
+            .set(has_children=children)
             .resize(tgids=tgids.info.max_entries)
         )
+        if name is not None:
+            spec = spec.set(own_tgid=os.getpid(), has_name=True, wanted_name=encode_name(name))
+            spec = spec.only("on_newtask", "on_exec", "on_free", "on_rename")
         with ExitStack() as undo:
             self._object = undo.enter_context(load(spec, maps={"tgids": tgids}))
             self._object.attach()
+            if name is not None:
+                _enter_existing(tgids, name)
             undo.pop_all()
 
     @property
@@ -66,3 +89,55 @@ class ProcessTree(Closing):
     def close(self) -> None:
         """Follow no longer; again is harmless."""
         self._object.close()
+
+
+def follow(
+    whose: TaskFilter, tgids: Map, owned: ExitStack, *, tree: bool = False
+) -> ProcessTree | None:
+    """Keep `tgids` of a program that was loaded from `whose.apply()`, until `owned` closes it.
+
+    None: nothing is followed. `tree`: follow the children of `whose.pids`.
+
+    Raises:
+        NotSupportedError, KernelError: as `ProcessTree`.
+    """
+    if not (whose.command_pid or tree or whose.comm is not None):
+        return None
+    return owned.enter_context(
+        ProcessTree(
+            tgids,
+            command_pid=whose.command_pid,
+            namespace=whose.namespace,
+            name=whose.comm,
+            children=whose.comm is None or whose.tree,
+        )
+    )
+
+
+def encode_name(name: str) -> bytes:
+    """Return the 16 bytes that the kernel keeps of a name."""
+    return os.fsencode(name)[:_NAME_BYTES].ljust(_NAME_BYTES + 1, b"\0")
+
+
+def processes_called(name: str) -> Iterator[int]:
+    """Yield the processes that have a name now, as in /proc/PID/comm, without this process."""
+    for pid in proc.pids():
+        if pid != os.getpid() and _is_called(pid, name):
+            yield pid
+
+
+def _is_called(pid: int, name: str) -> bool:
+    try:
+        comm = proc.comm(pid)
+    except KernelError:  # not ours to read
+        return False
+    return comm is not None and encode_name(comm) == encode_name(name)
+
+
+def _enter_existing(tgids: Map, name: str) -> None:
+    """Enter the processes of a name, while the programs watch: they may change it meanwhile."""
+    for pid in processes_called(name):
+        while pid not in tgids and _is_called(pid, name):
+            tgids[pid] = 1
+            if not _is_called(pid, name):
+                tgids.pop(pid, None)

@@ -106,14 +106,8 @@ class StackTracer(Closing, ABC):
                 self.walking.prepare()
             self.maps = self._object.maps
             asked.fill(self.maps)
-            if request.tree:
-                self._tree = stack.enter_context(
-                    process_tree.ProcessTree(
-                        self.maps["tgids"],
-                        command_pid=whose.command_pid,
-                        namespace=whose.namespace,
-                    )
-                )
+            if request.tree or whose.comm is not None:
+                self._tree = process_tree.follow(whose, self.maps["tgids"], stack, tree=True)
             self.python = None
             if self.walking is not None and request.settings.get("python"):
                 lines = bool(request.settings.get("python_lines"))

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from purebpf.loader.maps.map import Map
     from purebpf.spec import ObjectSpec
 
-__all__ = ["TaskFilter", "bit_words"]
+__all__ = ["CAPACITY", "TaskFilter", "bit_words"]
 
+CAPACITY = 65536
+"""Processes that a tree has room for at any one time: 4 MB of the kernel's memory."""
 _WORD = 64
 _CPU_WORDS = 64  # MAX_CPUS / 64
 _ROOM_FOR_CHILDREN = 4096
@@ -33,6 +35,8 @@ class TaskFilter(NamedTuple):
         command_pid: a child that waits to execute a command: from its execve on, with children.
         own_pid: a process to leave out.
         namespace: the pid namespace to number tasks in, as (device, inode); (0, 0): the initial.
+        comm: processes with this name, for as long as they have it; `ProcessTree` keeps `tgids`.
+            With `tree`, they and their children stay.
     """
 
     pids: tuple[int, ...] = ()
@@ -43,6 +47,7 @@ class TaskFilter(NamedTuple):
     own_pid: int = 0
     namespace: tuple[int, int] = (0, 0)
     tree: bool = False
+    comm: str | None = None
 
     def apply(self, spec: ObjectSpec) -> ObjectSpec:
         """A spec that asks for this, with room in its maps for `fill`.
@@ -52,9 +57,10 @@ class TaskFilter(NamedTuple):
         """
         device, inode = self.namespace
         settings: dict[str, Any] = {
-            "has_tgids": bool(self.pids),
+            "has_tgids": bool(self.pids) or self.comm is not None,
+            "has_names": self.comm is not None and "has_names" in spec.variables,
             "has_tids": bool(self.tids),
-            "has_tree": self.tree,
+            "has_tree": self.tree and self.comm is None,
             "has_cgroup": self.cgroup_fd is not None,
             "has_cpus": bool(self.cpus),
             "cpus": bit_words(self.cpus, _CPU_WORDS) if self.cpus else None,
@@ -65,6 +71,8 @@ class TaskFilter(NamedTuple):
         }
         asked = {name: value for name, value in settings.items() if value}
         room = len(self.pids) + (_ROOM_FOR_CHILDREN if self.tree else 0)
+        if self.comm is not None:
+            room = CAPACITY
         return spec.set(**asked).resize(tgids=room or 1, tids=len(self.tids) or 1)
 
     def fill(self, maps: Mapping[str, Map]) -> None:

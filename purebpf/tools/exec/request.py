@@ -21,6 +21,7 @@ class Options(NamedTuple):
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     tree: bool = False
+    comm: str | None = None
     failed: bool = False
     cpu_times: bool = False
     duration_s: float | None = None

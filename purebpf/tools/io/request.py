@@ -24,6 +24,7 @@ class Options(NamedTuple):
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     tree: bool = False
+    comm: str | None = None
     by: str = "device"
     rows: int = 1024
     slower_ms: float | None = None

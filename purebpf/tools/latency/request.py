@@ -79,6 +79,7 @@ class Options(NamedTuple):
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     tree: bool = False
+    comm: str | None = None
     by: str = ""
     only_count: bool = False
     time: bool = False

@@ -62,6 +62,7 @@ class Options(NamedTuple):
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     tree: bool = False
+    comm: str | None = None
     by: str = "caller"
     rows: int = 4096
     types: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ class Options(NamedTuple):
     tids: tuple[int, ...] = ()
     cgroup: str | None = None
     tree: bool = False
+    comm: str | None = None
     malloc: bool = True
     libraries: tuple[str, ...] = ()
     show: str | None = None
@@ -49,7 +50,7 @@ class Options(NamedTuple):
     @property
     def has_target(self) -> bool:
         """True if the options restrict the target to less than the whole machine."""
-        return bool(self.pids or self.tids or self.cgroup or self.command)
+        return bool(self.pids or self.tids or self.cgroup or self.command or self.comm is not None)
 
     @property
     def traces_malloc(self) -> bool:

@@ -15,6 +15,7 @@ from purebpf.measure.stacks.assemble_profile import Steps, assemble_profile, pyt
 from purebpf.measure.stacks.session import UserStackSession
 from purebpf.observe.instruments import allocators
 from purebpf.observe.instruments.memory_tracer import MemoryTracer
+from purebpf.observe.instruments.process_tree import processes_called
 from purebpf.observe.instruments.stack_maps import max_depth
 from purebpf.results import Profile
 from purebpf.syscall import proc
@@ -90,15 +91,16 @@ class Memory(UserStackSession[MemoryTracer]):
         options = self._options
         if not options.traces_malloc:
             return ()
-        everywhere = options.tree or options.cgroup is not None
+        everywhere = options.tree or options.cgroup is not None or options.comm is not None
         wanted = [allocators.allocator_in(file) for file in options.libraries]
         known: dict[Identity, allocators.AllocatorCode] = {}
         for pid in self._pids():
             wanted += allocators.allocators_of(
                 pid, everywhere=everywhere, budget=self.budget, known=known
             )
-        if self._command_pid:
+        if self._command_pid or options.comm is not None:
             wanted += allocators.own_libc()
+        if self._command_pid:
             path = shutil.which(options.command[0])
             wanted += allocators.executable_allocator(path) if path else []
         if not wanted:
@@ -126,7 +128,8 @@ class Memory(UserStackSession[MemoryTracer]):
         if options.cgroup is not None and not options.pids:
             return [pid for pid in proc.pids() if targets.is_below(pid, options.cgroup)]
         threads = [proc.status(tid) or {"Tgid": "0"} for tid in options.tids]
-        return dict.fromkeys([*options.pids, *(int(status["Tgid"]) for status in threads)])
+        named = () if options.comm is None else processes_called(options.comm)
+        return dict.fromkeys([*options.pids, *named, *(int(status["Tgid"]) for status in threads)])
 
     def so_far(self) -> Profile:
         """Return the profile that `options.show` names, of the time until now.

@@ -19,6 +19,7 @@ class Options(NamedTuple):
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     tree: bool = False
+    comm: str | None = None
     failed: bool = False
     errno: int | None = None
     duration_s: float | None = None

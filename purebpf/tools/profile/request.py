@@ -36,6 +36,7 @@ class Options(NamedTuple):
     kernel_stacks: bool = True
     include_idle: bool = False
     tree: bool = False
+    comm: str | None = None
     by_thread: bool = False
     timeline: bool = False
     duration_s: float | None = None

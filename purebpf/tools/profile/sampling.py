@@ -29,6 +29,7 @@ from purebpf.syscall import proc
 
 if TYPE_CHECKING:
     from purebpf.observe.instruments.process_tree import ProcessTree
+    from purebpf.observe.instruments.task_filter import TaskFilter
     from purebpf.observe.runtimes.cpython.python_tables import PythonTables
     from purebpf.spec import ObjectSpec
     from purebpf.symbols.address_spaces import Earlier
@@ -75,12 +76,15 @@ class Sampling(Closing):
 
     @cached_property
     def by_tree(self) -> bool:
-        """True if a program follows children; else the children of a command inherit its event.
+        """True if a program follows children or names.
 
+        Otherwise, the children of a command inherit its event.
         That program needs the kernel's types. The events of children that end sooner than their
         first period never count.
         """
         asked = self._options.tree and self._options.pids
+        if self._options.comm is not None:
+            return True
         if not (self._command_pid or asked):
             return False
         from purebpf.observe.instruments.process_tree import is_supported
@@ -136,7 +140,7 @@ class Sampling(Closing):
                 fp_program=by_fp,
             )
             whose.fill(self.loaded.maps)
-            self._follow(stack, whose.namespace)
+            self._follow(stack, whose)
         self._owned_python = stack
         if options.gil and self.python is None:
             raise NotSupportedError(
@@ -174,16 +178,14 @@ class Sampling(Closing):
         """Return the mappings of a process at a time."""
         return self.followed.spaces.earlier(pid, time_ns)
 
-    def _follow(self, stack: ExitStack, namespace: tuple[int, int]) -> None:
+    def _follow(self, stack: ExitStack, whose: TaskFilter) -> None:
         """Sample the children of the command, or of the processes, where the options say so."""
         if self.by_tree:
-            from purebpf.observe.instruments.process_tree import ProcessTree
+            from purebpf.observe.instruments import process_tree
 
-            tree = ProcessTree(
-                self.loaded.maps["tgids"], command_pid=self._command_pid, namespace=namespace
-            )
-            self.tree = stack.enter_context(tree)
             tgids = self.loaded.maps["tgids"]
+            whose = whose._replace(command_pid=self._command_pid)
+            self.tree = process_tree.follow(whose, tgids, stack, tree=True)
             follow_descendants(
                 self._options.pids, lambda missing: tgids.update(dict.fromkeys(missing, 1))
             )

@@ -96,6 +96,11 @@ def sample_type(options: Options, choice: Choice) -> int:
     return bits_of_all
 
 
+def has_tracepoints(options: Options) -> bool:
+    """Return True if one of the events is a tracepoint of the kernel."""
+    return any(choose_event(option.name).is_tracepoint for option in options.events)
+
+
 def _is_counted(choice: Choice) -> bool:
     """Return True if the kernel's code counts the event, not a timer or hardware."""
     clocks = (perf_sw_ids.PERF_COUNT_SW_CPU_CLOCK, perf_sw_ids.PERF_COUNT_SW_TASK_CLOCK)
@@ -177,7 +182,7 @@ def open_events(
     sampled = []
     for event_option in wanted:
         choice = choose_event(event_option.name)
-        by_tree = bool(tree_places) and not _is_counted(choice)
+        by_tree = bool(tree_places) and (options.comm is not None or not _is_counted(choice))
         opening = _Opening(options, event_option, choice, by_tree=by_tree)
         sampled.append(opening.open(tree_places if by_tree else everywhere, stack))
     return tuple(sampled)

@@ -61,6 +61,7 @@ def parse(argv: Sequence[str]) -> Options:
             ("-p", parsed.pids),
             ("-t", parsed.tids),
             ("-u", parsed.uid is not None),
+            ("--comm", parsed.comm is not None),
             ("-G", parsed.cgroup is not None),
         )
         if value

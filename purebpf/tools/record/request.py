@@ -52,6 +52,7 @@ class Options(NamedTuple):
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
     tree: bool = False
+    comm: str | None = None
     uid: int | None = None
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
@@ -98,6 +99,7 @@ class Options(NamedTuple):
         return bool(
             self.all_cpus
             or self.pids
+            or self.comm is not None
             or self.tids
             or self.uid is not None
             or self.cpus
@@ -109,6 +111,8 @@ def title(options: Options) -> str:
     """Return the sentence that describes the recording."""
     if options.pids:
         whom = f"process {', '.join(map(str, options.pids))}"
+    elif options.comm is not None:
+        whom = f"the processes called {options.comm!r}"
     elif options.tids:
         whom = f"thread {', '.join(map(str, options.tids))}"
     elif options.uid is not None:

@@ -82,9 +82,11 @@ class Recorder(Closing):
         return self
 
     def _open(self, stack: ExitStack) -> None:
+        self._note_of_name: tuple[str, ...] = ()
         options = self._options
         self._file = stack.enter_context(DataFile(options.output))
         self._tree = self._follow_tree(stack)
+        options = self._options  # a name may have become processes
         event_places = perf_targets.places(options, self._followed_pid)
         of_tree = perf_targets.every_task(options) if self._tree else ()
         raise_open_files()
@@ -123,14 +125,34 @@ class Recorder(Closing):
         """The processes of the command, or of `--tree`; None: their events are inherited."""
         options = self._options
         pids = options.pids if options.tree else ()
-        if not (self._followed_pid or pids):
+        if not (self._followed_pid or pids or options.comm is not None):
             return None
         from purebpf.tools.record.tree import follow
 
         if pids:
             targets.check_processes(pids, thread_option="-t")
-        tree = follow(self._followed_pid, pids)
+        if options.comm is not None and events.has_tracepoints(options):
+            self._choose_by_name("no program can filter tracepoints in the kernel")
+            return None
+        tree = follow(self._followed_pid, pids, options.comm, tree=options.tree)
+        if tree is None and options.comm is not None:
+            self._choose_by_name("this user may load no program that finds the others")
         return tree and stack.enter_context(tree)
+
+    def _choose_by_name(self, why: str) -> None:
+        """Record the processes that have the name now.
+
+        Raises:
+            NoSuchTargetError: there is none.
+        """
+        from purebpf.measure.named_targets import processes_named
+
+        name = self._options.comm
+        assert name is not None
+        self._options = self._options._replace(pids=processes_named(name), comm=None)
+        self._note_of_name = (
+            f"only the processes that were called {name!r} at the start were recorded: {why}",
+        )
 
     def _write_existing(self) -> None:
         """Write the kernel's mappings, and the processes and mappings from before the recording."""
@@ -283,7 +305,7 @@ class Recorder(Closing):
             undecided=self._filters.undecided,
             outside=self._filters.count_outside(),
             children_missed=self._tree.missed if self._tree else 0,
-            notes=(*self._notes(), *self._filters.notes()),
+            notes=(*self._note_of_name, *self._notes(), *self._filters.notes()),
         )
 
     def _notes(self) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Recording a tree of processes: samples of all CPUs, filtered by a program."""
+"""Recording a tree, or processes of a name: samples of all CPUs, filtered by a program."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ class Tree(Closing):
     Args:
         command_pid: a child that is about to execute a command; 0: none.
         pids: processes, which are members with all below them.
+        comm: the name of processes, which are members while they have it; None: names do not
+            matter.
+        tree: the children of those are members, too, and processes stay under another name.
 
     Attributes:
         members: by process ID.
@@ -37,11 +40,23 @@ class Tree(Closing):
         KernelError: the kernel refused.
     """
 
-    def __init__(self, command_pid: int, pids: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        command_pid: int,
+        pids: tuple[int, ...],
+        comm: str | None = None,
+        *,
+        tree: bool = False,
+    ) -> None:
         with ExitStack() as stack:
             self.members: Map = stack.enter_context(Map.create(_MEMBERS))
             self._enter(pids)
-            processes = ProcessTree(self.members, command_pid=command_pid)
+            processes = ProcessTree(
+                self.members,
+                command_pid=command_pid,
+                name=comm,
+                children=comm is None or tree,
+            )
             self._processes = stack.enter_context(processes)
             follow_descendants(pids, self._enter)
             plain = CompiledFilter((), SampleAccess(None, {}), self.members)
@@ -71,8 +86,10 @@ class Tree(Closing):
         self._owned.close()
 
 
-def follow(command_pid: int, pids: tuple[int, ...]) -> Tree | None:
-    """The tree of a command or of processes; None where events have to be inherited instead.
+def follow(
+    command_pid: int, pids: tuple[int, ...], comm: str | None = None, *, tree: bool = False
+) -> Tree | None:
+    """Return the processes as of `Tree`; None where events have to be inherited instead.
 
     That is where this process may load no programs, on kernels without types, and inside a PID
     namespace: the filter compares numbers of the first one.
@@ -80,6 +97,6 @@ def follow(command_pid: int, pids: tuple[int, ...]) -> Tree | None:
     if not proc.in_first_pid_namespace():
         return None
     try:
-        return Tree(command_pid, pids)
+        return Tree(command_pid, pids, comm, tree=tree)
     except (KernelError, NotSupportedError):
         return None

@@ -33,6 +33,7 @@ class Options(NamedTuple):
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
     tree: bool = False
+    comm: str | None = None
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     map_entries: int = MAP_ENTRIES

@@ -27,6 +27,7 @@ from purebpf.measure.target_ends import first_pids, follow_descendants
 from purebpf.measure.targets import PidNamespace
 from purebpf.observe.instruments import process_tree
 from purebpf.observe.instruments.stack_maps import sum_up
+from purebpf.observe.instruments.task_filter import TaskFilter
 from purebpf.observe.processes.process_tracker import Followed
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results import Loss, count_cause
@@ -94,7 +95,7 @@ class Sampler(Closing):
         options = self._options
         ranges = resolve(options)
         follows = bool(self._command_pid or (options.tree and options.pids))
-        self._by_tree = follows and process_tree.is_supported()
+        self._by_tree = options.comm is not None or (follows and process_tree.is_supported())
         targets.check_processes(options.pids, thread_option="-t")
         everywhere = options._replace(pids=()) if self._by_tree else options
         where = places(everywhere, 0 if self._by_tree else self._command_pid)
@@ -102,10 +103,13 @@ class Sampler(Closing):
         self._object = stack.enter_context(load(self._spec(len(ranges))))
         maps = self._object.maps
         if self._by_tree:
-            tree = process_tree.ProcessTree(
-                maps["tgids"], command_pid=self._command_pid, namespace=PidNamespace.own()
+            whose = TaskFilter(
+                command_pid=self._command_pid,
+                namespace=PidNamespace.own(),
+                tree=options.tree,
+                comm=options.comm,
             )
-            self._tree = stack.enter_context(tree)
+            self._tree = process_tree.follow(whose, maps["tgids"], stack, tree=True)
             self._follow(options.pids)
             follow_descendants(options.pids, self._follow)
         for number, (start, last, tgid) in enumerate(ranges):

@@ -55,6 +55,10 @@ def parse(argv: Sequence[str]) -> tuple[Options, EventView, Repeats]:
     """Return the events to count and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    if parsed.comm is not None:
+        from purebpf.measure.named_targets import processes_named
+
+        parsed.pids = processes_named(parsed.comm)
     parsed.groups = tuple(group for groups in parsed.groups for group in groups)
     for wrong, why in (
         (parsed.runs > 1 and not parsed.command, "-r needs a command behind --"),

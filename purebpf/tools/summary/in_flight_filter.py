@@ -6,6 +6,7 @@ import os
 
 from purebpf.abi.syscalls import X32_BIT
 from purebpf.measure.targets import is_below
+from purebpf.observe.instruments.process_tree import processes_called
 from purebpf.syscall import proc
 from purebpf.tools.summary.calls import slots
 from purebpf.tools.summary.inflight import UNDECIDED, WANTED, Open
@@ -23,6 +24,7 @@ class InFlightFilter:
     def __init__(self, options: Options, command_pid: int) -> None:
         self._options = options
         self._follows_command = command_pid != 0
+        self._named = () if options.comm is None else frozenset(processes_called(options.comm))
         self._slots = [frozenset(numbers) for numbers in slots(options.calls)]
 
     def __call__(self, call: Open) -> bool:
@@ -40,6 +42,8 @@ class InFlightFilter:
         """Decide for tasks that the programs did not, as the task did nothing during the run."""
         if self._follows_command or call.pid == os.getpid():
             return False
+        if self._options.comm is not None:
+            return call.pid in self._named
         if self._options.pids:
             return call.pid in self._options.pids
         return not self._options.tids or call.tid in self._options.tids

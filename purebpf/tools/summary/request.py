@@ -31,6 +31,7 @@ class Options(NamedTuple):
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
     tree: bool = False
+    comm: str | None = None
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     uid: int | None = None

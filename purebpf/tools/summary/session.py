@@ -14,6 +14,7 @@ from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import follow_descendants
+from purebpf.observe.instruments import process_tree
 from purebpf.observe.instruments.quiesce import settle
 from purebpf.observe.instruments.task_filter import bit_words
 from purebpf.syscall import host_clock
@@ -93,6 +94,8 @@ class Summary(Closing):
             self._object = self._loaded.object
             self._maps = self._object.maps
             whose.fill(self._maps)
+            if whose.comm is not None:
+                process_tree.follow(whose, self._maps["tgids"], stack)
             self._faults: FaultCounter | None = None
             if options.faults:
                 from purebpf.tools.summary.faults import (
@@ -106,7 +109,7 @@ class Summary(Closing):
         self._object.globals["phase"] = 1 + self._epoch
         if self._faults:
             self._faults.start()
-        if options.tree:
+        if options.tree and options.pids:
             tgids = self._maps["tgids"]
             follow_descendants(options.pids, lambda pids: tgids.update(dict.fromkeys(pids, 1)))
         self._started_ns = self._begun_ns = host_clock.monotonic_ns()

@@ -26,6 +26,7 @@ class Options(NamedTuple):
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     tree: bool = False
+    comm: str | None = None
     events: tuple[str, ...] = DEFAULT_EVENTS
     dns: bool = False
     port: int | None = None

@@ -18,6 +18,7 @@ from purebpf.measure import targets
 from purebpf.measure.event_session import EventSession
 from purebpf.measure.target_ends import descendants
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
+from purebpf.observe.instruments.process_tree import processes_called
 from purebpf.syscall import proc, tracefs
 from purebpf.tools.tcp.dns import Names, parse
 from purebpf.tools.tcp.event import DIRECTIONS, STATES, Event
@@ -157,11 +158,13 @@ class _Wanted:
     """A test for processes that ran before the trace: are they targets?"""
 
     def __init__(self, options: Options) -> None:
-        self._all = not (options.pids or options.tids)
+        self._all = not (options.pids or options.tids or options.comm is not None)
         self._cgroup = options.cgroup
         self._pids = set(options.pids)
+        if options.comm is not None:
+            self._pids |= {*processes_called(options.comm)}
         if options.tree:
-            self._pids |= descendants(options.pids)
+            self._pids |= descendants(self._pids)
         for tid in options.tids:
             status = proc.status(tid)
             self._pids.add(int(status["Tgid"]) if status else 0)

@@ -63,7 +63,8 @@ def parse(argv: Sequence[str]) -> tuple[Options, View]:
             made.error(f"--screen {parsed.screen} has no {option} {value}: {', '.join(known)}")
     parsed.by = parsed.by or kind.bys[0]
     parsed.sort = parsed.sort or kind.sorts[0]
-    if not kind.has_targets and (parsed.pids or parsed.tids or parsed.cgroup is not None):
+    chosen = parsed.pids or parsed.tids or parsed.comm is not None or parsed.cgroup is not None
+    if not kind.has_targets and chosen:
         made.error(f"--screen {parsed.screen} is of the whole machine: only CPUs can be chosen")
     return parser.pick(Options, parsed, is_partial=True), parser.pick(View, parsed)
 

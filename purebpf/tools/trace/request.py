@@ -24,6 +24,7 @@ class Options(NamedTuple):
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     tree: bool = False
+    comm: str | None = None
     events: tuple[str, ...] = ()
     failed: bool = False
     least_ms: float = 0.0

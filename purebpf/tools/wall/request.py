@@ -22,6 +22,7 @@ class Options(NamedTuple):
     pids: tuple[int, ...] = ()
     tids: tuple[int, ...] = ()
     tree: bool = False
+    comm: str | None = None
     cpus: tuple[int, ...] = ()
     cgroup: str | None = None
     user_threads_only: bool = False

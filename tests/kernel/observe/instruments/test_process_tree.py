@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +55,33 @@ def test_others_do_not_enter(tgids: Map) -> None:
     with ProcessTree(tgids) as tree:
         subprocess.run(["sh", "-c", SHORT], check=True)
         assert (entered(tree), len(tgids)) == (0, 0)
+
+
+def test_processes_of_a_name_enter_at_execve(tgids: Map, tmp_path: Path) -> None:
+    path = tmp_path / f"of{os.getpid()}"
+    path.symlink_to("/bin/true")
+    with ProcessTree(tgids, name=path.name, children=False) as tree:
+        subprocess.run(["sh", "-c", SHORT.replace("/bin/true", str(path))], check=True)
+        assert (entered(tree), tree.missed) == (PRIME, 0)
+
+
+def test_a_process_leaves_with_its_name(tgids: Map, tmp_path: Path) -> None:
+    path = tmp_path / f"of{os.getpid()}"
+    path.symlink_to("/bin/sh")
+    command = [path, "-c", "read go; exec sleep 30"]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE) as shell,  # it has the name before
+        ProcessTree(tgids, name=path.name, children=False),
+    ):
+        assert shell.pid in tgids
+        assert shell.stdin is not None
+        shell.stdin.write(b"\n")
+        shell.stdin.flush()
+        until = time.monotonic() + 20
+        while shell.pid in tgids and time.monotonic() < until:
+            time.sleep(0.01)
+        assert shell.pid not in tgids
+        shell.kill()
 
 
 def test_a_command_enters_at_its_execve(tgids: Map) -> None:
