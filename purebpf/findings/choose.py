@@ -165,6 +165,6 @@ def _weigh(evidence: Evidence, finding: Finding, sharp: set[int]) -> Finding:
         return finding
     if set(finding.pids) & sharp:
         return finding._replace(cost=_CPU_WEIGHT * finding.cost)
-    if finding.lost_by or evidence.has_clients(finding.pids):
+    if finding.lost_by or evidence.connections.has_clients(finding.pids):
         return finding
     return finding._replace(is_busy=True)

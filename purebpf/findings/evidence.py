@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
+from purebpf.findings.connections import Connections
 from purebpf.findings.facts import (
     Activity,
     Blocked,
@@ -18,7 +19,6 @@ from purebpf.findings.facts import (
     Endpoint,
     Facts,
     Process,
-    Socket,
     StackFrame,
     WaitSum,
 )
@@ -31,12 +31,8 @@ __all__ = ["Evidence", "Stay", "seconds_of", "threads_of"]
 _FORKS = ("BaseProcess._bootstrap", "Popen._launch", "ForkServer.")
 """Python's functions in which a forked child begins: frames outside of them are its parent's."""
 _TIMED = ("nanosleep", "clock_nanosleep", "restart_syscall")
-_WELL_KNOWN = 10_000
-"""Ports below are of servers, where no listener says otherwise."""
 _HOME_SHARE = 0.02
 _NOBODY = Process(0, 0, "?")
-_LISTEN = 10
-_STDERR = 2
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -89,11 +85,13 @@ class Evidence:
 
     Attributes:
         facts: the facts.
+        connections: sockets and pipes, and the processes that have them open.
         elapsed_s: how long they took.
     """
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
+        self.connections = Connections(facts)
         self.elapsed_s = facts.elapsed_s or 1.0
         self.processes: dict[int, Process] = {process.pid: process for process in facts.processes}
         self.blocked: dict[int, Blocked] = {blocked.tid: blocked for blocked in facts.blocked}
@@ -208,7 +206,7 @@ class Evidence:
         is_open = is_open or (not sums and activity.seconds > 0.9 * self.elapsed_s)
         if blocked is not None and not endpoint.kind and (is_open or not sums):
             endpoint = self._endpoint_now(blocked)
-        side = self.side(endpoint)
+        side = self.connections.side(endpoint)
         judgement = judge(
             program,
             activity.kernel,
@@ -266,72 +264,7 @@ class Evidence:
         known |= {blocked.tid: blocked.pid for blocked in self.facts.blocked}
         return known | {thread.tid: thread.pid for thread in self.facts.threads}
 
-    # Descriptors and sockets
-
-    @cached_property
-    def sockets(self) -> dict[int, list[int]]:
-        """The processes that have a socket open, by inode."""
-        return self._holders("socket:[")
-
-    @cached_property
-    def pipes(self) -> dict[int, list[int]]:
-        """The processes that have a pipe open, by inode."""
-        return self._holders("pipe:[")
-
-    def _holders(self, prefix: str) -> dict[int, list[int]]:
-        holders: dict[int, list[int]] = defaultdict(list)
-        for pid, links in self.facts.descriptors.items():
-            for link in set(links.values()):
-                if link.startswith(prefix):
-                    holders[int(link[len(prefix) : -1])].append(pid)
-        return holders
-
-    @cached_property
-    def listeners(self) -> dict[int, set[int]]:
-        """Processes that listen, by port."""
-        listeners: dict[int, set[int]] = defaultdict(set)
-        for socket in self.facts.sockets:
-            if socket.state == _LISTEN and socket.protocol.startswith("tcp"):
-                listeners[socket.port].update(self.sockets.get(socket.inode, ()))
-        return listeners
-
-    @cached_property
-    def local_addresses(self) -> set[str]:
-        """Addresses of this machine that some socket has."""
-        return {socket.address for socket in self.facts.sockets}
-
-    def is_local(self, address: str) -> bool:
-        """Return True for an address of this machine."""
-        return address.startswith("127.") or address == "::1" or address in self.local_addresses
-
-    def servers_of(self, endpoint: Endpoint) -> set[int]:
-        """The processes of this machine that listen where a client's connection goes."""
-        if endpoint.kind != "socket" or not endpoint.port or not self.is_local(endpoint.address):
-            return set()
-        return self.listeners.get(endpoint.port, set())
-
-    def readers_of(self, endpoint: Endpoint) -> list[int]:
-        """The processes of this machine at the other end of a pipe or of a TCP connection."""
-        if endpoint.kind == "pipe":
-            return self.pipes.get(endpoint.inode, [])
-        if not endpoint.port:
-            return []
-        return [
-            pid
-            for socket in self.facts.sockets
-            if (socket.port, socket.peer_port) == (endpoint.port, endpoint.local_port)
-            for pid in self.sockets.get(socket.inode, ())
-        ]
-
-    def side(self, endpoint: Endpoint) -> Side:
-        """Return the side of the connection: client, server or unknown."""
-        if endpoint.kind != "socket" or not endpoint.port:
-            return Side.UNKNOWN
-        if endpoint.local_port in self.listeners:
-            return Side.SERVER
-        if endpoint.port in self.listeners or endpoint.port < _WELL_KNOWN:
-            return Side.CLIENT
-        return Side.UNKNOWN
+    # Descriptors
 
     def _endpoint_now(self, blocked: Blocked) -> Endpoint:
         """The other end of a descriptor that a thread is blocked on."""
@@ -342,48 +275,11 @@ class Evidence:
         if kind != "socket":
             return Endpoint("file") if link.startswith("/") else Endpoint()
         inode = int(number[:-1])
-        socket = self._sockets_by_inode.get(inode)
+        socket = self.connections.by_inode.get(inode)
         if socket is not None:
             ends = (socket.peer, socket.peer_port, socket.port, inode)
             return Endpoint("socket", "inet", *ends)
         return Endpoint("socket", "other", inode=inode)
-
-    def has_clients(self, pids: Iterable[int]) -> bool:
-        """Return True if somebody may wait for these processes: by a connection or a pipe.
-
-        Standard input and output do not count: everybody's lead to somebody.
-        """
-        pids = set(pids)
-        for pid in pids:
-            for fd, link in self.facts.descriptors.get(pid, {}).items():
-                kind, _, number = link.partition(":[")
-                if fd <= _STDERR or kind not in ("pipe", "socket"):
-                    continue  # "anon_inode:[eventpoll]" has no number
-                inode = int(number[:-1])
-                if kind == "pipe" and set(self.pipes.get(inode, ())) - pids:
-                    return True
-                if kind == "socket" and self._serves(inode):
-                    return True
-        return False
-
-    def is_service(self, pids: Iterable[int]) -> bool:
-        """Return True if one of these processes answers on sockets."""
-        return any(
-            self._serves(int(link[len("socket:[") : -1]))
-            for pid in pids
-            for fd, link in self.facts.descriptors.get(pid, {}).items()
-            if fd > _STDERR and link.startswith("socket:[")
-        )
-
-    def _serves(self, inode: int) -> bool:
-        socket = self._sockets_by_inode.get(inode)
-        if socket is None:  # a unix socket
-            return True
-        return socket.state == _LISTEN or socket.port in self.listeners
-
-    @cached_property
-    def _sockets_by_inode(self) -> dict[int, Socket]:
-        return {socket.inode: socket for socket in self.facts.sockets}
 
     # Calls
 

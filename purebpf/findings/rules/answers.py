@@ -41,7 +41,9 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
     peer = spell_endpoint(stays[0].endpoint) or "a socket"
     own = next((stay.own for stay in stays if stay.own is not None), None)
     where = f" in {evidence.spell(own)}" if own else ""
-    servers = set().union(*(evidence.servers_of(stay.endpoint) for stay in stays)) - set(pids)
+    servers = set().union(
+        *(evidence.connections.servers_of(stay.endpoint) for stay in stays)
+    ) - set(pids)
     counted = f"{count_threads(stays)}, {times} times" if times > 1 else count_threads(stays)
     team = busy_team(evidence, pids)
     source = evidence.source(own)
@@ -88,8 +90,8 @@ def unanswered_requests(evidence: Evidence) -> Iterator[Finding]:
             continue
         ends = (socket.peer, socket.peer_port, socket.port, one.inode)
         endpoint = Endpoint("socket", "inet", *ends)
-        if evidence.side(endpoint) is Side.CLIENT:
-            for pid in evidence.sockets.get(one.inode, ())[:1]:
+        if evidence.connections.side(endpoint) is Side.CLIENT:
+            for pid in evidence.connections.sockets.get(one.inode, ())[:1]:
                 shares[evidence.family(pid), spell_endpoint(endpoint)].append((one, endpoint, pid))
     for (family, peer), group in shares.items():
         cost = sum(one.share for one, _, _ in group)
@@ -103,7 +105,7 @@ def unanswered_requests(evidence: Evidence) -> Iterator[Finding]:
         }
         if cost < _LEAST or age_s < _SLOW_S or peer in waited_for:
             continue
-        servers = evidence.servers_of(group[0][1]) - set(pids)
+        servers = evidence.connections.servers_of(group[0][1]) - set(pids)
         at = ", ".join(evidence.name(server) for server in sorted(servers)[:2])
         yield Finding(
             *("downstream", family[0], pids, cost),
@@ -140,7 +142,7 @@ def delayed_acknowledgements(evidence: Evidence) -> Iterator[Finding]:
     pids: dict[int, int] = {}
     for (local, remote), sums in ends.items():
         others = ends.get((remote, local))
-        if local not in evidence.listeners or not others:
+        if local not in evidence.connections.listeners or not others:
             continue
         waited = sum(one.seconds for one in (*sums, *others)) - evidence.elapsed_s
         count = sum(one.times for one in sums)

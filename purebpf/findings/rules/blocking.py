@@ -38,7 +38,7 @@ def full_pipes(evidence: Evidence) -> Iterator[Finding]:
         stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
         call = "pipe_write" if stay.kind == "pipe-write" else "a socket's write"
         fd = stay.argument & 0xFFFFFFFF
-        readers = [pid for pid in evidence.readers_of(stay.endpoint) if pid not in pids]
+        readers = [pid for pid in evidence.connections.readers_of(stay.endpoint) if pid not in pids]
         library = next((frame for frame in stay.user if frame.kind == "python"), None)
         written = f"written in {evidence.spell(library)}" if library else ""
         yield Finding(
@@ -111,7 +111,7 @@ def children(evidence: Evidence) -> Iterator[Finding]:
     for stays in by_function(evidence, evidence.work("child"), _kind):
         cost = evidence.rate(stays)
         pids = chief(stays)
-        if cost < _LEAST or stays[0].own is None or not evidence.is_service(pids):
+        if cost < _LEAST or stays[0].own is None or not evidence.connections.is_service(pids):
             continue  # a script may wait for its children
         started: Counter[str] = Counter()
         for start in evidence.facts.starts:
@@ -138,7 +138,9 @@ def other_waits(evidence: Evidence) -> Iterator[Finding]:
     for stays in by_function(evidence, waits, _kind):
         cost = evidence.rate(stays)
         stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
-        if cost < _LEAST_OF_OTHERS or not (evidence.is_service(pids) or stay.kind in _PURPOSES):
+        if cost < _LEAST_OF_OTHERS or not (
+            evidence.connections.is_service(pids) or stay.kind in _PURPOSES
+        ):
             continue
         tids = {one.tid for one in stays}
         wakers: Counter[int] = Counter()

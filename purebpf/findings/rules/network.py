@@ -37,7 +37,10 @@ def refused(evidence: Evidence) -> Iterator[Finding]:
         if one.error not in _ERRORS or rate < _FAILURES or one.pid not in evidence.processes:
             continue
         function = call_site(evidence, (one.pid,), "connect")
-        nobody = evidence.is_local(one.address) and one.port not in evidence.listeners
+        nobody = (
+            evidence.connections.is_local(one.address)
+            and one.port not in evidence.connections.listeners
+        )
         yield Finding(
             *("refused", evidence.process(one.pid).comm, (one.pid,), min(2.0, 0.2 + rate / 20)),
             f"connects to {_spell(one.address, one.port)} {rate:.1f} times a second, and "
@@ -62,7 +65,9 @@ def refused_children(evidence: Evidence) -> Iterator[Finding]:
         if rate < _FAILURES:
             continue
         parent = _parent_of(evidence, times)
-        nobody = evidence.is_local(address) and port not in evidence.listeners
+        nobody = (
+            evidence.connections.is_local(address) and port not in evidence.connections.listeners
+        )
         yield Finding(
             *("refused", evidence.process(parent).comm if parent else "short-lived processes"),
             *((parent,) if parent else (), min(2.0, 0.2 + rate / 20)),
@@ -96,7 +101,7 @@ def connections(evidence: Evidence) -> Iterator[Finding]:
             failed[one.pid, one.address, one.port] += one.times
     for one in evidence.facts.connects:
         rate = one.times / evidence.elapsed_s
-        limit = _LOCAL_CONNECTIONS if one.port in evidence.listeners else _CONNECTIONS
+        limit = _LOCAL_CONNECTIONS if one.port in evidence.connections.listeners else _CONNECTIONS
         if one.error or rate < limit or one.pid not in evidence.processes:
             continue
         if failed[one.pid, one.address, one.port] > 0.5 * one.times:
@@ -146,7 +151,7 @@ def _most(evidence: Evidence, calls: tuple[str, ...]) -> tuple[int, int]:
         pid
         for socket in evidence.facts.sockets
         if socket.protocol.startswith("udp")
-        for pid in evidence.sockets.get(socket.inode, ())
+        for pid in evidence.connections.sockets.get(socket.inode, ())
     }
     made: Counter[int] = Counter()
     for count in evidence.facts.calls:

@@ -49,7 +49,7 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
             or not socket.protocol.startswith("tcp")
         ):
             continue
-        pids = tuple(sorted(evidence.sockets.get(socket.inode, ()), reverse=True))
+        pids = tuple(sorted(evidence.connections.sockets.get(socket.inode, ()), reverse=True))
         if not pids:
             continue
         team = busy_team(evidence, pids[:1])

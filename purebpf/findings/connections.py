@@ -1,0 +1,128 @@
+"""`Connections`: the processes that have sockets and pipes open, and their roles."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property
+
+from purebpf.findings.facts import Endpoint, Facts, Socket
+from purebpf.findings.waiting import Side
+
+__all__ = ["Connections"]
+
+_WELL_KNOWN = 10_000
+"""A lower port is the server's port, unless a listener shows the opposite."""
+_LISTEN = 10
+"""TCP_LISTEN of include/net/tcp_states.h."""
+_STDERR = 2
+
+
+class Connections:
+    """Sockets and pipes of this machine, with the processes that have them open."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    @cached_property
+    def sockets(self) -> dict[int, list[int]]:
+        """The processes that have a socket open, by inode."""
+        return self._holders("socket:[")
+
+    @cached_property
+    def pipes(self) -> dict[int, list[int]]:
+        """The processes that have a pipe open, by inode."""
+        return self._holders("pipe:[")
+
+    def _holders(self, prefix: str) -> dict[int, list[int]]:
+        holders: dict[int, list[int]] = defaultdict(list)
+        for pid, links in self._facts.descriptors.items():
+            for link in set(links.values()):
+                if link.startswith(prefix):
+                    holders[int(link[len(prefix) : -1])].append(pid)
+        return holders
+
+    @cached_property
+    def listeners(self) -> dict[int, set[int]]:
+        """Processes that listen, by port."""
+        listeners: dict[int, set[int]] = defaultdict(set)
+        for socket in self._facts.sockets:
+            if socket.state == _LISTEN and socket.protocol.startswith("tcp"):
+                listeners[socket.port].update(self.sockets.get(socket.inode, ()))
+        return listeners
+
+    @cached_property
+    def local_addresses(self) -> set[str]:
+        """Addresses of this machine that some socket has."""
+        return {socket.address for socket in self._facts.sockets}
+
+    def is_local(self, address: str) -> bool:
+        """Return True for an address of this machine."""
+        return address.startswith("127.") or address == "::1" or address in self.local_addresses
+
+    def servers_of(self, endpoint: Endpoint) -> set[int]:
+        """The processes of this machine that listen where a client's connection goes."""
+        if endpoint.kind != "socket" or not endpoint.port or not self.is_local(endpoint.address):
+            return set()
+        return self.listeners.get(endpoint.port, set())
+
+    def readers_of(self, endpoint: Endpoint) -> list[int]:
+        """The processes of this machine at the other end of a pipe or of a TCP connection."""
+        if endpoint.kind == "pipe":
+            return self.pipes.get(endpoint.inode, [])
+        if not endpoint.port:
+            return []
+        return [
+            pid
+            for socket in self._facts.sockets
+            if (socket.port, socket.peer_port) == (endpoint.port, endpoint.local_port)
+            for pid in self.sockets.get(socket.inode, ())
+        ]
+
+    def side(self, endpoint: Endpoint) -> Side:
+        """Return the side of the connection: client, server or unknown."""
+        if endpoint.kind != "socket" or not endpoint.port:
+            return Side.UNKNOWN
+        if endpoint.local_port in self.listeners:
+            return Side.SERVER
+        if endpoint.port in self.listeners or endpoint.port < _WELL_KNOWN:
+            return Side.CLIENT
+        return Side.UNKNOWN
+
+    def has_clients(self, pids: Iterable[int]) -> bool:
+        """Return True if somebody may wait for these processes: by a connection or a pipe.
+
+        Standard input and output do not count: everybody's lead to somebody.
+        """
+        pids = set(pids)
+        for pid in pids:
+            for fd, link in self._facts.descriptors.get(pid, {}).items():
+                kind, _, number = link.partition(":[")
+                if fd <= _STDERR or kind not in ("pipe", "socket"):
+                    continue  # "anon_inode:[eventpoll]" has no number
+                inode = int(number[:-1])
+                if kind == "pipe" and set(self.pipes.get(inode, ())) - pids:
+                    return True
+                if kind == "socket" and self._serves(inode):
+                    return True
+        return False
+
+    def is_service(self, pids: Iterable[int]) -> bool:
+        """Return True if one of these processes answers on sockets."""
+        return any(
+            self._serves(int(link[len("socket:[") : -1]))
+            for pid in pids
+            for fd, link in self._facts.descriptors.get(pid, {}).items()
+            if fd > _STDERR and link.startswith("socket:[")
+        )
+
+    def _serves(self, inode: int) -> bool:
+        socket = self.by_inode.get(inode)
+        if socket is None:  # a unix socket
+            return True
+        return socket.state == _LISTEN or socket.port in self.listeners
+
+    @cached_property
+    def by_inode(self) -> dict[int, Socket]:
+        """Sockets by inode."""
+        return {socket.inode: socket for socket in self._facts.sockets}
