@@ -14,7 +14,7 @@ from purebpf.measure import named_targets
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in ROOT.glob("docs/*.md"))]
-FOR_NEWCOMERS = {"README.md", "docs/index.md", "docs/gallery.md", "docs/tutorial.md"}
+FOR_NEWCOMERS = {"README.md", "docs/answers.md", "docs/gallery.md", "docs/tutorial.md"}
 """Only these have whole command lines within sentences."""
 PID = re.compile(r"PID|\$!")
 NEED_ARGUMENTS = {"convert", "diff", "dump", "fleet", "inspect", "latency", "new", "setup", "view"}

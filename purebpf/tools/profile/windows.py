@@ -80,8 +80,9 @@ class WindowProfiler(Profiler):
     """A `Profiler` that gives a profile of each window, and forgets it.
 
     Args:
+        *args: as `Profiler`.
         with_addresses: as the attribute of `Symbolizer`.
-        args, keywords: as `Profiler`.
+        **keywords: as `Profiler`.
     """
 
     _counters: dict[str, int]

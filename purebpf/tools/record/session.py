@@ -54,9 +54,8 @@ class Recorder(Closing):
     Args:
         options: the target and the output file.
         command_pid: a child that waits to execute `options.command` (`purebpf.measure.child`).
-        Unless
-            the options have another target, it is recorded from its execve on, with everything
-            that it forks.
+            Unless the options have another target, it is recorded from its execve on, with
+            everything that it forks.
 
     Raises, when it is entered; nothing stays open then:
         EventError: an event that this machine does not know.
