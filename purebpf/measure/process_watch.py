@@ -157,6 +157,8 @@ class ProcessWatch:
 
         symbolizer = Symbolizer(self.followed.spaces, fetch=fetch, budget=budget)
         symbolizer.python = self._walks.python
+        walking = self._walks.walking
+        symbolizer.opened = None if walking is None else walking.held
         return symbolizer
 
 

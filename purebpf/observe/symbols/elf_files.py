@@ -6,17 +6,19 @@ there must be the recorded inode, or have the recorded build id:
 
 1. /proc/PID/map_files/START-END: the mapped file itself, even when it was deleted. Needs
    CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (proc_pid_map_files(5)).
-2. /proc/PID/root/PATH, and the same for the processes that forked it: for containers.
-3. PATH here, for a process that has exited.
+2. A descriptor that was opened while the process lived, for its unwind rules: the path may lead
+   nowhere once the process has ended, as a container's does.
+3. /proc/PID/root/PATH, and the same for the processes that forked it: for containers.
+4. PATH here, for a process that has exited.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from enum import Enum, auto
 
-from purebpf.errors import FormatError, errno_name
+from purebpf.errors import FormatError, KernelError, errno_name
 from purebpf.files.held_files import HeldFiles
 from purebpf.files.path_steps import open_place as hold_place
 from purebpf.files.regular_file import opened_regular
@@ -26,7 +28,7 @@ from purebpf.symbols.budget import FILE, Budget, OverBudgetError
 from purebpf.symbols.elf_image import PT_LOAD, SHT_SYMTAB, ElfImage, Segment, virtual_offset
 from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import FileOffset, Reason
-from purebpf.symbols.proc_maps import MappedFile, Mapping
+from purebpf.symbols.proc_maps import MappedFile, Mapping, mapped_file
 from purebpf.symbols.symbol_table import SymbolTable
 from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
@@ -35,6 +37,7 @@ __all__ = [
     "ElfFiles",
     "ElfFunctions",
     "FileAccount",
+    "Held",
     "Identity",
     "Problem",
     "functions_of",
@@ -42,6 +45,11 @@ __all__ = [
     "open_mapped",
     "open_place",
 ]
+
+Held = Callable[[Mapping, int], int | None]
+"""Returns a descriptor of a process's mapped file that its owner keeps open; None: there is none.
+`CodeFiles.held` is one.
+"""
 
 _KEEP_BYTES = 24 << 20
 _KEEP_AT_REST = 8 << 20
@@ -92,6 +100,7 @@ class _Trust(Enum):
     """The degrees of trust that the file at a path is the mapped one."""
 
     EXACT = auto()  # the kernel's own link to it, unless the process executed something else
+    HELD = auto()  # opened as the mapped file, and not changed since
     ROOT = auto()  # the path in the right mount namespace
     SHARED = auto()  # the path in a mount namespace that may be another one
 
@@ -116,6 +125,7 @@ class ElfFiles:
         fetch: gets the debug file of a build id that is not on this machine.
         budget: charged for reading.
         held: descriptors of tables that are read again and again; else none is held.
+        opened: finds mapped files that are open for other reasons.
     """
 
     def __init__(
@@ -123,8 +133,10 @@ class ElfFiles:
         fetch: Fetch | None = None,
         budget: Budget | None = None,
         held: HeldFiles | None = None,
+        opened: Held | None = None,
     ) -> None:
         self._fetch = fetch
+        self._opened = opened
         self._budget = Budget() if budget is None else budget
         self._identities: dict[MappedFile, Identity] = {}
         self._as_seen: dict[tuple[int, MappedFile], Identity] = {}  # in its process's root
@@ -163,11 +175,12 @@ class ElfFiles:
     def _find(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
         file = mapping.file
         problem = Problem(Reason.REPLACED if file.deleted else Reason.NOT_FOUND)
-        for path, place in _places(mapping, pids):
+        for path, place in _places(mapping, pids, self._opened):
             try:
                 with opened_regular(path) as fd:
-                    if _is_mapped_one(path, place, os.fstat(fd), file):
-                        for_all = _is_for_all(path, place, file)
+                    status = os.fstat(fd)
+                    if _is_mapped_one(place, status, mapping, pids[0]):
+                        for_all = _is_for_all(path, place, status, file)
                         functions = self._load(fd, file, pids[0], for_all=for_all)
                     else:
                         functions = Problem(Reason.REPLACED)
@@ -353,19 +366,21 @@ def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
     return open_place(mapping, pids)[0]
 
 
-def open_place(mapping: Mapping, pids: tuple[int, ...]) -> tuple[int, bool]:
+def open_place(
+    mapping: Mapping, pids: tuple[int, ...], held: Held | None = None
+) -> tuple[int, bool]:
     """The same, and whether it is the file for all processes with such a mapping.
 
     Otherwise it was opened in the root directory of this process: in a user's mount namespace, the
     user chooses the file at each path and inode.
     """
-    for path, place in _places(mapping, pids):
+    for path, place in _places(mapping, pids, held):
         try:
             with opened_regular(path) as fd:
-                if _is_mapped_one(path, place, os.fstat(fd), mapping.file) and (
-                    _has_build_id(fd, mapping.file)
-                ):
-                    return os.dup(fd), _is_for_all(path, place, mapping.file)
+                status = os.fstat(fd)
+                is_mapped_one = _is_mapped_one(place, status, mapping, pids[0])
+                if is_mapped_one and _has_build_id(fd, mapping.file):
+                    return os.dup(fd), _is_for_all(path, place, status, mapping.file)
         except (OSError, FormatError):
             continue
     raise FileNotFoundError(mapping.file.path)
@@ -387,8 +402,12 @@ def _map_file(mapping: Mapping, pid: int) -> str:
     return f"/proc/{proc.with_memory(pid)}/map_files/{mapping.start:x}-{mapping.end:x}"
 
 
-def _is_for_all(path: str, place: _Trust, file: MappedFile) -> bool:
-    return place is _Trust.EXACT or path == file.path
+def _is_for_all(path: str, place: _Trust, status: os.stat_result, file: MappedFile) -> bool:
+    """Return True if an open file is the mapped one for all processes with such a mapping.
+
+    A process can put another file behind its own link, by mmap(2), between any two looks at it.
+    """
+    return path == file.path or (place is _Trust.EXACT and _has_device_and_inode(status, file))
 
 
 def _has_build_id(fd: int, file: MappedFile) -> bool:
@@ -396,9 +415,14 @@ def _has_build_id(fd: int, file: MappedFile) -> bool:
     return not file.build_id or image_of(fd, file.path).build_id == file.build_id
 
 
-def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Trust]]:
+def _places(
+    mapping: Mapping, pids: tuple[int, ...], held: Held | None = None
+) -> Iterator[tuple[str, _Trust]]:
     path = mapping.file.path
     yield _map_file(mapping, pids[0]), _Trust.EXACT
+    fd = None if held is None else held(mapping, pids[0])
+    if fd is not None:
+        yield f"/proc/self/fd/{fd}", _Trust.HELD
     if not mapping.file.deleted and path.startswith("/"):  # not "[vsyscall]" in a directory of ours
         yield f"/proc/{proc.with_memory(pids[0])}/root{path}", _Trust.ROOT
         for ancestor in pids[1:]:
@@ -406,22 +430,45 @@ def _places(mapping: Mapping, pids: tuple[int, ...]) -> Iterator[tuple[str, _Tru
         yield path, _Trust.SHARED
 
 
-def _is_mapped_one(path: str, place: _Trust, status: os.stat_result, file: MappedFile) -> bool:
+def _is_mapped_one(place: _Trust, status: os.stat_result, mapping: Mapping, pid: int) -> bool:
     """Return True if an open file is the mapped one, as far as its inode tells.
 
-    The device is compared only where another mount namespace makes a chance match possible, and
-    not for file systems without a device (major 0): btrfs and overlayfs report another one in
-    stat(2) than in /proc/PID/maps.
+    At paths, the device is compared only where another mount namespace makes a chance match
+    possible, and not for file systems without a device (major 0): btrfs and overlayfs report
+    another one in stat(2) than in /proc/PID/maps.
     """
-    if place is _Trust.EXACT and os.readlink(path).removesuffix(" (deleted)") == file.path:
+    file = mapping.file
+    if place is _Trust.HELD or not file.inode:
         return True
-    if not file.inode:
-        return True
+    if place is _Trust.EXACT:
+        return _has_device_and_inode(status, file) or _is_still_mapped(mapping, pid)
     if status.st_ino != file.inode:
         return False
+    has_device = os.major(status.st_dev) and file.major
+    is_shared = place is _Trust.SHARED
+    return not (is_shared and has_device) or _has_device_and_inode(status, file)
+
+
+def _has_device_and_inode(status: os.stat_result, file: MappedFile) -> bool:
     device = os.major(status.st_dev), os.minor(status.st_dev)
-    has_device = device[0] and file.major
-    return place is not _Trust.SHARED or not has_device or device == (file.major, file.minor)
+    return device == (file.major, file.minor) and status.st_ino == file.inode
+
+
+def _is_still_mapped(mapping: Mapping, pid: int) -> bool:
+    """Return True if /proc/PID/maps has a mapping: the process has not executed another program."""
+    file = mapping.file
+    try:
+        lines = "\n" + (proc.maps(pid) or "")
+    except KernelError:
+        return False
+    begin = lines.find(f"\n{mapping.start:08x}-{mapping.end:08x} ") + 1
+    fields = lines[begin : lines.find("\n", begin)].split(maxsplit=5) if begin else []
+    if len(fields) < 6:
+        return False
+    _, _, _, device, inode, path = fields
+    major, minor = (int(number, 16) for number in device.split(":"))
+    now = mapped_file(path, major, minor, int(inode), file.build_id)
+    return now._replace(deleted=file.deleted) == file
 
 
 def _explain(error: OSError) -> tuple[Reason, str]:

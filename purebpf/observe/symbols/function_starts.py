@@ -12,7 +12,7 @@ from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, TypeVar
 
 from purebpf.errors import FormatError
-from purebpf.observe.symbols.elf_files import FileAccount, Identity, open_place
+from purebpf.observe.symbols.elf_files import FileAccount, Held, Identity, open_place
 from purebpf.symbols.elf_image import ElfImage, virtual_offset
 from purebpf.symbols.frame import FileOffset
 
@@ -41,9 +41,11 @@ class FunctionStarts:
     Args:
         budget: charged for reading.
         held: descriptors of files that are used again and again.
+        opened: finds mapped files that are open for other reasons.
     """
 
-    def __init__(self, budget: Budget, held: HeldFiles) -> None:
+    def __init__(self, budget: Budget, held: HeldFiles, opened: Held | None = None) -> None:
+        self._opened = opened
         self._budget = budget
         self._held = held
         self._files: dict[Identity, _File | None] = {}
@@ -108,7 +110,7 @@ class FunctionStarts:
         fd = self._held.get(identity) if identity else None
         if fd is None or identity is None:
             try:
-                fd, is_for_all = open_place(mapping, pids)
+                fd, is_for_all = open_place(mapping, pids, self._opened)
             except OSError:
                 return None
             identity = Identity.of(os.fstat(fd))

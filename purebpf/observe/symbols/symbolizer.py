@@ -19,7 +19,7 @@ from purebpf.files.held_files import HeldFiles
 from purebpf.loader.host.backoff import Retries
 from purebpf.loader.host.debug_files import Fetch
 from purebpf.observe.symbols.answers import Answer, Answers, Asked, UserAnswers
-from purebpf.observe.symbols.elf_files import ElfFiles, ElfFunctions, Problem
+from purebpf.observe.symbols.elf_files import ElfFiles, ElfFunctions, Held, Problem
 from purebpf.observe.symbols.file_frames import FileFrames
 from purebpf.observe.symbols.function_starts import FunctionStarts
 from purebpf.observe.symbols.jit_symbols import GeneratedCode
@@ -68,6 +68,8 @@ class Symbolizer:
 
     Attributes:
         recorded: where the addresses were recorded; None: in this run.
+        opened: finds mapped files that are still open when their process has ended
+            (`UserStacks.held`); None: none are.
         python: names and merges the Python frames of user stacks; None: they have none.
         with_addresses: False: frames of files and of the kernel itself tell functions apart, not
             places in them. All processes have one `Frame` for a function: its address is 0, and its
@@ -83,6 +85,7 @@ class Symbolizer:
         budget: Budget | None = None,
     ) -> None:
         self.budget = Budget() if budget is None else budget
+        self.opened: Held | None = None
         self.python: PythonNames | None = None
         self._payers: dict[int, Work] = {}
         self._paying: Work | None = None
@@ -90,8 +93,8 @@ class Symbolizer:
         self.spaces = AddressSpaces() if spaces is None else spaces
         self._held = HeldFiles()
         self.recorded: Recorded | None = None
-        self._files = ElfFiles(fetch, self.budget, self._held)
-        self._starts = FunctionStarts(self.budget, self._held)
+        self._files = ElfFiles(fetch, self.budget, self._held, self._find_opened)
+        self._starts = FunctionStarts(self.budget, self._held, self._find_opened)
         self._frames = FileFrames(self._starts, self.spaces)
         self._jit = GeneratedCode(self.spaces.files, self._lives, self.budget)
         self._vdso: dict[int, ElfFunctions | Problem] = {}  # by the size of its mapping
@@ -105,6 +108,9 @@ class Symbolizer:
 
     def __repr__(self) -> str:
         return f"Symbolizer({self.spaces!r})"
+
+    def _find_opened(self, mapping: Mapping, pid: int) -> int | None:
+        return None if self.opened is None else self.opened(mapping, pid)
 
     def batch(self) -> HeldFiles:
         """Return a `with` block for many stacks: files that are used again and again stay open

@@ -91,6 +91,30 @@ class CodeFiles(Closing):
         self._files[key] = entry  # the one used last at the end
         return entry.cfi
 
+    def held(self, mapping: Mapping, pid: int) -> int | None:
+        """Return the open descriptor of a mapped file, which may have lost its path since.
+
+        None if it is not open, or was written to. The descriptor stays this object's. Where stat(2)
+        has another device than /proc/PID/maps, as on btrfs, a file counts for the process alone
+        that it was opened for: snapshots have equal paths and inodes.
+
+        Args:
+            mapping: a mapping of the process.
+            pid: the process; a file that was opened in its root directory is its alone.
+        """
+        file = _as_mapped(mapping.file)
+        for owner in (pid, _ALL):
+            recent = self._recent.get((owner, file))
+            opened = None if recent is None else self._files.get(recent.key)
+            if recent is None or opened is None or opened.fd < 0:
+                continue
+            with suppress(OSError):  # ESTALE, of a network file system
+                status = os.fstat(opened.fd)
+                is_known = owner == pid or _is_where(file, status)
+                if is_known and _identity(status) == recent.key:
+                    return opened.fd
+        return None
+
     def rest(self, busy: Container[Hashable] = ()) -> None:
         """Drop the entries and headers of all files, which stay open, but for those being built of.
 
@@ -129,7 +153,7 @@ class CodeFiles(Closing):
 
     def _file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
         """Return the file of a mapping; an open one is checked to be still the same."""
-        file = mapping.file
+        file = _as_mapped(mapping.file)
         owner = pid if (pid, file) in self._recent else _ALL
         recent = self._recent.get((owner, file))
         opened = self._files.get(recent.key) if recent is not None else None
@@ -154,7 +178,7 @@ class CodeFiles(Closing):
     def _note(self, pid: int, file: MappedFile, key: Hashable) -> None:
         if len(self._recent) >= _MOST_RECENT:
             self._recent.clear()
-        self._recent[pid, file] = _Recent(key, time.monotonic() + _RECENT_S)
+        self._recent[pid, _as_mapped(file)] = _Recent(key, time.monotonic() + _RECENT_S)
 
     def _take(self, fd: int, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
         """Return the rules of an open file; store or close the descriptor."""
@@ -200,6 +224,11 @@ class CodeFiles(Closing):
 
 def _identity(status: os.stat_result) -> _Identity:
     return _Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+def _as_mapped(file: MappedFile) -> MappedFile:
+    """Return a mapped file as its first record names it: it may have been deleted since."""
+    return file._replace(deleted=False) if file.deleted else file
 
 
 def _is_where(file: MappedFile, status: os.stat_result) -> bool:

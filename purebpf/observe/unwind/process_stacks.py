@@ -154,6 +154,10 @@ class ProcessStacks(Closing):
         """
         return self._files.find(key)
 
+    def held(self, mapping: Mapping, pid: int) -> int | None:
+        """Return the open descriptor of a mapped file, see `CodeFiles.held`."""
+        return self._files.held(mapping, pid)
+
     def _unwind(self, copy: CopiedStack) -> Unwound:
         program = self._programs.at(copy.tgid, copy.time_ns)
         if program is None:

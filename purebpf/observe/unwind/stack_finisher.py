@@ -18,6 +18,7 @@ from purebpf.observe.unwind.process_records import feed
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.observe.unwind.programs import EarlierLookup, Met
 from purebpf.observe.unwind.table_filler import TableFiller
+from purebpf.symbols.proc_maps import Mapping as CodePlace
 from purebpf.symbols.python_words import PYTHON_FRAMES, count_native
 from purebpf.syscall import host_clock
 from purebpf.tuples import NamedTuple
@@ -187,6 +188,10 @@ class StackFinisher(Closing):
         where = sent.is_compat, sent.pc, sent.values
         copy = CopiedStack(now_ns, 0, pid, 0, "", *where, stack)
         return self._stacks.unwind(copy)
+
+    def held(self, mapping: CodePlace, pid: int) -> int | None:
+        """Return the open descriptor of a mapped file, see `CodeFiles.held`."""
+        return self._stacks.held(mapping, pid)
 
     def close(self) -> None:
         """Close tables and files; again is harmless."""

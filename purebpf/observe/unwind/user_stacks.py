@@ -344,6 +344,15 @@ class UserStacks(Closing):
         frames, reason, guessed = self._finisher.unwind(pid, registers, stack)
         return Trace(tuple(frames), reason, guessed)
 
+    def held(self, mapping: CodePlace, pid: int) -> int | None:
+        """Return the open descriptor of a file that a process has or had mapped.
+
+        Files of processes with copies are opened while the processes live, so they can be read
+        after the last path to them is gone. None for all other files. The descriptor stays this
+        object's.
+        """
+        return None if self._finisher is None else self._finisher.held(mapping, pid)
+
     def _count(self, sample: Finished) -> None:
         if sample in self._counts or len(self._counts) < self._limit:
             self._counts[sample] += 1

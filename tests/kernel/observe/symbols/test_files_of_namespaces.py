@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def mapping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping:
     start = Address(0x4000_0000)
     mapping = Mapping(start, Address(start + code.file_size), FileOffset(code.offset), file)
 
-    def places(_: Mapping, pids: tuple[int, ...]) -> list[tuple[str, object]]:
+    def places(_: Mapping, pids: tuple[int, ...], *_held: object) -> list[tuple[str, object]]:
         in_root = fake if pids[0] == BOB else real
         return [(str(in_root), elf_files._Trust.ROOT)]
 
@@ -65,6 +66,10 @@ def test_it_unwinds_nothing_of_the_next_process(mapping: Mapping) -> None:
         assert keys[BOB] is not None
         assert keys[BOB] != keys[OTHER]
         assert keys == {pid: files.mapping(mapping, pid).file for pid in (BOB, OTHER)}
+        held = {pid: files.held(mapping, pid) for pid in (BOB, OTHER, OTHER + 1)}
+        assert held[OTHER + 1] is None
+        assert {held[BOB], held[OTHER]}.isdisjoint({None})
+        assert os.fstat(held[BOB]).st_ino != os.fstat(held[OTHER]).st_ino
     finally:
         files.close()
 

@@ -82,6 +82,9 @@ def test_a_file_of_another_device_is_opened_once_a_second(
     """On btrfs stat(2) has a device of its own; a link tells that it is the mapped one."""
     file = mapped.file._replace(minor=mapped.file.minor + 1000)
     elsewhere = mapped._replace(file=file)
+    here, there = (f" {each.major:02x}:{each.minor:02x} " for each in (mapped.file, file))
+    maps = (proc.maps(os.getpid()) or "").replace(here, there)
+    monkeypatch.setattr(proc, "maps", lambda _: maps)
     with CodeFiles() as files:
         now = 1000.0
         monkeypatch.setattr(code_files.time, "monotonic", lambda: now)
@@ -93,6 +96,32 @@ def test_a_file_of_another_device_is_opened_once_a_second(
         now += 0.2
         assert files.mapping(elsewhere, os.getpid()).file == first
         assert len(opens) == 2
+        assert files.held(elsewhere, os.getpid()) is not None
+        assert files.held(elsewhere, 1 << 22) is None, "it may be another snapshot's"
+
+
+def test_an_open_file_is_found_when_it_has_no_path_any_more(copy: Path, mapped: Mapping) -> None:
+    with CodeFiles() as files:
+        assert files.held(mapped, os.getpid()) is None
+        files.mapping(mapped, os.getpid())
+        inode = copy.stat().st_ino
+        copy.unlink()
+        for file in (mapped.file, mapped.file._replace(deleted=True)):
+            fd = files.held(mapped._replace(file=file), 1 << 22)
+            assert fd is not None
+            assert os.fstat(fd).st_ino == inode
+    assert files.held(mapped, os.getpid()) is None
+
+
+def test_an_open_file_that_was_written_to_is_not_the_mapped_one(
+    copy: Path, mapped: Mapping
+) -> None:
+    with CodeFiles() as files:
+        files.mapping(mapped, os.getpid())
+        assert files.held(mapped, os.getpid()) is not None
+        status = copy.stat()
+        os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+        assert files.held(mapped, os.getpid()) is None
 
 
 def test_code_of_the_kernel_is_in_no_file(opens: list[str]) -> None:
