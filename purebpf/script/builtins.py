@@ -12,12 +12,13 @@ from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
 from purebpf.script.tracepoint_fields import read_fields
 from purebpf.script.types import BOOL, U32, U64, Type, integer, late, pointer, string
+from purebpf.symbols.usdt_arguments import UnknownArgument
 
 __all__ = ["BUILTINS", "COMM_SIZE", "builtin_type"]
 
 COMM_SIZE = 16
 """The bytes of a thread's name, with its NUL (TASK_COMM_LEN)."""
-_ARGUMENT = re.compile(r"arg([0-9])")
+_ARGUMENT = re.compile(r"arg([0-9]|1[01])")
 _PLAIN: Mapping[str, Type] = {
     "pid": U32, "tid": U32, "uid": U32, "gid": U32, "cpu": U32, "ppid": U32, "nsecs": U64,
     "elapsed": U64, "rand": U32, "cgroup": U64, "numaid": U32, "jiffies": U64, "ncpus": U64,
@@ -27,7 +28,7 @@ _PLAIN: Mapping[str, Type] = {
     "ustack": late("ustack", 127), "usermode": U64,
 }  # fmt: skip
 BUILTINS = (*_PLAIN, "args", "curtask", "ctx", "func", "retval",
-            *(f"arg{index}" for index in range(10)))  # fmt: skip
+            *(f"arg{index}" for index in range(12)))  # fmt: skip
 """All builtins."""
 
 
@@ -78,6 +79,8 @@ def _argument(check: Checking, node: tree.Name, number: int) -> Type:
     kind = check.unit.point.kind
     if kind == "rawtracepoint":
         return U64
+    if kind == "usdt":
+        return _static_argument(check, node, number)
     if kind not in ("kprobe", "uprobe"):
         raise _refuse(node, f"The {node.name} builtin can not be used with '{kind}' probes")
     _check_machine(check, node)
@@ -85,6 +88,18 @@ def _argument(check: Checking, node: tree.Name, number: int) -> Type:
     if number >= len(registers.arguments) and kind == "kprobe" and number > 9:
         raise _refuse(node, f"{check.host.machine} doesn't support {node.name}")
     return U64
+
+
+def _static_argument(check: Checking, node: tree.Name, number: int) -> Type:
+    """Return the type of an argument of a static probe."""
+    point = check.unit.point
+    if number >= len(point.arguments):
+        count = len(point.arguments)
+        raise _refuse(node, f"{point.name} has {count} arguments, and no {node.name}")
+    argument = point.arguments[number]
+    if isinstance(argument, UnknownArgument):
+        raise _refuse(node, f"{node.name} of {point.name} cannot be read: {argument.problem}")
+    return integer(argument.size, argument.signed)
 
 
 def _retval(check: Checking, node: tree.Name) -> Type:

@@ -16,6 +16,7 @@ from purebpf.script.functions import MAP_FUNCTIONS, aggregate_type
 from purebpf.script.host import Host
 from purebpf.script.macros import Macros
 from purebpf.script.map_info import MapInfo
+from purebpf.script.point import MissingProbeError, Point
 from purebpf.script.points import expand
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings
@@ -36,6 +37,7 @@ class Checker(ExpressionTypes):
     Attributes:
         units: a program for each attach point.
         maps: the maps by name.
+        warnings: remarks that do not stop the script.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Checker(ExpressionTypes):
         super().__init__(world, host, settings, config)
         self._script = script
         self.macros = Macros(script.macros)
+        self.warnings: list[ScriptError] = []
         self.units = self._expand()
 
     def _expand(self) -> list[Unit]:
@@ -52,7 +55,7 @@ class Checker(ExpressionTypes):
             points = [
                 (node, point)
                 for node in probe.points
-                for point in expand(self._with_parameters(node), self.host)
+                for point in self._find_points(self._with_parameters(node))
             ]
             if len(units) + len(points) > self.config.numbers["max_probes"]:
                 message = f"more than max_probes = {self.config.numbers['max_probes']} probes"
@@ -60,7 +63,22 @@ class Checker(ExpressionTypes):
             for index, (_, point) in enumerate(points):
                 own = probe if index == len(points) - 1 else copy.deepcopy(probe)
                 units.append(Unit(len(units), point, own))
+        if not units:
+            raise ScriptError("No probes to attach")
         return units
+
+    def _find_points(self, node: tree.Point) -> list[Point]:
+        """Return the places of an attach point; none if it is missing, and may be."""
+        try:
+            return expand(node, self.host)
+        except MissingProbeError as error:
+            choice = self.config.texts["missing_probes"]
+            if choice == "error":
+                raise
+            if choice == "warn":
+                message = f"{error.missing} Skipping."
+                self.warnings.append(ScriptError(message, error.start, error.end))
+        return []
 
     def _with_parameters(self, node: tree.Point) -> tree.Point:
         """Return an attach point with values in the places of `$1`."""

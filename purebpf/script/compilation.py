@@ -57,6 +57,7 @@ class Compilation(NamedTuple):
     settings: Settings
     world: World
     globals_size: int
+    warnings: list[ScriptError]
 
 
 def compile_script(
@@ -94,7 +95,7 @@ def compile_script(
     spec = build("script", [*programs, *functions], _map_specs(context), config.texts["license"])
     names = [program.name for program in programs]
     return Compilation(text, name, spec, checker.units, names, checker.maps, context.actions,
-                       config, settings, world, context.globals_size)  # fmt: skip
+                       config, settings, world, context.globals_size, checker.warnings)  # fmt: skip
 
 
 def _task(text: str, world: World) -> Type | None:

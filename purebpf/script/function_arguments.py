@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.btf.types.kinds import Kind
 from purebpf.script import tree
-from purebpf.script.points import Point
+from purebpf.script.point import Point
 from purebpf.script.script_error import ScriptError
 from purebpf.script.tracepoint_fields import RecordField
 from purebpf.script.types import Type

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from purebpf.btf.types.parse import Btf
+from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 
-__all__ = ["Host", "NoHost"]
+__all__ = ["Host", "NoHost", "StaticProbe"]
+
+
+class StaticProbe(NamedTuple):
+    """A place of a static probe (USDT); a name may have many.
+
+    Attributes:
+        offset: of its code in the file.
+        semaphore: file offset of the counter of its tracers, 0 without one.
+    """
+
+    provider: str
+    name: str
+    arguments: tuple[Argument | UnknownArgument, ...]
+    offset: int
+    semaphore: int
 
 
 class Host(Protocol):
-    """A machine. Compiling needs nothing else of it."""
+    """A machine. Compiling needs nothing else of it.
+
+    Attributes:
+        pid: the process whose files `user_files` and others mean, 0 for none.
+    """
 
     cpus: int
     machine: str
+    pid: int
 
     def btf(self) -> Btf | None:
         """Return the types of its kernel."""
@@ -34,6 +55,18 @@ class Host(Protocol):
     def user_functions(self, path: str) -> Sequence[str]:
         """List the functions of a program or library."""
 
+    def user_files(self, pattern: str) -> Sequence[str]:
+        """List the files that a path or a pattern means; "" and `*` are those of the process."""
+
+    def seen_file(self, path: str) -> str:
+        """Return a path that leads to the file as the process sees it."""
+
+    def missing_function(self, path: str, function: str) -> str:
+        """Return the reason why a program does not have a function, "" if it may have it."""
+
+    def static_probes(self, path: str) -> Sequence[StaticProbe]:
+        """List the static probes of a program or library."""
+
     def constant(self, name: str) -> int | None:
         """Return the value of a constant of user space such as AF_INET."""
 
@@ -43,6 +76,7 @@ class NoHost:
 
     cpus = 1
     machine = "x86_64"
+    pid = 0
 
     def btf(self) -> Btf | None:
         """Return None."""
@@ -67,6 +101,24 @@ class NoHost:
         return None
 
     def user_functions(self, path: str) -> Sequence[str]:
+        """Return nothing."""
+        del path
+        return ()
+
+    def user_files(self, pattern: str) -> Sequence[str]:
+        """Return the pattern."""
+        return (pattern,)
+
+    def seen_file(self, path: str) -> str:
+        """Return the path."""
+        return path
+
+    def missing_function(self, path: str, function: str) -> str:
+        """Return "": every function may be there."""
+        del path, function
+        return ""
+
+    def static_probes(self, path: str) -> Sequence[StaticProbe]:
         """Return nothing."""
         del path
         return ()

@@ -7,25 +7,30 @@ from collections.abc import Iterator
 
 from purebpf.script.host import Host
 from purebpf.script.points import ALIASES, HARDWARE, SOFTWARE
+from purebpf.script.user_points import list_static
 
 __all__ = ["list_points"]
 
 _TIMERS = ("hz", "ms", "s", "us")
+_FUNCTIONS = ("uprobe", "uretprobe")
 
 
 def list_points(pattern: str, host: Host) -> list[str]:
     """Return the names of attach points, sorted; those of programs only for a path in the pattern.
 
     Args:
-        pattern: such as `tracepoint:sched:*` or `uprobe:/bin/bash:read*`; "" for all of the kernel.
+        pattern: such as `tracepoint:sched:*` or `uprobe:/bin/bash:read*`; "" for all of the kernel,
+            and of the process of the host.
         host: the machine.
     """
     kind, colon, rest = pattern.partition(":")
     wanted = ALIASES.get(kind, kind)
-    pattern = f"{wanted}:{rest}" if colon else f"*{pattern}*" if pattern else "*"
-    if wanted in ("uprobe", "uretprobe") and rest:
-        return sorted(_user_points(wanted, rest, host))
-    return sorted(set(fnmatch.filter(_kernel_points(host), pattern)))
+    names = set(_user_points(wanted if colon else "*", rest, host) if rest or host.pid else ())
+    if wanted in (*_FUNCTIONS, "usdt") and rest:
+        return sorted(names)
+    whole = f"{wanted}:{rest}" if colon else f"*{pattern}*" if pattern else "*"
+    names.update(fnmatch.filter(_kernel_points(host), whole))
+    return sorted(names)
 
 
 def _kernel_points(host: Host) -> Iterator[str]:
@@ -42,6 +47,14 @@ def _kernel_points(host: Host) -> Iterator[str]:
 
 def _user_points(kind: str, rest: str, host: Host) -> Iterator[str]:
     path, _, function = rest.partition(":")
-    for name in host.user_functions(path):
-        if fnmatch.fnmatchcase(name, function or "*"):
-            yield f"{kind}:{path}:{name}"
+    if path == "*" and not function and not host.pid:
+        return
+    for wanted in fnmatch.filter(_FUNCTIONS, kind):
+        for file in host.user_files(path):
+            for name in host.user_functions(file):
+                if fnmatch.fnmatchcase(name, function or "*"):
+                    yield f"{wanted}:{file}:{name}"
+    if fnmatch.fnmatchcase("usdt", kind):
+        provider, _, name = function.rpartition(":")
+        for file, probe in list_static(path, provider or "*", name or "*", host):
+            yield f"usdt:{file}:{probe.provider}:{probe.name}"

@@ -19,6 +19,7 @@ _FLAGS = frozenset({"cpp_demangle", "lazy_symbolication", "print_maps_on_exit", 
                     "unstable_addr", "unstable_typeinfo", "unstable_macro"})  # fmt: skip
 _TEXTS = {"str_trunc_trailer": "..", "license": "GPL", "stack_mode": "bpftrace",
           "missing_probes": "error", "cache_user_symbols": "PER_PID"}  # fmt: skip
+_MISSING = ("error", "warn", "ignore")
 _LONGEST_STRING = 1 << 14
 _MOST_KEYS = 1 << 27
 
@@ -87,6 +88,9 @@ def read_config(script: tree.Script, settings: Settings) -> Config:
         raise ScriptError(f"max_strlen must be from 1 to {_LONGEST_STRING}")
     if not 1 <= numbers["max_map_keys"] <= _MOST_KEYS:
         raise ScriptError(f"max_map_keys must be from 1 to {_MOST_KEYS}")
+    if texts["missing_probes"] not in _MISSING:
+        message = f"Invalid value for missing_probes. Valid values: {', '.join(_MISSING)}"
+        raise ScriptError(message)
     return Config(numbers, texts, flags["print_maps_on_exit"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from purebpf.script import tree
-from purebpf.script.points import Point
+from purebpf.script.point import Point
 from purebpf.script.tracepoint_fields import RecordField
 
 __all__ = ["Unit"]

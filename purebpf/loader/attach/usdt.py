@@ -38,7 +38,7 @@ from purebpf.symbols.usdt_arguments import (
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
 
-__all__ = ["UsdtLink", "UsdtTarget", "attach", "find_probe"]
+__all__ = ["UsdtLink", "UsdtTarget", "attach", "find_probe", "resolve_addresses"]
 
 _EVERY = -1
 
@@ -167,12 +167,12 @@ def find_probe(where: str, what: str) -> UsdtTarget:
             if reason := left_out.get(f"{provider}:{name}"):
                 lacks = f"has no code for this probe: {reason}"
             raise AttachError("usdt", errno.ENOENT, what, why=f"{path} {lacks}; {has}")
-        probes = _with_addresses(image, probes)
+        probes = resolve_addresses(image, probes)
         return UsdtTarget(path, identity, probes, image.machine, image.type == ET_DYN, _EVERY)
 
 
-def _with_addresses(image: ElfImage, probes: list[UsdtProbe]) -> list[UsdtProbe]:
-    """The probes with numbers for the variables that their arguments name."""
+def resolve_addresses(image: ElfImage, probes: list[UsdtProbe]) -> list[UsdtProbe]:
+    """Return the probes with numbers for the variables that their arguments name."""
     names: set[str] = set()
     for probe in probes:
         with_addresses(probe.arguments, probe.address, names.add)

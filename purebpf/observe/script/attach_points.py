@@ -9,7 +9,7 @@ from purebpf.errors import NotSupportedError
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.loader.programs.program import Program
-from purebpf.script.points import Point
+from purebpf.script.point import Point
 
 __all__ = ["attach_point"]
 
@@ -45,8 +45,13 @@ def _attach(program: Program, point: Point, pid: int, links: ExitStack) -> None:
         events = links.enter_context(PerfEvents.sampling(event=point.event, **rate))
         for event in events:
             links.enter_context(program.attach(event))
-    elif point.kind in ("uprobe", "uretprobe"):
+    elif point.kind == "usdt":
         options: dict[str, Any] = {"pid": pid} if pid else {}
+        for offset, semaphore in point.places:
+            place = f"{point.target}:{offset:#x}"
+            links.enter_context(program.attach(place, semaphore=semaphore, **options))
+    elif point.kind in ("uprobe", "uretprobe"):
+        options = {"pid": pid} if pid else {}
         links.enter_context(program.attach(point.target, **options))
     elif point.target:
         links.enter_context(program.attach(point.target))

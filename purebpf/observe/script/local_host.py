@@ -12,15 +12,22 @@ from functools import cached_property
 
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError, NotSupportedError, PurebpfError
+from purebpf.observe.script import user_files
+from purebpf.script.host import StaticProbe
 from purebpf.syscall import proc, tracefs
 
 __all__ = ["LocalHost"]
 
 
 class LocalHost:
-    """This machine."""
+    """This machine.
 
-    def __init__(self) -> None:
+    Args:
+        pid: the process whose files are meant, 0 for none.
+    """
+
+    def __init__(self, pid: int = 0) -> None:
+        self.pid = pid
         self.cpus = os.sysconf("SC_NPROCESSORS_CONF")
         self.machine = os.uname().machine
 
@@ -80,14 +87,25 @@ class LocalHost:
 
     def user_functions(self, path: str) -> Sequence[str]:
         """List the functions of a program or library; nothing if it cannot be read."""
-        from purebpf.loader.attach._common.probe_place import find_file, open_image
-        from purebpf.symbols.elf_names import functions_named
+        return user_files.list_functions(self.seen_file(path))
 
-        try:
-            with open_image(find_file(path, "uprobe")) as (image, _):
-                return sorted(functions_named(image, lambda _: True))
-        except (PurebpfError, OSError):
-            return ()
+    def user_files(self, pattern: str) -> Sequence[str]:
+        """List the files that a path or a pattern means; "" and `*` are those of the process."""
+        if pattern in ("", "*"):
+            return user_files.mapped_files(self.pid) if self.pid else ()
+        return user_files.matching_files(pattern)
+
+    def seen_file(self, path: str) -> str:
+        """Return a path that leads to the file as the process sees it."""
+        return user_files.in_process(path, self.pid) if self.pid else path
+
+    def missing_function(self, path: str, function: str) -> str:
+        """Return the reason why a program does not have a function, "" if it may have it."""
+        return user_files.explain_missing(self.seen_file(path), function)
+
+    def static_probes(self, path: str) -> Sequence[StaticProbe]:
+        """List the static probes of a program or library; nothing if it cannot be read."""
+        return user_files.list_static_probes(self.seen_file(path))
 
     def constant(self, name: str) -> int | None:
         """Return the value of a constant of user space such as AF_INET."""

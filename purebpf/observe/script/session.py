@@ -126,7 +126,7 @@ class ScriptSession(SoleOwner):
             if unit.point.kind not in _SPECIAL:
                 program = self._object.programs[name]
                 attach_point(program, unit.point, self.compilation.settings.pid, self._links)
-        return len(self.compilation.units)
+        return sum(unit.point.is_counted for unit in self.compilation.units)
 
     @property
     def only_special(self) -> bool:

@@ -16,6 +16,7 @@ from purebpf.script.lowering.memory import Foreign
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
 from purebpf.script.types import U32, U64
+from purebpf.symbols.usdt_arguments import Argument, Where
 
 __all__ = ["Values"]
 
@@ -279,6 +280,9 @@ class Values(MapAccess):
         if name == "retval" and kind == "fexit":
             self._result(node)
             return
+        if name[:3] == "arg" and kind == "usdt":
+            self._static_argument(node, int(name[3:]))
+            return
         if name[:3] == "arg" and kind == "rawtracepoint":
             code.load(R0, R6, 8 * int(name[3:]), 8)
             return
@@ -294,6 +298,23 @@ class Values(MapAccess):
             code.load(R0, R6, registers.stack_pointer, 8)
             space = "user" if kind == "uprobe" else "kernel"
             self.read_word(Foreign(registers.stack_arguments + 8 * number, U64, space))
+
+    def _static_argument(self, node: tree.Name, number: int) -> None:
+        """R0 = an argument of a static probe: a constant, a register, or a word of memory."""
+        code, argument = self.code, self.unit.point.arguments[number]
+        assert isinstance(argument, Argument)
+        if argument.where == Where.CONST:
+            code.move(R0, argument.value)
+            return
+        code.load(R0, R6, argument.register, 8)
+        if argument.where == Where.REG:
+            self.narrow(R0, node.type)
+            return
+        if argument.where == Where.SIB:
+            code.load(R1, R6, argument.index_register, 8)
+            code.alu("*=", R1, argument.scale)
+            code.alu_register("+=", R0, R1)
+        self.read_word(Foreign(argument.value, node.type, "user"))
 
     def _result(self, node: tree.Name) -> None:
         self.code.load(R0, R6, self.unit.result_place, 8)

@@ -44,6 +44,9 @@ def _run(options: Options) -> int:
         except ScriptError as error:
             command.say(error.render(text, name))
             return command.FAILED
+        if not options.omits_warnings:
+            for warning in compilation.warnings:
+                command.say(warning.render(text, name, "WARNING"))
         return _trace(options, compilation, stop, child, followed)
 
 
@@ -53,7 +56,7 @@ def _list(options: Options) -> int:
     from purebpf.script.listing import list_points
 
     with Output(None) as output:
-        names = list_points(options.path, LocalHost())
+        names = list_points(options.path, LocalHost(options.pid))
         output.write([f"{name}\n" for name in names])
     return 0
 

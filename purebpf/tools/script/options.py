@@ -49,6 +49,7 @@ def parse(argv: Sequence[str]) -> Options:
         buffering=parsed.buffering,
         shows_info=parsed.info,
         lists=parsed.lists,
+        omits_warnings=parsed.no_warnings,
     )
 
 

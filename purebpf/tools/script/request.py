@@ -24,6 +24,7 @@ class Options(NamedTuple):
         is_unsafe: allow functions that change the traced system.
         buffering: "line", "full" or "none".
         lists: list attach points that fit the pattern `path`, and run nothing.
+        omits_warnings: print no warnings.
         shows_info: print the features of this machine, and run nothing.
     """
 
@@ -41,3 +42,4 @@ class Options(NamedTuple):
     buffering: str = "line"
     shows_info: bool = False
     lists: bool = False
+    omits_warnings: bool = False

@@ -41,7 +41,7 @@ def compile_request(options: Options, text: str, name: str, child: int = 0) -> C
         if key.startswith(_PREFIX)
     }
     settings = Settings(options.parameters, options.pid, child, options.is_unsafe, environment)
-    return compile_script(text, LocalHost(), settings, name)
+    return compile_script(text, LocalHost(options.pid), settings, name)
 
 
 @contextmanager

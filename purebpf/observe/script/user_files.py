@@ -1,0 +1,106 @@
+"""Programs and libraries of this machine: their functions and static probes."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+
+from purebpf.errors import AttachError, PurebpfError
+from purebpf.loader.attach._common.probe_place import find_file, find_places, open_image
+from purebpf.loader.attach.usdt import resolve_addresses
+from purebpf.script.host import StaticProbe
+from purebpf.symbols.elf_names import functions_named
+from purebpf.symbols.proc_maps import parse_maps
+from purebpf.symbols.usdt import usdt_probes
+from purebpf.symbols.usdt_arguments import parse_arguments
+from purebpf.syscall import proc
+
+__all__ = [
+    "explain_missing",
+    "in_process",
+    "list_functions",
+    "list_static_probes",
+    "mapped_files",
+    "matching_files",
+]
+
+_ELF = b"\x7fELF"
+
+
+def list_functions(path: str) -> list[str]:
+    """List the functions of a program or library; nothing if it cannot be read."""
+    try:
+        with open_image(find_file(path, "uprobe")) as (image, _):
+            return sorted(functions_named(image, lambda _: True))
+    except (PurebpfError, OSError):
+        return []
+
+
+def list_static_probes(path: str) -> list[StaticProbe]:
+    """List the static probes of a program or library; nothing if it cannot be read."""
+    try:
+        with open_image(find_file(path, "usdt")) as (image, _):
+            probes = resolve_addresses(image, list(usdt_probes(image)))
+            return [
+                StaticProbe(
+                    probe.provider,
+                    probe.name,
+                    parse_arguments(probe.arguments, image.machine),
+                    probe.offset,
+                    probe.semaphore,
+                )
+                for probe in probes
+            ]
+    except (PurebpfError, OSError, ValueError):
+        return []
+
+
+def explain_missing(path: str, function: str) -> str:
+    """Return the reason why a program does not have a function, "" if it may have it."""
+    try:
+        find_places(f"{path}:{function}", "uprobe")
+    except AttachError as error:
+        return str(error.why) if error.errno == errno.ENOENT else ""
+    except (PurebpfError, OSError, ValueError):
+        pass
+    return ""
+
+
+def matching_files(pattern: str) -> list[str]:
+    """List the ELF files that fit a pattern; a path without wildcards is itself."""
+    if not glob.has_magic(pattern):
+        return [pattern]
+    return sorted(path for path in glob.glob(pattern) if _is_elf(path))
+
+
+def _is_elf(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_ELF)) == _ELF
+    except OSError:
+        return False
+
+
+def mapped_files(pid: int) -> list[str]:
+    """List the programs and libraries whose code a process has mapped."""
+    text = proc.maps(pid)
+    paths = {
+        entry.file.path: None for entry in parse_maps(text or "") if entry.file.path.startswith("/")
+    }
+    return list(paths)
+
+
+def in_process(path: str, pid: int) -> str:
+    """Return a path that leads to a file of a process in another mount namespace."""
+    if not path.startswith("/"):
+        return path
+    try:
+        if os.stat(f"/proc/{pid}/ns/mnt") == os.stat("/proc/self/ns/mnt"):
+            return path
+    except OSError:
+        return path
+    seen = f"/proc/{pid}/root{path}"
+    return seen if os.path.exists(seen) else path

@@ -1,0 +1,102 @@
+"""Attach points in programs and libraries: functions, and static probes (USDT)."""
+
+from __future__ import annotations
+
+from purebpf.script import tree
+from purebpf.script.host import Host, StaticProbe
+from purebpf.script.point import MissingProbeError, Point, is_wild, match_names, refuse_point
+from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
+
+__all__ = ["list_static", "static_points", "user_functions"]
+
+Arguments = tuple[Argument | UnknownArgument, ...]
+
+
+def user_functions(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
+    """Return the functions that `PATH:FUNCTION` means.
+
+    Raises:
+        MissingProbeError: there is none.
+        ScriptError: a malformed point.
+    """
+    path, _, function = rest.partition(":")
+    path = path.strip('"')
+    language, colon, inner = function.partition(":")
+    if colon and language in ("cpp", "c"):
+        function = inner
+    function = function.strip('"')
+    if not function or not (path or host.pid):
+        message = f"{kind} should have a target and a function: {kind}:PATH:FUNCTION"
+        raise refuse_point(node, message)
+    points, why = [], ""
+    for file in host.user_files(path):
+        if is_wild(function):
+            names = match_names(function, host.user_functions(file))
+        else:
+            why = host.missing_function(file, function)
+            names = [] if why else [function]
+        target = host.seen_file(file)
+        points += [Point(kind, f"{kind}:{file}:{name}", kind, f"{target}:{name}") for name in names]
+    if not points:
+        raise MissingProbeError(node, kind, rest, why)
+    return points
+
+
+def static_points(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
+    """Return the static probes that `PATH:[PROVIDER:]NAME` means; without a path, of the process.
+
+    Each point has the places whose arguments are in the same registers.
+
+    Raises:
+        MissingProbeError: there is none.
+        ScriptError: a malformed point.
+    """
+    path, provider, name = _split(node, rest)
+    if path in ("", "*") and not host.pid:
+        message = f"{kind} probes without a path need a process: -p PID, or {kind}:PATH:NAME"
+        raise refuse_point(node, message)
+    groups: dict[tuple[str, str, Arguments], list[tuple[int, int]]] = {}
+    for file, probe in list_static(path, provider, name, host):
+        label = f"{kind}:{file}:{probe.provider}:{probe.name}"
+        places = groups.setdefault((label, file, probe.arguments), [])
+        places.append((probe.offset, probe.semaphore))
+    if not groups:
+        raise MissingProbeError(node, kind, rest)
+    labels: set[str] = set()
+    points = []
+    for (label, file, arguments), places in groups.items():
+        points.append(
+            Point(kind, label, "uprobe", host.seen_file(file), places=tuple(places),
+                  arguments=arguments, is_counted=label not in labels)
+        )  # fmt: skip
+        labels.add(label)
+    return points
+
+
+def _split(node: tree.Point, rest: str) -> tuple[str, str, str]:
+    """Return the path, the provider and the name of a static probe."""
+    head, quote, name = rest.partition(':"')
+    if quote:
+        name = name.removesuffix('"').replace('\\"', '"')
+    else:
+        head, _, name = rest.rpartition(":")
+    if not name:
+        raise refuse_point(node, "usdt probes need a name: usdt:PATH:[PROVIDER:]NAME")
+    path, colon, provider = head.rpartition(":")
+    if not colon:
+        path, provider = head, ""
+    return path.strip('"'), provider or "*", name
+
+
+def list_static(path: str, provider: str, name: str, host: Host) -> list[tuple[str, StaticProbe]]:
+    """List files and their static probes that fit patterns."""
+    return [
+        (file, probe)
+        for file in host.user_files(path)
+        for probe in host.static_probes(file)
+        if _fits(probe.provider, provider) and _fits(probe.name, name)
+    ]
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return name == pattern or bool(is_wild(pattern) and match_names(pattern, [name]))

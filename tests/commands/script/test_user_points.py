@@ -1,0 +1,101 @@
+"""Static probes and functions of programs: arguments, places, patterns, probes that are missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.needs("bpf", "vmlinux_btf", "gcc"),
+    pytest.mark.any_kernel,  # guests before 5.12 lack atomic exchange
+]
+
+COMMAND = (sys.executable, "-P", "-m", "purebpf", "script")
+SOURCE = Path(__file__).parents[2] / "data" / "usdt_workload.c"
+FORMS = "-2 254 -2 65534 -2 4294967294 1234605616436508552 -5000000000 -9 71 30 10"
+"""The values that usdt_workload.c puts where each kind of argument is."""
+
+
+@pytest.fixture(scope="module", params=["-no-pie", "-pie"])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workload, where it was linked to be or anywhere."""
+    path = tmp_path_factory.mktemp("static") / "workload"
+    option = [request.param, "-fPIE"] if request.param == "-pie" else [request.param, "-fno-pie"]
+    subprocess.run(["gcc", "-O1", *option, "-o", str(path), str(SOURCE)], check=True)
+    return path
+
+
+def script(program: Path, *arguments: str, lines: int = 3) -> subprocess.CompletedProcess[str]:
+    """Run a script while the program passes its probes once for each line of its input."""
+    return subprocess.run(
+        [*COMMAND, "-c", str(program), *arguments], input="\n" * lines, capture_output=True,
+        text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_arguments_of_every_form(program: Path) -> None:
+    names = ", ".join(f"arg{number}" for number in range(12))
+    text = f'usdt:{program}:purebpf:forms {{ printf("{"%ld " * 12}\\n", {names}); @++; }}'
+    done = script(program, "-e", text, lines=7)
+    assert [line.strip() for line in done.stdout.splitlines()].count(FORMS) == 7
+    assert "@: 7\n" in done.stdout
+    assert done.stderr == "Attached 1 probe\n"
+
+
+def test_arguments_in_arrays_and_variables(program: Path) -> None:
+    text = (
+        f"usdt:{program}:indexed {{ @i[arg0, arg1, arg2] = count(); }} "
+        f"usdt:{program}:symbolic {{ @s[arg1] = count(); }}"
+    )
+    done = script(program, "-q", "-e", text)
+    assert "@i[50, 70, 12800]: 3\n" in done.stdout
+    assert "@s[30]: 3\n" in done.stdout
+
+
+def test_places_with_other_arguments_belong_to_the_probe_and_raise_its_counter(
+    program: Path,
+) -> None:
+    done = script(program, "-e", f"usdt:{program}:purebpf:guarded {{ @[arg0]++; }}", lines=5)
+    assert "@[0]: 5\n@[1]: 5\n@[2]: 5\n" in done.stdout
+    assert "0" not in done.stdout.split("\n\n")[0].split()
+    assert done.stderr == "Attached 1 probe\n"
+
+
+def test_an_argument_that_cannot_be_read_is_refused_by_name(program: Path) -> None:
+    done = script(program, "-q", "-e", f"usdt:{program}:vector {{ print((arg0, arg3)); }}")
+    assert "(5, 6)\n" in done.stdout
+    done = script(program, "-q", "-e", f"usdt:{program}:vector {{ print(arg1); }}")
+    assert done.returncode == 1
+    assert "ERROR: arg1 of usdt:" in done.stderr
+    done = script(program, "-q", "-e", f"usdt:{program}:silent {{ print(arg0); }}")
+    assert "has 0 arguments, and no arg0" in done.stderr
+
+
+def test_patterns_attach_to_all_probes(program: Path) -> None:
+    done = script(program, "-e", f"usdt:{program.parent}/work*::s* {{ @[probe] = count(); }}")
+    assert f"@[usdt:{program}:purebpf:silent]: 3\n" in done.stdout
+    assert f"@[usdt:{program}:purebpf:symbolic]: 3\n" in done.stdout
+    assert done.stderr == "Attached 2 probes\n"
+
+
+def test_probes_of_a_program_are_listed(program: Path) -> None:
+    done = subprocess.run([*COMMAND, "-l", f"usdt:{program}:purebpf:s*"], capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    assert done.stdout == f"usdt:{program}:purebpf:silent\nusdt:{program}:purebpf:symbolic\n"
+
+
+@pytest.mark.parametrize(("choice", "status"), [("error", 1), ("warn", 0), ("ignore", 0)])
+def test_a_missing_probe_is_an_error_a_warning_or_nothing(
+    program: Path, choice: str, status: int
+) -> None:
+    points = f"uprobe:{program}:main,uprobe:{program}:no_such_function"
+    text = f"config = {{ missing_probes = {choice} }} {points} {{ @ = count(); }}"
+    done = script(program, "-e", text)
+    assert done.returncode == status
+    word = {"error": "ERROR", "warn": "WARNING"}.get(choice, "-")
+    message = f"{word}: No matches for uprobe {program}:no_such_function."
+    assert (message in done.stderr) == (choice != "ignore")
+    assert ("@: 1\n" in done.stdout) == (status == 0)
