@@ -14,6 +14,7 @@ __all__ = [
     "chief",
     "count_threads",
     "describe_activity",
+    "describe_kind",
     "describe_wait",
     "frame_of",
     "share",
@@ -40,6 +41,23 @@ _WAITS = {
     "epoll": "waits for events",
     "cpu": "runs",
     "queue": "waits for a CPU",
+    "accept": "waits for a connection to accept",
+    "poll": "waits for descriptors",
+    "tty": "waits for the terminal",
+    "signal": "waits for a signal",
+    "join": "waits for a thread to end",
+    "kernel-lock": "waits for a lock in the kernel",
+    "jvm-monitor": "waits for the monitor of a Java object",
+    "java-park": "is parked by the JVM",
+    "go-park": "is parked by Go's scheduler",
+    "ruby-mutex": "waits for a Mutex",
+    "nested-loop": "waits inside of an event loop",
+    "database-lock": "waits for a lock of the database (ProcSleep)",
+    "memory-limit": "waits for memory below the limit of its cgroup",
+    "dirty-pages": "waits for the disk to take dirty pages",
+    "semaphore": "waits for a semaphore",
+    "io-uring": "waits for io_uring",
+    "stopped": "is stopped",
 }
 
 
@@ -66,11 +84,16 @@ def spell_endpoint(endpoint: Endpoint) -> str:
     return f"{host}:{endpoint.port}"
 
 
+def describe_kind(kind: str) -> str:
+    """Describe the activity of a thread by its kind: "waits for a lock"."""
+    return _WAITS.get(kind, "waits" if kind == "other" else f"waits ({kind})")
+
+
 def describe_wait(stay: Stay) -> str:
     """Describe the work or wait of a thread, without its place: "waits for an answer of
     10.0.0.7:80".
     """
-    text = _WAITS.get(stay.kind, f"waits ({stay.kind})")
+    text = describe_kind(stay.kind)
     peer = spell_endpoint(stay.endpoint) if stay.kind in ("sock-read", "connect") else ""
     return f"{text} of {peer}" if peer else text
 

@@ -72,7 +72,12 @@ class _Stacks(NamedTuple):
 
 
 def pieces(
-    profile: Profile, *, cpus: float = 0.0, everything: bool = False, whole_names: bool = False
+    profile: Profile,
+    *,
+    cpus: float = 0.0,
+    everything: bool = False,
+    whole_names: bool = False,
+    has_table: bool = True,
 ) -> Iterator[str]:
     """The table, then the stacks, the heaviest last; nothing of an empty profile.
 
@@ -81,19 +86,22 @@ def pieces(
         cpus: how many CPUs a weight of 1 is; 0.0 where that is not known.
         everything: every function and every stack, and all of its frames.
         whole_names: names as they are, however long, in lines as long as they are.
+        has_table: begin with the table of functions.
     """
     total = profile.total
     if not total:
         return
     merged = _merge(profile, whole_names=whole_names)
     width = 1 << 30 if whole_names else WIDTH
-    yield from _table(merged.ranked, total, cpus, None if everything else _FUNCTIONS, width)
+    if has_table:
+        yield from _table(merged.ranked, total, cpus, None if everything else _FUNCTIONS, width)
+        yield "\n"
     heaviest = merged.weights.most_common(None if everything else _STACKS)
     shown = sum(weight for _, weight in heaviest)
     number = f"{len(heaviest)} of {count_text(len(merged.weights), 'stacks')}"
     share = f"{100 * shown / total:.0f} % of {_spell_total(total, profile.unit)}"
     more = "" if len(heaviest) == len(merged.weights) else " (all: --all)"
-    yield f"\n{number}, {share}, the heaviest last{more}:\n\n"
+    yield f"{number}, {share}, the heaviest last{more}:\n\n"
     for stack, weight in reversed(heaviest):
         yield from _frames(stack.names, None if everything else _FRAMES, width)
         owner = f" ({_spell_pids(merged.pids[stack])}){stack.how}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from purebpf.cli import places
 from purebpf.cli.destination import ResultOptions, wants_answer
 from purebpf.results import Profile
 from purebpf.results.build.offcpu_rows import sum_waits
-from purebpf.results.formats import answer, registry
+from purebpf.results.formats import registry
 from purebpf.tools.offcpu.options import ONE_BY_ONE
 
 __all__ = ["render"]
@@ -20,6 +21,6 @@ def render(profile: Profile, options: ResultOptions, format_name: str) -> Iterab
     has_waker = any(row.marks.waker for row in profile.rows())
     details = options.delimited or options.offsets or has_waker
     if wants_answer(options, format_name, details=details):
-        return answer.pieces(profile, everything=options.all_stacks, whole_names=options.verbose)
+        return places.pieces(profile, everything=options.all_stacks, whole_names=options.verbose)
     style = registry.Style(options.delimited, offsets=options.offsets)
     return registry.write(profile, format_name, style)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from purebpf.findings.facts import Activity, MemoryUse, StackFrame
+from purebpf.findings.facts import Activity, MemoryUse
+from purebpf.measure.activities import activity_of, named_frames
 from purebpf.results import Profile
-from purebpf.results.model.profile import Row, Stack
-from purebpf.results.model.stack_end import CUT
-from purebpf.symbols.frame import Frame
 
 __all__ = ["cpu_times", "memory_use", "waiting_times"]
 
-_MOST_FRAMES = 100
 _MOST_SITES = 1000
 
 
@@ -20,7 +17,7 @@ def cpu_times(profile: Profile, frequency: float, own: frozenset[int]) -> Iterat
     """CPU time, from samples; without the processes of `own`."""
     for row in profile.rows():
         if row.labels.pid not in own:
-            yield _activity(row, "cpu", row.weight / frequency)
+            yield activity_of(row, "cpu", row.weight / frequency)
 
 
 def waiting_times(
@@ -33,33 +30,15 @@ def waiting_times(
         if row.labels.pid in own or not row.weight:
             continue
         kind = "queue" if row.labels.state == "R" else "wait"
-        activity = _activity(row, kind, scale * row.weight / 1e9)
+        activity = activity_of(row, kind, scale * row.weight / 1e9)
         call = call_name(row.marks.call)
         yield activity._replace(call=call, argument=row.marks.argument if call else 0)
-
-
-def _activity(row: Row, kind: str, seconds: float) -> Activity:
-    labels = row.labels
-    kernel = tuple(entry.name for entry in row.kernel or () if isinstance(entry, Frame))
-    user = _frames(row.user)
-    return Activity(labels.pid, labels.tid, labels.comm, kind, labels.state, seconds, kernel, user)
-
-
-def _frames(stack: Stack | None) -> tuple[StackFrame, ...]:
-    frames = []
-    for entry in (stack or ())[:_MOST_FRAMES]:
-        if isinstance(entry, Frame):
-            if entry.kind != CUT:
-                frames.append(StackFrame(entry.name, entry.module, entry.line, entry.kind))
-        else:
-            frames.append(StackFrame("", entry.module, 0, entry.kind))
-    return tuple(frames)
 
 
 def memory_use(faults: Profile, grown: Profile, own: frozenset[int]) -> tuple[MemoryUse, ...]:
     """The largest sums of page faults and of growth by stack."""
     uses = [
-        MemoryUse(row.labels.pid, kind, row.weight, _frames(row.user))
+        MemoryUse(row.labels.pid, kind, row.weight, named_frames(row.user))
         for kind, profile in (("faults", faults), ("grown", grown))
         for row in profile.rows()
         if row.labels.pid not in own

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
+from purebpf.cli import places
 from purebpf.cli.destination import ResultOptions, wants_answer
 from purebpf.results import Profile
-from purebpf.results.formats import answer, json, registry
+from purebpf.results.formats import json, registry
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.tools.wall.threads import Thread
@@ -23,11 +25,11 @@ def render(
     if format_name == "json":
         return [json.document(profile, threads=[_as_dict(thread) for thread in threads])]
     if wants_answer(options, format_name, details=options.delimited or options.offsets):
-        text = answer.pieces(profile, everything=options.all_stacks, whole_names=options.verbose)
+        text = places.pieces(profile, everything=options.all_stacks, whole_names=options.verbose)
         most = options.top or (len(threads) if options.all_stacks else _THREADS)
         rest = len(threads) - len(threads[:most])
         more = [f"{'':42}and {rest} more (all: --all)\n"] if rest and not options.top else []
-        return [*_table(threads[:most]), *more, "\n", *text]
+        return chain(text, _table(threads[:most]), more, ["\n"])
     style = registry.Style(options.delimited, offsets=options.offsets, by_thread=True)
     pieces = registry.write(profile, format_name, style)
     return [*_table(threads[: options.top]), "\n", *pieces] if format_name == "text" else pieces

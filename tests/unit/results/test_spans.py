@@ -186,8 +186,9 @@ def test_the_text_of_waits_is_the_answer_with_units_unless_details_are_asked_for
     waits.add(stack, (kernel("schedule"),), 1_410_000_000, Labels("app", 7, 8, state="S"))
     waits.add(stack, (kernel("io_schedule"),), 90_000_000, Labels("app", 7, 9, state="D"))
     text = "".join(map(str, render(waits, ResultOptions(offsets=False), "text")))
-    assert "2 of 2 stacks, 100 % of 1.50 s, the heaviest last:" in text
-    assert text.endswith("app (7) S\n        94.0 %  1.41 s\n\n")
+    assert text.startswith("  90.0 ms  100 %  1 thread   waits for the disk in work [app]\n")
+    assert "idle, waiting for something to do: 1.41 s\n" in text
+    assert text.endswith("app (7) D\n        100.0 %  90.0 ms\n\n")
     blocks = "".join(map(str, render(waits, ResultOptions(offsets=False, layout="bcc"), "text")))
     assert blocks.endswith("app (7/8) S\n        1410000\n\n")
 

@@ -1,0 +1,148 @@
+"""The text of threads' time: own functions at work, idle waits below a line, stacks. Pure.
+
+   4.93 s   98 %  1 thread   sleeps in throttle (rates.py) < rate_of (rates.py)
+idle, waiting for something to do: 5.02 s
+   5.02 s         1 thread   waits to be woken in _worker (thread.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from purebpf.findings.places import IDLE, UNREAD, WORK, TimePlace, classify, sum_places
+from purebpf.findings.words import describe_kind
+from purebpf.measure.activities import activity_of
+from purebpf.results import Profile
+from purebpf.results.formats import answer
+from purebpf.results.model.profile import Row
+from purebpf.results.model.spelling import count_text, printable
+from purebpf.results.model.units import in_unit
+from purebpf.results.model.width import cut
+
+__all__ = ["pieces"]
+
+_MOST_WORK = 10
+_MOST_IDLE = 5
+_LEAST_SHARE = 0.005
+"""Of the time of all work: shorter times are only summed."""
+_KINDS = {"on-CPU": "cpu", "run-queue": "queue"}
+
+
+def pieces(
+    profile: Profile, *, everything: bool = False, whole_names: bool = False
+) -> Iterator[str]:
+    """Return the places of threads' time, then the stacks of those that work, the heaviest last.
+
+    A profile without user stacks (of kernel threads, `--kernel-stacks-only`) has no such places:
+    its text is `answer.pieces`.
+
+    Args:
+        profile: in nanoseconds, a row for each thread and stack.
+        everything: all places, functions and stacks.
+        whole_names: names however long they are.
+    """
+    rows = profile.rows()
+    if not any(row.user for row in rows):
+        yield from answer.pieces(profile, everything=everything, whole_names=whole_names)
+        return
+    activities = [
+        activity_of(row, _KINDS.get(row.marks.kind, "wait"), row.weight / 1e9)._replace(
+            times=row.marks.times, is_open=row.marks.is_open
+        )
+        for row in rows
+    ]
+    names = {row.labels.pid: row.labels.process_name for row in rows}
+    places = sum_places(activities, names)
+    width = 1 << 30 if whole_names else answer.WIDTH
+    yield from _tables(places, width, everything=everything)
+    yield "\n"
+    shown = profile
+    if not everything:
+        uses = classify(activities)
+        working = [row for row, (_, use) in zip(rows, uses, strict=True) if use == WORK]
+        shown = _of_rows(profile, working) if working else profile
+    has_table = everything or shown is profile
+    yield from answer.pieces(
+        shown, everything=everything, whole_names=whole_names, has_table=has_table
+    )
+
+
+def _of_rows(profile: Profile, rows: Iterable[Row]) -> Profile:
+    part = profile.without_rows()
+    for row in rows:
+        part.add_row(row)
+    return part
+
+
+def _tables(places: Sequence[TimePlace], width: int, *, everything: bool) -> Iterator[str]:
+    working = [place for place in places if place.use == WORK]
+    idle = [place for place in places if place.use == IDLE]
+    unread = [place for place in places if place.use == UNREAD]
+    total = sum(place.seconds for place in working)
+    with_process = len({place.process for place in places}) > 1
+    if working:
+        yield from _lines(working, total, width, _MOST_WORK, with_process, everything=everything)
+    else:
+        yield "  no thread was seen at work, or waiting in the middle of it\n"
+    if idle:
+        yield f"idle, waiting for something to do: {_spell(sum(p.seconds for p in idle))}\n"
+        yield from _lines(idle, 0, width, _MOST_IDLE, with_process, everything=everything)
+    if unread:
+        yield (
+            f"not known, as the stack could not be read: {_spell(sum(p.seconds for p in unread))}\n"
+        )
+
+
+def _lines(
+    places: Sequence[TimePlace],
+    total: float,
+    width: int,
+    most: int,
+    with_process: bool,  # noqa: FBT001
+    *,
+    everything: bool,
+) -> Iterator[str]:
+    worth = [place for place in places if place.seconds >= _LEAST_SHARE * total] or places
+    shown = list(places if everything else worth[:most])
+    for place in shown:
+        share = f"{100 * place.seconds / total:3.0f} %" if total else " " * 5
+        threads = f"{place.threads} thread" + ("s" if place.threads > 1 else "")
+        head = f"  {_spell(place.seconds):>7}  {share}  {threads:<10}"
+        yield from _wrapped(head, _sentence(place, with_process=with_process), width)
+    if len(places) > len(shown):
+        rest = sum(place.seconds for place in places[len(shown) :])
+        left_out = count_text(len(places) - len(shown), "others")
+        yield f"  {_spell(rest):>7}         in {left_out} (all: --all)\n"
+
+
+def _sentence(place: TimePlace, *, with_process: bool) -> list[str]:
+    parts = [_verb(describe_kind(place.kind), place.threads)]
+    if place.path:
+        parts.append(f"in {place.path[0]}")
+        parts += [f"< {name}" for name in place.path[1:]]
+    if with_process:
+        pids = str(place.pids[0]) if len(place.pids) == 1 else f"{len(place.pids)} PIDs"
+        parts.append(f"- {place.process} ({pids})")
+    return [printable(part) for part in parts]
+
+
+def _verb(text: str, threads: int) -> str:
+    """Return `waits for a lock` of one thread, `wait for a lock` of several."""
+    verb, _, rest = text.partition(" ")
+    if threads > 1:
+        verb = "are" if verb == "is" else verb.removesuffix("s")
+    return f"{verb} {rest}".strip()
+
+
+def _wrapped(head: str, parts: Sequence[str], width: int) -> Iterator[str]:
+    line, margin = head, " " * len(head)
+    for part in parts:
+        if len(line) + 1 + len(part) > width and line.strip() and line is not head:
+            yield f"{cut(line, width)}\n"
+            line = margin
+        line = f"{line} {part}"
+    yield f"{cut(line, width)}\n"
+
+
+def _spell(seconds: float) -> str:
+    return in_unit(1e9 * seconds)

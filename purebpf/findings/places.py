@@ -1,0 +1,195 @@
+"""Where threads spend their time: by the program's own function, work apart from idle waits. Pure.
+
+A command that measures waits shows these sums first. Kernel functions and the start of a thread are
+the same in every stack; the own function and the kind of its wait differ.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from purebpf.findings.facts import Activity, StackFrame
+from purebpf.findings.ownership import Program, is_interpreter, short_name
+from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
+
+__all__ = ["IDLE", "UNREAD", "WORK", "TimePlace", "classify", "sum_places"]
+
+WORK, IDLE, UNREAD = "work", "idle", "unread"
+"""In the middle of work; for something to do; no user stack that could tell the two apart."""
+
+_MOST_FUNCTIONS = 3
+_HOME_SHARE = 0.02
+"""Of the time of a thread: shorter waits are no home."""
+_TOLD_BY_KERNEL = frozenset({"cpu", "queue", "gil", "fsync", "disk", "pipe-write", "memory-limit"})
+"""Kinds that are known without a user stack."""
+_SYSTEM_LIBRARIES = ("/libc.so", "/libc-", "/libpthread", "/ld-linux", "[vdso]")
+
+
+class TimePlace(NamedTuple):
+    """The time that alike threads of a program spent alike.
+
+    Attributes:
+        process: its name.
+        pids: of the processes; `threads` counts their threads.
+        kind: "cpu", "queue" or the kind of a wait ("lock", "sleep", "sock-read").
+        use: `WORK`, `IDLE` or `UNREAD`.
+        path: own functions, the innermost first, or else the innermost function of a library.
+        times: number of waits; 0 where it is not known.
+        open_s: the part of `seconds` in waits that were not over at the end.
+    """
+
+    process: str
+    pids: tuple[int, ...]
+    threads: int
+    kind: str
+    use: str
+    path: tuple[str, ...]
+    seconds: float
+    times: int
+    open_s: float
+
+
+def sum_places(
+    activities: Sequence[Activity], names: Mapping[int, str] | None = None
+) -> list[TimePlace]:
+    """Add up equal activities, the longest first.
+
+    Args:
+        activities: of any processes.
+        names: of the processes, by process ID; threads have names of their own.
+    """
+    names, sums = names or {}, dict[tuple[str, str, str, tuple[str, ...]], list[Activity]]()
+    programs = _programs(activities)
+    for activity, (kind, use) in zip(activities, classify(activities), strict=True):
+        path = _path(programs[activity.pid], activity.user)
+        key = names.get(activity.pid, activity.comm), kind, use, path
+        sums.setdefault(key, []).append(activity)
+    places = [
+        TimePlace(
+            process,
+            tuple(sorted({one.pid for one in alike})),
+            len({(one.pid, one.tid) for one in alike}),
+            kind,
+            use,
+            path,
+            sum(one.seconds for one in alike),
+            sum(one.times for one in alike),
+            sum(one.seconds for one in alike if one.is_open),
+        )
+        for (process, kind, use, path), alike in sums.items()
+    ]
+    return sorted(places, key=lambda place: -place.seconds)
+
+
+def classify(activities: Sequence[Activity]) -> list[tuple[str, str]]:
+    """Return kind and use of each activity."""
+    programs = _programs(activities)
+    judged = [_judge(programs[one.pid], one) for one in activities]
+    by_thread: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for at, one in enumerate(activities):
+        if one.kind == "wait" and _is_read(one):
+            by_thread[one.pid, one.tid].append(at)
+    deeper = set[int]()
+    for places in by_thread.values():
+        waits = [
+            (judged[at], activities[at].seconds, activities[at].times, Side.UNKNOWN)
+            for at in places
+        ]
+        least_s = _HOME_SHARE * sum(seconds for _, seconds, _, _ in waits)
+        below = are_deeper_than_home(waits, least_s)
+        deeper |= {at for at, is_below in zip(places, below, strict=True) if is_below}
+    deeper |= _holders(activities, judged, programs)
+    return [
+        (judgement.kind, _use(one, judgement, is_deeper=at in deeper))
+        for at, (one, judgement) in enumerate(zip(activities, judged, strict=True))
+    ]
+
+
+def _holders(
+    activities: Sequence[Activity], judged: Sequence[Judgement], programs: Mapping[int, Program]
+) -> set[int]:
+    """Waits below a function in which other threads of the process wait for a lock.
+
+    The thread that is inside has the lock: while it sleeps there, the others lose time.
+    """
+    takers: dict[tuple[int, str], set[int]] = defaultdict(set)
+    for one, judgement in zip(activities, judged, strict=True):
+        if judgement.kind == "lock" and judgement.is_work:
+            own = next((frame for frame in one.user if programs[one.pid].owns(frame)), None)
+            if own is not None:
+                takers[one.pid, own.name].add(one.tid)
+    return {
+        at
+        for at, one in enumerate(activities)
+        if one.kind == "wait"
+        and judged[at].kind in ("sleep", "sock-read", "pipe-read", "poll", "child", "cond")
+        and any(takers.get((one.pid, frame.name), {one.tid}) - {one.tid} for frame in one.user)
+    }
+
+
+def _use(activity: Activity, judgement: Judgement, *, is_deeper: bool) -> str:
+    if judgement.is_work or is_deeper:
+        return WORK
+    return IDLE if _is_read(activity) else UNREAD
+
+
+def _is_read(activity: Activity) -> bool:
+    return any(frame.name for frame in activity.user)
+
+
+def _judge(program: Program, activity: Activity) -> Judgement:
+    if activity.kind != "wait":
+        return Judgement(activity.kind, is_work=True, is_called=False, own_depth=0)
+    state = "gil" if activity.state in ("G", "gil", "GIL") else activity.state
+    judgement = judge(program, activity.kernel, activity.user, state=state)
+    if not _is_read(activity) and judgement.kind not in _TOLD_BY_KERNEL:
+        return judgement._replace(is_work=False)
+    return judgement
+
+
+def _programs(activities: Iterable[Activity]) -> dict[int, Program]:
+    """Programs of processes, by the modules of their frames: the executable has `main`."""
+    modules: dict[int, set[str]] = defaultdict(set)
+    executables: dict[int, str] = {}
+    go: set[int] = set()
+    for activity in activities:
+        pid = activity.pid
+        for frame in activity.user:
+            modules[pid].add(frame.module)
+            if frame.name in ("_start", "main", "main.main") and frame.kind != "python":
+                executables.setdefault(pid, frame.module)
+            if frame.name.startswith(("runtime.goexit", "runtime.mcall", "runtime.mstart")):
+                go.add(pid)
+                executables.setdefault(pid, frame.module)
+    return {
+        activity.pid: Program(
+            next(filter(is_interpreter, modules[activity.pid]), executables.get(activity.pid, "")),
+            activity.pid in go,
+        )
+        for activity in activities
+    }
+
+
+def _path(program: Program, user: Sequence[StackFrame]) -> tuple[str, ...]:
+    """Own functions, the innermost first; else the innermost outside of the C library."""
+    own = [frame for frame in user if program.owns(frame)]
+    own = own or [frame for frame in user if program.is_script_top(frame)][:1]
+    if not own:
+        named = [frame for frame in user if frame.name and not frame.name.startswith("[")]
+        outside = (f for f in named if not any(lib in f.module for lib in _SYSTEM_LIBRARIES))
+        first = next(outside, named[0] if named else None)
+        return (_spell(first),) if first else ()
+    path = [_spell(frame) for frame in own]
+    distinct = [name for at, name in enumerate(path) if not at or path[at - 1] != name]
+    return tuple(distinct[:_MOST_FUNCTIONS])
+
+
+def _spell(frame: StackFrame) -> str:
+    file = frame.module.rpartition("/")[2].strip("[]")
+    if frame.kind in ("user", "inlined"):
+        name = frame.name if frame.name.isidentifier() else short_name(frame.name)
+        return f"{name} [{file}]" if file and "!0x" not in name else name
+    place = f"{file}:{frame.line}" if frame.line else file
+    return f"{frame.name.replace('.<locals>', '')} ({place})" if place else frame.name

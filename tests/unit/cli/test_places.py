@@ -1,0 +1,78 @@
+"""The text of threads' time, golden."""
+
+from __future__ import annotations
+
+from purebpf.cli.places import pieces
+from purebpf.results import Labels, Marks, Profile
+from purebpf.symbols.frame import Address, Frame
+
+APP, LIBRARY = "/srv/app/shop.py", "/usr/lib/python3.11/asyncio/base_events.py"
+
+
+def py(name: str, file: str = APP) -> Frame:
+    return Frame(name, 0, file, Address(2), "python")
+
+
+def kernel(*names: str) -> tuple[Frame, ...]:
+    return tuple(Frame(name, 0, "kernel", Address(1), "kernel") for name in names)
+
+
+def profile() -> Profile:
+    made = Profile("", unit="ns")
+    sleep = (py("pause"), py("answer"), py("BaseEventLoop._run_once", LIBRARY))
+    loop = (py("select", LIBRARY), py("BaseEventLoop._run_once", LIBRARY))
+    made.add(
+        sleep,
+        kernel("do_nanosleep", "hrtimer_nanosleep"),
+        3_000_000_000,
+        Labels("shop", 5, 5, state="S"),
+        marks=Marks(times=3),
+    )
+    made.add(
+        loop, kernel("ep_poll", "do_epoll_wait"), 2_000_000_000, Labels("shop", 5, 5, state="S")
+    )
+    made.add((), kernel("futex_do_wait"), 500_000_000, Labels("shop", 5, 6, state="S"))
+    return made
+
+
+def test_own_functions_come_first_and_idle_waits_below() -> None:
+    assert (
+        "".join(pieces(profile()))
+        == """\
+   3.00 s  100 %  1 thread   sleeps in pause (shop.py) < answer (shop.py)
+idle, waiting for something to do: 2.00 s
+   2.00 s         1 thread   waits for events in select (base_events.py)
+not known, as the stack could not be read: 500 ms
+
+1 of 1 stack, 100 % of 3.00 s, the heaviest last:
+
+    do_nanosleep [kernel]
+    hrtimer_nanosleep [kernel]
+    pause [shop.py]
+    answer [shop.py]
+    BaseEventLoop._run_once [base_events.py]
+    -                shop (5) S
+        100.0 %  3.00 s
+
+"""
+    )
+
+
+def test_all_has_the_stacks_of_idle_waits() -> None:
+    text = "".join(pieces(profile(), everything=True))
+    assert "3 of 3 stacks" in text
+    assert "do_epoll_wait [kernel]" in text
+
+
+def test_a_profile_of_kernel_stacks_is_told_by_its_functions() -> None:
+    made = Profile("", unit="ns")
+    made.add(None, kernel("worker_thread", "kthread"), 10, Labels("kworker/0:1", 9, 9, state="I"))
+    assert "worker_thread [kernel]" in "".join(pieces(made))
+
+
+def test_lines_fit_eighty_columns() -> None:
+    made = Profile("", unit="ns")
+    frames = tuple(py("a_function_" + "of_long_name" * n) for n in range(1, 6))
+    made.add(frames, kernel("pipe_write"), 10**12, Labels("shop", 5, 5, state="S"))
+    made.add(frames, kernel("pipe_write"), 10**12, Labels("an other", 6, 6, state="S"))
+    assert max(len(line) for line in "".join(pieces(made)).splitlines()) <= 80

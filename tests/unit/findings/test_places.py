@@ -1,0 +1,95 @@
+"""Time by own function, and idle waits apart from work."""
+
+from __future__ import annotations
+
+from purebpf.findings.facts import Activity, StackFrame
+from purebpf.findings.places import IDLE, UNREAD, WORK, sum_places
+
+SLEEP = ("do_nanosleep", "hrtimer_nanosleep", "__x64_sys_clock_nanosleep")
+FUTEX = ("futex_do_wait", "__futex_wait", "futex_wait")
+APP, LIB = "/srv/app/shop.py", "/usr/lib/python3.11"
+
+
+def py(name: str, file: str = APP) -> StackFrame:
+    return StackFrame(name, file, 0, "python")
+
+
+def wait(tid: int, kernel: tuple[str, ...], *user: StackFrame, s: float = 1.0) -> Activity:
+    return Activity(7, tid, "python3", "wait", "S", s, kernel, user, times=3)
+
+
+IN_LOOP = (
+    py("pause"),
+    py("answer"),
+    py("BaseEventLoop._run_once", f"{LIB}/asyncio/base_events.py"),
+)
+OF_POOL = (
+    py("_worker", f"{LIB}/concurrent/futures/thread.py"),
+    py("Thread.run", f"{LIB}/threading.py"),
+)
+
+
+def test_a_sleep_below_a_loop_is_work_and_a_pool_is_idle() -> None:
+    places = sum_places([wait(7, SLEEP, *IN_LOOP, s=4.0), wait(8, FUTEX, *OF_POOL, s=5.0)])
+    assert [(p.kind, p.use, p.path[0]) for p in places] == [
+        ("cond", IDLE, "_worker (thread.py)"),
+        ("sleep", WORK, "pause (shop.py)"),
+    ]
+
+
+def test_equal_threads_are_one_place() -> None:
+    (place,) = sum_places([wait(tid, FUTEX, py("charge"), py("serve")) for tid in range(9)])
+    assert (place.threads, place.kind, place.use, place.seconds) == (9, "lock", WORK, 9.0)
+    assert (place.times, place.pids) == (27, (7,))
+    assert place.path == ("charge (shop.py)", "serve (shop.py)")
+
+
+def test_a_wait_without_a_user_stack_is_neither_work_nor_idle() -> None:
+    assert sum_places([wait(7, FUTEX)])[0].use == UNREAD
+    assert sum_places([wait(7, ("jbd2_log_wait_commit", "ext4_sync_file"))])[0].use == WORK
+
+
+def test_recursion_names_a_function_once() -> None:
+    (place,) = sum_places([wait(7, FUTEX, py("walk"), py("walk"), py("main_loop"))])
+    assert place.path == ("walk (shop.py)", "main_loop (shop.py)")
+
+
+def test_functions_of_an_interpreter_are_not_the_programs_own() -> None:
+    frames = (StackFrame("uv__io_poll", "/opt/bin/node"), StackFrame("uv_run", "/opt/bin/node"))
+    place = sum_places([wait(7, ("ep_poll", "do_epoll_wait"), *frames)])[0]
+    assert (place.kind, place.use, place.path) == ("epoll", IDLE, ("uv__io_poll [node]",))
+
+
+def test_functions_of_an_executable_are_own_and_the_c_library_is_not() -> None:
+    shop = "/opt/shop/bin/shop"
+    frames = (
+        StackFrame("__lll_lock_wait", "/lib/x86_64-linux-gnu/libc.so.6"),
+        StackFrame("pthread_mutex_lock", "/lib/x86_64-linux-gnu/libc.so.6"),
+        StackFrame("Cache::find(int)", shop),
+        StackFrame("serve(int)", shop),
+    )
+    place = sum_places([wait(9, FUTEX, *frames)])[0]
+    assert (place.kind, place.use) == ("lock", WORK)
+    assert place.path == ("Cache::find [shop]", "serve [shop]")
+
+
+def test_time_on_a_cpu_and_in_a_run_queue_is_work() -> None:
+    run = Activity(7, 7, "python3", "cpu", "", 2.0, (), (py("build"),))
+    queue = run._replace(kind="queue", seconds=1.0)
+    assert [(p.kind, p.use) for p in sum_places([run, queue])] == [("cpu", WORK), ("queue", WORK)]
+
+
+def test_a_process_has_its_own_name() -> None:
+    assert sum_places([wait(8, SLEEP, *IN_LOOP)], {7: "shop"})[0].process == "shop"
+
+
+def test_the_holder_of_a_lock_that_sleeps_is_not_idle() -> None:
+    waits = wait(8, FUTEX, py("price"), py("serve"), s=3.0)
+    holds = wait(9, SLEEP, py("refresh"), py("price"), py("serve"))
+    assert [(p.kind, p.use) for p in sum_places([waits, holds])] == [
+        ("lock", WORK),
+        ("sleep", WORK),
+    ]
+    alone = sum_places([holds, waits._replace(tid=9)])
+    assert {p.kind: p.use for p in alone}["sleep"] == IDLE
+    assert sum_places([holds])[0].use == IDLE
