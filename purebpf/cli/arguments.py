@@ -23,6 +23,7 @@ _MAX_ID = 1 << 22  # PID_MAX_LIMIT: no process or thread has a greater number
 _MAX_CPU = 1 << 16
 _MAX_INT = (1 << 63) - 1
 _MAX_SECONDS = 10 * 365 * 86400
+_IN_SECONDS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _IN_MILLISECONDS = {"": 1.0, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 _MAX_MILLISECONDS = 1e12  # in nanoseconds 64 bits
 
@@ -38,11 +39,14 @@ def positive_int(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A duration in seconds, fractions allowed."""
+    """A duration in seconds: `5`, `0.5`, `500ms`, `5s`, `2m` or `1h`."""
+    number = text.rstrip("numsh")
     try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+        value = float(number) * _IN_SECONDS[text[len(number) :]]
+    except (KeyError, ValueError):
+        raise ArgumentTypeError(
+            f"{text!r} is not a duration such as 500ms, 5s or 2m (a number alone: seconds)"
+        ) from None
     if not 0 < value <= _MAX_SECONDS:
         raise ArgumentTypeError(f"{text!r} must be above zero and at most ten years")
     return value

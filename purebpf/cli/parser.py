@@ -306,7 +306,7 @@ def add_duration(parser: argparse.ArgumentParser, verb: str) -> None:
     """The argument `duration_s`: how long to `verb`."""
     parser.add_argument(
         *("duration_s",), metavar="duration", nargs="?", type=seconds,
-        help=f"seconds to {verb} (default: until Ctrl-C)",
+        help=f"seconds to {verb}, or 500ms, 2m (default: until Ctrl-C)",
     )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def test_top_has_an_interval_of_a_second_unless_another_is_given() -> None:
     [
         ("-k irqs", "unknown kind 'irqs' (known: irq, softirq, tasklet, work"),
         ("-s name", "invalid choice: 'name'"),
-        ("reports", "'reports' is not a number of seconds"),
+        ("reports", "'reports' is not a duration such as 500ms"),
         ("--rows 0", "'0' must be above zero"),
     ],
 )

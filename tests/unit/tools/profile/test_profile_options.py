@@ -77,7 +77,7 @@ def test_a_command_line_becomes_its_options(
         ("-p x", "argument -p/--pid: 'x' is not a PID"),
         ("-C 1-", "argument -C/--cpu: '' is not a CPU number"),
         ("0", "argument duration: '0' must be above zero"),
-        ("five", "argument duration: 'five' is not a number of seconds"),
+        ("five", "argument duration: 'five' is not a duration such as 500ms"),
         ("--format svg", "'svg'; known: text"),
         ("--hash-storage-size 0", "argument --hash-storage-size"),
         ("--serve 5", "argument --serve: '5' is not an address such as"),
