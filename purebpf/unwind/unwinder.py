@@ -14,11 +14,10 @@ Rules that real code needs beyond the DWARF standard:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from purebpf.tuples import NamedTuple
-from purebpf.unwind.address_space import CodeMapping
+from purebpf.unwind.code_lookup import CodeFile, FileLookup, Space
 from purebpf.unwind.expression import ExpressionError, evaluate
 from purebpf.unwind.leaf import FAR, NEAR, Ahead, call_target, has_set_up, is_plt_stub, look_ahead
 from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, X86_64, Machine, ends_in_call, is_stub
@@ -35,7 +34,7 @@ from purebpf.unwind.rule import (
 from purebpf.unwind.shared_rules import SharedRules
 from purebpf.unwind.stack_copy import OutsideError, StackCopy
 
-__all__ = ["MAX_FRAMES", "CodeFile", "FileLookup", "Space", "Unwinder", "Unwound"]
+__all__ = ["MAX_FRAMES", "Unwinder", "Unwound"]
 
 MAX_FRAMES = 1024
 """Of a stack that is unwound from a copy; what programs and the kernel walk ends at 127."""
@@ -58,38 +57,6 @@ class Unwound(NamedTuple):
     frames: list[int]
     reason: Reason
     guessed: int
-
-
-class Space(Protocol):
-    """The executable mappings of a process: an `AddressSpace` is one."""
-
-    def find(self, address: int) -> CodeMapping | None:
-        """The mapping of an address."""
-
-
-class CodeFile(Protocol):
-    """The rules of a file, by its own addresses; a `CfiFile` is one."""
-
-    def row(self, address: int) -> Row | None:
-        """The rules at an address; None where there are none that can be followed."""
-
-    def function(self, address: int) -> tuple[int, int] | None:
-        """Return the start and the end of the code with the rules of an address; None: it has
-        none.
-        """
-
-    def code(self, address: int, size: int) -> bytes:
-        """The instructions at an address."""
-
-    def stack_depth(self, address: int) -> int | None:
-        """Bytes that the function has taken from the stack at an address without a rule.
-
-        Below 0: `DEPTH_ELSEWHERE`, `DEPTH_OUTERMOST`; None if that is not known either.
-        """
-
-
-FileLookup = Callable[[Hashable], "CodeFile | None"]
-"""The rules of the file of `CodeMapping.file`; None if the file cannot be read."""
 
 
 class _Stop(Exception):  # noqa: N818
