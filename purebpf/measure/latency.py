@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple, Self
 
 from purebpf.closable import Closing
 from purebpf.loader.host.cgroups import paths_by_id
-from purebpf.measure import targets, wait
+from purebpf.measure import targets
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import follow_descendants
+from purebpf.measure.wait import RunClock
 from purebpf.observe.instruments.latency_histograms import Spans
 from purebpf.results import Loss, count_cause
 from purebpf.results.shape.distribution import Distribution
@@ -71,6 +71,7 @@ class Latency(Closing):
         self._command_pid = command_pid
         self._before: Mapping[int, tuple[int, list[int]]] = {}
         self._waits = 0
+        self._clock = RunClock(None, request.interval_s)
         self._owned = ExitStack()
 
     def __enter__(self) -> Self:
@@ -93,7 +94,7 @@ class Latency(Closing):
         self._spans.start()
         if request.tree and whose.pids:
             follow_descendants(whose.pids, self._spans.follow)
-        self._started = self._last = time.monotonic()
+        self._clock.start()
         return self
 
     def wait(self, *ends: HasFileno) -> bool:
@@ -102,12 +103,9 @@ class Latency(Closing):
         Returns:
             Whether the run is over; False when only the interval is.
         """
-        request = self._request
         self._waits += 1
-        due = None
-        if request.interval_s is not None:
-            due = self._started + self._waits * request.interval_s
-        return wait.until(None, ends, pause=due) or self._waits == request.times
+        self._clock.next_tick()
+        return self._clock.wait(*ends) or self._waits == self._request.times
 
     def interval(self) -> Interval:
         """Return the counts since the start or the last call.
@@ -116,11 +114,11 @@ class Latency(Closing):
             KernelError: a map could not be read.
         """
         spans, request = self._spans, self._request
-        now, moment = spans.read(), time.monotonic()
+        now = spans.read()
+        elapsed_s, _ = self._clock.lap()
         cgroups = paths_by_id() if request.by == "cgroup" else {}
         distributions = spans.distributions(now, self._before, cgroups)
-        elapsed_s = moment - self._last
-        self._before, self._last = now, moment
+        self._before = now
         return Interval(distributions, elapsed_s, losses(spans.stats(), groups=request.groups))
 
     def stop(self) -> Interval:

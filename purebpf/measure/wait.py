@@ -106,14 +106,17 @@ class RunClock:
         """Wait for the end of the next interval from now on."""
         self._ticks += 1
 
-    def wait(self, *ends: HasFileno) -> bool:
-        """Sleep until the run is over, or one of `ends` is readable: True. False: a tick is due."""
+    def wait(self, *ends: HasFileno, targets: TargetEnds | None = None) -> bool:
+        """Sleep until the run is over, or one of `ends` is readable: True. False: a tick is due.
+
+        The end of the last of `targets` is an end, too.
+        """
         over = tick = None
         if self._duration_s is not None:
             over = self.started_s + self._duration_s
         if self._interval_s is not None:
             tick = self.started_s + self._ticks * self._interval_s
-        return until(over, ends, pause=tick)
+        return until(over, ends, pause=tick, targets=targets)
 
     def lap(self) -> tuple[float, float]:
         """Return the time since the last call of this or of `start()`, and since `start()`."""

@@ -152,10 +152,7 @@ class Counter(Closing):
         if not self._has_begun:  # the command has just been executed
             self._begin()
         self._clock.next_tick()
-        while self._clock.wait(*ends, *((self._ends,) if self._ends else ())):
-            if not self._ends.drop_ended() or not self._ends:
-                return True
-        return False
+        return self._clock.wait(*ends, targets=self._ends)
 
     @property
     def started_s(self) -> float:

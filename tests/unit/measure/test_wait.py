@@ -135,3 +135,13 @@ def test_the_end_of_one_target_of_two_is_no_end(end):
     end.come()
     assert wait.until(None, [], targets=targets)
     assert not targets
+
+
+def test_a_clock_with_targets_ticks_until_the_last_has_ended(end):
+    clock, targets = wait.RunClock(None, 0.05), Targets(end)
+    end.come()
+    clock.next_tick()
+    assert not clock.wait(targets=targets)
+    end.come()
+    clock.next_tick()
+    assert clock.wait(targets=targets)
