@@ -19,8 +19,9 @@ _EXECUTABLE = re.compile(
 )
 _DELETED = " (deleted)"
 _NO_NAME = "//anon"  # what perf records say where /proc says nothing
-_ANONYMOUS = ("/dev/zero", "/anon_hugepage", "/memfd:", "/SYSV", "[anon")
-"""Names of memory that holds no file's code; runtimes put generated code there."""
+_MEMORY_FILE = "/memfd:"
+_ANONYMOUS = ("/dev/zero", "/anon_hugepage", _MEMORY_FILE, "/SYSV", "[anon")
+"""Names of memory where runtimes put generated code. A memory file may be an ELF file, too."""
 
 
 class MappedFile(NamedTuple):
@@ -42,6 +43,11 @@ class MappedFile(NamedTuple):
         """Memory that is not a file: where generated code lives."""
         path = self.path
         return not path or path in ("[heap]", "[stack]") or path.startswith(_ANONYMOUS)
+
+    @property
+    def is_memory_file(self) -> bool:
+        """A file of memfd_create(2): a program or library, or memory for generated code."""
+        return self.path.startswith(_MEMORY_FILE)
 
     @property
     def is_special(self) -> bool:

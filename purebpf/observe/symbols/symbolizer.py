@@ -235,7 +235,9 @@ class Symbolizer:
         None where that is not known, or where the rule is not relative to the stack pointer.
         """
         mapping = self._mapping(pid, address, comm)
-        if mapping is None or mapping.file.is_anonymous or mapping.file.is_special:
+        if mapping is None or mapping.file.is_special:
+            return None
+        if mapping.file.is_anonymous and not mapping.file.is_memory_file:
             return None
         where = mapping.file_offset(Address(address))
         try:
@@ -319,18 +321,20 @@ class Symbolizer:
         if mapping is None:
             return _unknown(self._why_unmapped(pid, address, back), address)
         file = mapping.file
-        if file.is_anonymous:
-            return self._name_generated(pid, address, back, file.path)
         functions: ElfFunctions | Problem
-        if file.path == VDSO:
+        in_memory = self._in_memory(mapping, pid) if file.is_memory_file else None
+        if in_memory is not None:
+            functions = in_memory
+        elif file.is_anonymous:
+            return self._name_generated(pid, address, back, file.path)
+        elif file.path == VDSO:
             functions = self._vdso_of(mapping)
         elif file.is_special:
             return _unknown(Reason.NO_FUNCTION, address, file.path)
         elif not (self._is_here or file.build_id):
             functions = Problem(Reason.OTHER_MACHINE)
         else:
-            known = self._files.known(mapping, pid)
-            functions = known or self._files.functions(mapping, self.spaces.family(pid))
+            functions = self._functions(mapping, pid)
         if isinstance(functions, Problem):
             where = mapping.file_offset(Address(address))
             return Unknown(
@@ -349,6 +353,17 @@ class Symbolizer:
             self._files.forget(functions)
             asked.code.clear()
             return self._look_up(asked, address, back)
+
+    def _functions(self, mapping: Mapping, pid: int) -> ElfFunctions | Problem:
+        known = self._files.known(mapping, pid)
+        return known or self._files.functions(mapping, self.spaces.family(pid))
+
+    def _in_memory(self, mapping: Mapping, pid: int) -> ElfFunctions | None:
+        """Return the functions of a memory file; None where it holds generated code."""
+        if not self._read_processes:  # no other place shows it
+            return None
+        functions = self._functions(mapping, pid)
+        return None if isinstance(functions, Problem) else functions
 
     def _mapping(self, pid: int, address: int, comm: str | None) -> Mapping | None:
         """The mapping of an address; /proc is read for a new process, and now and then later."""

@@ -78,6 +78,7 @@ class CodeFiles(Closing):
         self._most = max(min(_MOST, limit // 3), _FEWEST)
         self._files: dict[Hashable, _Open] = {}
         self._recent: dict[tuple[int, MappedFile], _Recent] = {}
+        self._generated: set[MappedFile] = set()  # memory files that are not ELF
         # a file that is opened again numbers its rules as those do that were published of it
         self._tables: WeakValueDictionary[Hashable, RuleTable] = WeakValueDictionary()
 
@@ -131,9 +132,11 @@ class CodeFiles(Closing):
         `file` is None for generated code, and for a file that cannot be read.
         """
         start, end = mapping.start, mapping.end
-        if mapping.file.is_anonymous:
+        if mapping.file.is_memory_file:
+            opened = self._memory_file(mapping, pid)
+        elif mapping.file.is_anonymous:
             return CodeMapping(start, end, 0, None)
-        if mapping.file.path == VDSO:
+        elif mapping.file.path == VDSO:
             opened = self._vdso(mapping)
         else:  # the kernel has [vsyscall] in no file
             opened = None if mapping.file.is_special else self._file(mapping, pid)
@@ -142,6 +145,12 @@ class CodeFiles(Closing):
         key, image = opened
         bias = load_bias(image.segments, start, mapping.offset)
         return CodeMapping(start, end, bias or 0, None if bias is None else key)
+
+    def _memory_file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
+        """Return a program or library in memory; None for generated code, which is read once."""
+        if mapping.file in self._generated:
+            return None
+        return self._file(mapping, pid)
 
     def _vdso(self, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
         if mapping.file.path not in self._files:
@@ -196,6 +205,10 @@ class CodeFiles(Closing):
             cfi = CfiFile(image, depths, cache_key, self._tables.get(key))
         except FormatError:
             os.close(fd)
+            if mapping.file.is_memory_file:
+                if len(self._generated) >= _MOST_RECENT:
+                    self._generated.clear()
+                self._generated.add(mapping.file)
             return None
         except BaseException:
             os.close(fd)

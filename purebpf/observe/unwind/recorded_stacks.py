@@ -114,6 +114,8 @@ class RecordedStacks(Closing):
         """Return True if a file here can be proved to be the one that was mapped."""
         if file.path == VDSO:
             return self._has_vdso
+        if file.is_memory_file:  # only its process shows it
+            return False
         return self._is_here or bool(file.build_id)
 
     def close(self) -> None:
