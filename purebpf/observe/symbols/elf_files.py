@@ -8,8 +8,9 @@ there must be the recorded inode, or have the recorded build id:
    CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (proc_pid_map_files(5)).
 2. A descriptor that was opened while the process lived, for its unwind rules: the path may lead
    nowhere once the process has ended, as a container's does.
-3. /proc/PID/root/PATH, and the same for the processes that forked it: for containers.
-4. PATH here, for a process that has exited.
+3. /proc/PID/exe for a deleted program, where the link in map_files is missing or needs more rights.
+4. /proc/PID/root/PATH, and the same for the processes that forked it: for containers.
+5. PATH here, for a process that has exited.
 """
 
 from __future__ import annotations
@@ -101,6 +102,7 @@ class _Trust(Enum):
 
     EXACT = auto()  # the kernel's own link to it, unless the process executed something else
     HELD = auto()  # opened as the mapped file, and not changed since
+    PROGRAM = auto()  # the program of the process, which is perhaps another file
     ROOT = auto()  # the path in the right mount namespace
     SHARED = auto()  # the path in a mount namespace that may be another one
 
@@ -179,7 +181,7 @@ class ElfFiles:
             try:
                 with opened_regular(path) as fd:
                     status = os.fstat(fd)
-                    if _is_mapped_one(place, status, mapping, pids[0]):
+                    if _is_mapped_one(path, place, status, mapping, pids[0]):
                         for_all = _is_for_all(path, place, status, file)
                         functions = self._load(fd, file, pids[0], for_all=for_all)
                     else:
@@ -378,7 +380,7 @@ def open_place(
         try:
             with opened_regular(path) as fd:
                 status = os.fstat(fd)
-                is_mapped_one = _is_mapped_one(place, status, mapping, pids[0])
+                is_mapped_one = _is_mapped_one(path, place, status, mapping, pids[0])
                 if is_mapped_one and _has_build_id(fd, mapping.file):
                     return os.dup(fd), _is_for_all(path, place, status, mapping.file)
         except (OSError, FormatError):
@@ -423,6 +425,8 @@ def _places(
     fd = None if held is None else held(mapping, pids[0])
     if fd is not None:
         yield f"/proc/self/fd/{fd}", _Trust.HELD
+    if mapping.file.deleted or mapping.file.is_memory_file:
+        yield f"/proc/{proc.with_memory(pids[0])}/exe", _Trust.PROGRAM
     if not mapping.file.deleted and path.startswith("/"):  # not "[vsyscall]" in a directory of ours
         yield f"/proc/{proc.with_memory(pids[0])}/root{path}", _Trust.ROOT
         for ancestor in pids[1:]:
@@ -430,7 +434,9 @@ def _places(
         yield path, _Trust.SHARED
 
 
-def _is_mapped_one(place: _Trust, status: os.stat_result, mapping: Mapping, pid: int) -> bool:
+def _is_mapped_one(
+    path: str, place: _Trust, status: os.stat_result, mapping: Mapping, pid: int
+) -> bool:
     """Return True if an open file is the mapped one, as far as its inode tells.
 
     At paths, the device is compared only where another mount namespace makes a chance match
@@ -438,6 +444,9 @@ def _is_mapped_one(place: _Trust, status: os.stat_result, mapping: Mapping, pid:
     another one in stat(2) than in /proc/PID/maps.
     """
     file = mapping.file
+    if place is _Trust.PROGRAM:
+        is_same_path = os.readlink(path).removesuffix(" (deleted)") == file.path
+        return is_same_path and bool(file.inode) and _has_device_and_inode(status, file)
     if place is _Trust.HELD or not file.inode:
         return True
     if place is _Trust.EXACT:

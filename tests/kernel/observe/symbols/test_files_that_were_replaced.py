@@ -1,4 +1,4 @@
-"""A process executes the file that replaced its own, at the same path and the same addresses.
+"""Programs that are replaced or deleted while they run.
 
 setarch(8) keeps the addresses; it comes with unshare(1).
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.observe.symbols import elf_files
 from purebpf.observe.symbols.elf_files import open_mapped
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
@@ -54,4 +55,40 @@ def test_the_new_file_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
         finally:
             os.close(fd)
         child.stdin.write(b"\n")
+        child.stdin.close()
+
+
+@pytest.fixture
+def without_map_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the links in /proc/PID/map_files, as from a user without CAP_CHECKPOINT_RESTORE."""
+    monkeypatch.setattr(elf_files, "_map_file", lambda *_: "/nowhere")
+
+
+@pytest.mark.usefixtures("without_map_files")
+def test_a_deleted_program_is_read_through_its_own_link(tmp_path: Path) -> None:
+    shell = shutil.which("sh")
+    assert shell is not None
+    program = Path(shutil.copy(shell, tmp_path / "program"))
+    with subprocess.Popen([program, "-c", "echo; read line"], stdin=-1, stdout=-1) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
+        program.unlink()
+        mapping = code_of(child.pid, program)
+        assert mapping.file.deleted
+        fd = open_mapped(mapping, (child.pid,))
+        try:
+            assert os.fstat(fd).st_ino == mapping.file.inode
+        finally:
+            os.close(fd)
+        file = mapping.file
+        others = [
+            file._replace(path="/bin/other"),
+            file._replace(inode=0),
+            file._replace(inode=file.inode + 1),
+            file._replace(minor=file.minor + 1),
+        ]
+        for other in others:
+            with pytest.raises(FileNotFoundError):
+                open_mapped(mapping._replace(file=other), (child.pid,))
         child.stdin.close()
