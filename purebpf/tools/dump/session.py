@@ -18,7 +18,11 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.measure.privileges import RECORD_INSTEAD, needing
 from purebpf.measure.targets import PidNamespace, check_processes
 from purebpf.observe.instruments.thread_registers import ThreadNow, ThreadRegisters
-from purebpf.observe.runtimes.cpython.python_process import PythonProcess, find_python
+from purebpf.observe.runtimes.cpython.python_process import (
+    PythonProcess,
+    PythonReading,
+    find_python,
+)
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.runtimes.cpython.frames import PythonStack
 from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
@@ -34,6 +38,8 @@ _ROUNDS = 5
 _HIGHEST = 1 << 64
 _PAUSE_S = 0.005
 _MOST_CHILDREN = 8
+_SHOWN = 16
+"""Numbers of interpreters in a sentence."""
 _MOST_STACK = 1 << 24
 """Bytes of a stack that are read, up to the end of its mapping. RLIMIT_STACK is 8 MiB mostly."""
 _MOST_STACKS = 1 << 28
@@ -52,6 +58,7 @@ class _Copy:
         stack: the bytes at its stack pointer; b"" of one that ran.
         python: its Python frames; None: it has none.
         kernel: its frames in the kernel; () of one that ran.
+        interpreter: the number of the interpreter that has its innermost Python frame; -1: none.
         is_still: whether it has not run since.
     """
 
@@ -61,16 +68,22 @@ class _Copy:
         stack: bytes,
         python: PythonStack | None,
         kernel: Sequence[DumpedFrame],
+        interpreter: int = -1,
     ) -> None:
         self.now = now
         self.stack = stack
         self.python = python
         self.kernel = kernel
+        self.interpreter = interpreter
         self.is_still = False
 
 
 class _State:
     """Python's own view of the threads, by their thread pointers.
+
+    A thread has a state of each interpreter that it runs: its frames stand on the frames of the
+    interpreter that called it, so the states are in order from the newest interpreter to the main
+    one.
 
     Args:
         interpreters: with their threads.
@@ -78,11 +91,12 @@ class _State:
     """
 
     def __init__(self, interpreters: Sequence[Interpreter] = (), distance: int = 0) -> None:
-        self.threads: dict[int, tuple[ThreadState, Interpreter]] = {
-            thread.pthread + distance: (thread, interpreter)
-            for interpreter in interpreters
-            for thread in interpreter.threads
-        }
+        self.threads: dict[int, list[tuple[ThreadState, Interpreter]]] = {}
+        for interpreter in sorted(interpreters, key=lambda each: -each.number):
+            for thread in interpreter.threads:
+                states = self.threads.setdefault(thread.pthread + distance, [])
+                states.append((thread, interpreter))
+        self.numbers = sorted(interpreter.number for interpreter in interpreters)
         self.gils: list[Gil] = [
             interpreter.gil for interpreter in interpreters if interpreter.gil is not None
         ]
@@ -90,9 +104,9 @@ class _State:
     def holders(self, copies: Mapping[int, _Copy]) -> dict[int, int]:
         """Thread IDs by the address of the thread state."""
         return {
-            self.threads[copy.now.pthread][0].address: tid
+            thread.address: tid
             for tid, copy in copies.items()
-            if copy.now.pthread in self.threads
+            for thread, _ in self.threads.get(copy.now.pthread, ())
         }
 
 
@@ -122,6 +136,7 @@ def dump(
             open_now.enter_context(python)
         threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
         copies, state = _read(pid, python, threads, notes, kernel=kernel)
+        notes += _interpreters(state.numbers)
         dumped_tasks = None
         if tasks:  # now: naming the frames takes long
             from purebpf.tools.dump.async_tasks import dump_tasks
@@ -162,6 +177,14 @@ def _pythons_below(pid: int) -> Iterator[str]:
                 version = ".".join(map(str, python.version))
                 runs = f"its child {child} runs CPython {version}"
                 yield f"no Python here; {runs}: purebpf dump {child}"
+
+
+def _interpreters(numbers: Sequence[int]) -> Iterator[str]:
+    """Yield a sentence that lists the interpreters of a process with several."""
+    if len(numbers) > 1:
+        shown = [f"{number} (main)" if number == 0 else str(number) for number in numbers]
+        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        yield f"{len(shown)} interpreters: {', '.join(shown[:_SHOWN])}{more}"
 
 
 def _read(
@@ -219,17 +242,36 @@ def _copy(
             if thread.is_asleep and thread.registers:
                 pointer = thread.registers[stack_pointer] or 0
                 stack = memory.read(pointer, sizes.of(pointer))
-            frames = None
+            frames, interpreter = None, -1
             if python and reading and thread.pthread in state.threads:
-                python_thread, _ = state.threads[thread.pthread]
-                frames = python.frames(reading, python_thread.address)
+                frames, interpreter = _join(python, reading, state.threads[thread.pthread])
             in_kernel = kernel_frames(pid, tid) if kernel and thread.is_asleep else ()
-            copy = _Copy(thread, stack, frames, in_kernel)
+            copy = _Copy(thread, stack, frames, in_kernel, interpreter)
             if known is not None and frames is not None and not thread.is_asleep:
                 copy.is_still = known.python == frames  # twice the same: it was read whole
             copies[tid] = copy
         is_stuck = memory.is_stuck or (python is not None and python.is_stuck)
     return state, is_stuck
+
+
+def _join(
+    python: PythonProcess,
+    reading: PythonReading,
+    states: Sequence[tuple[ThreadState, Interpreter]],
+) -> tuple[PythonStack, int]:
+    """Return the frames of a thread in all its interpreters, and the number of the innermost.
+
+    The order of two subinterpreters that call each other is not known: a problem says so.
+    """
+    stacks = [(python.frames(reading, thread.address), own.number) for thread, own in states]
+    busy = [(stack, number) for stack, number in stacks if stack.frames or stack.problem]
+    if not busy:
+        return stacks[-1]
+    problems = [stack.problem for stack, _ in busy if stack.problem]
+    if sum(number > 0 for _, number in busy) > 1:
+        problems.append("frames of several subinterpreters: their order is a guess")
+    frames = tuple(frame for stack, _ in busy for frame in stack.frames)
+    return PythonStack(frames, "; ".join(problems)), busy[0][1]
 
 
 def _ends(pid: int) -> list[tuple[int, int]]:
@@ -281,7 +323,7 @@ def _describe(
     names: FrameNames,
 ) -> DumpedThread:
     now = copy.now
-    known = state.threads.get(now.pthread)
+    known = state.threads.get(now.pthread, [])
     frames, problems = names.frames(now, copy.stack, copy.python)
     if not copy.is_still:
         what = "it ran while it was read" if now.is_asleep else "it runs"
@@ -291,9 +333,9 @@ def _describe(
         name=now.comm,
         state=_state(now),
         waits_for=describe_wait(pid, now, state.gils, holders),
-        is_python=known is not None,
-        holds_gil=known is not None and any(g.holder == known[0].address for g in state.gils),
-        interpreter=known[1].number if known else -1,
+        is_python=bool(known),
+        holds_gil=any(gil.holder in {thread.address for thread, _ in known} for gil in state.gils),
+        interpreter=copy.interpreter,
         frames=(*copy.kernel, *frames),
         problems=tuple(problems),
     )
