@@ -19,6 +19,7 @@ __all__ = [
     "HEADER",
     "KERNEL",
     "MAGIC",
+    "OLD_MAGIC",
     "SECTION",
     "Feature",
     "RecordedEvent",
@@ -28,6 +29,10 @@ __all__ = [
 ]
 
 MAGIC = b"PERFILE2"
+
+OLD_MAGIC = b"PERFFILE"
+"""The magic of the first versions, with the same layout, which perf(1) still reads: `__perf_magic1`
+of tools/perf/util/header.c."""
 
 KERNEL = "[kernel.kallsyms]"
 """What perf calls the kernel's own code."""
@@ -91,6 +96,7 @@ class UserRecord(IntEnum):
 
     FIRST = 64
     HEADER_ATTR = 64
+    HEADER_EVENT_TYPE = 65
     HEADER_TRACING_DATA = 66
     HEADER_BUILD_ID = 67
     FINISHED_ROUND = 68

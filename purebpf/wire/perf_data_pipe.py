@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.wire.perf_data import Feature, RecordedEvent, Section, UserRecord
+from purebpf.wire.perf_data_types import name_by_type
 from purebpf.wire.perf_ring import HEADER
 
 __all__ = ["HEADER_SIZE", "Described", "describe"]
@@ -64,21 +65,22 @@ class _Stream:
         self._features: dict[int, bytes] = {}
         self._build_ids: list[bytes] = []
         self._names: dict[int, str] = {}
+        self._types: dict[int, str] = {}
         self._skipped: dict[int, int] = {}
 
     def described(self) -> Described:
         """The result of `go_through`."""
-        events = [
-            event._replace(
-                name=next((self._names[id_] for id_ in event.ids if id_ in self._names), "")
-            )
-            for event in self._events
-        ]
+        events = [event._replace(name=self._name(event)) for event in self._events]
         features = dict(self._features)
         if self._build_ids:
             features[Feature.BUILD_ID] = b"".join(self._build_ids)
         data = Section(HEADER_SIZE, self._size - HEADER_SIZE)
         return Described(events, features, data, self._skipped)
+
+    def _name(self, event: RecordedEvent) -> str:
+        """Return the name of an event; "": the stream has none."""
+        names = [self._names[id_] for id_ in event.ids if id_ in self._names]
+        return names[0] if names else name_by_type(event, self._types)
 
     def go_through(self) -> None:
         """Take in each record of the tool; others are not looked at."""
@@ -103,6 +105,9 @@ class _Stream:
         try:
             if type_ == UserRecord.HEADER_ATTR:
                 self._take_in_event(body)
+            elif type_ == UserRecord.HEADER_EVENT_TYPE:
+                (config,) = _U64.unpack_from(body)
+                self._types[config] = _text(body[_U64.size :])
             elif type_ == UserRecord.EVENT_UPDATE:
                 what, id_ = _UPDATE.unpack_from(body)
                 if what == _NAME:

@@ -16,6 +16,7 @@ from purebpf.wire import perf_data_pipe
 from purebpf.wire.perf_data import (
     HEADER,
     MAGIC,
+    OLD_MAGIC,
     SECTION,
     Feature,
     RecordedEvent,
@@ -23,6 +24,7 @@ from purebpf.wire.perf_data import (
     UserRecord,
 )
 from purebpf.wire.perf_data_features import unpack_events
+from purebpf.wire.perf_data_types import name_by_type, unpack_types
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Record
 from purebpf.wire.perf_ring import HEADER as RECORD_HEADER
@@ -31,6 +33,8 @@ __all__ = ["Order", "PerfData", "Placed", "ReadAt"]
 
 _CHUNK = 1 << 20
 _MAX_FEATURE = 1 << 30
+_WITHOUT_FEATURES = HEADER.size - 32
+"""The size of a header of the first versions, which have no bitmap of features."""
 _U64 = struct.Struct("=Q")
 _CALL_STACK = 1 << 11
 """PERF_SAMPLE_BRANCH_CALL_STACK of include/uapi/linux/perf_event.h."""
@@ -210,10 +214,14 @@ class PerfData:
                 raise self._error(f"offset {offset}", f"{left} bytes are not a record")
 
     def _describe_file(self) -> list[RecordedEvent]:
-        attrs, self.data, words = self._header()
+        attrs, self.data, types, words = self._header()
         bitmap = sum(word << 64 * n for n, word in enumerate(words))
         self._features = self._sections(bitmap)
-        return self._attributes(*attrs)
+        events = self._attributes(*attrs)
+        if not types.size or types.size > _MAX_FEATURE or Feature.EVENT_DESC in self._features:
+            return events
+        names = unpack_types(self._exactly(types, "event types"))
+        return [event._replace(name=name_by_type(event, names)) for event in events]
 
     def _describe_pipe(self) -> list[RecordedEvent]:
         described = perf_data_pipe.describe(self._read, self._size, self.source)
@@ -227,18 +235,20 @@ class PerfData:
     def _has_table(self) -> bool:
         """Return True if it has the header of a file, False for a pipe's."""
         raw = self._read(0, perf_data_pipe.HEADER_SIZE)
-        if raw[:8] == MAGIC[::-1]:
+        if raw[:8] in (MAGIC[::-1], OLD_MAGIC[::-1]):
             raise self._error("header", "written on a machine with the other byte order")
-        if raw[:8] != MAGIC:
+        if raw[:8] not in (MAGIC, OLD_MAGIC):
             raise self._error("header", f"not a perf.data file: it begins with {raw[:8]!r}")
         return raw[8:] != _U64.pack(perf_data_pipe.HEADER_SIZE)
 
-    def _header(self) -> tuple[tuple[Section, int], Section, tuple[int, ...]]:
+    def _header(self) -> tuple[tuple[Section, int], Section, Section, tuple[int, ...]]:
         raw = self._read(0, HEADER.size)
         if len(raw) < HEADER.size:
             raise self._error("header", f"the file ends after {len(raw)} bytes")
         _, size, entry, *rest = HEADER.unpack(raw)
-        if size != HEADER.size:
+        if size == _WITHOUT_FEATURES:
+            rest[6:] = []
+        elif size != HEADER.size:
             raise self._error("header", f"{size} bytes long, expected {HEADER.size}")
         attrs, data = Section(*rest[:2]), Section(*rest[2:4])
         if not data.size:
@@ -248,7 +258,7 @@ class PerfData:
                 "header",
                 f"{data.size} bytes of data at {data.offset}, but the file has {self._size}",
             )
-        return (attrs, entry), data, tuple(rest[6:])
+        return (attrs, entry), data, Section(*rest[4:6]), tuple(rest[6:])
 
     def _sections(self, bitmap: int) -> dict[int, Section]:
         """Yield the places of the features: a table behind the data, in the order of their
@@ -278,9 +288,7 @@ class PerfData:
         """The events with the names that EVENT_DESC gives them, in the same order."""
         description = self.feature(Feature.EVENT_DESC)
         names = [event.name for event in unpack_events(description)] if description else []
-        if not names and all(event.name for event in events):
-            return tuple(events)
-        names += [_type_and_config(event.attr) for event in events[len(names) :]]
+        names += [event.name or _type_and_config(event.attr) for event in events[len(names) :]]
         return tuple(event._replace(name=name) for event, name in zip(events, names, strict=False))
 
     def _exactly(self, section: Section, what: str) -> bytes:
