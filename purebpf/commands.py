@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "latency": "how long functions take: histograms, slow calls, a call tree",
         "runqlat": "run queue latency, as a histogram",
         "cpudist": "time on or off the CPU, as a histogram",
+        "types": "the structs and members that sampled code touches",
         "stat": "counts of events: CPU time, switches, faults, cycles, tracepoints",
         "kwork": "what the kernel does on its own: interrupts, softirqs, timers",
     },

@@ -81,6 +81,7 @@ BY_THEMSELVES = {
     "setup": "tests/commands/setup/test_setup_command.py",
     "stat": "tests/commands/stat/test_stat.py",
     "top": "tests/commands/top/test_top.py",
+    "types": "tests/commands/types/test_types.py",
     "triage": "tests/commands/triage/test_triage.py",
     "view": "tests/commands/view/test_view.py",
     "vmlinux": "tests/commands/build/test_vmlinux.py",

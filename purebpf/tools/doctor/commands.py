@@ -26,6 +26,7 @@ _LOADS = {
     "setup": "filter_pinned",
     "top": "profile",
     "triage": "offcpu",
+    "types": "sampleip",
     "wall": "offcpu",
 }
 """The objects of commands that load one of another name."""

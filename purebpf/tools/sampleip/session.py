@@ -33,6 +33,7 @@ from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results import Loss, count_cause
 from purebpf.results.shape.naming_loss import with_naming
 from purebpf.spec import ObjectSpec
+from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.tools.sampleip.loss import losses
@@ -84,6 +85,11 @@ class Sampler(Closing):
     def event(self) -> Event:
         """The name of the event, with the reason when it is not CPU cycles."""
         return self._events[0].event
+
+    @property
+    def spaces(self) -> AddressSpaces:
+        """The mapped files of the sampled processes."""
+        return self._followed.spaces
 
     def __enter__(self) -> Self:
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.any_kernel, pytest.mark.needs("bpf", "perf_event")]
 
 TOOLS = (
     *("trace", "exec", "open", "io", "tcp", "lock", "mem", "latency", "kwork", "stat"),
-    *("triage", "sampleip", "top"),
+    *("triage", "sampleip", "top", "types"),
 )
 PAGES = {name: (ROOT / f"docs/{name}.md").read_text() for name in TOOLS}
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)

@@ -1,0 +1,201 @@
+"""Claims: which member of which type an instruction touches, or why this is unknown."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
+
+from purebpf.dataflow.code import Access, access_of
+from purebpf.dataflow.flow import Flow, Pointer
+from purebpf.dataflow.indexed import find_indexed
+from purebpf.dataflow.layout import PADDING, find, is_record, name_of
+from purebpf.dataflow.types import Kind, Type, bare, byte_size
+from purebpf.tuples import NamedTuple
+
+__all__ = ["Claim", "Unclaimed", "claim_at", "claim_before"]
+
+_STRINGS = frozenset(
+    (
+        OpKind.MEMORY_SEG_RSI, OpKind.MEMORY_SEG_RDI, OpKind.MEMORY_ESRDI, OpKind.MEMORY_SEG_ESI,
+        OpKind.MEMORY_SEG_EDI, OpKind.MEMORY_ESEDI,
+    )
+)  # fmt: skip
+_STACK_WORDS = frozenset((Mnemonic.PUSH, Mnemonic.POP, Mnemonic.LEAVE, Mnemonic.RET))
+_CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
+_COMPARES = (Mnemonic.CMP, Mnemonic.TEST)
+
+
+class Unclaimed(Enum):
+    """The reasons why an access has no type."""
+
+    NO_OPERAND = "no memory operand"
+    STACK = "on the stack"
+    ENTRY = "first instruction of a function: the one that waited is in its caller"
+    AFTER_CALL = "after a call: the one that waited is in the function that returned"
+    SEVERAL_PATHS = "several paths lead there, and touch different data"
+    UNKNOWN_BASE = "the type behind its register is unknown"
+    UNKNOWN_VARIABLE = "at a fixed address without a variable"
+    INCOMPLETE = "its type is only declared in this unit"
+    OUTSIDE = "outside the type behind its register"
+    UNKNOWN_INDEX = "an index leads to one of several arrays of its type"
+    THREAD = "thread-local, or relative to a segment"
+    STRING = "a string instruction"
+    UNDECODED = "not an instruction of this function"
+    UNREACHED = "no path leads to it"
+
+
+class Claim(NamedTuple):
+    """A member that an instruction touches.
+
+    Attributes:
+        type: the type that the pointer leads to, or of the variable.
+        name: of this type; of an array, the name of its element.
+        member: its path, such as `node.next`; "" for a type without members.
+        offset, size: of the member in the type, in bytes.
+        access: how it is touched.
+        is_inferred: the pointer was moved by an index, or past the end of its object, so that it
+            leads to another element if the program keeps to its types.
+    """
+
+    type: Type | None
+    name: str
+    member: str
+    offset: int
+    size: int
+    access: Access
+    is_inferred: bool
+
+    @property
+    def is_same(self) -> tuple[int, str]:
+        """The part that two accesses to the same data share."""
+        return id(bare(self.type)), self.member
+
+
+def claim_before(flow: Flow, address: int) -> Claim | Unclaimed:
+    """Return the access that a timer's sample belongs to.
+
+    The interrupt of a software clock arrives when the instruction that waited is done, so that
+    the sampled address is the one behind it. Several instructions may lead there; all must agree.
+
+    Args:
+        flow: the function.
+        address: the sampled instruction.
+    """
+    code = flow.code
+    number = code.index.get(address)
+    if number is None:
+        return Unclaimed.UNDECODED
+    before = code.before[number]
+    if not before:
+        return Unclaimed.ENTRY if number == 0 else Unclaimed.UNREACHED
+    answers = [_claim_or_fused(flow, one) for one in before]
+    first = answers[0]
+    if all(_is_same(first, other) for other in answers[1:]):
+        return first
+    return Unclaimed.SEVERAL_PATHS
+
+
+def _is_same(one: Claim | Unclaimed, other: Claim | Unclaimed) -> bool:
+    if isinstance(one, Claim) and isinstance(other, Claim):
+        return one.is_same == other.is_same
+    return one is other
+
+
+def _claim_or_fused(flow: Flow, number: int) -> Claim | Unclaimed:
+    """Return the claim of an instruction; of a branch, of the comparison fused with it."""
+    code = flow.code
+    instruction = code.instructions[number]
+    if instruction.flow_control in _CALLS:
+        return Unclaimed.AFTER_CALL
+    if instruction.flow_control == FlowControl.CONDITIONAL_BRANCH and number > 0:
+        compared = code.instructions[number - 1]
+        if compared.mnemonic in _COMPARES and code.before[number] == [number - 1]:
+            return claim_at(flow, compared.ip)
+    return claim_at(flow, instruction.ip)
+
+
+def claim_at(flow: Flow, address: int) -> Claim | Unclaimed:
+    """Return the member that the instruction at an address touches, or why this is unknown."""
+    number = flow.code.index.get(address)
+    if number is None:
+        return Unclaimed.UNDECODED
+    instruction, state = flow.code.instructions[number], flow.before[number]
+    if state is None:
+        return Unclaimed.UNREACHED
+    reason = _untyped(instruction)
+    if reason is not None:
+        return reason
+    access = access_of(instruction)
+    if access is None:
+        return Unclaimed.NO_OPERAND
+    place = flow.address(instruction, state)
+    if place is None:
+        is_fixed = instruction.memory_base in (Register.RIP, Register.NONE)
+        base = state.get(instruction.memory_base)
+        is_stack = int(instruction.memory_base) == Register.RSP or (
+            base is not None and base.of is None
+        )
+        if is_fixed:
+            return Unclaimed.UNKNOWN_VARIABLE
+        return Unclaimed.STACK if is_stack else Unclaimed.UNKNOWN_BASE
+    if place.of is None:
+        variable = flow.scope.on_stack(instruction.ip, place.offset, state)
+        if variable is None or not _has_members(variable[0]):
+            return Unclaimed.STACK
+        place = Pointer(*variable)
+    return _resolve(place, access)
+
+
+def _has_members(of: Type | None) -> bool:
+    stripped = bare(of)
+    while stripped is not None and stripped.kind is Kind.ARRAY:
+        stripped = bare(stripped.target)
+    return is_record(stripped)
+
+
+def _untyped(instruction: Instruction) -> Unclaimed | None:
+    """Return the reason for an instruction whose operand has no type in any case."""
+    if instruction.is_invalid:
+        return Unclaimed.UNDECODED
+    if instruction.mnemonic in _STACK_WORDS and instruction.op0_kind != OpKind.MEMORY:
+        return Unclaimed.STACK
+    kinds = {instruction.op_kind(number) for number in range(instruction.op_count)}
+    if kinds & _STRINGS:
+        return Unclaimed.STRING
+    if OpKind.MEMORY in kinds and instruction.memory_segment in (Register.FS, Register.GS):
+        return Unclaimed.THREAD
+    return None
+
+
+def _resolve(place: Pointer, access: Access) -> Claim | Unclaimed:
+    of, offset = place.of, place.offset
+    whole = byte_size(of)
+    if not whole:
+        stripped = bare(of)
+        is_declared = stripped is not None and not stripped.is_complete
+        return Unclaimed.INCOMPLETE if is_declared else Unclaimed.UNKNOWN_BASE
+    is_inside = 0 <= offset < whole
+    if not is_inside and not _is_open(of):
+        if offset < 0 and not place.moved:
+            return Unclaimed.OUTSIDE
+        offset %= whole
+    if place.moved > 0:
+        found = find_indexed(of, offset, access.size, place.moved, is_fixed=place.is_fixed)
+        if found is None:
+            return Unclaimed.UNKNOWN_INDEX
+    else:
+        found = find(of, offset, access.size)
+    if found.path.endswith(PADDING):
+        return Unclaimed.OUTSIDE
+    is_inferred = bool(place.moved) or not is_inside
+    return Claim(of, name_of(of), found.path, found.offset, found.size, access, is_inferred)
+
+
+def _is_open(of: Type | None) -> bool:
+    """Return True for a record that ends in an array without a length."""
+    stripped = bare(of)
+    if stripped is None or not stripped.members:
+        return False
+    last = bare(stripped.members[-1].type)
+    return last is not None and last.kind is Kind.ARRAY and not last.count

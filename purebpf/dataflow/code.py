@@ -1,0 +1,126 @@
+"""The code of one function, decoded, with the edges between its instructions.
+
+Needs iced-x86 (the extra `types`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iced_x86 import (
+    Decoder,
+    FlowControl,
+    Instruction,
+    InstructionInfoFactory,
+    MemorySizeExt,
+    Mnemonic,
+    OpAccess,
+    OpKind,
+    Register,
+    RegisterExt,
+)
+
+from purebpf.tuples import NamedTuple
+
+__all__ = ["STACK_POINTER", "Access", "Code", "access_of", "displacement", "full", "written"]
+
+_INFO = InstructionInfoFactory()
+_WRITES = frozenset(
+    (OpAccess.WRITE, OpAccess.READ_WRITE, OpAccess.COND_WRITE, OpAccess.READ_COND_WRITE)
+)
+_READS = frozenset(
+    (OpAccess.READ, OpAccess.READ_WRITE, OpAccess.COND_READ, OpAccess.READ_COND_WRITE)
+)
+_GOES_ON = frozenset(
+    (
+        FlowControl.NEXT,
+        FlowControl.CALL,
+        FlowControl.INDIRECT_CALL,
+        FlowControl.CONDITIONAL_BRANCH,
+        FlowControl.XBEGIN_XABORT_XEND,
+        FlowControl.INTERRUPT,
+    )
+)
+_JUMPS = frozenset((FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH))
+_SIGN = 1 << 63
+_full_register: Any = RegisterExt.full_register  # its stub wants an enum that does not exist
+
+
+class Access(NamedTuple):
+    """A memory operand: how it is used, and how many bytes."""
+
+    reads: bool
+    writes: bool
+    size: int
+
+
+class Code:
+    """Instructions of one function, and where each leads.
+
+    Args:
+        code: the bytes.
+        address: of the first byte, as the file was linked.
+
+    Attributes:
+        instructions: in order; invalid bytes are among them.
+        index: the number of the instruction at each address.
+        next, before: the numbers that each instruction leads to, and comes from, within the
+            function; indirect jumps lead nowhere.
+    """
+
+    def __init__(self, code: bytes, address: int) -> None:
+        self.instructions: list[Instruction] = list(Decoder(64, code, ip=address))
+        self.index = {one.ip: number for number, one in enumerate(self.instructions)}
+        self.next = [self._next(number) for number in range(len(self.instructions))]
+        self.before: list[list[int]] = [[] for _ in self.instructions]
+        for number, followers in enumerate(self.next):
+            for follower in followers:
+                self.before[follower].append(number)
+
+    def _next(self, number: int) -> list[int]:
+        instruction = self.instructions[number]
+        flow = instruction.flow_control
+        followers = []
+        if flow in _GOES_ON and number + 1 < len(self.instructions):
+            followers.append(number + 1)
+        if flow in _JUMPS:
+            target = self.index.get(instruction.near_branch_target)
+            if target is not None and target not in followers:
+                followers.append(target)
+        return followers
+
+
+def full(register: int) -> int:
+    """Return the 64-bit register that a register is a part of."""
+    return int(_full_register(register))
+
+
+def displacement(instruction: Instruction) -> int:
+    """Return the constant of a memory operand, with its sign; an address where it is absolute."""
+    constant: int = instruction.memory_displacement
+    return constant - (_SIGN << 1) if constant & _SIGN else constant
+
+
+def written(instruction: Instruction) -> set[int]:
+    """Return the 64-bit registers that an instruction may change."""
+    return {
+        full(used.register)
+        for used in _INFO.info(instruction).used_registers()
+        if used.access in _WRITES
+    }
+
+
+def access_of(instruction: Instruction) -> Access | None:
+    """Return the use of the memory operand; None: there is none, or only an address."""
+    kinds = [instruction.op_kind(number) for number in range(instruction.op_count)]
+    if OpKind.MEMORY not in kinds or instruction.mnemonic in (Mnemonic.LEA, Mnemonic.NOP):
+        return None
+    info = _INFO.info(instruction)
+    uses = {info.op_access(n) for n, kind in enumerate(kinds) if kind == OpKind.MEMORY}
+    reads, writes = bool(uses & _READS), bool(uses & _WRITES)
+    if not (reads or writes):  # a prefetch
+        return None
+    return Access(reads, writes, MemorySizeExt.size(instruction.memory_size))
+
+
+STACK_POINTER = Register.RSP

@@ -1,0 +1,264 @@
+"""Functions, variables and types of one file from DWARF 4 and 5, read by units on demand."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+from elftools.dwarf.dwarf_expr import DWARFExprOp, DWARFExprParser
+from elftools.dwarf.locationlists import BaseAddressEntry, LocationExpr, LocationParser
+from elftools.dwarf.ranges import BaseAddressEntry as RangeBase
+from elftools.elf.elffile import ELFFile
+
+from purebpf.dataflow.dwarf_types import TypeReader, name_of_entry, origin
+from purebpf.dataflow.types import Type, byte_size
+from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from elftools.dwarf.compileunit import CompileUnit
+    from elftools.dwarf.die import DIE
+
+__all__ = ["DebugInfo", "Function", "Global", "Location", "NoDebugInfoError"]
+
+_BLOCKS = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine", "DW_TAG_try_block")
+_VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
+_SPACES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_module")
+_END = 1 << 64
+_SPLIT = ("DW_AT_dwo_name", "DW_AT_GNU_dwo_name")
+
+
+class NoDebugInfoError(ValueError):
+    """A file or unit without types; the message says why."""
+
+
+class Location(NamedTuple):
+    """A variable, and its place while the instruction pointer is in [start, end)."""
+
+    start: int
+    end: int
+    operation: str
+    operand: int
+    name: str
+    type: Type | None
+
+
+class Function(NamedTuple):
+    """A function, or a part of one: the addresses [start, end) as the file was linked.
+
+    Attributes:
+        result: the type that it returns; None is void.
+        variables: each in a register or on the stack.
+        frame_base: `DW_OP_...`, and its number, that stack offsets count from.
+    """
+
+    start: int
+    end: int
+    name: str
+    result: Type | None
+    variables: tuple[Location, ...]
+    frame_base: tuple[str, int] | None
+
+
+class Global(NamedTuple):
+    """A variable at a fixed address."""
+
+    address: int
+    name: str
+    type: Type | None
+
+
+class DebugInfo:
+    """The debugging information of a file.
+
+    Args:
+        stream: the file, open for reading.
+
+    Raises:
+        NoDebugInfoError: the file has none.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        elf = ELFFile(stream)
+        if not elf.has_dwarf_info(strict=True):
+            raise NoDebugInfoError("no DWARF")
+        self._dwarf = elf.get_dwarf_info(follow_links=False)
+        lists = self._dwarf.location_lists()
+        self._locations = LocationParser(lists)
+        self._types = TypeReader()
+        self._units: dict[int, tuple[list[Function], list[Global]]] = {}
+        self._ranges = sorted(self._unit_ranges(), key=lambda found: found[:2])
+        self._by_offset = {unit.cu_offset: unit for _, _, unit in self._ranges}
+
+    def function(self, address: int) -> Function | None:
+        """Return the function that has an address.
+
+        Raises:
+            NoDebugInfoError: its unit is in a file of its own (split DWARF).
+        """
+        unit = self._unit_at(address)
+        if unit is None:
+            return None
+        functions, _ = self._read(unit)
+        number = bisect_right(functions, address, key=lambda function: function.start) - 1
+        function = functions[number] if number >= 0 else None
+        return function if function is not None and address < function.end else None
+
+    def variable(self, user: int, address: int) -> Global | None:
+        """Return the global variable at an address, first of the unit of the code at `user`."""
+        units = [self._unit_at(user), *(self._by_offset[offset] for offset in list(self._units))]
+        for unit in units:
+            if unit is None:
+                continue
+            _, variables = self._read(unit)
+            number = bisect_right(variables, address, key=lambda one: one.address) - 1
+            if number >= 0:
+                found = variables[number]
+                if address < found.address + max(byte_size(found.type), 1):
+                    return found
+        return None
+
+    def _unit_at(self, address: int) -> CompileUnit | None:
+        number = bisect_right(self._ranges, address, key=lambda one: one[0]) - 1
+        for start, end, unit in reversed(self._ranges[max(0, number - 8) : number + 1]):
+            if start <= address < end:
+                return unit
+        return None
+
+    def _unit_ranges(self) -> Iterator[tuple[int, int, CompileUnit]]:
+        for unit in self._dwarf.iter_CUs():
+            top = unit.get_top_DIE()
+            for start, end in self._extents(top, unit, _base(top)):
+                if start < end:
+                    yield start, end, unit
+
+    def _extents(self, entry: DIE, unit: CompileUnit, base: int) -> Iterator[tuple[int, int]]:
+        low, high = (entry.attributes.get(f"DW_AT_{name}_pc") for name in ("low", "high"))
+        ranges = entry.attributes.get("DW_AT_ranges")
+        if low is not None and high is not None:
+            length = high.value - (low.value if high.form.startswith("DW_FORM_addr") else 0)
+            yield low.value, low.value + length
+        elif ranges is not None:
+            lists = self._dwarf.range_lists()
+            if lists is None:
+                return
+            for found in lists.get_range_list_at_offset(ranges.value, unit):
+                if isinstance(found, RangeBase):
+                    base = found.base_address
+                else:
+                    shift = 0 if found.is_absolute else base
+                    yield found.begin_offset + shift, found.end_offset + shift
+
+    def _read(self, unit: CompileUnit) -> tuple[list[Function], list[Global]]:
+        known = self._units.get(unit.cu_offset)
+        if known is None:
+            top = unit.get_top_DIE()
+            if any(name in top.attributes for name in _SPLIT):
+                raise NoDebugInfoError("split DWARF, which is not read")
+            reader = _UnitReader(self, unit, _base(top))
+            reader.read(top.iter_children())
+            reader.functions.sort(key=lambda function: function.start)
+            reader.variables.sort(key=lambda variable: variable.address)
+            known = self._units[unit.cu_offset] = (reader.functions, reader.variables)
+        return known
+
+
+def _base(top: DIE) -> int:
+    low = top.attributes.get("DW_AT_low_pc")
+    return low.value if low is not None else 0
+
+
+class _UnitReader:
+    """Reads one unit into its functions and its global variables."""
+
+    def __init__(self, info: DebugInfo, unit: CompileUnit, base: int) -> None:
+        self._info, self._unit, self._base = info, unit, base
+        self._expressions = DWARFExprParser(unit.structs)
+        self.functions: list[Function] = []
+        self.variables: list[Global] = []
+
+    def read(self, entries: Iterable[DIE]) -> None:
+        """Read entries of a unit, and those in namespaces and classes among them."""
+        for entry in entries:
+            if entry.tag == "DW_TAG_subprogram":
+                self._read_function(entry)
+            elif entry.tag == "DW_TAG_variable":
+                list(self._places(entry))
+            elif entry.tag in _SPACES:
+                self.read(entry.iter_children())
+
+    def _read_function(self, entry: DIE) -> None:
+        extents = list(self._info._extents(entry, self._unit, self._base))  # noqa: SLF001
+        if not extents:
+            return
+        bases = [operations for _, _, operations in self._lists(entry, "DW_AT_frame_base")]
+        base = _single(bases[0]) if len(bases) == 1 else None
+        variables = tuple(self._variables(entry))
+        result = self._info._types.type_of(origin(entry))  # noqa: SLF001
+        for start, end in extents:
+            self.functions.append(
+                Function(start, end, name_of_entry(entry), result, variables, base)
+            )
+
+    def _variables(self, entry: DIE) -> Iterator[Location]:
+        for child in entry.iter_children():
+            if child.tag in _VARIABLES:
+                yield from self._places(child)
+            elif child.tag in _BLOCKS:
+                yield from self._variables(child)
+
+    def _places(self, entry: DIE) -> Iterator[Location]:
+        """Yield the places of a variable; note those at a fixed address."""
+        for start, end, operations in self._lists(entry, "DW_AT_location"):
+            place = _single(operations)
+            if place is None:
+                continue
+            name, number = place
+            of = self._info._types.type_of(origin(entry))  # noqa: SLF001
+            if name == "DW_OP_addrx":
+                number = self._info._dwarf.get_addr(self._unit, number)  # noqa: SLF001
+            if name in ("DW_OP_addr", "DW_OP_addrx"):
+                self.variables.append(Global(number, name_of_entry(entry), of))
+            else:
+                yield Location(start, end, name, number, name_of_entry(entry), of)
+
+    def _lists(self, entry: DIE, name: str) -> Iterator[tuple[int, int, list[DWARFExprOp]]]:
+        """Yield ranges of addresses with an expression each."""
+        attribute = entry.attributes.get(name)
+        version = self._unit["version"]
+        parser = self._info._locations  # noqa: SLF001
+        if attribute is None or not parser.attribute_has_location(attribute, version):
+            return
+        found: Any = parser.parse_from_attribute(attribute, version, entry)
+        if isinstance(found, LocationExpr):
+            yield 0, _END, self._expressions.parse_expr(found.loc_expr)
+            return
+        base = self._base
+        for one in found:
+            if isinstance(one, BaseAddressEntry):
+                base = one.base_address
+                continue
+            if not hasattr(one, "begin_offset"):
+                continue
+            shift = 0 if getattr(one, "is_absolute", False) else base
+            operations = self._expressions.parse_expr(one.loc_expr)
+            yield one.begin_offset + shift, one.end_offset + shift, operations
+
+
+def _single(operations: list[DWARFExprOp]) -> tuple[str, int] | None:
+    """Return the operation of an expression that has exactly one, and its first operand.
+
+    A register comes as `DW_OP_reg` and its number, a register plus a constant as `DW_OP_breg`.
+    """
+    if len(operations) != 1:
+        return None
+    name, arguments = operations[0].op_name, operations[0].args
+    if name.startswith("DW_OP_reg") and name[9:].isdigit():
+        return "DW_OP_reg", int(name[9:])
+    if name == "DW_OP_regx":
+        return "DW_OP_reg", arguments[0]
+    if name in ("DW_OP_addr", "DW_OP_addrx", "DW_OP_fbreg"):
+        return name, arguments[0]
+    if name == "DW_OP_call_frame_cfa":
+        return name, 0
+    return None

@@ -1,0 +1,147 @@
+"""Types from DWARF debugging entries (DWARF 5, chapters 5.1 to 5.9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from purebpf.dataflow.types import Kind, Member, Type, byte_size
+
+if TYPE_CHECKING:
+    from elftools.dwarf.die import DIE
+
+__all__ = ["TypeReader", "name_of_entry", "origin"]
+
+_KINDS = {
+    "DW_TAG_pointer_type": Kind.POINTER,
+    "DW_TAG_reference_type": Kind.POINTER,
+    "DW_TAG_rvalue_reference_type": Kind.POINTER,
+    "DW_TAG_structure_type": Kind.STRUCT,
+    "DW_TAG_class_type": Kind.STRUCT,
+    "DW_TAG_union_type": Kind.UNION,
+    "DW_TAG_array_type": Kind.ARRAY,
+    "DW_TAG_typedef": Kind.ALIAS,
+    "DW_TAG_const_type": Kind.ALIAS,
+    "DW_TAG_volatile_type": Kind.ALIAS,
+    "DW_TAG_restrict_type": Kind.ALIAS,
+    "DW_TAG_atomic_type": Kind.ALIAS,
+}
+_MEMBERS = ("DW_TAG_member", "DW_TAG_inheritance")
+_SCOPES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
+_ORIGINS = ("DW_AT_abstract_origin", "DW_AT_specification")
+_DEEPEST = 16
+
+
+def origin(entry: DIE) -> DIE:
+    """Return the entry that an inlined or split one repeats: it has the name and the type."""
+    for _ in range(_DEEPEST):
+        link = next((name for name in _ORIGINS if name in entry.attributes), None)
+        if link is None or "DW_AT_type" in entry.attributes:
+            break
+        entry = entry.get_DIE_from_attribute(link)
+    return entry
+
+
+def name_of_entry(entry: DIE) -> str:
+    """Return the name of an entry, or of the one that it repeats; "" without one."""
+    for _ in range(_DEEPEST):
+        attribute = entry.attributes.get("DW_AT_name")
+        if attribute is not None:
+            return bytes(attribute.value).decode("utf-8", "replace")
+        link = next((name for name in _ORIGINS if name in entry.attributes), None)
+        if link is None:
+            break
+        entry = entry.get_DIE_from_attribute(link)
+    return ""
+
+
+class TypeReader:
+    """Types by the offset of their entries, each read once."""
+
+    def __init__(self) -> None:
+        self._types: dict[int, Type] = {}
+
+    def type_of(self, entry: DIE) -> Type | None:
+        """Return the type that an entry's DW_AT_type names; None for void."""
+        if "DW_AT_type" not in entry.attributes:
+            return None
+        return self._read(entry.get_DIE_from_attribute("DW_AT_type"))
+
+    def _read(self, entry: DIE) -> Type:
+        known = self._types.get(entry.offset)
+        if known is not None:
+            return known
+        kind = _KINDS.get(str(entry.tag), Kind.SCALAR)
+        name = _qualified(entry) if kind is not Kind.ARRAY else ""
+        made = Type(
+            kind, name, _number(entry, "DW_AT_byte_size"), lambda made: self._fill(made, entry)
+        )
+        made.is_complete = "DW_AT_declaration" not in entry.attributes
+        self._types[entry.offset] = made
+        return made
+
+    def _fill(self, made: Type, entry: DIE) -> None:
+        if made.kind in (Kind.POINTER, Kind.ALIAS):
+            made.target = self.type_of(entry)
+        elif made.kind is Kind.ARRAY:
+            made.target = self.type_of(entry)
+            made.count = _elements(entry)
+        elif made.kind in (Kind.STRUCT, Kind.UNION):
+            made.members = tuple(self._members(entry))
+
+    def _members(self, entry: DIE) -> list[Member]:
+        members = []
+        for child in entry.iter_children():
+            if child.tag not in _MEMBERS or "DW_AT_external" in child.attributes:
+                continue
+            kind = self.type_of(child)
+            offset = _member_offset(child, byte_size(kind))
+            if offset is not None:  # else a virtual base: its place is known at run time
+                members.append(
+                    Member(name_of_entry(child), offset, kind, _number(child, "DW_AT_bit_size"))
+                )
+        return sorted(members, key=lambda member: member.offset)
+
+
+def _member_offset(child: DIE, size: int) -> int | None:
+    bit = child.attributes.get("DW_AT_data_bit_offset")
+    if bit is not None:
+        return int(bit.value) // 8 // max(size, 1) * max(size, 1)  # the unit that compilers load
+    attribute = child.attributes.get("DW_AT_data_member_location")
+    if attribute is None:
+        return 0
+    return attribute.value if isinstance(attribute.value, int) else None
+
+
+def _elements(entry: DIE) -> int:
+    """Return the number of elements, over all dimensions; 0: not known."""
+    count = 1
+    for child in entry.iter_children():
+        if child.tag != "DW_TAG_subrange_type":
+            continue
+        bound, length = (child.attributes.get(f"DW_AT_{n}") for n in ("upper_bound", "count"))
+        if bound is not None and isinstance(bound.value, int):
+            count *= bound.value + 1 if bound.value < 1 << 62 else 0
+        elif length is not None and isinstance(length.value, int):
+            count *= length.value
+        else:
+            count = 0
+    return count
+
+
+def _qualified(entry: DIE) -> str:
+    """Return the name with the namespaces and classes around it."""
+    name = name_of_entry(entry)
+    if not name or entry.tag == "DW_TAG_base_type":
+        return name
+    parent = entry.get_parent()
+    for _ in range(_DEEPEST):
+        if parent is None or parent.tag not in _SCOPES:
+            break
+        name = f"{name_of_entry(parent) or '(anonymous)'}::{name}"
+        parent = parent.get_parent()
+    return name
+
+
+def _number(entry: DIE, name: str) -> int:
+    attribute = entry.attributes.get(name)
+    return attribute.value if attribute is not None and isinstance(attribute.value, int) else 0

@@ -1,0 +1,330 @@
+"""The pointers in each register before each instruction of a function: forward over its code.
+
+A register holds a pointer with a declared type behind it: a variable that the debugging information
+places there, a member that was loaded through another pointer, the address of a global variable, or
+an address in the frame. Paths that disagree about a register leave it unknown; so does every
+instruction that is not understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
+
+from purebpf.dataflow.code import Code, displacement, full, written
+from purebpf.dataflow.layout import find
+from purebpf.dataflow.types import Type, bare, byte_size
+from purebpf.tuples import NamedTuple
+
+__all__ = ["ELEMENT", "Flow", "Pointer", "Scope", "State", "pointer_of"]
+
+_CALLER_SAVED = (
+    *(Register.RAX, Register.RCX, Register.RDX, Register.RSI, Register.RDI),
+    *(Register.R8, Register.R9, Register.R10, Register.R11),
+)
+"""System V AMD64 ABI, figure 3.4."""
+_CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
+_CONSTANTS = (OpKind.IMMEDIATE8TO64, OpKind.IMMEDIATE32TO64)
+_WORD = 8
+_SIGN = 1 << 63
+ELEMENT = -1
+_FIXED = 0x400000
+"""The lowest address of a variable in a program that is not position-independent."""
+_ROUNDS = 64
+"""Visits of an instruction, on average, until a function counts as too difficult."""
+
+
+class Pointer(NamedTuple):
+    """A pointer `offset` bytes into an object; without a type, from the CFA of the frame.
+
+    Attributes:
+        moved: 0: it leads exactly there; `ELEMENT`: there in some element of an array; above: it
+            was moved by an unknown multiple of so many bytes.
+        is_fixed: the object is a global variable.
+    """
+
+    of: Type | None
+    offset: int
+    moved: int = 0
+    is_fixed: bool = False
+
+
+State = Mapping[int, Pointer]
+"""Pointers by register (of iced_x86); and by `_SLOT` minus an offset from the CFA, on the stack."""
+_SLOT = -(1 << 32)
+
+
+class Scope(Protocol):
+    """The declarations that a function can see."""
+
+    def declared(self, address: int, /) -> Mapping[int, Pointer]:
+        """Return the pointers that variables hold in registers before the instruction there."""
+
+    def on_stack(
+        self, address: int, offset: int, state: State, /
+    ) -> tuple[Type | None, int] | None:
+        """Return the type of the variable at an offset from the CFA, and the offset in it."""
+
+    def at(self, address: int, /) -> tuple[Type | None, int] | None:
+        """Return the type of the global variable at an address, and the offset in it."""
+
+    def returns(self, address: int, /) -> Type | None:
+        """Return the type that the function at an address returns; None: unknown, or void."""
+
+
+def pointer_of(of: Type | None) -> Pointer | None:
+    """Return the pointer that a value of a type is; None: it is none, or leads to void."""
+    stripped = bare(of)
+    if stripped is None or stripped.kind.name != "POINTER" or bare(stripped.target) is None:
+        return None
+    return Pointer(stripped.target, 0)
+
+
+class Flow:
+    """The states of one function.
+
+    Args:
+        code: its instructions.
+        scope: its declarations.
+
+    Attributes:
+        before: the state before each instruction; None where no path leads.
+    """
+
+    def __init__(self, code: Code, scope: Scope) -> None:
+        self.code, self.scope = code, scope
+        self.before: list[State | None] = [None] * len(code.instructions)
+        self._run()
+
+    def _run(self) -> None:
+        count = len(self.code.instructions)
+        if not count:
+            return
+        self._join(0, {Register.RSP: Pointer(None, -_WORD)})
+        todo, fresh, settled = [0], 0, count
+        for _ in range(_ROUNDS * count):
+            if not todo:  # cases of a switch: only declarations are known there
+                while fresh < count and self.before[fresh] is not None:
+                    fresh += 1
+                if fresh == count:
+                    return
+                self._join(fresh, {})
+                todo.append(fresh)
+            number = todo.pop()
+            state = self.before[number]
+            assert state is not None
+            after = self._step(self.code.instructions[number], state)
+            todo += [one for one in self.code.next[number] if self._join(one, after)]
+        self.before = [None] * settled  # no fixed point: nothing is known
+
+    def _join(self, number: int, state: State) -> bool:
+        """Merge a state into the one before an instruction; return True if that changes it."""
+        known = self.before[number]
+        merged = state if known is None else _merge(known, state)
+        address = self.code.instructions[number].ip
+        declared = self.scope.declared(address)
+        if declared:
+            merged = dict(merged)
+            for register, pointer in declared.items():
+                merged[register] = _better(merged.get(register), pointer)
+        if known is not None and merged == known:
+            return False
+        self.before[number] = merged
+        return True
+
+    def address(self, instruction: Instruction, state: State) -> Pointer | None:
+        """Return the pointer that a memory operand adds up to; None: unknown.
+
+        An operand with an index leads to an element.
+        """
+        base, index = int(instruction.memory_base), int(instruction.memory_index)
+        constant = displacement(instruction)
+        pointer = state.get(base)
+        if base in (Register.RIP, Register.NONE) or (pointer is None and constant >= _FIXED):
+            found = self.scope.at(constant)
+            if found is None or found[0] is None:
+                return None
+            by_base = 0 if base in (Register.RIP, Register.NONE) else 1
+            scale = instruction.memory_index_scale if index != Register.NONE else 0
+            return Pointer(*found, by_base or scale, is_fixed=True)
+        if index == Register.NONE:
+            return None if pointer is None else pointer._replace(offset=pointer.offset + constant)
+        scale = instruction.memory_index_scale
+        other = state.get(index) if scale == 1 else None
+        if (pointer is None) == (other is None):
+            return None
+        known = pointer if pointer is not None else other
+        if known is None or known.of is None:
+            return None
+        return _moved(known, constant, scale)
+
+    def _loaded(self, instruction: Instruction, state: State) -> Pointer | None:
+        """Return the pointer that a load of eight bytes puts into its register."""
+        if int(instruction.segment_prefix) in (Register.FS, Register.GS):
+            return None
+        place = self.address(instruction, state)
+        if place is None:
+            return None
+        of, offset = place.of, place.offset
+        if of is None:
+            variable = self.scope.on_stack(instruction.ip, offset, state)
+            if variable is None:
+                return state.get(_SLOT - offset)
+            of, offset = variable
+        found = find_in(of, offset, _WORD)
+        return None if found is None else pointer_of(found)
+
+    def _step(self, instruction: Instruction, state: State) -> State:
+        """Return the state after an instruction."""
+        if instruction.flow_control in _CALLS:
+            return self._call(instruction, state)
+        if instruction.mnemonic in (Mnemonic.PUSH, Mnemonic.POP):
+            return _moved_stack(instruction, state)
+        after = dict(state)
+        for register in written(instruction):
+            after.pop(register, None)
+        if instruction.op0_kind == OpKind.MEMORY:
+            self._store(instruction, state, after)
+        elif instruction.op0_kind == OpKind.REGISTER:
+            register = instruction.op0_register
+            if RegisterExt.size(register) == _WORD and register == full(register):
+                value = self._value(instruction, state)
+                if value is not None:
+                    after[register] = value
+        return after
+
+    def _call(self, instruction: Instruction, state: State) -> State:
+        after = {key: value for key, value in state.items() if key not in _CALLER_SAVED}
+        if instruction.flow_control == FlowControl.CALL:
+            result = pointer_of(self.scope.returns(instruction.near_branch_target))
+            if result is not None:
+                after[Register.RAX] = result
+        return after
+
+    def _store(self, instruction: Instruction, state: State, after: dict[int, Pointer]) -> None:
+        """Follow a store into the frame."""
+        place = self.address(instruction, state)
+        if place is None or place.of is not None:
+            return
+        for offset in range(place.offset - _WORD + 1, place.offset + 64):
+            after.pop(_SLOT - offset, None)
+        if instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind == OpKind.REGISTER:
+            value = state.get(instruction.op1_register)
+            if value is not None:
+                after[_SLOT - place.offset] = value
+
+    def _value(self, instruction: Instruction, state: State) -> Pointer | None:
+        """Return the pointer that an instruction leaves in its 64-bit register."""
+        mnemonic, kind = instruction.mnemonic, instruction.op1_kind
+        known = state.get(instruction.op0_register)
+        if mnemonic == Mnemonic.MOV and kind == OpKind.REGISTER:
+            return state.get(instruction.op1_register)
+        if mnemonic == Mnemonic.MOV and kind == OpKind.MEMORY:
+            return self._loaded(instruction, state)
+        if mnemonic == Mnemonic.LEA:
+            return _within(self.address(instruction, state))
+        if mnemonic in (Mnemonic.ADD, Mnemonic.SUB) and known is not None:
+            if kind in _CONSTANTS:
+                constant = instruction.immediate(1)
+                constant -= (_SIGN << 1) if constant & _SIGN else 0
+                sign = 1 if mnemonic == Mnemonic.ADD else -1
+                return _within(known._replace(offset=known.offset + sign * constant))
+            other = state.get(instruction.op1_register) if kind == OpKind.REGISTER else None
+            if mnemonic == Mnemonic.ADD and other is None and known.of is not None:
+                return _moved(known, 0, 1)
+        if mnemonic == Mnemonic.ADD and kind == OpKind.REGISTER and known is None:
+            other = state.get(instruction.op1_register)
+            return _moved(other, 0, 1) if other is not None and other.of else None
+        return None
+
+
+def find_in(of: Type | None, offset: int, size: int) -> Type | None:
+    """Return the type of the member that an access touches; None: not exactly one member."""
+    whole = byte_size(of)
+    if offset < 0 or not whole:
+        return None
+    return find(of, offset % whole, size).type
+
+
+def _moved(pointer: Pointer, constant: int, by: int) -> Pointer:
+    """Return a pointer moved by a constant, and by an unknown multiple of `by`."""
+    unknown = [step for step in (pointer.moved, by) if step > 0]
+    moved = min(unknown, default=by)
+    return pointer._replace(offset=pointer.offset + constant, moved=moved)
+
+
+def _within(pointer: Pointer | None) -> Pointer | None:
+    """Bring a pointer behind its object back into it: it leads to the next element."""
+    if pointer is None or pointer.of is None:
+        return pointer
+    whole = byte_size(pointer.of)
+    if not whole or 0 <= pointer.offset < whole:
+        return pointer
+    if pointer.offset < 0 and pointer.offset % whole:
+        return pointer  # not the start of an element: perhaps the object around it
+    return _moved(pointer._replace(offset=pointer.offset % whole), 0, ELEMENT)
+
+
+def _merge(one: State, other: State) -> State:
+    """Return the pointers on which two paths agree.
+
+    A loop over an array moves its pointer; the pointer stays known, as one to any element.
+    """
+    merged = {}
+    for key, value in one.items():
+        also = other.get(key)
+        if also == value:
+            merged[key] = value
+        elif also is not None and value.of is not None and _is_neighbour(value, also):
+            merged[key] = _moved(value, 0, ELEMENT)
+    return merged
+
+
+def _is_neighbour(one: Pointer, other: Pointer) -> bool:
+    """Return True for the same place in two elements of an array, or in one element."""
+    if other.of is None or bare(one.of) is not bare(other.of):
+        return False
+    if one.offset == other.offset:
+        return True
+    if min(one.offset, other.offset) < 0:
+        return False
+    places = [find(one.of, pointer.offset, 0) for pointer in (one, other)]
+    first, second = ((place.path, place.offset, place.within) for place in places)
+    return places[0].through_array and first == second
+
+
+def _better(known: Pointer | None, declared: Pointer) -> Pointer:
+    """Choose between the pointer that the code built and the one that a declaration names.
+
+    The built one says more where it leads into a record, to a member of the declared type.
+    """
+    if known is None or known.of is None or known.offset < 0 or not byte_size(known.of):
+        return declared
+    if bare(known.of) is bare(declared.of):
+        return known if known.offset == declared.offset else declared
+    inside = find(known.of, known.offset % byte_size(known.of), byte_size(declared.of)).type
+    return known if inside is not None and bare(inside) is bare(declared.of) else declared
+
+
+def _moved_stack(instruction: Instruction, state: State) -> State:
+    after = dict(state)
+    stack = state.get(Register.RSP)
+    register = instruction.op0_register if instruction.op0_kind == OpKind.REGISTER else None
+    if instruction.mnemonic == Mnemonic.POP:
+        if register is not None:
+            after.pop(full(register), None)
+        if stack is not None:
+            after[Register.RSP] = stack._replace(offset=stack.offset + _WORD)
+            value = state.get(_SLOT - stack.offset)
+            if register is not None and value is not None:
+                after[register] = value
+    elif stack is not None:
+        offset = stack.offset - _WORD
+        after[Register.RSP] = stack._replace(offset=offset)
+        after.pop(_SLOT - offset, None)
+        value = state.get(register) if register is not None else None
+        if value is not None:
+            after[_SLOT - offset] = value
+    return after

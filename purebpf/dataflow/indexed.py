@@ -1,0 +1,115 @@
+"""The member behind a pointer that was moved by an index.
+
+The constant of an indexed operand need not lie in the array that it reads: compilers fold `i - 1`,
+and the steps of an unrolled loop, into it, and gcc -O0 puts the place of the array into the index.
+So a member is named only if no other array of its type can be meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from purebpf.dataflow.layout import Place, find
+from purebpf.dataflow.types import Kind, Type, bare, byte_size
+from purebpf.tuples import NamedTuple
+
+__all__ = ["find_indexed"]
+
+_FOLDED = 16
+"""Elements that the constant may lie before an array."""
+_VECTORS = (16, 32, 64)
+_DEEPEST = 8
+_MOST = 256
+
+
+class _Array(NamedTuple):
+    """A scalar in the elements of an array: the first one, the array's end, the stride."""
+
+    first: int
+    end: int
+    stride: int
+    size: int
+
+    def takes(self, size: int, step: int) -> bool:
+        """Return True if an access of a size can step through the array."""
+        is_vector = size in _VECTORS and self.stride == self.size and size > self.size
+        fits = size == self.size or is_vector
+        return fits and self.stride % step == 0
+
+
+def find_indexed(
+    of: Type | None, offset: int, size: int, step: int, *, is_fixed: bool = False
+) -> Place | None:
+    """Return the member that an access touches; None: it may be one of several.
+
+    Args:
+        of: the type of the object.
+        offset: the constant, in bytes, within the type.
+        size: of the access, in bytes.
+        step: the pointer was moved by an unknown multiple of so many bytes.
+        is_fixed: the object is a global variable. A constant below an array lies in the variable
+            before it, so that only the start of an array is sure.
+    """
+    stripped, whole = bare(of), byte_size(of)
+    if stripped is None or not whole:
+        return None
+    if stripped.kind is Kind.ARRAY:
+        element = byte_size(stripped.target)
+        number = offset // element if element else 0
+        if not element or (number and number >= stripped.count - _FOLDED):
+            return None  # perhaps the array behind it, by a negative constant
+        inside = find_indexed(stripped.target, offset % element, size, step)
+        return inside and inside._replace(path=_behind_brackets(inside.path), through_array=True)
+    if stripped.kind not in (Kind.STRUCT, Kind.UNION):
+        is_sure = size % whole == 0 and offset == 0 and not is_fixed
+        return find(of, offset, size) if is_sure else None
+    place = _in_record(of, offset, size, step)
+    is_start = place is not None and place.through_array and place.offset == offset
+    return place if is_start or not is_fixed else None
+
+
+def _behind_brackets(path: str) -> str:
+    return f"[].{path}" if path and not path.startswith("[") else f"[]{path}"
+
+
+def _in_record(of: Type | None, offset: int, size: int, step: int) -> Place | None:
+    arrays = [array for array in _arrays(of, 0, _DEEPEST) if array.takes(size, step)]
+    if len(arrays) == 1:
+        return find(of, arrays[0].first, min(size, arrays[0].size))
+    place = find(of, offset, size)
+    is_element = byte_size(of) % step == 0 and place.type is not None and place.size == size
+    return place if not arrays and is_element and not place.within else None
+
+
+def _arrays(of: Type | None, start: int, depth: int) -> Iterator[_Array]:
+    """Yield the scalars in arrays of a record, at most 256 and eight levels deep."""
+    record = bare(of)
+    if record is None or not depth:
+        return
+    for member in record.members[:_MOST]:
+        kind = bare(member.type)
+        if kind is None:
+            continue
+        if kind.kind in (Kind.STRUCT, Kind.UNION):
+            yield from _arrays(kind, start + member.offset, depth - 1)
+        elif kind.kind is Kind.ARRAY:
+            yield from _elements(kind, start + member.offset, depth - 1)
+
+
+def _elements(array: Type, start: int, depth: int) -> Iterator[_Array]:
+    element, end = bare(array.target), start + byte_size(array)
+    stride = byte_size(element)
+    while element is not None and element.kind is Kind.ARRAY:
+        stride = byte_size(element.target)
+        element = bare(element.target)
+    if element is None or not stride:
+        return
+    if element.kind in (Kind.STRUCT, Kind.UNION):
+        for member in element.members[:_MOST]:
+            kind = bare(member.type)
+            size = byte_size(kind)
+            if kind is not None and kind.kind in (Kind.SCALAR, Kind.POINTER) and size:
+                yield _Array(start + member.offset, end, stride, size)
+        yield from _arrays(element, start, depth)
+    else:
+        yield _Array(start, end, stride, stride)

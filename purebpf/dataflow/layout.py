@@ -1,0 +1,117 @@
+"""The member of a type at an offset."""
+
+from __future__ import annotations
+
+from purebpf.dataflow.types import Kind, Type, bare, byte_size, spell
+from purebpf.tuples import NamedTuple
+
+__all__ = ["OVERLAY", "PADDING", "SEVERAL", "Place", "find", "is_record", "name_of"]
+
+_DEEPEST = 32
+SEVERAL = "(several members)"
+PADDING = "(padding)"
+OVERLAY = "(union)"
+
+
+class Place(NamedTuple):
+    """The answer for an offset.
+
+    Attributes:
+        path: the member, such as `node.next` or `slots[].key`; "" for a type without members.
+        offset, size: of the member in the type, in bytes; an array's element counts as its first.
+        type: the type of the member; None: the access does not touch exactly one member.
+        through_array: the path leads through an array.
+        within: the bytes from the start of the member to the access.
+    """
+
+    path: str
+    offset: int
+    size: int
+    type: Type | None
+    through_array: bool
+    within: int
+
+
+def is_record(of: Type | None) -> bool:
+    """Return True for a struct, a class or a union."""
+    stripped = bare(of)
+    return stripped is not None and stripped.kind in (Kind.STRUCT, Kind.UNION)
+
+
+def find(of: Type | None, offset: int, size: int) -> Place:
+    """Return the member that an access touches.
+
+    Args:
+        of: the type.
+        offset: of the access, in bytes; not negative.
+        size: of the access, in bytes; 0: the address is taken.
+    """
+    path, start, is_array = "", 0, False
+    current, left = bare(of), offset
+    for _ in range(_DEEPEST):
+        if current is None:
+            break
+        if current.kind is Kind.ARRAY:
+            element = byte_size(current.target)
+            if not element:
+                break
+            left %= element
+            path, is_array, current = path + "[]", True, bare(current.target)
+        elif current.kind in (Kind.STRUCT, Kind.UNION):
+            inside = _covering(current, left, size)
+            if isinstance(inside, str):
+                whole = current.size
+                return Place(_join(path, inside), start, whole, None, is_array, left)
+            name, member_offset, member_type = inside
+            path, start, left = _join(path, name), start + member_offset, left - member_offset
+            current = bare(member_type)
+        else:
+            fits = left + size <= byte_size(current)
+            return Place(
+                path, start, byte_size(current), (current if fits else None), is_array, left
+            )
+    return Place(path or "?", start, 0, None, is_array, left)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path and name else path + name
+
+
+def _covering(record: Type, offset: int, size: int) -> tuple[str, int, Type | None] | str:
+    """Return the member that contains an access, or words for a place that is not one member."""
+    members = [
+        member
+        for member in record.members
+        if member.offset <= offset < member.offset + max(_room(member.type), 1)
+    ]
+    whole = [
+        member for member in members if offset + size <= member.offset + max(_room(member.type), 1)
+    ]
+    if len(whole) > 1 and any(_room(member.type) for member in whole):
+        whole = [member for member in whole if _room(member.type)]  # no empty base, no tail
+    if len(whole) == 1:
+        return whole[0].name, whole[0].offset, whole[0].type
+    if not members:
+        beyond = any(offset < member.offset < offset + size for member in record.members)
+        return SEVERAL if beyond else PADDING
+    if not whole:
+        return SEVERAL
+    if all(member.bits for member in whole):
+        return "/".join(member.name for member in whole if member.name), offset, None
+    return OVERLAY
+
+
+def _room(of: Type | None) -> int:
+    """Return the bytes of a member; an array without a length extends to any offset."""
+    stripped = bare(of)
+    if stripped is not None and stripped.kind is Kind.ARRAY and not byte_size(stripped):
+        return (1 << 31) if byte_size(stripped.target) and not stripped.count else 0
+    return byte_size(of)
+
+
+def name_of(of: Type | None) -> str:
+    """Return the name of the type that a place is in; of an array, the name of its element."""
+    stripped = bare(of)
+    if stripped is not None and stripped.kind is Kind.ARRAY and not (of and of.name):
+        return name_of(stripped.target)
+    return spell(of)

@@ -1,0 +1,87 @@
+"""The declarations that a function of a file with DWARF can see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from iced_x86 import Register
+
+from purebpf.dataflow.flow import Pointer, State, pointer_of
+from purebpf.dataflow.types import Type, byte_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from purebpf.dataflow.dwarf import DebugInfo, Function
+
+__all__ = ["DwarfScope"]
+
+_REGISTERS = (
+    *(Register.RAX, Register.RDX, Register.RCX, Register.RBX),
+    *(Register.RSI, Register.RDI, Register.RBP, Register.RSP),
+    *(Register.R8, Register.R9, Register.R10, Register.R11),
+    *(Register.R12, Register.R13, Register.R14, Register.R15),
+)
+"""By DWARF's numbers (System V AMD64 ABI, figure 3.36)."""
+
+
+class DwarfScope:
+    """The variables of a function; a `purebpf.dataflow.flow.Scope`."""
+
+    def __init__(self, info: DebugInfo, function: Function) -> None:
+        self._info, self._function = info, function
+        variables = function.variables
+        self._registers = [
+            (one.start, one.end, _REGISTERS[one.operand], pointer)
+            for one in variables
+            if one.operation == "DW_OP_reg" and one.operand < len(_REGISTERS)
+            if (pointer := pointer_of(one.type)) is not None
+        ]
+        self._stack = [one for one in variables if one.operation == "DW_OP_fbreg"]
+
+    def declared(self, address: int) -> Mapping[int, Pointer]:
+        """Return the pointers that variables hold in registers before the instruction there.
+
+        Where two variables of different types share a register, neither is named.
+        """
+        found: dict[int, Pointer] = {}
+        unclear = set()
+        for start, end, register, pointer in self._registers:
+            if start <= address < end:
+                known = found.setdefault(register, pointer)
+                if known.of is not pointer.of:
+                    unclear.add(register)
+        return {key: value for key, value in found.items() if key not in unclear}
+
+    def on_stack(self, address: int, offset: int, state: State) -> tuple[Type | None, int] | None:
+        """Return the type of the variable at an offset from the CFA, and the offset in it."""
+        base = self._frame_base(state)
+        if base is None:
+            return None
+        for one in self._stack:
+            start = base + one.operand
+            if one.start <= address < one.end and start <= offset < start + byte_size(one.type):
+                return one.type, offset - start
+        return None
+
+    def _frame_base(self, state: State) -> int | None:
+        base = self._function.frame_base
+        if base is None:
+            return None
+        operation, number = base
+        if operation == "DW_OP_call_frame_cfa":
+            return 0
+        if operation == "DW_OP_reg" and number < len(_REGISTERS):
+            pointer = state.get(_REGISTERS[number])
+            return pointer.offset if pointer is not None and pointer.of is None else None
+        return None
+
+    def at(self, address: int) -> tuple[Type | None, int] | None:
+        """Return the type of the global variable at an address, and the offset in it."""
+        found = self._info.variable(self._function.start, address)
+        return None if found is None else (found.type, address - found.address)
+
+    def returns(self, address: int) -> Type | None:
+        """Return the type that the function at an address returns; None: unknown, or void."""
+        function = self._info.function(address)
+        return None if function is None or function.start != address else function.result

@@ -1,0 +1,125 @@
+"""The types behind sampled addresses: each program's file is opened, decoded and followed once."""
+
+from __future__ import annotations
+
+import os
+from typing import IO
+
+from purebpf.closable import Closing
+from purebpf.dataflow.claims import Claim, Unclaimed
+from purebpf.dataflow.program import NoDebugInfoError, Program
+from purebpf.errors import FormatError
+from purebpf.loader.host.debug_files import debug_file, image_of
+from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.symbols.address_spaces import AddressSpaces
+from purebpf.symbols.elf_image import EM_X86_64, PF_X, PT_LOAD, ElfImage, virtual_offset
+from purebpf.symbols.frame import Address
+from purebpf.symbols.proc_maps import Mapping
+from purebpf.tuples import NamedTuple
+
+__all__ = ["Answer", "DataOfPrograms"]
+
+_KERNEL = 1 << 63
+IN_KERNEL = "in the kernel, whose types are not read"
+GENERATED = "code that is in no file"
+NO_FILE = "the program's file is not there any more"
+
+
+class Answer(NamedTuple):
+    """The function of an address, "" if unknown, and a claim or the reason why there is none."""
+
+    function: str
+    claim: Claim | str
+
+
+class DataOfPrograms(Closing):
+    """Claims for addresses of processes.
+
+    Args:
+        spaces: the files that the processes have mapped.
+        is_precise: the sampled event points at the instruction that caused it.
+    """
+
+    def __init__(self, spaces: AddressSpaces, *, is_precise: bool) -> None:
+        self._spaces, self._is_precise = spaces, is_precise
+        self._programs: dict[object, _File | str] = {}
+        self._open: list[IO[bytes]] = []
+
+    def find(self, pid: int, address: int) -> Answer:
+        """Return the data that a sample at an address of a process belongs to."""
+        if address >= _KERNEL:
+            return Answer("", IN_KERNEL)
+        mapping = self._spaces.find(pid, Address(address))
+        if mapping is None or mapping.file.is_anonymous or mapping.file.is_special:
+            return Answer("", GENERATED)
+        opened = self._program(mapping, pid)
+        if isinstance(opened, str):
+            return Answer("", opened)
+        place = virtual_offset(opened.image.segments, mapping.file_offset(Address(address)))
+        if place is None:
+            return Answer("", NO_FILE)
+        function, claim = opened.program.claim(place, is_precise=self._is_precise)
+        return Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
+
+    def _program(self, mapping: Mapping, pid: int) -> _File | str:
+        known = self._programs.get(mapping.file)
+        if known is None:
+            try:
+                known = self._read(mapping, self._spaces.family(pid) or (pid,))
+            except (OSError, FormatError):
+                known = NO_FILE
+            except NoDebugInfoError as error:
+                known = str(error)
+            self._programs[mapping.file] = known
+        return known
+
+    def _read(self, mapping: Mapping, pids: tuple[int, ...]) -> _File | str:
+        stream = os.fdopen(open_mapped(mapping, pids), "rb")
+        self._open.append(stream)
+        path = mapping.file.path
+        image = image_of(stream.fileno(), path)
+        if image.machine != EM_X86_64 or not image.is64:
+            return "code of another machine than x86-64"
+        code = _Code(image)
+        if not _has_types(image):
+            owner = os.fstat(stream.fileno()).st_uid
+            debug = debug_file(image, path, pids, _has_types, owner=owner)
+            if debug is None:
+                return "no DWARF (compile with -g, or install the debug file)"
+            stream = os.fdopen(debug.fd, "rb")
+            self._open.append(stream)
+        return _File(image, Program(stream, code.read))
+
+    def close(self) -> None:
+        """Close the files; again is harmless."""
+        opened, self._open = self._open, []
+        for stream in opened:
+            stream.close()
+
+
+class _File(NamedTuple):
+    """A mapped file: its headers, and the data that its code touches."""
+
+    image: ElfImage
+    program: Program
+
+
+class _Code:
+    """The code of a file by the addresses that it was linked for."""
+
+    def __init__(self, image: ElfImage) -> None:
+        self._image = image
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return bytes of code, fewer at the end of a segment."""
+        for segment in self._image.segments:
+            inside = address - segment.address
+            is_code = segment.type == PT_LOAD and segment.flags & PF_X
+            if is_code and 0 <= inside < segment.file_size:
+                size = min(size, segment.file_size - inside)
+                return self._image.read(segment.offset + inside, size)
+        return b""
+
+
+def _has_types(image: ElfImage) -> bool:
+    return image.section(".debug_info") is not None

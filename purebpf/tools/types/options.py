@@ -1,0 +1,81 @@
+"""The command line of `purebpf types`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from purebpf.cli import parser
+from purebpf.cli.arguments import positive_int
+from purebpf.tools.types.request import FREQUENCY, MAP_ENTRIES, Options
+
+__all__ = ["View", "build_parser", "parse"]
+
+_DESCRIPTION = """\
+Show the structs and members that sampled code touches. The instruction before
+each sampled address is decoded, and the type behind its register comes from
+the program's DWARF. Nothing is guessed: the rest is counted by its reason."""
+
+_EPILOG = """\
+examples:
+  purebpf types -p 4242 10                structs and members of a process
+  purebpf types -- ./program              as long as a program runs
+  purebpf types --struct conn -p 4242 5   one layout, with shares
+  purebpf types --by function -p 4242 5   which functions touch them
+
+Needs programs with DWARF (-g), x86-64, and the extra purebpf[types].
+
+exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
+--strict; that of the command, with --.
+
+Needs CAP_BPF and CAP_PERFMON, or root. docs/types.md"""
+
+
+class View(NamedTuple):
+    """The display of the result. `struct` "": a table of all; `output` None: standard output."""
+
+    format: str = "text"
+    by: str = "member"
+    struct: str = ""
+    output: str | None = None
+    strict: bool = False
+    verbose: bool = False
+
+
+def parse(argv: Sequence[str]) -> tuple[Options, View]:
+    """Options from the command line; exits with status 2 and a usage line when they are wrong."""
+    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
+    return parser.pick(Options, parsed, is_partial=True), parser.pick(View, parsed, is_partial=True)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
+    made = parser.new("purebpf types", _DESCRIPTION, _EPILOG)
+    parser.add_duration(made, "sample")
+    made.add_argument_group("rate").add_argument(
+        *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int, default=FREQUENCY,
+        help="samples a second (default %(default)s)",
+    )  # fmt: skip
+    parser.add_targets(made.add_argument_group("targets"))
+    group = made.add_argument_group("output")
+    group.add_argument(
+        "--by", choices=("member", "function"), default="member",
+        help="rows below each struct (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument(
+        "--struct", metavar="NAME", default="",
+        help="the layout of one struct, with the share of each member and cache line",
+    )  # fmt: skip
+    group.add_argument(
+        "--format",
+        choices=("text", "json", "csv"),
+        default="text",
+        help="json: an object on each line",
+    )
+    group.add_argument(
+        *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,
+        help="maximum number of sampled addresses (default %(default)s)",
+    )  # fmt: skip
+    parser.add_output(group)
+    return made

@@ -1,0 +1,97 @@
+"""Live runs of `purebpf types` on a program that knows its own phases."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import ROOT
+
+pytest.importorskip("iced_x86", reason="the extra purebpf[types] is not installed")
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
+
+SOURCE = Path(__file__).with_name("phases.c")
+
+
+@pytest.fixture(scope="module")
+def phases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, with DWARF."""
+    target = tmp_path_factory.mktemp("phases") / "phases"
+    subprocess.run(["gcc", "-g", "-O2", "-o", target, SOURCE], check=True, timeout=60)
+    return target
+
+
+def types(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "purebpf", "types", *arguments],
+        capture_output=True, text=True, check=False, cwd=ROOT, timeout=120,
+    )  # fmt: skip
+
+
+def test_members_have_the_time_of_their_phases(phases: Path) -> None:
+    run = types("--format", "json", "-F", "1999", "--", str(phases))
+    assert run.returncode == 0, run.stderr
+    records = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    box = next(record for record in records if record.get("struct") == "box")
+    members = {member["name"]: member for member in box["members"]}
+    assert set(members) == {"sum", "cells[]"}, members
+    assert members["sum"]["offset"] == 128
+    assert members["sum"]["functions"].keys() == {"count"}
+    assert members["cells[]"]["offset"] == 144
+    assert members["cells[]"]["functions"].keys() == {"add"}
+    assert members["sum"]["writes"] == members["sum"]["samples"]
+    assert members["cells[]"]["writes"] == 0
+    total = records[-1]
+    assert total["typed"] == box["samples"] + sum(
+        record["samples"] for record in records[:-1] if record is not box
+    )
+    assert total["samples"] == total["typed"] + sum(total["untyped"].values())
+    for name, share in zip(("sum", "cells[]"), _own_shares(run.stdout), strict=True):
+        deviation = math.sqrt(share * (1 - share) / total["samples"])
+        assert members[name]["samples"] / total["samples"] <= share + 6 * deviation, name
+    assert box["samples"] > total["samples"] / 2, total
+
+
+def _own_shares(text: str) -> list[float]:
+    (line,) = (line for line in text.splitlines() if not line.startswith("{"))
+    return [float(word) for word in line.split()]
+
+
+def test_a_layout_is_printed_with_its_heat(phases: Path) -> None:
+    run = types("--struct", "box", "--", str(phases))
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    (head,) = (line for line in lines if line.startswith("box: "))
+    assert head.startswith("box: 408 bytes, 7 cache lines, ")
+    (cells,) = (line for line in lines if line.endswith(" cells"))
+    assert cells.split()[-5:-2] == ["144", "256", "r"]
+    assert any(line.split()[-2:] == ["4", "(hole)"] for line in lines)
+
+
+def test_a_program_without_types_has_a_reason(phases: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    subprocess.run(["strip", "-o", plain, phases], check=True)
+    run = types("--", str(plain))
+    assert run.returncode == 0, run.stderr
+    assert "no DWARF (compile with -g" in run.stderr
+    assert " box" not in run.stdout
+
+
+def test_a_missing_decoder_is_said(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['iced_x86'] = None; "
+        "from importlib import util; find = util.find_spec; "
+        "util.find_spec = lambda name, *rest: None if name == 'iced_x86' else find(name, *rest); "
+        "from purebpf.tools.types.__main__ import main; sys.exit(main(['0.1']))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert run.returncode == 1
+    assert "pip install 'purebpf[types]'" in run.stderr
