@@ -10,14 +10,19 @@ each file is stored once, so that a machine full of short-lived shells stays sma
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, KeysView
+from collections.abc import Callable, Container, Iterable, KeysView
 from itertools import count
 from typing import Any
 
 from purebpf.symbols.frame import Address, FileOffset
-from purebpf.symbols.intervals import Segments, flatten
 from purebpf.symbols.proc_maps import MappedFile, Mapping, mapped_file, parse_maps
+from purebpf.symbols.process_history import (
+    LAST,
+    ROW_FIELDS,
+    Generation,
+    MappingRow,
+    ProcessHistory,
+)
 from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_records import Comm, Exit, Fork, Mmap, Mmap2
 
@@ -26,9 +31,6 @@ __all__ = ["AddressSpaces", "Earlier", "MappedCode", "code_of"]
 _PROT_EXEC = 4
 _KERNEL = 0xFFFFFFFF  # the pid of the kernel's own mappings
 _KEEP_EXITED = 8192
-_KEEP_GENERATIONS = 16
-_KEEP_NAMES = 64
-_KEEP_MAPPINGS = 1 << 16
 _KEEP_FILES = 4096
 _ANCESTORS = 4
 """Of a process, that `Symbolizer` asks for: their mount namespaces may have its files."""
@@ -77,7 +79,7 @@ class AddressSpaces:
         self.unread: Container[int] = ()
         self.read: Callable[[int], object] = bool
         self._keep_exited = keep_exited
-        self._processes: dict[int, _Process] = {}
+        self._processes: dict[int, ProcessHistory] = {}
         self._versions = count(1)  # no two processes have one, not even of the same number
         self._exited: dict[int, None] = {}  # in the order of their exit
         self._leaving: dict[int, int] = {}  # those of the last `forget_exited`, by version
@@ -113,7 +115,7 @@ class AddressSpaces:
         rows = [self._row(mapping) for mapping in parse_maps(maps_text)]
         known = process.generations[-1]
         if known.mappings and rows and not any(known.find(row.start) == row for row in rows):
-            process.begin(_Generation(()))  # not one mapping in common: it executed something
+            process.begin(Generation(()))  # not one mapping in common: it executed something
         current = process.generations[-1]
         fresh = [row for row in rows if current.find(row.start) != row]
         for row in fresh:
@@ -165,7 +167,7 @@ class AddressSpaces:
             time: on the clock of the records, in ns.
         """
         process = self._known(pid)
-        until = _LAST
+        until = LAST
         for generation in process.generations[::-1] if process else ():
             if generation.since <= time:
                 mappings = [self._mapping(row) for row in generation.visible()]
@@ -182,7 +184,7 @@ class AddressSpaces:
     def files(self, pid: int) -> list[Mapping]:
         """A mapping of each file that a process has or had mapped, the newest program's first."""
         process = self._known(pid)
-        rows: dict[int, _Row] = {}
+        rows: dict[int, MappingRow] = {}
         for generation in process.generations[::-1] if process else ():
             for row in generation.rows():
                 rows.setdefault(row.file, row)
@@ -256,7 +258,7 @@ class AddressSpaces:
         used: set[int] = set()
         for process in self._processes.values():
             for generation in process.generations:
-                used.update(generation.mappings[_FIELDS - 1 :: _FIELDS])
+                used.update(generation.mappings[ROW_FIELDS - 1 :: ROW_FIELDS])
         for file, number in list(self._numbers.items()):
             if number not in used:
                 del self._numbers[file]
@@ -280,27 +282,27 @@ class AddressSpaces:
         process = self._known(pid)
         return process.version if process else 0
 
-    def _known(self, pid: int) -> _Process | None:
+    def _known(self, pid: int) -> ProcessHistory | None:
         """Return a process, after decoding all of its records."""
         if pid in self.unread:
             self.read(pid)
         return self._processes.get(pid)
 
-    def _process(self, pid: int) -> _Process:
+    def _process(self, pid: int) -> ProcessHistory:
         process = self._processes.get(pid)
         if process is None:
-            process = self._processes[pid] = _Process(self._versions)
+            process = self._processes[pid] = ProcessHistory(self._versions)
         return process
 
-    def _mapping(self, row: _Row) -> Mapping:
+    def _mapping(self, row: MappingRow) -> Mapping:
         file = self._files[row.file]
         return Mapping(Address(row.start), Address(row.end), FileOffset(row.offset), file)
 
-    def _row(self, mapping: Mapping) -> _Row:
+    def _row(self, mapping: Mapping) -> MappingRow:
         number = self._numbers.get(mapping.file)
         if number is None:
             number = self._numbers[mapping.file] = self._take_number(mapping.file)
-        return _Row(mapping.start, mapping.end, mapping.offset, number)
+        return MappingRow(mapping.start, mapping.end, mapping.offset, number)
 
     def _take_number(self, file: MappedFile) -> int:
         if self._free:
@@ -310,7 +312,7 @@ class AddressSpaces:
         self._files.append(file)
         return len(self._files) - 1
 
-    def _current(self, pid: int, time: int) -> _Process | None:
+    def _current(self, pid: int, time: int) -> ProcessHistory | None:
         """The process a record is about; None if a later snapshot contains it."""
         process = self._process(pid)
         return None if 0 < time < process.since else process
@@ -347,7 +349,7 @@ class AddressSpaces:
         if process is None:
             return
         if record.exec:
-            process.begin(_Generation((record.comm,), since=record.time))
+            process.begin(Generation((record.comm,), since=record.time))
         else:
             process.generations[-1].name(record.comm)
         process.change()
@@ -360,7 +362,7 @@ class AddressSpaces:
             self._exited.pop(record.pid, None)
             process.parent = record.ppid
             parent = self._processes.get(record.ppid)
-            generation = parent.generations[-1].child() if parent else _Generation(())
+            generation = parent.generations[-1].child() if parent else Generation(())
             generation.since = record.time
             process.begin(generation)
 
@@ -386,130 +388,4 @@ def code_of(record: Mmap2) -> Mapping | None:
 
 def _mapping(record: Mmap | Mmap2, file: MappedFile) -> Mapping:
     start, offset = Address(record.addr), FileOffset(record.pgoff)
-    return Mapping(start, Address(min(start + record.length, _LAST)), offset, file)
-
-
-class _Row(NamedTuple):
-    """A mapping with its file's number, as the array of a generation stores it."""
-
-    start: int
-    end: int
-    offset: int
-    file: int
-
-
-_FIELDS = len(_Row._fields)
-_LAST = (1 << 64) - 1
-
-
-class _Process:
-    """A process id and the programs that ran under it; `since` is the time of the last snapshot."""
-
-    __slots__ = ("_versions", "generations", "parent", "since", "version")
-
-    def __init__(self, versions: count[int]) -> None:
-        self._versions = versions
-        self.generations = [_Generation(())]
-        self.parent = 0
-        self.since = 0
-        self.change()
-
-    def change(self) -> None:
-        """Answers about it may be others from now on."""
-        self.version = next(self._versions)
-
-    def begin(self, generation: _Generation) -> None:
-        if not self.generations[-1].mappings:
-            self.generations.pop()
-        self.generations.append(generation)
-        del self.generations[:-_KEEP_GENERATIONS]
-        self.change()
-
-    def by_likelihood(self, comm: str | None) -> Iterator[_Generation]:
-        """Return generations with a name first, the newest first; the first one is nearly always
-        right.
-        """
-        for generation in reversed(self.generations):
-            if comm is None or comm in generation.names:
-                yield generation
-        for generation in reversed(self.generations):
-            if not (comm is None or comm in generation.names):
-                yield generation
-
-
-class _Generation:
-    """One program image of a process: from an execve or fork at `since` to the next."""
-
-    __slots__ = ("_index", "_shared", "mappings", "names", "since")
-
-    def __init__(
-        self, names: tuple[str, ...], mappings: array[int] | None = None, since: int = 0
-    ) -> None:
-        self.names = names
-        self.since = since
-        self.mappings = array("Q") if mappings is None else mappings
-        self._shared = mappings is not None
-        self._index: tuple[int, Segments, array[int]] | None = None
-
-    def child(self) -> _Generation:
-        """A copy for a forked process, made when one of the two adds a mapping."""
-        self._shared = True
-        child = _Generation(self.names, self.mappings)
-        child._index = self._index  # noqa: SLF001
-        return child
-
-    def name(self, comm: str) -> None:
-        """A thread of it is called that."""
-        if comm and comm not in self.names:
-            self.names = (*self.names[-_KEEP_NAMES:], comm)
-
-    def add(self, row: tuple[int, int, int, int]) -> None:
-        if self._shared:
-            self.mappings = self.mappings[:]
-            self._shared = False
-        self.mappings.extend(row)
-        if len(self.mappings) > _FIELDS * _KEEP_MAPPINGS:
-            self._forget_hidden()
-
-    def find(self, address: int) -> _Row | None:
-        """The newest mapping of an address."""
-        _, segments, order = self._indexed()
-        owner = segments.owner(address)
-        return self._row(order[owner]) if owner >= 0 else None
-
-    def span(self, address: int) -> tuple[int, int] | None:
-        """The addresses around one that have the same mapping."""
-        return self._indexed()[1].span(address)
-
-    def _indexed(self) -> tuple[int, Segments, array[int]]:
-        if self._index is None or self._index[0] != len(self.mappings):
-            self._index = self._build()
-        return self._index
-
-    def rows(self) -> Iterator[_Row]:
-        """Every mapping, the newest first."""
-        return map(self._row, range(len(self.mappings) // _FIELDS - 1, -1, -1))
-
-    def visible(self) -> Iterator[_Row]:
-        """Return the mappings by address, each part by its newest mapping."""
-        segments, order = self._build()[1:]
-        for start, end, owner in zip(*segments, strict=True):
-            row = self._row(order[owner])
-            yield row._replace(start=start, end=end, offset=row.offset + start - row.start)
-
-    def _row(self, at: int) -> _Row:
-        return _Row(*self.mappings[_FIELDS * at : _FIELDS * (at + 1)])
-
-    def _build(self) -> tuple[int, Segments, array[int]]:
-        starts, ends = self.mappings[::_FIELDS], self.mappings[1::_FIELDS]
-        order = array("I", sorted(range(len(starts)), key=starts.__getitem__))
-        segments = flatten([starts[at] for at in order], [ends[at] for at in order], order)
-        return len(self.mappings), segments, order
-
-    def _forget_hidden(self) -> None:
-        """Drop mappings that newer ones hide; if that is not enough, the older half."""
-        _, segments, order = self._build()
-        seen = sorted({order[owner] for owner in segments.owners})
-        rows = [self._row(at) for at in seen[-_KEEP_MAPPINGS // 2 :]]
-        self.mappings = array("Q", (field for row in rows for field in row))
-        self._index = None
+    return Mapping(start, Address(min(start + record.length, LAST)), offset, file)

@@ -1,0 +1,145 @@
+"""The mappings of one process, of the programs that it executed one after the other."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from itertools import count
+
+from purebpf.symbols.intervals import Segments, flatten
+from purebpf.tuples import NamedTuple
+
+__all__ = ["LAST", "ROW_FIELDS", "Generation", "MappingRow", "ProcessHistory"]
+
+_KEEP_GENERATIONS = 16
+_KEEP_NAMES = 64
+_KEEP_MAPPINGS = 1 << 16
+
+
+class MappingRow(NamedTuple):
+    """A mapping with its file's number, as the array of a generation stores it."""
+
+    start: int
+    end: int
+    offset: int
+    file: int
+
+
+ROW_FIELDS = len(MappingRow._fields)
+LAST = (1 << 64) - 1
+"""The last address, and a time after all others."""
+
+
+class ProcessHistory:
+    """A process id and the programs that ran under it; `since` is the time of the last snapshot."""
+
+    __slots__ = ("_versions", "generations", "parent", "since", "version")
+
+    def __init__(self, versions: count[int]) -> None:
+        self._versions = versions
+        self.generations = [Generation(())]
+        self.parent = 0
+        self.since = 0
+        self.change()
+
+    def change(self) -> None:
+        """Answers about it may be others from now on."""
+        self.version = next(self._versions)
+
+    def begin(self, generation: Generation) -> None:
+        """Another program runs from now on."""
+        if not self.generations[-1].mappings:
+            self.generations.pop()
+        self.generations.append(generation)
+        del self.generations[:-_KEEP_GENERATIONS]
+        self.change()
+
+    def by_likelihood(self, comm: str | None) -> Iterator[Generation]:
+        """Return generations with a name first, the newest first; the first one is nearly always
+        right.
+        """
+        for generation in reversed(self.generations):
+            if comm is None or comm in generation.names:
+                yield generation
+        for generation in reversed(self.generations):
+            if not (comm is None or comm in generation.names):
+                yield generation
+
+
+class Generation:
+    """One program image of a process: from an execve or fork at `since` to the next."""
+
+    __slots__ = ("_index", "_shared", "mappings", "names", "since")
+
+    def __init__(
+        self, names: tuple[str, ...], mappings: array[int] | None = None, since: int = 0
+    ) -> None:
+        self.names = names
+        self.since = since
+        self.mappings = array("Q") if mappings is None else mappings
+        self._shared = mappings is not None
+        self._index: tuple[int, Segments, array[int]] | None = None
+
+    def child(self) -> Generation:
+        """A copy for a forked process, made when one of the two adds a mapping."""
+        self._shared = True
+        child = Generation(self.names, self.mappings)
+        child._index = self._index  # noqa: SLF001
+        return child
+
+    def name(self, comm: str) -> None:
+        """A thread of it is called that."""
+        if comm and comm not in self.names:
+            self.names = (*self.names[-_KEEP_NAMES:], comm)
+
+    def add(self, row: tuple[int, int, int, int]) -> None:
+        """Add the fields of a `MappingRow`; the newest mapping hides the older ones."""
+        if self._shared:
+            self.mappings = self.mappings[:]
+            self._shared = False
+        self.mappings.extend(row)
+        if len(self.mappings) > ROW_FIELDS * _KEEP_MAPPINGS:
+            self._forget_hidden()
+
+    def find(self, address: int) -> MappingRow | None:
+        """The newest mapping of an address."""
+        _, segments, order = self._indexed()
+        owner = segments.owner(address)
+        return self._row(order[owner]) if owner >= 0 else None
+
+    def span(self, address: int) -> tuple[int, int] | None:
+        """The addresses around one that have the same mapping."""
+        return self._indexed()[1].span(address)
+
+    def _indexed(self) -> tuple[int, Segments, array[int]]:
+        if self._index is None or self._index[0] != len(self.mappings):
+            self._index = self._build()
+        return self._index
+
+    def rows(self) -> Iterator[MappingRow]:
+        """Every mapping, the newest first."""
+        return map(self._row, range(len(self.mappings) // ROW_FIELDS - 1, -1, -1))
+
+    def visible(self) -> Iterator[MappingRow]:
+        """Return the mappings by address, each part by its newest mapping."""
+        segments, order = self._build()[1:]
+        for start, end, owner in zip(*segments, strict=True):
+            row = self._row(order[owner])
+            yield row._replace(start=start, end=end, offset=row.offset + start - row.start)
+
+    def _row(self, at: int) -> MappingRow:
+        return MappingRow(*self.mappings[ROW_FIELDS * at : ROW_FIELDS * (at + 1)])
+
+    def _build(self) -> tuple[int, Segments, array[int]]:
+        starts, ends = self.mappings[::ROW_FIELDS], self.mappings[1::ROW_FIELDS]
+        order = array("I", sorted(range(len(starts)), key=starts.__getitem__))
+        segments = flatten([starts[at] for at in order], [ends[at] for at in order], order)
+        return len(self.mappings), segments, order
+
+    def _forget_hidden(self) -> None:
+        """Drop mappings that newer ones hide; if that is not enough, the older half."""
+        _, segments, order = self._build()
+        seen = sorted({order[owner] for owner in segments.owners})
+        rows = [self._row(at) for at in seen[-_KEEP_MAPPINGS // 2 :]]
+        self.mappings = array("Q", (field for row in rows for field in row))
+        self._index = None
