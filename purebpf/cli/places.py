@@ -19,7 +19,7 @@ from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import cut
 
-__all__ = ["pieces"]
+__all__ = ["pieces", "wrapped_place"]
 
 _MOST_WORK = 10
 _MOST_IDLE = 5
@@ -113,6 +113,13 @@ def _lines(
         rest = sum(place.seconds for place in places[len(shown) :])
         left_out = count_text(len(places) - len(shown), "others")
         yield f"  {_spell(rest):>7}         in {left_out} (all: --all)\n"
+
+
+def wrapped_place(place: TimePlace, use: str = "") -> Iterator[str]:
+    """Return the lines of a place without its time: `5 threads  wait for a lock in hold (w.py)`."""
+    first, *rest = _sentence(place, with_process=False)
+    head = f"  {count_text(place.threads, 'threads'):<10}"
+    yield from _wrapped(head, [f"{use}{first}", *rest], answer.WIDTH)
 
 
 def _sentence(place: TimePlace, *, with_process: bool) -> list[str]:

@@ -32,7 +32,7 @@ def _run(options: Options) -> int:
             kernel=not options.user_stacks_only,
             tasks=options.async_tasks,
         )
-        text = (fold(line, output.columns) for line in lines(dumped))
+        text = (fold(line, output.columns) for line in lines(dumped, verbose=options.verbose))
         output.write([document(dumped)] if options.json else text)
     return 0
 

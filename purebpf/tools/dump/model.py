@@ -36,6 +36,7 @@ class DumpedThread(NamedTuple):
         interpreter: the number of that; 0 is the main one, -1 none.
         frames: innermost first.
         problems: why the frames may be wrong, or not all; empty for a whole stack.
+        held_by: the thread that has the lock which it waits for; 0: not known, or no lock.
     """
 
     tid: int
@@ -47,6 +48,7 @@ class DumpedThread(NamedTuple):
     interpreter: int
     frames: tuple[DumpedFrame, ...]
     problems: tuple[str, ...]
+    held_by: int = 0
 
 
 class DumpedTask(NamedTuple):

@@ -12,13 +12,14 @@ from purebpf.cli.arguments import output, positive_int
 __all__ = ["Options", "build_parser", "parse"]
 
 _DESCRIPTION = """\
-Print the present stack of every thread of a process: kernel, native and Python
-frames, innermost first, and what each thread waits for. The process is not
-stopped."""
+Print the present stack of every thread of a process: native and Python frames,
+innermost first, the reason for its wait, and the holder of the lock that it
+waits for. Threads with equal stacks are one. The process is not stopped."""
 
 _EPILOG = """\
 examples:
   purebpf dump 185            what process 185 does now
+  purebpf dump -v 185         each thread apart, with its frames in the kernel
   purebpf dump --native 185   with the frames of the Python interpreter itself
   purebpf dump --async 185    with the tasks of asyncio
   purebpf dump --json 185     for a program
@@ -39,6 +40,7 @@ class Options(NamedTuple):
         user_stacks_only: no kernel frames.
         json: JSON instead of text.
         output: a file for the result; None is standard output.
+        verbose: each thread apart, with the frames in the kernel.
     """
 
     pid: int
@@ -47,17 +49,31 @@ class Options(NamedTuple):
     user_stacks_only: bool = False
     json: bool = False
     output: str | None = None
+    verbose: bool = False
 
 
 def parse(argv: Sequence[str]) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    return Options(**vars(build_parser().parse_args(argv)))
+    made = build_parser()
+    values = vars(made.parse_args(argv))
+    given = values.pop("process")
+    if (given is None) == (values["pid"] is None):
+        made.error("one process is needed: purebpf dump PID")
+    return Options(**{**values, "pid": given if values["pid"] is None else values["pid"]})
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     made = parser.new("purebpf dump", _DESCRIPTION, _EPILOG, usage="PID")
-    made.add_argument("pid", metavar="PID", type=positive_int, help="the process")
+    made.add_argument("pid", metavar="PID", nargs="?", type=positive_int, help="the process")
+    made.add_argument(
+        *("-p", "--pid"), dest="process", metavar="PID", type=positive_int, help="the same as PID"
+    )
+    made.add_argument(
+        *("-v", "--verbose"),
+        action="store_true",
+        help="print each thread apart, with its frames in the kernel",
+    )
     made.add_argument(
         "--native", action="store_true", help="show the frames of the Python interpreter itself"
     )

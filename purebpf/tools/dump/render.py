@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from purebpf.cli.places import wrapped_place
+from purebpf.findings.facts import Activity, StackFrame
+from purebpf.findings.places import WORK, classify, sum_places
+from purebpf.findings.rings import find_ring
 from purebpf.tools.dump.model import DumpedFrame, DumpedTask, DumpedThread, ProcessDump
 
 __all__ = ["document", "lines"]
 
 
-def lines(dump: ProcessDump) -> Iterator[str]:
-    """The text, line by line."""
+_MOST_PLACES = 10
+_MOST_NUMBERS = 8
+
+
+def lines(dump: ProcessDump, *, verbose: bool = False) -> Iterator[str]:
+    """Return the text, line by line; `verbose` has each thread apart, and the kernel's frames."""
     yield f"PID {dump.pid}: {_printable(dump.command)}\n"
     if dump.python:
         build = " without a GIL" if dump.is_free_threaded else ""
         yield f"CPython {dump.python}{build}\n"
     for note in dump.notes:
         yield f"note: {_printable(note)}\n"
-    for thread in dump.threads:
-        yield "\n"
-        yield from _thread(thread)
+    yield from _summary(dump)
+    if verbose:
+        for thread in dump.threads:
+            yield "\n"
+            yield from _thread(thread)
+    else:
+        for alike in _groups(dump.threads):
+            yield "\n"
+            yield from _thread(alike[0], [thread.tid for thread in alike])
     if dump.tasks is not None:
         yield f"\nasyncio: {len(dump.tasks)} tasks\n"
         for task in dump.tasks:
@@ -27,15 +41,68 @@ def lines(dump: ProcessDump) -> Iterator[str]:
             yield from _task(task)
 
 
-def _thread(thread: DumpedThread) -> Iterator[str]:
+def _summary(dump: ProcessDump) -> Iterator[str]:
+    """The deadlock, if there is one; then threads by own function, those in the middle of work."""
+    held = {thread.tid: thread.held_by for thread in dump.threads if thread.held_by}
+    ring = find_ring(held)
+    if ring:
+        steps = ", ".join(f"{tid} waits for the lock of {held[tid]}" for tid in ring)
+        yield f"deadlock: thread {steps}\n"
+    if len(dump.threads) == 1:
+        return
+    places = sum_places([_activity(dump.pid, thread) for thread in dump.threads])
+    places.sort(key=lambda place: (place.use != WORK, -place.threads))
+    for place in places[:_MOST_PLACES]:
+        yield from wrapped_place(place, "idle: " if place.use != WORK else "")
+    if len(places) > _MOST_PLACES:
+        yield f"  and {len(places) - _MOST_PLACES} more places\n"
+
+
+def _activity(pid: int, thread: DumpedThread) -> Activity:
+    frames = [frame for frame in thread.frames if frame.kind != "kernel"]
+    kernel = tuple(frame.name for frame in thread.frames if frame.kind == "kernel")
+    user = tuple(StackFrame(frame.name, frame.file, frame.line, frame.kind) for frame in frames)
+    if not kernel and thread.waits_for:  # kernel frames were left out, or could not be read
+        call = thread.waits_for.partition("(")[0]
+        kernel = ("futex_wait" if call == "futex" else f"__x64_sys_{call}",)
+    kind = {"runs": "cpu", "ready": "queue"}.get(thread.state, "wait")
+    state = "gil" if thread.waits_for.startswith("the GIL") else "S"
+    return Activity(pid, thread.tid, thread.name, kind, state, 1.0, kernel, user, is_open=True)
+
+
+def _groups(threads: Sequence[DumpedThread]) -> list[list[DumpedThread]]:
+    """Threads with equal stacks; those in the middle of work first."""
+    uses = classify([_activity(0, thread) for thread in threads])
+    groups: dict[DumpedThread, list[DumpedThread]] = {}
+    idle = set[DumpedThread]()
+    for thread, (_, use) in zip(threads, uses, strict=True):
+        frames = tuple(frame for frame in thread.frames if frame.kind != "kernel")
+        key = thread._replace(tid=0, frames=frames or thread.frames)
+        groups.setdefault(key, []).append(thread._replace(frames=key.frames))
+        if use != WORK:
+            idle.add(key)
+    return [groups[key] for key in sorted(groups, key=lambda key: key in idle)]
+
+
+def _numbers(tids: Sequence[int]) -> str:
+    if len(tids) == 1:
+        return f"Thread {tids[0]}"
+    more = ", ..." if len(tids) > _MOST_NUMBERS else ""
+    return f"{len(tids)} threads ({', '.join(map(str, tids[:_MOST_NUMBERS]))}{more})"
+
+
+def _thread(thread: DumpedThread, tids: Sequence[int] = ()) -> Iterator[str]:
     said = [thread.state]
     if thread.waits_for:
         said.append(f"waits for {thread.waits_for}")
+    if thread.held_by:
+        said.append(f"held by {thread.held_by}")
     if thread.holds_gil:
         said.append("holds the GIL")
     if thread.interpreter > 0:
         said.append(f"interpreter {thread.interpreter}")
-    yield f'Thread {thread.tid} "{_printable(thread.name)}": {_printable(", ".join(said))}\n'
+    numbers = _numbers(tids or (thread.tid,))
+    yield f'{numbers} "{_printable(thread.name)}": {_printable(", ".join(said))}\n'
     yield from _frames(thread)
 
 

@@ -29,6 +29,7 @@ from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
 from purebpf.tools.dump.frames import FrameNames, kernel_frames
+from purebpf.tools.dump.lock_owners import lock_owners
 from purebpf.tools.dump.model import DumpedFrame, DumpedThread, ProcessDump
 from purebpf.tools.dump.waits import STATES, describe_wait
 
@@ -144,7 +145,11 @@ def dump(
             dumped_tasks = dump_tasks(pid, python, notes)
         names = open_now.enter_context(FrameNames(pid, python, native=native))
         holders = state.holders(copies)
-        dumped = [_describe(pid, copies[tid], state, holders, names) for tid in sorted(copies)]
+        owners = lock_owners(pid, copies)
+        dumped = [
+            _describe(pid, copies[tid], state, holders, names)._replace(held_by=owners.get(tid, 0))
+            for tid in sorted(copies)
+        ]
     return ProcessDump(
         pid,
         _command(pid),

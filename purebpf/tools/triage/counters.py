@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from purebpf.findings.facts import Cgroup
-from purebpf.tools.triage.proc_files import read_text, words
+from purebpf.measure.proc_files import read_text, words
 
 __all__ = ["machine_counters", "read_cgroups", "since"]
 

@@ -7,10 +7,10 @@ from collections import Counter
 
 from purebpf.errors import KernelError
 from purebpf.findings.facts import Process, ThreadTime
+from purebpf.measure.proc_files import entries, link, read_text, words
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import read_arguments, reading_others
-from purebpf.tools.triage.proc_files import entries, link, read_text, words
 from purebpf.tuples import NamedTuple
 
 __all__ = ["ProcessCounters", "uses_new_pages"]

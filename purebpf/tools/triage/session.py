@@ -15,6 +15,8 @@ from typing import Self
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.findings.facts import Activity, Facts, Process
+from purebpf.measure.blocked_threads import blocked_threads, descriptors
+from purebpf.measure.python_locks import python_lock_holders
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.targets import PidNamespace
 from purebpf.observe.instruments.wait_reasons import WaitReasons, call_name
@@ -22,11 +24,9 @@ from purebpf.results import Profile
 from purebpf.symbols.budget import Budget
 from purebpf.tools import mem, profile
 from purebpf.tools.triage.activities import cpu_times, memory_use, waiting_times
-from purebpf.tools.triage.blocked_threads import blocked_threads, descriptors
 from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
 from purebpf.tools.triage.java_monitors import java_monitors
 from purebpf.tools.triage.process_counters import ProcessCounters, uses_new_pages
-from purebpf.tools.triage.python_locks import python_lock_holders
 from purebpf.tools.triage.socket_watch import SocketWatch
 from purebpf.tools.triage.unanswered import UnansweredWatch
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import islice
 
 from purebpf.findings.facts import Socket
+from purebpf.measure.proc_files import read_text
 from purebpf.syscall import proc
-from purebpf.tools.triage.proc_files import read_text
 
 __all__ = ["SocketWatch"]
 

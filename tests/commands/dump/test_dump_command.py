@@ -184,9 +184,9 @@ def test_text_is_what_a_person_reads(tmp_path: Path) -> None:
     with started(sys.executable, READS, tmp_path) as process:
         assert process.stdout
         process.stdout.readline()
-        while "anon_pipe_read" not in (text := run("dump", str(process.pid)).stdout) and (
-            "pipe_read" not in text
-        ):
+        while "anon_pipe_read" not in (
+            text := run("dump", "-v", "-p", str(process.pid)).stdout
+        ) and ("pipe_read" not in text):
             pass
     head, python, _, thread, *frames = text.splitlines()
     assert head.startswith(f"PID {process.pid}: ")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from purebpf.errors import KernelError
 from purebpf.findings.facts import Blocked
+from purebpf.measure.proc_files import entries, link, read_text
 from purebpf.observe.instruments.wait_reasons import call_name
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory, reading_others
-from purebpf.tools.triage.proc_files import entries, link, read_text
 
 __all__ = ["blocked_threads", "descriptors"]
 
