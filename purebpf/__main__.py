@@ -23,8 +23,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments; None: the arguments of the process.
     """
+    if argv is None and sys.argv[0].rpartition("/")[2] == "bpftrace":
+        return _start("script", sys.argv[1:])
     arguments = sys.argv[1:] if argv is None else argv
     match arguments:
+        case ["-e", *_]:
+            return _start("script", arguments)
         case [] | ["-h" | "--help", *_] | ["help"]:
             return _show(_help())
         case ["-V" | "--version", *_]:

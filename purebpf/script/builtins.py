@@ -19,6 +19,7 @@ __all__ = ["BUILTINS", "COMM_SIZE", "builtin_type"]
 COMM_SIZE = 16
 """The bytes of a thread's name, with its NUL (TASK_COMM_LEN)."""
 _ARGUMENT = re.compile(r"arg([0-9]|1[01])")
+_SPECIAL = ("begin", "end")
 _PLAIN: Mapping[str, Type] = {
     "pid": U32, "tid": U32, "uid": U32, "gid": U32, "cpu": U32, "ppid": U32, "nsecs": U64,
     "elapsed": U64, "rand": U32, "cgroup": U64, "numaid": U32, "jiffies": U64, "ncpus": U64,
@@ -44,6 +45,8 @@ def builtin_type(check: Checking, node: tree.Name) -> Type | None:
             node.value = check.settings.child if name == "cpid" else int(check.settings.child > 0)
         elif name == "ncpus":
             node.value = check.host.cpus
+        elif name == "usermode" and point.kind in (*_SPECIAL, "uprobe", "uretprobe", "usdt"):
+            node.value = 1
         elif name == "usermode" and point.kind not in ("profile", "interval"):
             raise _refuse(node, f'usermode is not available for "{point.kind}" probes')
         return _PLAIN[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
+from itertools import zip_longest
 
 from purebpf.script import tree
 from purebpf.script.constants import fold
@@ -60,12 +61,18 @@ class Checker(ExpressionTypes):
             if len(units) + len(points) > self.config.numbers["max_probes"]:
                 message = f"more than max_probes = {self.config.numbers['max_probes']} probes"
                 raise ScriptError(message, probe.start, probe.points[-1].end)
+            points = [pair for pair in points if self._is_wanted(pair[1])]
             for index, (_, point) in enumerate(points):
                 own = probe if index == len(points) - 1 else copy.deepcopy(probe)
                 units.append(Unit(len(units), point, own))
         if not units:
             raise ScriptError("No probes to attach")
         return units
+
+    def _is_wanted(self, point: Point) -> bool:
+        """Return True for probes that the filter of the command line lets pass."""
+        wanted = self.settings.probe_filter
+        return point.kind in ("begin", "end") or re.search(wanted, point.name) is not None
 
     def _find_points(self, node: tree.Point) -> list[Point]:
         """Return the places of an attach point; none if it is missing, and may be."""
@@ -76,8 +83,7 @@ class Checker(ExpressionTypes):
             if choice == "error":
                 raise
             if choice == "warn":
-                message = f"{error.missing} Skipping."
-                self.warnings.append(ScriptError(message, error.start, error.end))
+                self._warn(f"{error.missing} Skipping.", node)
         return []
 
     def _with_parameters(self, node: tree.Point) -> tree.Point:
@@ -101,6 +107,18 @@ class Checker(ExpressionTypes):
         self.is_final = True
         for unit in self.units:
             self._check_unit(unit)
+        self._warn_of_maps()
+
+    def _warn(self, message: str, node: tree.Node) -> None:
+        if all((item.message, item.start) != (message, node.start) for item in self.warnings):
+            self.warnings.append(ScriptError(message, node.start, node.end))
+
+    def _warn_of_maps(self) -> None:
+        """Warn of declared maps without a use, and forget them."""
+        for node in self._script.maps:
+            if self.maps[node.name].value is None:
+                self._warn(f"Unused map: {node.name}", node)
+                del self.maps[node.name]
 
     def _declare_maps(self) -> None:
         for node in self._script.maps:
@@ -119,8 +137,10 @@ class Checker(ExpressionTypes):
 
     def _block(self, block: tree.Block) -> None:
         self.scopes.append({})
-        for statement in block.statements:
+        for statement, following in zip_longest(block.statements, block.statements[1:]):
             self._statement(statement)
+            if self.is_final and following is not None and _leaves(statement):
+                self._warn("Unreachable statement", following)
         self.scopes.pop()
 
     def block_value(self, node: tree.BlockValue) -> Type | None:
@@ -298,3 +318,9 @@ class Checker(ExpressionTypes):
             raise ScriptError(message, node.start, node.end)
         if wider != old:
             info.value, self.changed = wider, True
+
+
+def _leaves(node: tree.Statement) -> bool:
+    """Return True for exit() and jumps."""
+    is_exit = isinstance(node, tree.Discard) and isinstance(node.value, tree.Call)
+    return isinstance(node, tree.Jump) or (is_exit and node.value.name == "exit")  # type: ignore[attr-defined]

@@ -20,6 +20,7 @@ from purebpf.script.lowering.layout import (
 from purebpf.script.lowering.program import generate
 from purebpf.script.map_info import MapInfo
 from purebpf.script.parser import parse
+from purebpf.script.rewriting import rewrite_constants
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings, read_config
 from purebpf.script.types import Type, room
@@ -77,6 +78,7 @@ def compile_script(
     settings = settings or Settings()
     script = parse(text)
     config = read_config(script, settings)
+    rewrite_constants(script, settings, config)
     world = World(host)
     try:
         world.declare(script, text)

@@ -259,14 +259,15 @@ class ExpressionParser(TokenStream):
         if self.token.text == "if":
             return self.if_value()
         token = self.take()
+        name = token.text.removeprefix("__builtin_")
         if token.text in ("true", "false"):
             return tree.Bool(token.start, token.end, token.text == "true")
         if token.text in ("sizeof", "offsetof") and self.is_next("("):
             return self._size(token.start, token.text)
         if self.accept("("):
             arguments = self._items(")")
-            return tree.Call(token.start, self.end, token.text, arguments)
-        return tree.Name(token.start, token.end, token.text)
+            return tree.Call(token.start, self.end, name, arguments)
+        return tree.Name(token.start, token.end, name)
 
     def _size(self, start: int, word: str) -> tree.Expression:
         self.expect("(")

@@ -51,6 +51,8 @@ def check_call(check: Checking, node: tree.Call) -> Type | None:
     Raises:
         ScriptError: an unknown function, or wrong arguments.
     """
+    if not node.name:
+        return check.infer(node.arguments[0])
     if node.name in MAP_FUNCTIONS:
         raise _refuse(node, f"{node.name}() should be directly assigned to a map")
     if node.name in _FUNCTIONS:

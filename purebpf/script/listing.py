@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterator
 
 from purebpf.script.host import Host
 from purebpf.script.points import ALIASES, HARDWARE, SOFTWARE
 from purebpf.script.user_points import list_static
 
-__all__ = ["list_points"]
+__all__ = ["describe_fields", "list_points"]
 
+_FIELD = re.compile(r"^\tfield:(.+?);", re.MULTILINE)
 _TIMERS = ("hz", "ms", "s", "us")
 _FUNCTIONS = ("uprobe", "uretprobe")
 
@@ -31,6 +33,16 @@ def list_points(pattern: str, host: Host) -> list[str]:
     whole = f"{wanted}:{rest}" if colon else f"*{pattern}*" if pattern else "*"
     names.update(fnmatch.filter(_kernel_points(host), whole))
     return sorted(names)
+
+
+def describe_fields(name: str, host: Host) -> list[str]:
+    """Return a line of C for each field of a tracepoint; nothing for other attach points."""
+    kind, _, rest = name.partition(":")
+    if kind != "tracepoint":
+        return []
+    text = host.tracepoint_format(*rest.split(":", 1))
+    return [" ".join(words.split()) for words in _FIELD.findall(text)
+            if not words.partition("[")[0].split()[-1].startswith("common_")]  # fmt: skip
 
 
 def _kernel_points(host: Host) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from purebpf.errors import PurebpfError
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Location", "ScriptError", "locate"]
+__all__ = ["Location", "OptionError", "ScriptError", "locate"]
 
 
 class Location(NamedTuple):
@@ -42,6 +42,18 @@ class ScriptError(PurebpfError):
         mark = " " * (column - 1) + "~" * max(1, length)
         hint = f"\nHINT: {self.hint}" if self.hint else ""
         return f"{name}:{line}:{span}: {word}: {self.message}\n{source}\n{mark}{hint}"
+
+
+class OptionError(ScriptError):
+    """An option of the command line that the script does not have, or that it cannot read."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, 0, -1, hint)
+
+    def render(self, text: str, name: str, word: str = "ERROR") -> str:
+        """Show the message; it has no place in the script."""
+        del text, name
+        return f"{word}: {self.message}" + (f"\nHINT: {self.hint}" if self.hint else "")
 
 
 def locate(text: str, position: int) -> Location:

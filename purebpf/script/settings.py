@@ -19,6 +19,8 @@ _FLAGS = frozenset({"cpp_demangle", "lazy_symbolication", "print_maps_on_exit", 
                     "unstable_addr", "unstable_typeinfo", "unstable_macro"})  # fmt: skip
 _TEXTS = {"str_trunc_trailer": "..", "license": "GPL", "stack_mode": "bpftrace",
           "missing_probes": "error", "cache_user_symbols": "PER_PID"}  # fmt: skip
+_LICENSES = ("Dual MIT/GPL", "Dual BSD/GPL", "Dual MPL/GPL", "GPL and additional rights", "GPL",
+             "GPL v2")  # fmt: skip
 _MISSING = ("error", "warn", "ignore")
 _LONGEST_STRING = 1 << 14
 _MOST_KEYS = 1 << 27
@@ -33,6 +35,8 @@ class Settings(NamedTuple):
         child: the process of the command that the run starts, 0 without one.
         is_unsafe: allow functions that change the traced system.
         environment: config variables of the environment by their lower-case names.
+        options: values of getopt() by name; None for one without a value.
+        probe_filter: a regular expression; other probes than begin and end need to match it.
     """
 
     parameters: tuple[str, ...] = ()
@@ -40,6 +44,8 @@ class Settings(NamedTuple):
     child: int = 0
     is_unsafe: bool = False
     environment: Mapping[str, str] = {}
+    options: Mapping[str, str | None] = {}
+    probe_filter: str = ""
 
     def parameter(self, number: int) -> int | str:
         """Return the value of `$1`; an absent one is 0, and `$#` (-1) counts them."""
@@ -59,7 +65,12 @@ class Config(NamedTuple):
 
     numbers: Mapping[str, int]
     texts: Mapping[str, str]
-    prints_maps: bool
+    flags: Mapping[str, bool]
+
+    @property
+    def prints_maps(self) -> bool:
+        """Return True if the maps are printed at the end."""
+        return self.flags["print_maps_on_exit"]
 
 
 def read_config(script: tree.Script, settings: Settings) -> Config:
@@ -68,7 +79,7 @@ def read_config(script: tree.Script, settings: Settings) -> Config:
     Raises:
         ScriptError: an unknown variable, or a value that it does not take.
     """
-    numbers, texts, flags = dict(_NUMBERS), dict(_TEXTS), {"print_maps_on_exit": True}
+    numbers, texts, flags = dict(_NUMBERS), dict(_TEXTS), dict.fromkeys(_FLAGS, True)
     given = [(item.name, item.value, item) for item in script.config]
     nowhere = tree.Config(0, 0, "", "")
     given += [(name, value, nowhere) for name, value in settings.environment.items()]
@@ -88,10 +99,14 @@ def read_config(script: tree.Script, settings: Settings) -> Config:
         raise ScriptError(f"max_strlen must be from 1 to {_LONGEST_STRING}")
     if not 1 <= numbers["max_map_keys"] <= _MOST_KEYS:
         raise ScriptError(f"max_map_keys must be from 1 to {_MOST_KEYS}")
+    if texts["license"] not in _LICENSES:
+        valid = ", ".join(_LICENSES)
+        message = f"Invalid value for license. Found: {texts['license']}. Valid values: {valid}"
+        raise ScriptError(message)
     if texts["missing_probes"] not in _MISSING:
         message = f"Invalid value for missing_probes. Valid values: {', '.join(_MISSING)}"
         raise ScriptError(message)
-    return Config(numbers, texts, flags["print_maps_on_exit"])
+    return Config(numbers, texts, flags)
 
 
 def _number(value: str, node: tree.Config) -> int:

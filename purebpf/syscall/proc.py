@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from contextlib import suppress
 from functools import partial
 
 from purebpf.errors import FormatError, KernelError, NotSupportedError
@@ -198,6 +199,12 @@ def comm(pid: int | str) -> str | None:
     """The thread's name, at most 15 bytes."""
     text = _read(f"{PROC}/{pid}/comm")
     return None if text is None else text.removesuffix("\n")
+
+
+def set_comm(name: str) -> None:
+    """Give the current thread a name of at most 15 bytes; without /proc it keeps the old one."""
+    with suppress(OSError), open("/proc/self/comm", "w", encoding="utf-8") as file:
+        file.write(name)
 
 
 def owner(pid: int) -> int | None:

@@ -28,6 +28,7 @@ KNOWN = {
     "files/atomic_file.py": "the writer of results",
     "tools/new/session.py": "a new file in a new folder held by descriptor",
     "tools/open/flags.py": "what flags are called",
+    "syscall/proc.py": "the name of our own thread",
     "syscall/tracefs.py": "tracefs",
 }
 WRITERS = {"write_text", "write_bytes", "touch"}

@@ -191,7 +191,8 @@ class ScriptSession(SoleOwner):
         if words[LOST_STACKS // 8]:
             sentences.append(f"Lost {words[LOST_STACKS // 8]} stacks: the map of stacks is full")
         sentences += [
-            f"Map full: {info.name} has {info.entries} keys, and {words[info.lost_place // 8]} "
+            f"WARNING: Map full; can't update element. {info.name} has {info.entries} keys, and "
+            f"{words[info.lost_place // 8]} "
             "updates are missing: raise max_map_keys"
             for info in self.compilation.maps.values()
             if words[info.lost_place // 8]

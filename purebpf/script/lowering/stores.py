@@ -125,7 +125,9 @@ class Stores(Conditions):
                 self.task_member(node, first, "comm")
                 self._read_text(place, size, Foreign(0, node.type, "kernel"), _COMM_SIZE)
             case tree.Name(name="probetype"):
-                self._store_literal(self.unit.point.kind.encode(), place, size)
+                kind = self.unit.point.kind
+                word = "special" if kind in ("begin", "end") else kind
+                self._store_literal(word.encode(), place, size)
             case tree.Call(name="", arguments=[inner]):
                 self._store_string(inner, place, size)
             case _ if self.is_foreign(node):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
+from purebpf.tools.script.imitation import FOLLOWED, is_bpftrace, take_name
 from purebpf.tools.script.options import build_parser, parse
 from purebpf.tools.script.request import Options
 
@@ -25,19 +26,29 @@ _NOTIFY = "__BPFTRACE_NOTIFY_PROBES_ATTACHED"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    return command.run(NAME, lambda: _run(parse(argv)))
+    as_bpftrace = is_bpftrace()
+    if as_bpftrace:
+        take_name()
+    name = "bpftrace" if as_bpftrace else NAME
+    return command.run(name, lambda: _run(parse(argv, as_bpftrace=as_bpftrace)))
 
 
 def _run(options: Options) -> int:
     from purebpf.script.script_error import ScriptError
     from purebpf.tools.script.session import compile_request, opened
-    from purebpf.tools.script.source import read_script
+    from purebpf.tools.script.source import MissingScriptError, read_script
 
     if options.shows_info:
         return _show_info()
+    if options.shows_version:
+        return _show_version(options)
     if options.lists:
         return _list(options)
-    text, name = read_script(options)
+    try:
+        text, name = read_script(options)
+    except MissingScriptError as error:
+        command.say(f"ERROR: {error}")
+        return command.FAILED
     with opened(options) as (stop, child, followed):
         try:
             compilation = compile_request(options, text, name, child.pid if child else 0)
@@ -52,12 +63,24 @@ def _run(options: Options) -> int:
 
 def _list(options: Options) -> int:
     from purebpf.cli.output import Output
-    from purebpf.observe.script.local_host import LocalHost
-    from purebpf.script.listing import list_points
+    from purebpf.tools.script.listing import list_requested
 
     with Output(None) as output:
-        names = list_points(options.path, LocalHost(options.pid))
-        output.write([f"{name}\n" for name in names])
+        output.write(list_requested(options))
+    return 0
+
+
+def _show_version(options: Options) -> int:
+    from purebpf import __version__
+    from purebpf.cli.output import Output
+
+    name = (
+        f"bpftrace v{FOLLOWED} (purebpf {__version__})"
+        if options.is_bpftrace
+        else (f"purebpf {__version__}, as bpftrace {FOLLOWED}")
+    )
+    with Output(None) as output:
+        output.write([f"{name}\n"])
     return 0
 
 

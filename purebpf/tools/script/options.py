@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 
-from purebpf.cli import arguments, parser
+from purebpf.cli import parser
+from purebpf.tools.script.imitation import BpftraceParser
 from purebpf.tools.script.request import Options
 
 __all__ = ["build_parser", "parse"]
 
+_MOST_PID = 1 << 22
 _DESCRIPTION = """Run a script in bpftrace's language: probes, predicates, maps, histograms,
 stacks. The script is compiled here, without LLVM, in about a millisecond.
 A part of the language that is not supported yet is refused by name, with
@@ -24,20 +27,23 @@ _EXAMPLES = """examples:
 """
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str], *, as_bpftrace: bool = False) -> Options:
     """The options, or the end of the process with a usage message (status 2)."""
-    made = build_parser()
-    parsed = made.parse_args(argv)
-    words = list(parsed.words)
-    path = words.pop(0) if parsed.lists and words else ""
-    if parsed.text is None and not (parsed.info or parsed.lists):
-        if not words:
-            made.error("a script is missing: FILE, or -e TEXT")
+    made = build_parser(as_bpftrace=as_bpftrace)
+    before, options, after = _split(argv)
+    parsed = made.parse_intermixed_args(before)
+    words = [*parsed.words, *after]
+    path = ""
+    runs = not (parsed.info or parsed.lists or parsed.version)
+    if words and parsed.text is None and not parsed.version:
         path = words.pop(0)
+    if parsed.text is None and runs and not path:
+        made.error("a script is missing: FILE, or -e TEXT")
     return Options(
         text=parsed.text,
         path=path,
         parameters=tuple(words),
+        options=options,
         command=parsed.child,
         pid=parsed.pid,
         output=parsed.output,
@@ -48,14 +54,64 @@ def parse(argv: Sequence[str]) -> Options:
         is_unsafe=parsed.unsafe,
         buffering=parsed.buffering,
         shows_info=parsed.info,
+        shows_version=parsed.version,
         lists=parsed.lists,
         omits_warnings=parsed.no_warnings,
+        probe_filter=parsed.probe_filter,
+        is_bpftrace=as_bpftrace,
     )
 
 
-def build_parser() -> argparse.ArgumentParser:
+def _split(argv: Sequence[str]) -> tuple[list[str], dict[str, str | None], list[str]]:
+    """Return our own arguments, and the options and the words of the script behind `--`."""
+    words = list(argv)
+    place = words.index("--") if "--" in words else len(words)
+    options: dict[str, str | None] = {}
+    after = []
+    for word in words[place + 1 :]:
+        if word.startswith("--") and word != "--":
+            name, equals, value = word[2:].partition("=")
+            options[name] = value if equals else None
+        else:
+            after.append(word)
+    return words[:place], options, after
+
+
+def _process(text: str) -> int:
+    """A process id, with bpftrace's words for wrong ones."""
+    digits = re.match(r"\d*", text)
+    if not digits or not digits[0]:
+        raise argparse.ArgumentTypeError(f"Failed to parse pid: invalid integer: {text}")
+    if digits[0] != text:
+        raise argparse.ArgumentTypeError(f"Failed to parse pid: invalid trailing bytes: {text}")
+    if not 1 <= int(text) <= _MOST_PID:
+        raise argparse.ArgumentTypeError(f"Pid out of range: {text}")
+    return int(text)
+
+
+def _format(text: str) -> str:
+    if text not in ("text", "json"):
+        message = f'Invalid output format "{text}"\nValid formats: text, json'
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
+def _pattern(text: str) -> str:
+    """A regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a pattern: {error}") from None
+    return text
+
+
+def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf script", _DESCRIPTION, _EXAMPLES, usage="FILE [parameter ...]")
+    made = (
+        BpftraceParser(prog="bpftrace", allow_abbrev=False)
+        if as_bpftrace
+        else parser.new("purebpf script", _DESCRIPTION, _EXAMPLES, usage="FILE [parameter ...]")
+    )
     made.add_argument("words", metavar="FILE", nargs="*", help="the script, - for standard input")
     made.add_argument("-e", dest="text", metavar="TEXT", help="the script itself")
     made.add_argument(
@@ -63,12 +119,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="run a command while the script is attached, and end with it; cpid is its process",
     )  # fmt: skip
     made.add_argument(
-        "-p", "--pid", type=arguments.positive_int, default=0, metavar="PID",
+        "-p", "--pid", type=_process, default=0, metavar="PID",
         help="trace one process, and end with it",
     )  # fmt: skip
     made.add_argument(
-        "-f", "--format", choices=("text", "json"), default="text", help="text, or lines of JSON"
-    )
+        "-f", "--format", type=_format, default="text", metavar="{text,json}",
+        help="text, or lines of JSON",
+    )  # fmt: skip
     made.add_argument("-o", "--output", metavar="FILE", help="write the output to a file")
     made.add_argument(
         "-B", dest="buffering", choices=("line", "full", "none"), default="line",
@@ -83,11 +140,21 @@ def build_parser() -> argparse.ArgumentParser:
         "--unsafe", action="store_true", help="allow functions that change the system"
     )
     made.add_argument(
-        "-l", dest="lists", action="store_true",
-        help="list the attach points that fit the pattern FILE, such as 'tracepoint:sched:*'",
+        "-l", "--list", dest="lists", action="store_true",
+        help="list the attach points that fit the pattern FILE, such as 'tracepoint:sched:*', or "
+        "of a script",
     )  # fmt: skip
     made.add_argument(
         "--info", action="store_true", help="print the features that scripts can use here"
     )
+    made.add_argument(
+        "--probe-filter", type=_pattern, default="", metavar="REGEX",
+        help="attach only the probes whose names match",
+    )  # fmt: skip
+    made.add_argument(
+        "--usdt-file-activation", action="store_true",
+        help="accepted for bpftrace's sake: the kernel always counts the tracers of a static probe",
+    )  # fmt: skip
+    made.add_argument("-V", "--version", action="store_true", help="print the version")
     made.add_argument("--no-warnings", action="store_true", help="print no warnings")
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 __all__ = ["Options"]
@@ -25,6 +26,10 @@ class Options(NamedTuple):
         buffering: "line", "full" or "none".
         lists: list attach points that fit the pattern `path`, and run nothing.
         omits_warnings: print no warnings.
+        shows_version: print the version, and run nothing.
+        options: of the script by name, which getopt() reads.
+        probe_filter: attach only the probes whose names match this regular expression.
+        is_bpftrace: talk as bpftrace does.
         shows_info: print the features of this machine, and run nothing.
     """
 
@@ -43,3 +48,7 @@ class Options(NamedTuple):
     shows_info: bool = False
     lists: bool = False
     omits_warnings: bool = False
+    shows_version: bool = False
+    options: Mapping[str, str | None] = {}
+    probe_filter: str = ""
+    is_bpftrace: bool = False

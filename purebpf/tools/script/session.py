@@ -40,7 +40,8 @@ def compile_request(options: Options, text: str, name: str, child: int = 0) -> C
         for key, value in os.environ.items()
         if key.startswith(_PREFIX)
     }
-    settings = Settings(options.parameters, options.pid, child, options.is_unsafe, environment)
+    settings = Settings(options.parameters, options.pid, child, options.is_unsafe, environment,
+                        options.options, options.probe_filter)  # fmt: skip
     return compile_script(text, LocalHost(options.pid), settings, name)
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from purebpf.errors import KernelError
+from purebpf.errors import KernelError, PurebpfError
 from purebpf.tools.script.request import Options
 
-__all__ = ["read_script"]
+__all__ = ["MissingScriptError", "read_script"]
+
+
+class MissingScriptError(PurebpfError):
+    """A script that cannot be read, in bpftrace's words."""
 
 
 def read_script(options: Options) -> tuple[str, str]:
@@ -25,4 +29,7 @@ def read_script(options: Options) -> tuple[str, str]:
         with open(options.path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(), os.path.basename(options.path)
     except OSError as error:
+        if options.is_bpftrace:
+            reason = f"failed to open file '{options.path}': {error.strerror}"
+            raise MissingScriptError(reason) from None
         raise KernelError("open(2)", error.errno or 0, f"script {options.path}") from None

@@ -1,0 +1,76 @@
+"""Lists attach points: those that fit a pattern, those of a script, and types of the kernel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from purebpf.cli import command
+from purebpf.observe.script.local_host import LocalHost
+from purebpf.script.listing import describe_fields, list_points
+from purebpf.script.parser import parse
+from purebpf.script.points import expand
+from purebpf.script.script_error import ScriptError
+from purebpf.tools.script.request import Options
+from purebpf.tools.script.source import read_script
+
+__all__ = ["list_requested"]
+
+_TAGS = ("struct ", "union ", "enum ")
+_TIMERS = ("interval", "profile")
+
+
+def list_requested(options: Options) -> Iterator[str]:
+    """Yield the lines of `-l`."""
+    host = LocalHost(options.pid)
+    if options.text is not None or os.path.isfile(options.path):
+        names = _points_of_script(options, host)
+    elif options.path.startswith(_TAGS):
+        yield from _types(options.path, host)
+        return
+    else:
+        if options.path.endswith(".bt"):
+            command.say(
+                f"WARNING: It appears that '{options.path}' is a filename but the file does not "
+                f"exist. Treating '{options.path}' as a search pattern."
+            )
+        names = list_points(options.path, host)
+    for name in names:
+        yield f"{name}\n"
+        if options.is_verbose:
+            yield from (f"    {line}\n" for line in describe_fields(name, host))
+
+
+def _points_of_script(options: Options, host: LocalHost) -> list[str]:
+    text, name = read_script(options)
+    names: dict[str, None] = {}
+    try:
+        for probe in parse(text).probes:
+            for node in probe.points:
+                for point in expand(node, host):
+                    names.update(dict.fromkeys(_listed(point.kind, point.name, host)))
+    except ScriptError as error:
+        command.say(error.render(text, name))
+    return list(names)
+
+
+def _listed(kind: str, name: str, host: LocalHost) -> list[str]:
+    if kind not in _TIMERS:
+        return [name]
+    return list_points(":".join((*name.split(":")[:2], "")), host)
+
+
+def _types(pattern: str, host: LocalHost) -> Iterator[str]:
+    """Yield the C declarations of types of the kernel: names with a comma between."""
+    btf = host.btf()
+    if btf is None:
+        return
+    from purebpf.btf.types.kinds import Kind
+
+    kinds = {"struct": Kind.STRUCT, "union": Kind.UNION, "enum": Kind.ENUM}
+    for wanted in pattern.split(","):
+        tag, _, name = wanted.strip().partition(" ")
+        for type_id in btf.find(name, kinds[tag]) if tag in kinds else ():
+            text = btf.dump_c(type_id)
+            begin = text.find(f"\n{tag} {name} {{\n") + 1
+            yield f"vmlinux: {text[begin : text.find('};', begin)]}}};\n"

@@ -1,0 +1,90 @@
+"""A link with the name of bpftrace behaves as bpftrace; `purebpf -e` is `purebpf script -e`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.needs("bpf", "vmlinux_btf"),
+    pytest.mark.any_kernel,  # guests before 5.12 lack atomic exchange
+]
+
+START = "import sys; from purebpf.__main__ import main; sys.exit(main())"
+
+
+@pytest.fixture(scope="module")
+def bpftrace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program with that name."""
+    path = tmp_path_factory.mktemp("bin") / "bpftrace"
+    path.write_text(f"#!{sys.executable} -P\n{START}\n")
+    path.chmod(0o755)
+    return path
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_name_is_in_comm(bpftrace: Path) -> None:
+    assert run(bpftrace, "-q", "-e", "begin { print(comm); }").stdout == "bpftrace\n\n"
+
+
+def test_the_version_is_of_the_followed_bpftrace(bpftrace: Path) -> None:
+    assert run(bpftrace, "--version").stdout.startswith("bpftrace v0.27.1 (purebpf ")
+
+
+def test_usage_is_printed_for_help_and_wrong_options(bpftrace: Path) -> None:
+    assert run(bpftrace, "-h").stdout.startswith("USAGE:\n")
+    done = run(bpftrace, "--nonsense")
+    assert (done.returncode, "\nUSAGE:\n" in done.stderr) == (1, True)
+    done = run(bpftrace, "-e", "begin { }", "--aa=20")
+    assert (done.returncode, "\nUSAGE:\n" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-p", "a1"), "ERROR: Failed to parse pid: invalid integer: a1"),
+        (("-p", "1a"), "ERROR: Failed to parse pid: invalid trailing bytes: 1a"),
+        (("-p", "5000000"), "ERROR: Pid out of range: 5000000"),
+        (("-f", "jsonx"), 'ERROR: Invalid output format "jsonx"'),
+        (("no.bt",), "ERROR: failed to open file 'no.bt': No such file or directory"),
+    ],
+)
+def test_errors_are_in_its_words(bpftrace: Path, words: tuple[str, ...], message: str) -> None:
+    done = run(bpftrace, *words)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == message
+
+
+def test_minus_e_needs_no_command() -> None:
+    done = run(sys.executable, "-P", "-m", "purebpf", "-e", "begin { print(1); }")
+    assert done.stdout == "1\n\n"
+
+
+def test_options_of_a_script_and_a_filter_of_probes() -> None:
+    command = (sys.executable, "-P", "-m", "purebpf", "script", "-q")
+    text = 'begin { print(($1, getopt("n", 1), $2)); }'
+    assert run(*command, "-e", text, "a", "--", "--n=5", "b").stdout == "(a, 5, b)\n\n"
+    text = "interval:ms:1 { exit(3); } interval:ms:2 { exit(4); }"
+    assert run(*command, "--probe-filter", ":2$", "-e", text).returncode == 4
+
+
+def test_probes_of_a_script_fields_and_types_are_listed(tmp_path: Path) -> None:
+    command = (sys.executable, "-P", "-m", "purebpf", "script")
+    path = tmp_path / "x.bt"
+    path.write_text("tracepoint:raw_syscalls:sys_* { } interval:ms:5 { }")
+    assert run(*command, "-l", str(path)).stdout == (
+        "tracepoint:raw_syscalls:sys_enter\ntracepoint:raw_syscalls:sys_exit\ninterval:ms:\n"
+    )
+    assert run(*command, "-lv", "tracepoint:raw_syscalls:sys_exit").stdout == (
+        "tracepoint:raw_syscalls:sys_exit\n    long id\n    long ret\n"
+    )
+    assert run(*command, "-lv", "struct list_head").stdout == (
+        "vmlinux: struct list_head {\n\tstruct list_head *next;\n\tstruct list_head *prev;\n};\n"
+    )
