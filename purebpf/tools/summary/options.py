@@ -25,7 +25,7 @@ examples:
   purebpf summary --mode process -T 10 5
   purebpf summary --syscall read,write --hist 5
   purebpf summary --faults all -v -p 185 5   page faults, too, and of what
-  purebpf summary -x --errno-summary 5
+  purebpf summary -x 5
   purebpf summary --format json -o out.json 5
 
 The loss line at the end, on standard error, says what the table does not
@@ -65,6 +65,8 @@ def parse(argv: Sequence[str]) -> tuple[Options, View]:
     JSON and CSV have all counts, and JSON also their cost.
     """
     parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
+    if parsed.layout != "perf":  # a failure without its error says little
+        parsed.errno_summary = parsed.errno_summary or parsed.only_failed
     view = parser.pick(View, parsed)
     parsed.histogram = view.has_percentiles or view.format != "text"
     parsed.errno_summary = view.errno_summary or view.format != "text"
@@ -103,7 +105,7 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         *("-x", "--failed", "--only-failed"), dest="only_failed", action="store_true",
-        help="only calls that failed",
+        help="only calls that failed, and their errors by name",
     )  # fmt: skip
     group.add_argument(
         *("-e", "--errno"),

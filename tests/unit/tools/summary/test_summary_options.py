@@ -115,6 +115,8 @@ def test_a_call_without_a_filter_has_none() -> None:
         ("--hist", True, False, False),
         ("--sort p99", True, False, False),
         ("--errno-summary", False, True, False),
+        ("-x", False, True, False),
+        ("-x --layout perf", False, False, False),
         ("--format json", True, True, True),
         ("--format csv", True, True, False),
     ],
