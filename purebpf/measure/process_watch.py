@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ProcessWatch", "StackWalks", "name_stacks"]
 
-_LONGEST_S = 3600.0
-
 
 class StackWalks(Protocol):
     """The kind of walk: with tables or not, with Python frames or not."""
@@ -72,10 +70,10 @@ class ProcessWatch:
     def look_again_s(self) -> float:
         """Seconds until `catch_up` is due without a record.
 
-        A process becomes an interpreter silently.
+        A process becomes an interpreter, and copies its code, silently.
         """
-        python = self._walks.python
-        return _LONGEST_S if python is None else python.interpreters.look_again_s()
+        python, after_s = self._walks.python, self.followed.look_again_s()
+        return after_s if python is None else min(after_s, python.interpreters.look_again_s())
 
     def earlier(self, pid: int, time_ns: int) -> Earlier | None:
         """Return the mappings of a process at a time."""
@@ -140,7 +138,7 @@ class ProcessWatch:
             targets=targets,
             sources={*self.fds, *sources},
             drain=drain,
-            every_s=None if self._walks.python is None else self.look_again_s,
+            every_s=self.look_again_s,
         )
 
     def make_symbolizer(

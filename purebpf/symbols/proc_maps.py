@@ -11,10 +11,15 @@ from collections.abc import Iterator
 from purebpf.symbols.frame import Address, FileOffset
 from purebpf.tuples import NamedTuple
 
-__all__ = ["MappedFile", "Mapping", "mapped_file", "parse_maps"]
+__all__ = ["MappedFile", "Mapping", "mapped_file", "may_have_anonymous_code", "parse_maps"]
 
 _EXECUTABLE = re.compile(
     r"^([0-9a-f]+)-([0-9a-f]+) ..x. ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$",
+    re.MULTILINE,
+)
+_ANONYMOUS_CODE = re.compile(
+    r"^\S+ ..x. \S+ 00:(?:00 0 *(?:$|\[anon|\[heap|\[stack)"
+    r"|\S+ \d+ +/(?:dev/zero|anon_hugepage|memfd:|SYSV))",
     re.MULTILINE,
 )
 _DELETED = " (deleted)"
@@ -77,6 +82,14 @@ def parse_maps(text: str) -> Iterator[Mapping]:
             FileOffset(int(offset, 16)),
             mapped_file(path, int(major, 16), int(minor, 16), int(inode)),
         )
+
+
+def may_have_anonymous_code(text: str) -> bool:
+    """Return False if a /proc/PID/maps text has no executable memory without a file.
+
+    Most have none, and then the other lines need not be parsed.
+    """
+    return _ANONYMOUS_CODE.search(text) is not None
 
 
 def mapped_file(

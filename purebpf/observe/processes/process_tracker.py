@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
@@ -14,11 +14,15 @@ from purebpf.syscall import host_clock, proc
 
 if TYPE_CHECKING:
     from purebpf.observe.processes.cgroup_labels import CgroupLabels
+    from purebpf.observe.processes.copied_code import CopiedCode
     from purebpf.observe.processes.process_names import ProcessNames
+    from purebpf.observe.symbols.copied_text import Copies
     from purebpf.symbols.address_spaces import AddressSpaces
+    from purebpf.symbols.proc_maps import Mapping
 
 __all__ = ["Followed"]
 
+_LONGEST_S = 3600.0
 _PATIENCE_S = 0.1
 """See `CgroupLabels`."""
 
@@ -51,6 +55,7 @@ class Followed(Closing):
         self._asked: set[int] = set()
         self._tell: Callable[[object], object] | None = None
         self._followed: Container[int] = ()
+        self._copied: CopiedCode | None = None
 
     # Not imported before everything is attached:
 
@@ -86,8 +91,11 @@ class Followed(Closing):
 
     @property
     def lost(self) -> int:
-        """The number of lost records, some of which `spaces` may lack."""
-        return self._band.lost
+        """The number of lost records, and of processes with code that was not compared with files.
+
+        `spaces` may lack some of their mappings.
+        """
+        return self._band.lost + (0 if self._copied is None else self._copied.lost)
 
     def snapshot(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:
         """Read from /proc the mappings of before the records.
@@ -96,11 +104,13 @@ class Followed(Closing):
             pids: of these processes; of all by default.
             pause: is called before each, as the machine may have thousands.
         """
+        from purebpf.observe.symbols.process_maps import read_maps
+
         for pid in pids or proc.pids():
             pause()
             now_ns = host_clock.monotonic_ns()
             try:
-                maps = proc.maps(pid)
+                maps = read_maps(pid, partial(self._note_copies, pid))
                 comm = proc.comm(pid)
             except KernelError:  # not ours to read; its frames will say so
                 continue
@@ -141,6 +151,25 @@ class Followed(Closing):
             if parent in due or self._is_known(parent, known):
                 due.add(child)
         self._read({*due, *large})
+        self._find_copied_code()
+
+    def look_again_s(self) -> float:
+        """Seconds until `drain` is due without a record: code is copied and moved silently."""
+        if self._copied is None:
+            return _LONGEST_S
+        return self._copied.next_s(host_clock.monotonic_ns())
+
+    def _find_copied_code(self) -> None:
+        """Pass on code that was copied or moved without a record."""
+        if self._copied is None:
+            return
+        spaces, tell = self.spaces, self._tell
+        for code in self._copied.look(host_clock.monotonic_ns()):
+            known = spaces.find_current(code.pid, code.start)
+            if known is None or not _is_part(code.mapping, known):
+                spaces.add_code(code)
+                if tell is not None and code.pid in self._followed:
+                    tell(code)
 
     def ask(self, pid: int) -> None:
         """Decode the records of a process from now on, since a sample names it, and read its
@@ -165,21 +194,43 @@ class Followed(Closing):
         if not pieces:
             return
         from purebpf.symbols.address_spaces import MappedCode
-        from purebpf.wire.perf_records import Exit
+        from purebpf.wire.perf_records import Comm, Exit
 
         tell = self._tell
         for record in self._band.decode(pieces):
             if type(record) is MappedCode:  # as most are
                 self.spaces.add_code(record)
+                if record.file.is_anonymous:
+                    self._note_anonymous(record.pid)
                 if tell is not None and record.pid in self._followed:
                     tell(record)
                 continue
             self.spaces.feed(record)
             self.names.feed(record)
+            if self._copied is not None and isinstance(record, Comm | Exit):
+                self._copied.forget_ended(record)
             if tell is not None:
                 tell(record)
             if isinstance(record, Exit) and record.pid == record.tid:
                 self._asked.discard(record.pid)
+
+    def _note_anonymous(self, pid: int) -> None:
+        """Look later whether anonymous code is a copy of a file's."""
+        if self._copied is None:
+            from purebpf.observe.processes.copied_code import CopiedCode
+
+            self._copied = CopiedCode()
+        self._copied.note(pid, host_clock.monotonic_ns())
+
+    def _note_copies(self, pid: int, copies: Copies) -> None:
+        """Look later at a process whose code was not all copied, or not all compared, at first."""
+        if copies.is_sure and not copies.is_cut:
+            return
+        if self._copied is None:
+            from purebpf.observe.processes.copied_code import CopiedCode
+
+            self._copied = CopiedCode()
+        self._copied.note_copies(pid, copies, host_clock.monotonic_ns())
 
     def forget_exited(self, keep: Container[int]) -> None:
         """Forget processes that had exited at the last call already, but those to `keep`.
@@ -205,3 +256,13 @@ class Followed(Closing):
     def close(self) -> None:
         """Stop following; again is harmless."""
         self._band.close()
+
+
+def _is_part(now: Mapping, known: Mapping) -> bool:
+    """Return True if a mapping has the same bytes as a known one.
+
+    The file may have been deleted since, and the kernel splits mappings.
+    """
+    file = known.file._replace(deleted=now.file.deleted, build_id=now.file.build_id)
+    is_same_place = now.start - now.offset == known.start - known.offset
+    return now.file == file and (is_same_place or now.file.is_anonymous)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import KernelError
+from purebpf.observe.symbols.process_maps import read_maps
 from purebpf.symbols.proc_maps import mapped_file
 from purebpf.syscall import proc
 from purebpf.wire.perf_data import KERNEL
@@ -40,7 +41,7 @@ def processes(pids: Iterable[int], *, data: bool = False) -> Iterator[Comm | For
     """
     for pid in pids:
         try:
-            comm, maps = proc.comm(pid), proc.maps(pid)
+            comm, maps = proc.comm(pid), read_maps(pid)
         except KernelError:
             continue
         if comm is None or maps is None:

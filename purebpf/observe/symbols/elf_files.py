@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Iterator
 from enum import Enum, auto
+from errno import EMFILE, ENFILE
 
 from purebpf.errors import FormatError, KernelError, errno_name
 from purebpf.files.held_files import HeldFiles
@@ -363,7 +364,8 @@ def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
         pids: the process, then its ancestors, which may share its mount namespace.
 
     Raises:
-        OSError: no place that we can see shows the file that was mapped.
+        OSError: FileNotFoundError, no place that we can see shows the file that was mapped; EMFILE
+            or ENFILE, there are too many open files.
     """
     return open_place(mapping, pids)[0]
 
@@ -383,8 +385,11 @@ def open_place(
                 is_mapped_one = _is_mapped_one(path, place, status, mapping, pids[0])
                 if is_mapped_one and _has_build_id(fd, mapping.file):
                     return os.dup(fd), _is_for_all(path, place, status, mapping.file)
-        except (OSError, FormatError):
+        except FormatError:
             continue
+        except OSError as error:
+            if error.errno in (EMFILE, ENFILE):
+                raise
     raise FileNotFoundError(mapping.file.path)
 
 

@@ -24,6 +24,7 @@ from purebpf.observe.symbols.file_frames import FileFrames
 from purebpf.observe.symbols.function_starts import FunctionStarts
 from purebpf.observe.symbols.jit_symbols import GeneratedCode
 from purebpf.observe.symbols.kernel_symbols import KernelSymbols
+from purebpf.observe.symbols.process_maps import read_maps
 from purebpf.observe.symbols.vdso import VDSO, is_vdso, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
@@ -383,7 +384,7 @@ class Symbolizer:
     def _read_maps(self, pid: int) -> None:
         now = host_clock.monotonic_ns()
         try:
-            text = proc.maps(pid)
+            text = read_maps(pid)
             comm = proc.comm(pid) or ""
         except KernelError:
             self._note_unreadable(pid, Reason.FORBIDDEN)

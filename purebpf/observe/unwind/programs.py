@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, KeysView
 
 from purebpf.errors import KernelError
+from purebpf.observe.symbols.process_maps import read_maps
 from purebpf.observe.unwind.code_files import CodeFiles
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.symbols.address_spaces import Earlier
@@ -75,7 +76,7 @@ class _Ended(NamedTuple):
 def live_mappings(pid: int) -> Iterable[Mapping]:
     """The executable mappings of a process in /proc; none when it is gone, or not ours to read."""
     try:
-        return parse_maps(proc.maps(pid) or "")
+        return parse_maps(read_maps(pid) or "")
     except KernelError:
         return ()
 
