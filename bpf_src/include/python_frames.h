@@ -868,8 +868,15 @@ __noinline int find_state(u32 place)
 	return 0;
 }
 
+// A function of its own, or part of the calling one: a chain of calls has eight frames at most.
+#ifdef INLINE_WALK_OF_PYTHON
+#define WALK_OF_PYTHON static __always_inline
+#else
+#define WALK_OF_PYTHON __noinline
+#endif
+
 // Reads the Python frames of the current task; the walk at `place` has them.
-__noinline int walk_python(u32 place, u32 process, u64 identity)
+WALK_OF_PYTHON int walk_python(u32 place, u32 process, u64 identity)
 {
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
 	struct python_process *layout = bpf_map_lookup_elem(&pythons, &process);

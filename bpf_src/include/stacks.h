@@ -175,6 +175,32 @@ __noinline int intern_at(u32 place, u64 id)
 	return scratch_equals(place, id, mine->depth) ? KNOWN : OTHER_THERE;
 }
 
+#ifdef STACK_OWNERS
+#define OWNER_TAG (0xfffULL << 48) // no address of a user, and no Python frame, has these bits
+#define OWNED_TOO_DEEP 7	   // WALK_TOO_DEEP of unwind_tables.h
+
+// Adds whose stack it is behind the addresses, so that a number says whose it is, too: its tgid in the
+// namespace that numbers tasks. A stack that fills all of its room loses its outermost address, and
+// says so.
+static __always_inline void add_owner(struct stack *mine)
+{
+	u32 depth = mine->depth, tgid, tid;
+
+	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
+	if (depth >= MAX_DEPTH && mine->reason == FRAME_POINTERS) {
+		depth = MAX_DEPTH - (mine->guessed & 1) - (mine->guessed >> 1);
+		mine->guessed = 0;
+	} else if (depth >= MAX_DEPTH) {
+		mine->reason = OWNED_TOO_DEEP;
+	}
+	OPAQUE(depth);
+	if (depth >= MAX_DEPTH)
+		depth = MAX_DEPTH - 1;
+	mine->addresses[depth] = OWNER_TAG | tgid;
+	mine->depth = depth + 1;
+}
+#endif
+
 // Finds or makes the entry of the stack in `scratch`; returns its id, or STACK_LOST.
 // Entries are never removed while the program runs, so a search that starts at the hash and ends
 // at the first free slot cannot miss an entry made earlier.
@@ -186,6 +212,10 @@ __noinline u64 intern_scratch(u32 place, u64 kind)
 
 	if (!mine || !st)
 		return STACK_LOST;
+#ifdef STACK_OWNERS
+	if (!kind)
+		add_owner(mine);
+#endif
 	hash = hash_scratch(place, mine->depth) & hash_mask & HASH_MASK;
 	if (hash < FIRST_STACK)
 		hash += FIRST_STACK;

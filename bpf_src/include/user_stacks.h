@@ -19,6 +19,10 @@
 #define WALK_EXTRA PYTHON_FRAMES
 #include "unwind_walk.h"
 
+#ifdef STACK_OWNERS
+_Static_assert(OWNED_TOO_DEEP == WALK_TOO_DEEP, "stacks.h knows the reason");
+#endif
+
 enum call_graph {
 	BY_FRAME_POINTERS = 0, // bpf_get_stack
 	BY_TABLES = 1,	       // x86_64 and arm64, Linux 5.15
@@ -442,6 +446,9 @@ static __always_inline u64 stack_by_ticket(void *ctx, u32 place, u32 tgid, bool 
 	record = describe_sample(place, tgid, &ticket, sizeof(ticket));
 	if (!record)
 		return STACK_LOST;
+#ifdef STACK_OWNERS
+	record->key[1] = tgid;
+#endif
 	if (is_sample ? !user_registers(ctx, &record->registers) :
 			!saved_registers(&record->registers)) {
 		st->no_registers++;

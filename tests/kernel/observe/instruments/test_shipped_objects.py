@@ -176,6 +176,18 @@ def test_mem_loads():
     load_each(every("mem"))
 
 
+@pytest.mark.needs("vmlinux_btf", "task_pt_regs", "atomic_fetch", "perf_event")
+def test_stack_library_loads():
+    load_each(every("stack_library"))
+
+
+@pytest.mark.needs("vmlinux_btf", "perf_event", "x86_64")
+def test_stack_library_by_frame_pointers_loads():
+    spec = without_fetch(every("stack_library").set(leaf_words=1))
+    with purebpf.load(small(spec)) as loaded:
+        assert loaded.programs.keys() == spec.programs.keys()
+
+
 LATENCY_ENDS = ("user_return", "kernel_return", "pair_end", "probe_end")
 """The programs that walk, and need neither a function nor many of them."""
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The functions of <purebpf/stacks.h>: purebpf.stacks.load() links them into other people's programs
+// (purebpf/relocate/join.py). They are called by a program itself, and are its frame number 2: the
+// walk of Python frames has the six other frames that a BPF call chain may have.
+#define PLACES 4 // programs that are preempted at the same time: see take_place()
+#define STACK_OWNERS
+#define INLINE_WALK_OF_PYTHON
+#include "pid_namespace.h"
+#include "places.h"
+#include "user_stacks.h"
+
+// Programs may be preempted, so that every field is added to atomically.
+struct call_stats {
+	u64 stacks;	  // user_stack() was called while the run lasts
+	u64 kernel_stacks; // kernel_stack() was called
+	u64 early;	  // a call of either before the run began, or after it ended
+	u64 places_taken; // more programs than PLACES were preempted: the stack is missing
+};
+
+bool phase = false; // user space is ready for copies
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct call_stats);
+} call_stats SEC(".maps");
+
+static __always_inline u64 user_stack_at(void *ctx, bool has_registers)
+{
+	u32 zero = 0, place, tgid, tid;
+	struct call_stats *st = bpf_map_lookup_elem(&call_stats, &zero);
+	u64 number;
+
+	if (!st)
+		return STACK_LOST;
+	if (!phase) {
+		__sync_fetch_and_add(&st->early, 1);
+		return STACK_UNAVAILABLE;
+	}
+	__sync_fetch_and_add(&st->stacks, 1);
+	place = take_place();
+	if (place >= PLACES) {
+		__sync_fetch_and_add(&st->places_taken, 1);
+		return STACK_LOST;
+	}
+	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
+	number = user_stack_by_ticket(ctx, place, tgid, has_registers);
+	give_back(place);
+	return number;
+}
+
+// For programs whose context begins with registers: of perf events, uprobes, USDT and kprobes. Used,
+// or clang would change the parameters.
+static __noinline __attribute__((used)) u64 user_stack_by_registers(void *ctx)
+{
+	return user_stack_at(ctx, true);
+}
+
+// For programs of tracepoints and functions of the kernel: the registers are the task's.
+static __noinline __attribute__((used)) u64 user_stack_by_task(void *ctx)
+{
+	return user_stack_at(ctx, false);
+}
+
+static __noinline __attribute__((used)) u64 kernel_stack_here(void *ctx)
+{
+	u32 zero = 0, place;
+	struct call_stats *st = bpf_map_lookup_elem(&call_stats, &zero);
+	u64 number;
+
+	if (!st)
+		return STACK_LOST;
+	if (!phase) {
+		__sync_fetch_and_add(&st->early, 1);
+		return STACK_UNAVAILABLE;
+	}
+	__sync_fetch_and_add(&st->kernel_stacks, 1);
+	place = take_place();
+	if (place >= PLACES) {
+		__sync_fetch_and_add(&st->places_taken, 1);
+		return STACK_LOST;
+	}
+	number = kernel_stack_of(ctx, place);
+	give_back(place);
+	return number;
+}
+
+// They show that verifiers take the functions.
+
+u64 user_number;
+u64 kernel_number;
+
+SEC("?perf_event")
+int at_registers(void *ctx)
+{
+	user_number = user_stack_by_registers(ctx);
+	kernel_number = kernel_stack_here(ctx);
+	return 0;
+}
+
+SEC("?tracepoint")
+int at_tracepoint(void *ctx)
+{
+	user_number = user_stack_by_task(ctx);
+	kernel_number = kernel_stack_here(ctx);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
