@@ -27,8 +27,11 @@ from build_objects import CLANG, FLAGS, ROOT, STRIP
 
 DATA = ROOT / "tests/data"
 
-EXTRA_FLAGS = {"attach_usdt": ("-D__TARGET_ARCH_x86",)}
-"""By name: what <bpf/bpf_tracing.h> needs for the layout of struct pt_regs."""
+EXTRA_FLAGS = {
+    "attach_usdt": ("-D__TARGET_ARCH_x86",),
+    "stack_library": ("-idirafter", "purebpf/build/include"),
+}
+"""By name: what <bpf/bpf_tracing.h> needs for the layout of struct pt_regs; <purebpf/stacks.h>."""
 
 VARIANTS = {
     "elf_big_endian": ("elf_functions", {"bpfel": "bpfeb"}),
