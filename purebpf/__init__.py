@@ -20,7 +20,7 @@ from purebpf.safe_path import refuse_unsafe
 refuse_unsafe()
 
 if TYPE_CHECKING:
-    from purebpf import asm, build, report
+    from purebpf import asm, build, report, stacks
     from purebpf.abi.perf import perf_event_sample_format
     from purebpf.abi.syscalls import name as syscall_name
     from purebpf.btf.codec.codecs import codec
@@ -110,6 +110,7 @@ __all__ = [
     "read_profile",
     "report",
     "run_time_statistics",
+    "stacks",
     "summed",
     "syscall_name",
     "write_profile",
@@ -163,6 +164,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "read_profile": "purebpf.observe.saved.profile_loader.read_profile",
             "report": "purebpf.report.",
             "run_time_statistics": "purebpf.loader.programs.statistics.run_time",
+            "stacks": "purebpf.stacks.",
             "summed": "purebpf.btf.codec.sums.summed",
             "syscall_name": "purebpf.abi.syscalls.name",
             "write_profile": "purebpf.results.formats.registry.write",

@@ -48,6 +48,16 @@ class UserStackTarget(targets.Target, Protocol):
         """The words behind `--`."""
 
 
+class StartedWalks(Protocol):
+    """A tracer of stacks."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def drain(self) -> None:
+        """Finish the stacks that have come."""
+
+
 Tracer = TypeVar("Tracer", bound=StackTracer)
 
 
@@ -162,7 +172,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         self._owned.close()
 
 
-def start_stacks(tracer: StackTracer, watch: ProcessWatch, pids: Collection[int]) -> None:
+def start_stacks(tracer: StartedWalks, watch: ProcessWatch, pids: Collection[int]) -> None:
     """Start a tracer, and read the mappings of these processes, or of all."""
     tracer.start()
     drain_stacks(tracer, watch)
@@ -170,7 +180,7 @@ def start_stacks(tracer: StackTracer, watch: ProcessWatch, pids: Collection[int]
     drain_stacks(tracer, watch)
 
 
-def drain_stacks(tracer: StackTracer, watch: ProcessWatch) -> None:
+def drain_stacks(tracer: StartedWalks, watch: ProcessWatch) -> None:
     """Read the records of processes, and finish the pending stacks."""
     watch.catch_up()
     tracer.drain()

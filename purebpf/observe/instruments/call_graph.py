@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.host import fd_limits
@@ -14,7 +14,7 @@ from purebpf.observe.unwind.user_stacks import UserStacks
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from purebpf.loader.load.object import Object
+    from purebpf.loader.maps.map import Map
     from purebpf.observe.runtimes.cpython.python_tables import PythonTables
     from purebpf.observe.unwind.programs import EarlierLookup
     from purebpf.spec import ObjectSpec
@@ -62,6 +62,24 @@ _ATOMIC = (0xC3, 0xDB)  # BPF_STX | BPF_ATOMIC, of 4 and of 8 bytes
 _FETCH = 1  # of the operation, which is in the immediate
 
 
+class WalkingObject(Protocol):
+    """The parts of a loaded object that walks stacks: `Object`, or what a library adds to one."""
+
+    @property
+    def maps(self) -> Mapping[str, Map]:
+        """The maps of user_stacks.h by name."""
+
+    @property
+    def globals(self) -> MutableMapping[str, Any]:
+        """Its variables by name."""
+
+    def close(self) -> None:
+        """Unload it."""
+
+
+Walking = TypeVar("Walking", bound=WalkingObject)
+
+
 class CallGraph(NamedTuple):
     """The ways to walk user stacks.
 
@@ -77,13 +95,13 @@ class CallGraph(NamedTuple):
 def load_walking(
     spec: ObjectSpec,
     asked: str,
-    load: Callable[[ObjectSpec], Object],
+    load: Callable[[ObjectSpec], Walking],
     owned: ExitStack,
     earlier: EarlierLookup | None = None,
     *,
     pages: int = 256,
     fp_program: str = "",
-) -> tuple[Object, UserStacks | None, CallGraph]:
+) -> tuple[Walking, UserStacks | None, CallGraph]:
     """Load an object that includes user_stacks.h.
 
     Args:
@@ -137,12 +155,12 @@ def _check_open_files(spec: ObjectSpec, mode: str) -> None:
 def _load(
     spec: ObjectSpec,
     mode: str,
-    load: Callable[[ObjectSpec], Object],
+    load: Callable[[ObjectSpec], Walking],
     owned: ExitStack,
     earlier: EarlierLookup | None,
     *,
     pages: int,
-) -> tuple[Object, UserStacks]:
+) -> tuple[Walking, UserStacks]:
     spec = spec.set(call_graph=_NUMBERS[mode], **_of_machine(f"--call-graph {mode}"))
     if mode == "copy":
         spec = _shrunk(spec.set(copies_per_second=0), *_TABLES)
@@ -150,7 +168,8 @@ def _load(
         spec = spec.set(copies_deep=True)
     stack_bytes = _copy_bytes(mode)
     with ExitStack() as undo:
-        loaded = undo.enter_context(load(spec))
+        loaded = load(spec)
+        undo.callback(loaded.close)
         stacks = undo.enter_context(
             UserStacks(
                 loaded.maps,
@@ -190,25 +209,30 @@ def _of_machine(what: str) -> dict[str, int]:
 
 
 def _load_frame_pointers(
-    spec: ObjectSpec, mode: str, load: Callable[[ObjectSpec], Object], owned: ExitStack
-) -> Object:
+    spec: ObjectSpec, mode: str, load: Callable[[ObjectSpec], Walking], owned: ExitStack
+) -> Walking:
     """With the words that tell the caller of a leaf without a frame, as far as the kernel can."""
     try:
         spec = spec.set(**_of_machine("leaf words"))
     except NotSupportedError:
-        return owned.enter_context(load(spec))
+        return _owned(load(spec), owned)
     if not mode:
-        return owned.enter_context(load(spec))
+        return _owned(load(spec), owned)
     for words in (_LEAF_WORDS_OF_ALL, _LEAF_WORDS_OF_USER_MODE):  # the first since Linux 5.15
         try:
-            return owned.enter_context(load(spec.set(leaf_words=words)))
+            return _owned(load(spec.set(leaf_words=words)), owned)
         except (KernelError, NotSupportedError):
             continue
-    return owned.enter_context(load(spec))
+    return _owned(load(spec), owned)
+
+
+def _owned(loaded: Walking, owned: ExitStack) -> Walking:
+    owned.callback(loaded.close)
+    return loaded
 
 
 def read_python(
-    loaded: Object,
+    loaded: WalkingObject,
     walking: UserStacks,
     owned: ExitStack,
     *,

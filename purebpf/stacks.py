@@ -1,0 +1,270 @@
+"""Whole stacks in anybody's BPF program, Python functions among them.
+
+    #include <purebpf/stacks.h>                        // user_stack(ctx), kernel_stack(ctx)
+
+    with purebpf.stacks.load(spec) as traced:          # links the walk into the object
+        traced.attach()
+        for event in traced.read("events", timeout=1.0):
+            for frame in event.stack.frames:
+                print(frame.function, frame.file, frame.line)
+
+The walk needs no frame pointers: it follows the unwind tables of each file, which purebpf builds
+when a stack needs them. docs/stacks-library.md has the kinds of programs, and the limits.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from purebpf.closable import Closing
+from purebpf.elf import read_object
+from purebpf.loader.load.load import load as load_object
+from purebpf.loader.rings.record_types import record_type_id
+from purebpf.measure.stacks.linked_stacks import LinkedStacks
+from purebpf.spec import ObjectSpec
+from purebpf.symbols.frame import Frame, Unknown
+from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.btf.types.parse import Btf
+    from purebpf.elf.reader import Source
+    from purebpf.loader.load.globals import Globals
+    from purebpf.loader.maps.map import Map
+    from purebpf.loader.programs.link import Link
+    from purebpf.loader.programs.program import Program
+    from purebpf.loader.rings.readers import Reader
+
+__all__ = ["Stack", "StackFrame", "StackObject", "load"]
+
+_TYPE = "purebpf_stack"
+
+
+class StackFrame(NamedTuple):
+    """A function of a stack.
+
+    Attributes:
+        function: its name; "" where it has none, and then `why` says why.
+        file: of Python functions the source file, of others the file that has their code.
+        line: of Python functions; else 0.
+        address: where the code is; 0 of Python functions.
+        kind: "user", "kernel", "python", or "inlined".
+        why: why it has no name, or "".
+    """
+
+    function: str
+    file: str
+    line: int
+    address: int
+    kind: str
+    why: str = ""
+
+
+class Stack(int):
+    """A stack's number, as the program has it, that knows its frames.
+
+    It equals the number: `counts[event.stack]` finds the count of a map that the program keeps.
+    """
+
+    _names: LinkedStacks
+
+    @property
+    def frames(self) -> tuple[StackFrame, ...]:
+        """The functions, the innermost first. () for no stack: `end` says why.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        return tuple(map(_frame, self._names.name(int(self)).frames))
+
+    @property
+    def end(self) -> str:
+        """Why the stack lacks callers, or "" if it is whole.
+
+        One of the words of docs/stacks.md: "read_fault", "too_deep", "unverified" (by frame
+        pointers, with an outermost function that another one may have called). Of a number that is
+        no stack, the reason.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        return self._names.name(int(self)).end
+
+    @property
+    def pid(self) -> int:
+        """The process of a user stack; 0 of others."""
+        return self._names.name(int(self)).pid
+
+    def __repr__(self) -> str:
+        return f"<Stack {int(self):#x}>"
+
+
+class StackObject(Closing):
+    """A loaded object with stacks: `load` makes it. `close()` detaches and unloads it.
+
+    Attributes:
+        call_graph: how user stacks are walked: "tables", or "fp", by frame pointers.
+        call_graph_why: why frame pointers, or "".
+    """
+
+    def __init__(self, stacks: LinkedStacks) -> None:
+        self._stacks = stacks
+        self._object = stacks.library.object
+        self.call_graph, self.call_graph_why = stacks.library.call_graph
+        self._fields: dict[str, tuple[str, ...]] = {}
+        self._readers: dict[str, Reader[Any]] = {}
+        self._owned = ExitStack()
+        self._owned.enter_context(stacks)
+
+    @property
+    def maps(self) -> Mapping[str, Map]:
+        """The maps by name, as `Object.maps`."""
+        return self._object.maps
+
+    @property
+    def programs(self) -> Mapping[str, Program]:
+        """The programs by name, as `Object.programs`."""
+        return self._object.programs
+
+    @property
+    def globals(self) -> Globals:
+        """The global variables, as `Object.globals`."""
+        return self._object.globals
+
+    def attach(self) -> tuple[Link, ...]:
+        """Attach each program where its section says, as `Object.attach`."""
+        return self._object.attach()
+
+    def stack(self, number: int) -> Stack:
+        """Return the stack with a number of `user_stack()` or `kernel_stack()`."""
+        stack = Stack(number)
+        stack._names = self._stacks  # noqa: SLF001 - int takes no other arguments
+        return stack
+
+    def read(self, name: str, timeout: float | None = None) -> Iterator[Any]:
+        """Yield the records of a ring or perf buffer that come within `timeout` seconds.
+
+        Fields that C declares as `purebpf_stack` are of type `Stack`. Meanwhile processes are
+        followed and stacks finished. `break` loses nothing.
+
+        Args:
+            name: the map.
+            timeout: None: for ever.
+
+        Raises:
+            KeyError: there is no such map.
+            SchemaError: the type of the records is not known.
+            KernelError: a map could not be read, or filled.
+        """
+        reader = self._reader(name)
+        fields = self._stack_fields(name)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            self.drain()
+            for record in reader.drain():
+                made = {field: self.stack(getattr(record, field)) for field in fields}
+                yield record._replace(**made) if made else record
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            self._wait(reader.fileno(), left)
+
+    def _wait(self, ring: int, left_s: float | None) -> None:
+        """Sleep until there are records, or processes to follow."""
+        waiting = select.poll()
+        for number in (ring, *self._stacks.fds):
+            waiting.register(number, select.POLLIN)
+        pause_s = self._stacks.pause_s()
+        waiting.poll(1000 * (pause_s if left_s is None else min(left_s, pause_s)))
+
+    def _reader(self, name: str) -> Reader[Any]:
+        if name not in self._readers:
+            self._readers[name] = self._owned.enter_context(self._object.maps[name].reader())
+        return self._readers[name]
+
+    def _stack_fields(self, name: str) -> tuple[str, ...]:
+        """The fields of a map's records that are stacks."""
+        if name not in self._fields:
+            btf, type_id = record_type_id(self._object.maps[name], None)
+            self._fields[name] = _fields_of(btf, type_id)
+        return self._fields[name]
+
+    @property
+    def fds(self) -> set[int]:
+        """Descriptors of loops of your own: when one is readable, call `drain()`."""
+        return self._stacks.fds
+
+    def drain(self) -> None:
+        """Follow processes, and finish the stacks that came: often, or stacks are cut.
+
+        Raises:
+            KernelError: a table could not be filled.
+        """
+        self._stacks.drain()
+
+    def stop(self) -> None:
+        """Walk no more stacks; walked ones, and maps, can still be read."""
+        self._stacks.stop()
+
+    def losses(self) -> dict[str, int]:
+        """Count the stacks that were lost or cut so far, by cause; zeros included.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        return {cause.name: cause.lost for cause in self._stacks.causes()}
+
+    def close(self) -> None:
+        """Detach and unload; again is harmless."""
+        self._owned.close()
+
+
+def load(
+    source: ObjectSpec | Source,
+    *,
+    pids: Collection[int] = (),
+    call_graph: str = "auto",
+    capacity: int = 16384,
+    **options: Any,
+) -> StackObject:
+    """Load an object that includes <purebpf/stacks.h>, with the functions of that header.
+
+    Args:
+        source: as of `purebpf.load`.
+        pids: processes to get ready for; their first stacks need no copies then. Empty: all.
+        call_graph: "auto" (unwind tables where the kernel can, Linux 5.15; else frame pointers),
+            "tables", "deep", "copy" or "fp": docs/stacks.md.
+        capacity: different stacks that there is room for; later ones are lost, and counted.
+        options: of `purebpf.load`.
+
+    Raises:
+        LinkError: no function calls `user_stack()` or `kernel_stack()`; a function that is no
+            program does; or a program of a kind that has no stack to walk.
+        VerifierError, KernelError, NotSupportedError, FormatError: as `purebpf.load`.
+    """
+    spec = source if isinstance(source, ObjectSpec) else read_object(source)
+    loading = partial(load_object, **options)
+    stacks = LinkedStacks(spec, loading, pids=pids, call_graph=call_graph, capacity=capacity)
+    return StackObject(stacks)
+
+
+def _fields_of(btf: Btf, type_id: int) -> tuple[str, ...]:
+    from purebpf.btf.types.kinds import Struct
+
+    record = btf.type(btf.resolve(type_id))
+    if not isinstance(record, Struct):
+        return ()
+    return tuple(member.name for member in record.members if btf.name(member.type_id) == _TYPE)
+
+
+def _frame(frame: Frame | Unknown) -> StackFrame:
+    if isinstance(frame, Unknown):
+        why = f"{frame.reason} ({frame.detail})" if frame.detail else str(frame.reason)
+        return StackFrame("", frame.module, 0, frame.address, frame.kind, why)
+    is_python = frame.kind == "python"
+    address = 0 if is_python else frame.address
+    return StackFrame(frame.name, frame.module, frame.line, address, frame.kind)
