@@ -25,7 +25,7 @@ from purebpf.results.formats import html, json
 if TYPE_CHECKING:
     import socket
 
-    from purebpf.measure.session import StackSession
+    from purebpf.measure.session import RunningProfile
 
 __all__ = ["LivePage"]
 
@@ -72,9 +72,8 @@ class LivePage(Closing):
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}/?token={self.token}"
 
-    def show(self, measured: StackSession[object]) -> None:
+    def show(self, measured: RunningProfile) -> None:
         """Send the changes since the last call, and answer requests for everything."""
-        measured.take()
         self.send(measured.last)
         self.answer(measured.so_far)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from purebpf.cli import command
 from purebpf.cli.destination import (
@@ -104,6 +104,7 @@ def measure(
     words: tuple[str, ...],
     title: str,
     options: ResultOptions,
+    take: Callable[[Any], None] = lambda _: None,
 ) -> Iterator[Run[Result]]:
     """Measure, until it is over; each output appears when it is written.
 
@@ -113,6 +114,8 @@ def measure(
         words: of the command to run; () for none.
         title: heads the output.
         options: the options for the result.
+        take: reads the counts of a session before the live page shows them, for sessions that do
+            not read them as they are shown.
 
     Raises:
         KernelError: an output could not be written; the page's address cannot be bound.
@@ -129,7 +132,7 @@ def measure(
         result = run(
             session,
             ends,
-            None if page is None else partial(_show, page, session, ends),
+            None if page is None else partial(_show, page, session, ends, take),
             wait=None if page is None else partial(session.wait, at_most_s=1),
             watching=page,
             naming=_naming(session),
@@ -147,11 +150,14 @@ def _serve(where: tuple[str, int], title: str) -> LivePage:
     return page
 
 
-def _show(page: LivePage, session: StackSession[object], ends: Ends) -> None:
+def _show(
+    page: LivePage, session: StackSession[object], ends: Ends, take: Callable[[Any], None]
+) -> None:
     """Show the changes since the last time; Ctrl-C does not wait for their names."""
     from purebpf.measure.naming import naming_until
 
     with naming_until(ends.stop, session.budget):
+        take(session)
         page.show(session)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from purebpf.results import Profile
     from purebpf.symbols.budget import Budget
 
-__all__ = ["Session", "StackSession"]
+__all__ = ["RunningProfile", "Session", "StackSession"]
 
 Result_co = TypeVar("Result_co", covariant=True)
 
@@ -35,7 +35,17 @@ class Session(Protocol[Result_co]):
         """End it, read its result, and close it."""
 
 
-class StackSession(Session[Result_co], Protocol[Result_co]):
+class RunningProfile(Protocol):
+    """A profile that can be read while it grows."""
+
+    def last(self) -> Profile:
+        """Return the counts since the last call."""
+
+    def so_far(self) -> Profile:
+        """Return the counts since the beginning."""
+
+
+class StackSession(Session[Result_co], RunningProfile, Protocol[Result_co]):
     """A measurement of stacks, which can be read while it runs."""
 
     @property
@@ -44,12 +54,3 @@ class StackSession(Session[Result_co], Protocol[Result_co]):
 
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
         """The same; a tick is due after `at_most_s` seconds."""
-
-    def take(self) -> None:
-        """Read the counts since the last time."""
-
-    def last(self) -> Profile:
-        """Return the counts since the last call."""
-
-    def so_far(self) -> Profile:
-        """Return the counts since the beginning."""

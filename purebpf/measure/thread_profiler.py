@@ -72,9 +72,6 @@ class ThreadProfiler(Closing):
             self._times = self._run.stop()
         return self._times
 
-    def take(self) -> None:
-        """Do nothing: counts stay where they are until they are needed."""
-
     def last(self, **at_most_s: float) -> Profile:
         """Return the time since the last call; open spans count up to now.
 

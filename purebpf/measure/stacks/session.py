@@ -127,9 +127,6 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         """Return the mappings of a process at a time."""
         return self._watch.earlier(pid, time_ns)
 
-    def take(self) -> None:
-        """Do nothing: counts stay where they are until they are needed."""
-
     def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
         """Sleep until it is over: the duration has passed, or one of `ends` is readable.
 

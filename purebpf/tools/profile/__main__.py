@@ -31,7 +31,8 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.cli import run as results
     from purebpf.tools.profile.session import Profiler
 
-    with results.measure(partial(Profiler, options), options.command, title(options), view) as run:
+    make = partial(Profiler, options)
+    with results.measure(*(make, options.command, title(options), view), take=Profiler.take) as run:
         profile = run.add_lines(run.result)
         status = run.end()
         from purebpf.results.formats.answer import cpus_of_sample

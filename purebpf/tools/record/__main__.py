@@ -86,8 +86,7 @@ def _run_live(where: tuple[str, int], options: Options, recorder: Recorder, ends
         def show() -> None:
             with naming_until(ends.stop, live.budget):
                 live.take()
-                page.send(live.last)
-                page.answer(live.so_far)
+                page.show(live)
 
         return run(recorder, ends, show, wait=partial(recorder.wait, at_most_s=1), watching=page)
 
