@@ -49,6 +49,8 @@ def builtin_type(check: Checking, node: tree.Name) -> Type | None:
             node.value = 1
         elif name == "usermode" and point.kind not in ("profile", "interval"):
             raise _refuse(node, f'usermode is not available for "{point.kind}" probes')
+        if name in ("kstack", "ustack"):
+            return late(name, 127, text=check.config.texts["stack_mode"])
         return _PLAIN[name]
     if name == "curtask":
         task = check.world.named("struct task_struct")

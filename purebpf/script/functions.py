@@ -11,6 +11,7 @@ from purebpf.script.constants import is_literal, wrap
 from purebpf.script.format_string import split_format
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
+from purebpf.script.settings import STACK_MODES
 from purebpf.script.types import (
     BOOL,
     NONE,
@@ -34,12 +35,11 @@ MAP_FUNCTIONS: Mapping[str, tuple[int, int]] = {
 _MOST_BUCKETS = 1000
 _CLOCKS = ("boot", "monotonic")
 _LATER = frozenset({
-    "join", "signal", "signal_thread", "strstr", "cgroupid",
-    "cgroup_path", "path", "uaddr", "getopt", "tseries",
+    "signal", "signal_thread", "strstr", "path", "uaddr", "getopt", "tseries",
     "percpu_kaddr", "override", "write_user", "skboutput", "socket_cookie", "unwatch", "assert",
     "static_assert", "fail", "debugf", "container_of", "find", "is_str",
     "is_ptr", "is_array", "is_err", "is_integer", "is_unsigned_integer", "is_literal", "memcmp",
-    "str_concat", "strcap", "strlen", "syscall_name", "signal_name", "dw_ustack", "typeof",
+    "str_concat", "strcap", "syscall_name", "dw_ustack", "typeof",
     "typeinfo", "comptime", "kfunc_exist", "kfunc_allowed", "default_str_length",
     "probe_read", "bench",
 })  # fmt: skip
@@ -59,6 +59,8 @@ def check_call(check: Checking, node: tree.Call) -> Type | None:
         least, most, infer = _FUNCTIONS[node.name]
         _check_count(node, least, most)
         return infer(check, node)
+    if node.name == "ppid" and [getattr(x, "name", "") for x in node.arguments] == ["curtask"]:
+        node.arguments = []
     if node.name in BUILTINS and not node.arguments:
         return _builtin(check, node)
     if node.name in _LATER:
@@ -124,11 +126,26 @@ def _check_count(node: tree.Call, least: int, most: int) -> None:
     raise _refuse(node, f"{node.name}() requires {wanted} ({given} provided)")
 
 
-def _literal(node: tree.Call, index: int) -> str:
+def _literal(check: Checking, node: tree.Call, index: int) -> str:
+    """Return an argument that is known before the script runs: a literal, or `str($1)`."""
     argument = node.arguments[index]
-    if not isinstance(argument, tree.String):
+    inner = argument
+    while isinstance(inner, tree.Call | tree.BlockValue):
+        if isinstance(inner, tree.Call) and inner.name == "str" and len(inner.arguments) == 1:
+            inner = inner.arguments[0]
+        else:
+            check.infer(inner)
+            block = inner.expansion if isinstance(inner, tree.Call) else inner
+            if block is None or block.statements or block.result is None:
+                break
+            inner = block.result
+    if isinstance(inner, tree.Parameter):
+        inner = tree.String(argument.start, argument.end,
+                            str(check.settings.parameter(inner.number)))  # fmt: skip
+    if not isinstance(inner, tree.String):
         raise _refuse(argument, f"{node.name}() expects a string literal")
-    return argument.value
+    node.arguments[index] = inner
+    return inner.value
 
 
 def _builtin(check: Checking, node: tree.Call) -> Type | None:
@@ -144,7 +161,7 @@ def _builtin(check: Checking, node: tree.Call) -> Type | None:
 def _printf(check: Checking, node: tree.Call) -> Type:
     types = [check.infer(item) for item in node.arguments[1:]]
     try:
-        conversions, _ = split_format(_literal(node, 0))
+        conversions, _ = split_format(_literal(check, node, 0))
     except ValueError as error:
         raise _refuse(node.arguments[0], f"printf: unknown conversion {error}") from None
     if len(types) != len(conversions):
@@ -225,7 +242,10 @@ def _has_key(check: Checking, node: tree.Call) -> Type:
     argument = _map_argument(check, node)
     if argument.key is None:
         argument.key, node.arguments = node.arguments[1], [argument, node.arguments[1]]
-    check.check_key(check.maps[argument.name], argument)
+    info = check.maps[argument.name]
+    if info.is_scalar:
+        raise _refuse(node, "call to has_key() expects a map with explicit keys (non-scalar map)")
+    check.check_key(info, argument)
     return BOOL
 
 
@@ -275,15 +295,14 @@ def _str(check: Checking, node: tree.Call) -> Type | None:
 
 
 def _time(check: Checking, node: tree.Call) -> Type:
-    del check
     if node.arguments:
-        _literal(node, 0)
+        _literal(check, node, 0)
     return NONE
 
 
 def _strftime(check: Checking, node: tree.Call) -> Type:
     check.infer(node.arguments[1])
-    return late("time", text=_literal(node, 0))
+    return late("time", text=_literal(check, node, 0))
 
 
 def _exit(check: Checking, node: tree.Call) -> Type:
@@ -328,7 +347,7 @@ def _symbol(check: Checking, node: tree.Call) -> Type:
 
 
 def _kaddr(check: Checking, node: tree.Call) -> Type:
-    name = _literal(node, 0)
+    name = _literal(check, node, 0)
     node.value = check.host.kernel_symbol(name)
     if node.value is None:
         raise _refuse(node, f"Failed to resolve kernel symbol: {name}")
@@ -336,16 +355,15 @@ def _kaddr(check: Checking, node: tree.Call) -> Type:
 
 
 def _stack(check: Checking, node: tree.Call) -> Type:
-    most = 127
+    most, mode = 127, check.config.texts["stack_mode"]
     for item in node.arguments:
-        if isinstance(item, tree.Name) and item.name in ("perf", "bpftrace", "raw", "build_id"):
-            if item.name != "bpftrace":
-                raise _refuse(item, f"the stack mode {item.name} is not supported yet")
+        if isinstance(item, tree.Name) and item.name in STACK_MODES:
+            mode = item.name
             continue
         most = check.number(item, f"the limit of {node.name}()")
     if not 1 <= most <= 1024:
         raise _refuse(node, f"{node.name}([int limit]): limit must be from 1 to 1024, not {most}")
-    return late(node.name, min(most, 127))
+    return late(node.name, min(most, 127), text=mode)
 
 
 def _unsafe(check: Checking, node: tree.Call) -> Type:
@@ -384,13 +402,11 @@ def _macaddr(check: Checking, node: tree.Call) -> Type | None:
 def _pton(check: Checking, node: tree.Call) -> Type:
     from ipaddress import ip_address
 
-    del check
+    text = _literal(check, node, 0)
     try:
-        address = ip_address(_literal(node, 0))
+        address = ip_address(text)
     except ValueError:
-        message = (
-            f"pton() expects an string argument of an IPv4/IPv6 address, got {_literal(node, 0)}"
-        )
+        message = f"pton() expects an string argument of an IPv4/IPv6 address, got {text}"
         raise _refuse(node, message) from None
     size = len(address.packed)
     return Type("array", size, count=size, items=(integer(1, False),))
@@ -447,7 +463,7 @@ def _in_space(check: Checking, node: tree.Call) -> Type | None:
 
 
 def _reg(check: Checking, node: tree.Call) -> Type:
-    name, machine = _literal(node, 0), check.host.machine
+    name, machine = _literal(check, node, 0), check.host.machine
     registers = MACHINES.get(machine)
     if registers is None or name not in registers.by_name:
         raise _refuse(node, f"'{name}' is not a valid register on this architecture ({machine})")
@@ -455,6 +471,44 @@ def _reg(check: Checking, node: tree.Call) -> Type:
         raise _refuse(node, f"reg() can not be used with '{check.unit.point.kind}' probes")
     node.value = None
     return U64
+
+
+def _join(check: Checking, node: tree.Call) -> Type:
+    if not check.settings.is_unsafe:
+        raise _refuse(node, "join() is an unsafe function being used in safe mode")
+    type_ = check.infer(node.arguments[0])
+    if type_ is not None and type_.kind not in ("int", "ptr"):
+        raise _refuse(node, f"join() expects a pointer argument, got {spell(type_)}")
+    if len(node.arguments) == 2:
+        _literal(check, node, 1)
+    return NONE
+
+
+def _cgroup_path(check: Checking, node: tree.Call) -> Type:
+    type_ = check.infer(node.arguments[0])
+    if type_ is not None and type_.kind != "int":
+        raise _refuse(node, f"cgroup_path() expects an integer argument, got {spell(type_)}")
+    return late("cgroup", text=_literal(check, node, 1) if len(node.arguments) == 2 else "")
+
+
+def _cgroupid(check: Checking, node: tree.Call) -> Type:
+    path = _literal(check, node, 0)
+    node.value = check.host.cgroup_id(path)
+    if node.value is None:
+        raise _refuse(node, f"cgroupid(): there is no cgroup {path}")
+    return U64
+
+
+def _strlen(check: Checking, node: tree.Call) -> Type:
+    type_ = check.infer(node.arguments[0])
+    if type_ is not None and type_.kind != "string":
+        raise _refuse(node, f"strlen() expects a string, got {spell(type_)}")
+    return U64
+
+
+def _signal_name(check: Checking, node: tree.Call) -> Type:
+    check.infer(node.arguments[0])
+    return late("signal")
 
 
 _Infer = Callable[[Checking, tree.Call], Type | None]
@@ -469,5 +523,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, _Infer]] = {
     "reg": (1, 1, _reg), "errorf": (1, 64, _printf), "warnf": (1, 64, _printf),
     "cat": (1, 64, _printf), "system": (1, 64, _unsafe), "buf": (1, 2, _buf),
     "macaddr": (1, 1, _macaddr), "pton": (1, 1, _pton), "strncmp": (3, 3, _strncmp),
+    "join": (1, 2, _join), "cgroup_path": (1, 2, _cgroup_path), "cgroupid": (1, 1, _cgroupid),
+    "strlen": (1, 1, _strlen), "signal_name": (1, 1, _signal_name),
     "strcontains": (2, 2, _strcontains), "strerror": (1, 1, _strerror),
 }  # fmt: skip

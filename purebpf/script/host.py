@@ -67,6 +67,9 @@ class Host(Protocol):
     def static_probes(self, path: str) -> Sequence[StaticProbe]:
         """List the static probes of a program or library."""
 
+    def cgroup_id(self, path: str) -> int | None:
+        """Return the number of a cgroup by its folder."""
+
     def constant(self, name: str) -> int | None:
         """Return the value of a constant of user space such as AF_INET."""
 
@@ -122,6 +125,11 @@ class NoHost:
         """Return nothing."""
         del path
         return ()
+
+    def cgroup_id(self, path: str) -> int | None:
+        """Return None: no cgroup is known."""
+        del path
+        return None
 
     def constant(self, name: str) -> int | None:
         """Return None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -9,8 +10,9 @@ from purebpf.script import tree
 from purebpf.script.script_error import ScriptError
 from purebpf.similar import suggest
 
-__all__ = ["Config", "Settings", "read_config"]
+__all__ = ["STACK_MODES", "Config", "Settings", "read_config"]
 
+_OCTAL = re.compile(r"0+([0-7]+)")
 _NUMBERS = {"max_strlen": 1024, "max_map_keys": 4096, "max_probes": 1024, "max_bpf_progs": 1024,
             "on_stack_limit": 32, "max_cat_bytes": 10240, "perf_rb_pages": 1024,
             "log_size": 1000000}  # fmt: skip
@@ -21,6 +23,8 @@ _TEXTS = {"str_trunc_trailer": "..", "license": "GPL", "stack_mode": "bpftrace",
           "missing_probes": "error", "cache_user_symbols": "PER_PID"}  # fmt: skip
 _LICENSES = ("Dual MIT/GPL", "Dual BSD/GPL", "Dual MPL/GPL", "GPL and additional rights", "GPL",
              "GPL v2")  # fmt: skip
+STACK_MODES = ("bpftrace", "perf", "raw", "build_id")
+"""The forms in which stacks are printed."""
 _MISSING = ("error", "warn", "ignore")
 _LONGEST_STRING = 1 << 14
 _MOST_KEYS = 1 << 27
@@ -54,8 +58,9 @@ class Settings(NamedTuple):
         if not 1 <= number <= len(self.parameters):
             return 0
         text = self.parameters[number - 1]
+        digits = _OCTAL.fullmatch(text)
         try:
-            return int(text, 0)
+            return int(digits[1], 8) if digits else int(text, 0)
         except ValueError:
             return text
 
@@ -103,6 +108,8 @@ def read_config(script: tree.Script, settings: Settings) -> Config:
         valid = ", ".join(_LICENSES)
         message = f"Invalid value for license. Found: {texts['license']}. Valid values: {valid}"
         raise ScriptError(message)
+    if texts["stack_mode"] not in STACK_MODES:
+        raise ScriptError(f"Invalid value for stack_mode. Valid values: {', '.join(STACK_MODES)}")
     if texts["missing_probes"] not in _MISSING:
         message = f"Invalid value for missing_probes. Valid values: {', '.join(_MISSING)}"
         raise ScriptError(message)

@@ -13,6 +13,7 @@ from functools import cached_property
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError, NotSupportedError, PurebpfError
 from purebpf.observe.script import user_files
+from purebpf.observe.script.cgroups import cgroup_id
 from purebpf.script.host import StaticProbe
 from purebpf.syscall import proc, tracefs
 
@@ -106,6 +107,10 @@ class LocalHost:
     def static_probes(self, path: str) -> Sequence[StaticProbe]:
         """List the static probes of a program or library; nothing if it cannot be read."""
         return user_files.list_static_probes(self.seen_file(path))
+
+    def cgroup_id(self, path: str) -> int | None:
+        """Return the number of a cgroup by its folder."""
+        return cgroup_id(path)
 
     def constant(self, name: str) -> int | None:
         """Return the value of a constant of user space such as AF_INET."""

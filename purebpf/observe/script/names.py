@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Sequence
 from functools import cached_property
 
 from purebpf.loader.maps.map import Map
+from purebpf.observe.script.cgroups import cgroup_paths
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.symbols.frame import Frame, Unknown
 
@@ -23,6 +25,7 @@ class LocalNames:
 
     def __init__(self, stacks: Map | None) -> None:
         self._stacks = stacks
+        self._cgroups: dict[tuple[int, str], str] = {}
         self._boot_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
     @cached_property
@@ -37,15 +40,19 @@ class LocalNames:
         """Return the function of an address in a process."""
         return _name(self._symbolizer.user(pid, [address])[0], address)
 
-    def kernel_stack(self, number: int, limit: int) -> str:
+    def kernel_stack(self, number: int, limit: int, mode: str = "bpftrace") -> str:
         """Return a stack as text: an empty line, then a line for each frame."""
         addresses = self._addresses(number, limit)
-        return _lines(addresses, self._symbolizer.kernel_stack(addresses))
+        if mode == "raw":
+            return _raw(addresses)
+        return _lines(addresses, self._symbolizer.kernel_stack(addresses), mode)
 
-    def user_stack(self, number: int, pid: int, limit: int) -> str:
+    def user_stack(self, number: int, pid: int, limit: int, mode: str = "bpftrace") -> str:
         """Return a stack of a process as text."""
         addresses = self._addresses(number, limit)
-        return _lines(addresses, self._symbolizer.user_stack(pid, addresses))
+        if mode == "raw":
+            return _raw(addresses)
+        return _lines(addresses, self._symbolizer.user_stack(pid, addresses), mode)
 
     def _addresses(self, number: int, limit: int) -> list[int]:
         if self._stacks is None or number < 0:
@@ -59,6 +66,19 @@ class LocalNames:
     def error(self, number: int) -> str:
         """Return the text of an errno."""
         return os.strerror(number)
+
+    def signal(self, number: int) -> str:
+        """Return the text of a signal, "N/A" for numbers that are none."""
+        try:
+            return signal.strsignal(number) or f"Unknown signal {number}"
+        except ValueError:
+            return f"Unknown signal {number}" if number == 0 else "N/A"
+
+    def cgroup(self, number: int, pattern: str) -> str:
+        """Return the paths of a cgroup: `unified:/system.slice`, with `;` between hierarchies."""
+        if (number, pattern) not in self._cgroups:
+            self._cgroups[number, pattern] = cgroup_paths(number, pattern)
+        return self._cgroups[number, pattern]
 
     def user(self, uid: int) -> str:
         """Return the name of a user; the number if there is none."""
@@ -80,11 +100,27 @@ def _name(answer: Frame | Unknown, address: int) -> str:
     return answer.name if isinstance(answer, Frame) else f"{address:#x}"
 
 
-def _lines(addresses: Sequence[int], answers: Sequence[Frame | Unknown]) -> str:
-    lines = "".join(
-        f"    {answer.name}+{answer.offset}\n"
-        if isinstance(answer, Frame)
-        else f"    {address:#x}\n"
-        for address, answer in zip(addresses, answers, strict=False)
-    )
-    return f"\n{lines}"
+def _raw(addresses: Sequence[int]) -> str:
+    return "\n" + "".join(f"{address:x}\n" for address in addresses)
+
+
+def _lines(addresses: Sequence[int], answers: Sequence[Frame | Unknown], mode: str) -> str:
+    """Return an empty line, and a line for each frame."""
+    show = {"perf": _perf, "build_id": _build_id}.get(mode, _plain)
+    return "\n" + "".join(map(show, addresses, answers))
+
+
+def _plain(address: int, answer: Frame | Unknown) -> str:
+    name = f"{answer.name}+{answer.offset}" if isinstance(answer, Frame) else f"{address:#x}"
+    return f"    {name}\n"
+
+
+def _perf(address: int, answer: Frame | Unknown) -> str:
+    name = f"{answer.name}+{answer.offset}" if isinstance(answer, Frame) else f"{address:#x}"
+    return f"\t{address:x} {name} ({answer.module or '[unknown]'})\n"
+
+
+def _build_id(address: int, answer: Frame | Unknown) -> str:
+    if not answer.build_id or answer.file_offset < 0:
+        return f"{address:#x}\n"
+    return f"{answer.build_id} {answer.file_offset:#x}\n"

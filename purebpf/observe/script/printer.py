@@ -71,6 +71,10 @@ class Printer:
                 self._maps.zero(action.text)
             case "time":
                 self._say("time", time.strftime(action.text))
+            case "join":
+                words = self._decoder.value(action.types[0], data, 8)
+                text = action.text.join(word for word in words if word)
+                self._say("join", text if self._is_json else f"{text}\n")
             case "exit":
                 return data[8]
         return None
@@ -82,7 +86,7 @@ class Printer:
                     with open(text, "rb") as file:
                         data = file.read(self._most_bytes)
                 except OSError as error:
-                    message = f"ERROR: failed to open file '{text}': {error.strerror}"
+                    message = f"ERROR: failed to open file '{text}' ({error.strerror})"
                     self._warn(message)
                     return
                 self._say("cat", data.decode("utf-8", "surrogateescape"))
@@ -111,7 +115,7 @@ class Printer:
             self._write(map_json(info, rows[-top:] if top else rows, divisor))
             return
         if not rows and info.is_scalar and not info.is_histogram:
-            self._write(f"{name}: 0\n")
+            rows = self._maps.empty_rows(name)
         self._write(map_text(info, rows, top, divisor))
 
     def _print_key(self, action: Action, data: bytes) -> None:

@@ -47,6 +47,15 @@ class StoredMaps:
             items = [(key.to_bytes(4, "little"), value) for key, value in items]
         return rows_of(info, items, self._decoder)
 
+    def empty_rows(self, name: str) -> list[tuple[Any, Any]]:
+        """Return the row of a map without a key that has no value yet: zeros."""
+        info = self.infos[name]
+        if info.value is None:
+            return []
+        if info.is_aggregate:
+            return rows_of(info, [(bytes(4), (bytes(info.value_size),))], self._decoder)
+        return rows_of(info, [(b"", bytes(room(info.value)))], self._decoder)
+
     def clear(self, name: str) -> None:
         """Remove all keys of a map."""
         info = self.infos[name]

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from purebpf.asm import R0, R1, R2, R3, R4, R6
 from purebpf.script import tree
 from purebpf.script.actions import Action
+from purebpf.script.lowering.frame import Place
 from purebpf.script.lowering.layout import LOST
-from purebpf.script.lowering.stores import Stores
+from purebpf.script.lowering.memory import Foreign
+from purebpf.script.lowering.stores import PROBE_READ_STR, STRING_READERS, Stores
 from purebpf.script.map_info import MapInfo
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
-from purebpf.script.types import Type, offsets, room
+from purebpf.script.types import U64, Type, offsets, room, string, tuple_of
 
 __all__ = ["Calls"]
 
 _RING_OUTPUT = 130
+_JOINED, _JOINED_SIZE = 16, 1024
 
 
 class Calls(Stores):
@@ -36,7 +39,11 @@ class Calls(Stores):
                 target = arguments[0]
                 assert isinstance(target, tree.Map)
                 self.count_elements(self.map_info(target))
-            case "strerror":
+            case "join":
+                self._join(node)
+            case "strlen":
+                self._measure(arguments[0])
+            case "strerror" | "cgroup_path" | "signal_name":
                 self.scalar(arguments[0])
             case "print":
                 self._print(node)
@@ -96,6 +103,39 @@ class Calls(Stores):
         place = (node.start, node.end) if node.name in ("errorf", "warnf") else ()
         self._send(Action(node.name, types, _text(node.arguments), place), arguments)
 
+    def _join(self, node: tree.Call) -> None:
+        """Send the strings of an array of pointers that ends with a null pointer."""
+        code, address = self.code, node.arguments[0]
+        size = 8 + _JOINED * _JOINED_SIZE
+        self.scalar(address)
+        array, word = self.keep(), self.take(8)
+        place = self.take(8 + _JOINED * _JOINED_SIZE)
+        self.zero(place, size)
+        done = code.label()
+        space = self.space_of(address)
+        for index in range(_JOINED):
+            code.load(R0, *array, 8)
+            self.read(word, 8, Foreign(8 * index, U64, space))
+            code.load(R3, *word, 8)
+            code.jump("==", R3, 0, done)
+            self.address(R1, place.add(8 + index * _JOINED_SIZE))
+            code.move(R2, _JOINED_SIZE)
+            code.call_helper(STRING_READERS.get(space, PROBE_READ_STR), R1, R2, R3)
+        code.place(done)
+        delimiter = node.arguments[1] if len(node.arguments) == 2 else None
+        text = delimiter.value if isinstance(delimiter, tree.String) else " "
+        types = (tuple_of([string(_JOINED_SIZE)] * _JOINED),)
+        self._emit(Action("join", types, text), place, size)
+
+    def _measure(self, text: tree.Expression) -> None:
+        """R0 = the bytes of a string, without its NUL."""
+        source, copy = self.locate(text), self.take(room(text.type))
+        self.address(R3, source)
+        self.address(R1, copy)
+        self.code.move(R2, room(text.type))
+        self.code.call_helper("probe_read_kernel_str", R1, R2, R3)
+        self.code.alu("-=", R0, 1)
+
     def _search(self, node: tree.Call) -> None:
         """R0 = 1 if a string contains another (Linux 6.17)."""
         code, (text, part) = self.code, node.arguments
@@ -147,24 +187,28 @@ class Calls(Stores):
 
     def _send(self, action: Action, values: Sequence[tree.Expression]) -> None:
         """Send an event, or count its loss."""
-        code = self.code
         mark = self.mark()
         places, size = offsets(action.types)
         size = size if action.types else 0
         place = self.take(8 + size)
         for value, type_, offset in zip(values, action.types, places, strict=True):
             self.store(value, place.add(8 + offset), type_)
+        self._emit(action, place, 8 + size)
+        self.release(mark)
+
+    def _emit(self, action: Action, place: Place, size: int) -> None:
+        """Send an event whose values are in place, or count its loss."""
+        code = self.code
         code.store_constant(*place, self.context.add_action(action), 8)
         self.address(R2, place)
         code.map(R1, "events")
-        code.move(R3, 8 + size)
+        code.move(R3, size)
         code.move(R4, 0)
         code.call(_RING_OUTPUT)
         sent = code.label()
         code.jump("==", R0, 0, sent)
         self.add_to_global(LOST, 1)
         code.place(sent)
-        self.release(mark)
 
 
 def _text(arguments: Sequence[tree.Expression]) -> str:

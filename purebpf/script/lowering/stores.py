@@ -10,10 +10,10 @@ from purebpf.script.lowering.memory import Foreign
 from purebpf.script.script_error import ScriptError
 from purebpf.script.types import Type, offsets, room, spell
 
-__all__ = ["Stores"]
+__all__ = ["PROBE_READ_STR", "STRING_READERS", "Stores"]
 
-_STRING_READERS = {"user": "probe_read_user_str", "kernel": "probe_read_kernel_str"}
-_PROBE_READ_STR = 45
+STRING_READERS = {"user": "probe_read_user_str", "kernel": "probe_read_kernel_str"}
+PROBE_READ_STR = 45
 _COMM_SIZE = 16
 _FAMILIES = {4: 2, 16: 10}  # AF_INET, AF_INET6
 
@@ -70,14 +70,14 @@ class Stores(Conditions):
 
     def _store_items(self, node: tree.Expression, place: Place, type_: Type) -> None:
         if isinstance(node, tree.Tuple | tree.Record):
-            items = node.items
-            if isinstance(node, tree.Record):
-                by_name = dict(zip(node.names, node.items, strict=True))
-                items = [by_name[name] for name in type_.names]
-            if not items:
+            if not node.items:
                 self.code.store_constant(*place, 0, 8)
-            for item, part, offset in zip(items, type_.items, offsets(type_.items)[0], strict=True):
-                self.store(item, place.add(offset), part)
+            places = offsets(type_.items)[0]
+            for number, item in enumerate(node.items):  # in the order in which they are written
+                index = number
+                if isinstance(node, tree.Record):
+                    index = type_.names.index(node.names[number])
+                self.store(item, place.add(places[index]), type_.items[index])
             return
         self.convert(self._source(node), node.type, place, type_)
 
@@ -181,7 +181,7 @@ class Stores(Conditions):
         code.load(R3, *kept, 8)
         code.move(R2, min(size, longest))
         self.address(R1, place)
-        helper: str | int = _STRING_READERS.get(found.space, _PROBE_READ_STR)
+        helper: str | int = STRING_READERS.get(found.space, PROBE_READ_STR)
         code.call_helper(helper, R1, R2, R3)
 
     def _read_string(self, node: tree.Call, place: Place, size: int) -> None:
@@ -211,7 +211,7 @@ class Stores(Conditions):
             code.place(fine)
         code.load(R3, *address, 8)
         self.address(R1, place)
-        helper: str | int = _STRING_READERS.get(self.space_of(argument), _PROBE_READ_STR)
+        helper: str | int = STRING_READERS.get(self.space_of(argument), PROBE_READ_STR)
         code.call_helper(helper, R1, R2, R3)
 
     def _cut_string(self, node: tree.Call, place: Place, size: int) -> None:

@@ -23,14 +23,20 @@ class Names(Protocol):
     def user_symbol(self, pid: int, address: int) -> str:
         """Return the function of an address in a process."""
 
-    def kernel_stack(self, number: int, limit: int) -> str:
+    def kernel_stack(self, number: int, limit: int, mode: str) -> str:
         """Return a stack as text: an empty line, then a line for each frame."""
 
-    def user_stack(self, number: int, pid: int, limit: int) -> str:
+    def user_stack(self, number: int, pid: int, limit: int, mode: str) -> str:
         """Return a stack of a process as text."""
 
     def error(self, number: int) -> str:
         """Return the text of an errno."""
+
+    def signal(self, number: int) -> str:
+        """Return the text of a signal."""
+
+    def cgroup(self, number: int, pattern: str) -> str:
+        """Return the paths of a cgroup, in the hierarchies that fit a pattern."""
 
     def user(self, uid: int) -> str:
         """Return the name of a user."""
@@ -147,13 +153,17 @@ class Decoder:
             case "usym":
                 return names.user_symbol(second, word)
             case "kstack":
-                return names.kernel_stack(_signed(word), type_.numbers[0])
+                return names.kernel_stack(_signed(word), type_.numbers[0], type_.text)
             case "ustack":
-                return names.user_stack(_signed(word), second, type_.numbers[0])
+                return names.user_stack(_signed(word), second, type_.numbers[0], type_.text)
             case "mac":
                 return ":".join(f"{byte:02X}" for byte in data[at : at + 6])
             case "strerror":
                 return names.error(word)
+            case "signal":
+                return names.signal(word)
+            case "cgroup":
+                return names.cgroup(word, type_.text)
             case "probe":
                 return self._probes[word]
             case "username":

@@ -31,7 +31,7 @@ REFUSED = [
     ("begin { @x = 1; for ($kv : @x) { } }", "cannot be used for iteration", 27),
     ("begin { @x[1] = hist(1); for ($kv : @x) { } }", "maps of hist() are not supported yet", 36),
     ("begin { @x = 1; print(len(@x)); }", "expects a map with explicit keys", 22),
-    ("begin { cgroup_path(1) }", "not supported yet", 8),
+    ("begin { uaddr(1) }", "not supported yet", 8),
     ("usdt:/bin/x:y { }", "No matches for usdt /bin/x:y.", 0),
     ("usdt:y { }", "need a process", 0),
     ("interval:s:0 { }", "Invalid period", 0),
