@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 
 from purebpf.errors import KernelError, NotSupportedError
+from purebpf.measure.lock_owners import lock_owners
 from purebpf.measure.privileges import RECORD_INSTEAD, needing
 from purebpf.measure.targets import PidNamespace, check_processes
 from purebpf.observe.instruments.thread_registers import ThreadNow, ThreadRegisters
@@ -29,7 +30,6 @@ from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
 from purebpf.tools.dump.frames import FrameNames, kernel_frames
-from purebpf.tools.dump.lock_owners import lock_owners
 from purebpf.tools.dump.model import DumpedFrame, DumpedThread, ProcessDump
 from purebpf.tools.dump.waits import STATES, describe_wait
 

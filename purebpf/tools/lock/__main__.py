@@ -60,7 +60,10 @@ def _run(options: Options, view: EventView, details: LockView) -> int:
         return measured
 
     def text() -> Printer[Any]:
-        others = {"others": lambda: session().others} if options.userspace else {}
+        others = {}
+        if options.userspace:
+            others["others"] = lambda: session().others
+            others["old_waits"] = lambda: session().old_waits
         slow = options.slower_ms is not None
         shown = {"every": every, "histogram": details.histogram, "most": details.most}
         return waits.text(rows, options.by, slow=slow, **shown, **others)

@@ -10,7 +10,9 @@ from purebpf.cli.event_sums import SumCsv, SumJson, SumText
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
+from purebpf.results.model.width import fold
 from purebpf.tools.lock.event import Row, Wait
+from purebpf.tools.lock.old_waits import OldWait, describe_old_waits
 from purebpf.tools.lock.user_event import UserRow, UserWait
 
 __all__ = ["Csv", "Folded", "Json", "Text", "UserCsv", "UserJson", "UserText"]
@@ -83,10 +85,17 @@ class UserText(SumText[UserWait, UserRow]):
     empty = "no waits"
 
     def __init__(
-        self, rows: Callable[[], Sequence[UserRow]], by: str, *, others: Others, **details: Any
+        self,
+        rows: Callable[[], Sequence[UserRow]],
+        by: str,
+        *,
+        others: Others,
+        old_waits: Callable[[], Sequence[OldWait]] = tuple,
+        **details: Any,
     ) -> None:
         super().__init__(rows, by, **details)
         self._others = others
+        self._old_waits = old_waits
 
     def event_lines(self, event: UserWait) -> Iterator[str]:
         """A wait and its stacks."""
@@ -126,7 +135,12 @@ class UserText(SumText[UserWait, UserRow]):
         return _name_task(self.by, row)
 
     def end(self, loss: Loss) -> Iterator[str]:
-        """The table."""
+        """Waits of before the run that did not end, then the table."""
+        old_waits = self._old_waits()
+        for line in describe_old_waits(old_waits):
+            yield fold(line + "\n", self._width)
+        if old_waits:
+            self.empty = "no waits ended or began"
         yield from super().end(loss)
         others = sorted(self._others().items(), key=lambda other: -other[1][1])
         if others:

@@ -22,6 +22,7 @@ from purebpf.symbols.proc_maps import Mapping as MappedPart
 from purebpf.syscall import host_clock, proc
 from purebpf.tools.lock.data_symbols import DataSymbols
 from purebpf.tools.lock.longest import with_longest
+from purebpf.tools.lock.old_waits import OldWait, OldWaits
 from purebpf.tools.lock.regions import Regions
 from purebpf.tools.lock.request import USER_TYPES, Options, slower_ns
 from purebpf.tools.lock.user_event import UserRow, UserWait
@@ -81,6 +82,7 @@ class UserLocks(UserStackSession[FutexTracer]):
     Attributes:
         rows: once it is stopped, all waits added up, those that took most time first.
         others: by type, waits and nanoseconds of those that `options.types` leave out.
+        old_waits: once it is stopped, threads of `options.pids` that waited all the time.
 
     Raises, when it is entered: as `UserStackSession`, and
         NotSupportedError: this is not x86-64.
@@ -94,6 +96,8 @@ class UserLocks(UserStackSession[FutexTracer]):
         self._variables = DataSymbols(self.budget, self._files_of)
         self.rows: tuple[UserRow, ...] = ()
         self.others: dict[str, tuple[int, int]] = {}
+        self.old_waits: tuple[OldWait, ...] = ()
+        self._old = OldWaits(())
 
     def __enter__(self) -> Self:
         if (machine := os.uname().machine) != _MACHINE:
@@ -101,6 +105,7 @@ class UserLocks(UserStackSession[FutexTracer]):
                 "purebpf lock --userspace", f"it is for x86-64, and this CPU is {machine}"
             )
         super().__enter__()
+        self._old = OldWaits(self._options.pids)
         self._epoch_ns = time.time_ns() - host_clock.monotonic_ns()
         self._interval_at = time.monotonic()
         return self
@@ -166,6 +171,7 @@ class UserLocks(UserStackSession[FutexTracer]):
             KernelError: the kernel refused to return the counts or losses.
         """
         with self._owned:
+            self.old_waits = tuple(self._old.now())
             self._tracer.stop()
             events: list[UserWait | Interval[UserRow]] = [*self._slow_waits()]
             self.rows = self._read()

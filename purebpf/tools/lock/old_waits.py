@@ -1,0 +1,77 @@
+"""Waits in futex(2) that began before the run and did not end: the program saw neither end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from purebpf.findings.rings import find_ring
+from purebpf.measure.blocked_threads import blocked_threads
+from purebpf.measure.lock_owners import lock_owners
+from purebpf.syscall import proc
+
+__all__ = ["OldWait", "OldWaits", "describe_old_waits"]
+
+_MOST_HOLDERS = 5
+
+
+class OldWait(NamedTuple):
+    """A thread that waits since before the run; `holder` has its lock, 0: not known."""
+
+    pid: int
+    tid: int
+    holder: int = 0
+
+
+class OldWaits:
+    """Finds threads of processes that sleep in futex(2) and have not run since it was made.
+
+    Args:
+        pids: the processes.
+    """
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._before = {pid: _switches(pid) for pid in pids}
+
+    def now(self) -> list[OldWait]:
+        """Return the threads, by process and thread ID."""
+        waits = []
+        for pid, before in self._before.items():
+            after = _switches(pid)
+            blocked = {one.tid for one in blocked_threads((pid,)) if one.call.startswith("futex")}
+            same = [tid for tid in sorted(blocked) if before.get(tid, -1) == after.get(tid)]
+            owners = lock_owners(pid, after) if same else {}
+            waits += [OldWait(pid, tid, owners.get(tid, 0)) for tid in same]
+        return waits
+
+
+def _switches(pid: int) -> dict[int, int]:
+    """Context switches of the threads of a process."""
+    counts = {}
+    for tid in proc.threads(pid):
+        status = proc.status(f"{pid}/task/{tid}")
+        if status is not None:
+            names = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
+            counts[tid] = sum(int(status.get(name, "0")) for name in names)
+    return counts
+
+
+def describe_old_waits(waits: Iterable[OldWait]) -> Iterator[str]:
+    """Describe them in sentences, a deadlock first. Nothing for no waits."""
+    by_process: dict[int, list[OldWait]] = {}
+    for wait in waits:
+        by_process.setdefault(wait.pid, []).append(wait)
+    for pid, waiting in by_process.items():
+        held = {wait.tid: wait.holder for wait in waiting if wait.holder}
+        ring = find_ring(held)
+        if ring:
+            steps = ", ".join(f"{tid} waits for the lock of {held[tid]}" for tid in ring)
+            yield f"deadlock in process {pid}: thread {steps}"
+        others = [tid for tid in held if tid not in ring]
+        for tid in others[:_MOST_HOLDERS]:
+            yield f"thread {tid} waits for the lock of {held[tid]} since before the run"
+        number = f"{len(waiting)} threads wait" if len(waiting) > 1 else "1 thread waits"
+        yield (
+            f"{number} in futex(2) since before the run, for a lock or for something to do:"
+            f" purebpf dump {pid} shows where"
+        )

@@ -1,0 +1,35 @@
+"""Waits that began before the run, in words."""
+
+from __future__ import annotations
+
+from purebpf.results import Loss
+from purebpf.tools.lock.old_waits import OldWait, describe_old_waits
+from purebpf.tools.lock.render import UserText
+
+
+def test_a_ring_is_a_deadlock_and_those_behind_it_are_named() -> None:
+    waits = [OldWait(5, 8, 9), OldWait(5, 9, 8), OldWait(5, 10, 9), OldWait(5, 11)]
+    assert list(describe_old_waits(waits)) == [
+        "deadlock in process 5: thread 8 waits for the lock of 9, 9 waits for the lock of 8",
+        "thread 10 waits for the lock of 9 since before the run",
+        (
+            "4 threads wait in futex(2) since before the run, for a lock or for something to do: "
+            "purebpf dump 5 shows where"
+        ),
+    ]
+
+
+def test_a_thread_without_a_known_holder_is_counted() -> None:
+    (line,) = describe_old_waits([OldWait(5, 8)])
+    assert line.startswith("1 thread waits in futex(2) since before the run")
+
+
+def test_no_waits_are_not_said_where_threads_wait_all_the_time() -> None:
+    text = UserText(lambda: (), "caller", others=dict, old_waits=lambda: [OldWait(5, 8)])
+    shown = "".join(text.end(Loss(seen=0)))
+    assert "since before the run" in shown
+    assert "no waits ended" in shown
+
+
+def test_without_such_threads_nothing_changes() -> None:
+    assert "no waits\n" in "".join(UserText(lambda: (), "caller", others=dict).end(Loss(seen=0)))
