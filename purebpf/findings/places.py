@@ -1,4 +1,4 @@
-"""Where threads spend their time: by the program's own function, work apart from idle waits. Pure.
+"""Sums of the time that threads spend in places, by own function; idle waits stand apart. Pure.
 
 A command that measures waits shows these sums first. Kernel functions and the start of a thread are
 the same in every stack; the own function and the kind of its wait differ.

@@ -42,7 +42,7 @@ class Compilation(NamedTuple):
     """A compiled script.
 
     Attributes:
-        spec: the object to load; a program's name is that of its unit.
+        spec: the object to load; a program has the name of its unit.
         units: the programs, in the order of the script.
         program_names: their names in the object.
     """

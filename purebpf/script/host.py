@@ -56,7 +56,7 @@ class Host(Protocol):
         """List the functions of a program or library."""
 
     def user_files(self, pattern: str) -> Sequence[str]:
-        """List the files that a path or a pattern means; "" and `*` are those of the process."""
+        """List the files that a path or a pattern means; "" and `*` mean files of the process."""
 
     def seen_file(self, path: str) -> str:
         """Return a path that leads to the file as the process sees it."""

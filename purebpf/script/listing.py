@@ -18,7 +18,7 @@ _FUNCTIONS = ("uprobe", "uretprobe")
 
 
 def list_points(pattern: str, host: Host) -> list[str]:
-    """Return the names of attach points, sorted; those of programs only for a path in the pattern.
+    """Return the names of attach points, sorted; programs only if the pattern has a path.
 
     Args:
         pattern: such as `tracepoint:sched:*` or `uprobe:/bin/bash:read*`; "" for all of the kernel,

@@ -106,7 +106,7 @@ def _kinds(words: array[int], btf: Btf) -> Iterator[tuple[int, Kind, int]]:
 
 
 def _type_ids(words: array[int], btf: Btf) -> Iterator[int]:
-    """Where the words are that are type ids."""
+    """Yield the places of the words that are type ids."""
     for at, kind, count in _kinds(words, btf):
         if kind in _REFERS:
             yield at + 2
@@ -118,7 +118,7 @@ def _type_ids(words: array[int], btf: Btf) -> Iterator[int]:
 
 
 def _string_offsets(words: array[int], btf: Btf) -> Iterator[int]:
-    """Where the words are that are string offsets."""
+    """Yield the places of the words that are string offsets."""
     for at, kind, count in _kinds(words, btf):
         yield at
         size, name, _ = _ELEMENTS.get(kind, (0, None, None))

@@ -91,7 +91,7 @@ class LocalHost:
         return user_files.list_functions(self.seen_file(path))
 
     def user_files(self, pattern: str) -> Sequence[str]:
-        """List the files that a path or a pattern means; "" and `*` are those of the process."""
+        """List the files that a path or a pattern means; "" and `*` mean files of the process."""
         if pattern in ("", "*"):
             return user_files.mapped_files(self.pid) if self.pid else ()
         return user_files.matching_files(pattern)

@@ -1,4 +1,4 @@
-"""Lists attach points: those that fit a pattern, those of a script, and types of the kernel."""
+"""Lists attach points that fit a pattern or that a script has, and types of the kernel."""
 
 from __future__ import annotations
 
