@@ -7,7 +7,8 @@ import os
 import shlex
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
@@ -41,8 +42,11 @@ __all__ = [
     "LoadOptions",
     "Read",
     "build_ids_of",
+    "choose_event",
+    "lost_of",
     "name_counted",
     "of_bytes",
+    "opened",
     "read",
 ]
 
@@ -93,6 +97,17 @@ def read(path: str, wanted: LoadOptions = _ANYTHING) -> Read:
         FormatError, NotSupportedError: it is not a perf.data file that purebpf can read.
         NoSuchEventError: there is no event of that name in it.
     """
+    with opened(path, wanted.seconds) as file:
+        return _read(file, wanted)
+
+
+@contextmanager
+def opened(path: str, seconds: float | None = None) -> Iterator[PerfData]:
+    """Open a file, "-": standard input, for as long as the context lasts.
+
+    `seconds` of CPU time are the limit for reading it; None: no limit. The errors are the same as
+    of `read`.
+    """
     name = "standard input" if path == "-" else path
     try:
         fd = _copy_input() if path == "-" else _open(path)
@@ -102,8 +117,8 @@ def read(path: str, wanted: LoadOptions = _ANYTHING) -> Read:
         raise KernelError("open(2)", error.errno or 0, f"input {name}") from None
     try:
         size = os.fstat(fd).st_size
-        read_at = _within(lambda at, length: os.pread(fd, length, at), wanted.seconds, name)
-        return _read(PerfData(read_at, size, name), wanted)
+        read_at = _within(lambda at, length: os.pread(fd, length, at), seconds, name)
+        yield PerfData(read_at, size, name)
     except OSError as error:
         if isinstance(error, KernelError):
             raise
@@ -167,7 +182,7 @@ def _read(file: PerfData, wanted: LoadOptions) -> Read:
     with RecordedCopies(file, origin) as copies:
         methods |= copies.methods
         counted = count(file, build_ids, periods=periods, slots=wanted.timed, unwind=methods)
-    number = _number(file, counted, wanted.event)
+    number = choose_event(file, counted, wanted.event)
     if number in copies.methods:  # no limit of the kernel cut these
         counted.deep[number].clear()
     names = FileNames(counted, origin, wanted)
@@ -245,7 +260,7 @@ def name_counted(
         f"{counted.samples[number]} samples of {event.name} in {file.source}",
         unit=_unit(event, periods=periods),
         about={"event": event.name, **_about(file), "rejected": counted.rejected},
-        loss=_loss(counted, number),
+        loss=lost_of(counted, number),
     )
     if others:
         profile.about["other_events"] = [
@@ -303,7 +318,12 @@ def _unit(event: RecordedEvent, *, periods: bool) -> str:
     return _UNITS.get(event.name, "samples") if _is_of_programs(event) else "events"
 
 
-def _number(file: PerfData, counted: Counted, event: str | None) -> int:
+def choose_event(file: PerfData, counted: Counted, event: str | None) -> int:
+    """Return the number of an event by its name; None: the first event with samples.
+
+    Raises:
+        NoSuchEventError: there is no event of that name.
+    """
     names = [event.name for event in file.events]
     if event is None:
         return next((n for n in range(len(names)) if counted.samples[n]), 0)
@@ -331,7 +351,8 @@ def _about(file: PerfData) -> dict[str, object]:
     return about
 
 
-def _loss(counted: Counted, number: int) -> Loss:
+def lost_of(counted: Counted, number: int) -> Loss:
+    """Return the samples of an event, and the samples that its recording lost."""
     lost = counted.lost
     what = "samples were lost while the file was recorded: the ring buffers were full"
     return Loss(None, counted.samples[number], 0, (count_cause("ring_lost", lost, what),))

@@ -37,10 +37,10 @@ def _run(options: Options, view: View) -> int:
     if find_spec("iced_x86") is None:
         command.say(f"{NAME}: {_MISSING}")
         return 1
-    from purebpf.cli.loss import explain_loss
+    if view.path:
+        return _read(view)
     from purebpf.measure.run import prepare, run
     from purebpf.observe.symbols.interruptible import interruptible
-    from purebpf.tools.types.render import closing_lines
     from purebpf.tools.types.session import TypeSampler
 
     make = partial(TypeSampler, options)
@@ -52,11 +52,27 @@ def _run(options: Options, view: View) -> int:
             command.say("Sampling the data that code touches... Hit Ctrl-C to end.")
         result = run(sampler, ends, sampler.drain, naming=interruptible(sampler.budget))
         status = ends.status()
-        output.write(_pieces(result, view))
-        for line in closing_lines(result):
-            command.say(line)
-        explain_loss(result.loss, "samples", verbose=view.verbose)
+        _show(result, view, output)
     return command.LOSS if view.strict and result.loss.any else status
+
+
+def _read(view: View) -> int:
+    from purebpf.tools.types.recorded import read
+
+    result = read(view.path, view.event)
+    with Output(view.output) as output:
+        _show(result, view, output)
+    return command.LOSS if view.strict and result.loss.any else 0
+
+
+def _show(result: DataTypes, view: View, output: Output) -> None:
+    from purebpf.cli.loss import explain_loss
+    from purebpf.tools.types.render import closing_lines
+
+    output.write(_pieces(result, view))
+    for line in closing_lines(result):
+        command.say(line)
+    explain_loss(result.loss, "samples", verbose=view.verbose)
 
 
 def _pieces(result: DataTypes, view: View) -> Iterable[str]:

@@ -23,6 +23,7 @@ examples:
   purebpf types -- ./program              as long as a program runs
   purebpf types --struct conn -p 4242 5   one layout, with shares
   purebpf types --by function -p 4242 5   which functions touch them
+  purebpf types -i perf.data              samples that were recorded before
 
 Needs programs with DWARF (-g), x86-64, and the extra purebpf[types].
 
@@ -33,11 +34,15 @@ Needs CAP_BPF and CAP_PERFMON, or root. docs/types.md"""
 
 
 class View(NamedTuple):
-    """The display of the result. `struct` "": a table of all; `output` None: standard output."""
+    """The display of the result. `struct` "": a table of all; `path`: of a perf.data
+    file with the samples, and its `event`; `output` None: standard output.
+    """
 
     format: str = "text"
     by: str = "member"
     struct: str = ""
+    path: str = ""
+    event: str | None = None
     output: str | None = None
     strict: bool = False
     verbose: bool = False
@@ -45,7 +50,13 @@ class View(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[Options, View]:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
+    made = build_parser()
+    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
+    targets = (*parsed.pids, *parsed.tids, *parsed.cpus, *parsed.command)
+    if parsed.path and (targets or parsed.cgroup or parsed.duration_s is not None):
+        made.error("-i reads samples from a file: it excludes targets, a duration and a command")
+    if parsed.event and not parsed.path:
+        made.error("-e chooses an event of a file: add -i FILE")
     return parser.pick(Options, parsed, is_partial=True), parser.pick(View, parsed, is_partial=True)
 
 
@@ -58,6 +69,14 @@ def build_parser() -> argparse.ArgumentParser:
         help="samples a second (default %(default)s)",
     )  # fmt: skip
     parser.add_targets(made.add_argument_group("targets"))
+    source = made.add_argument_group("samples of a file")
+    source.add_argument(
+        *("-i", "--input"), dest="path", metavar="FILE", default="",
+        help="a perf.data file, of purebpf or perf; - for standard input",
+    )  # fmt: skip
+    source.add_argument(
+        *("-e", "--event"), metavar="EVENT", help="its event (default: the first with samples)"
+    )
     group = made.add_argument_group("output")
     group.add_argument(
         "--by", choices=("member", "function"), default="member",

@@ -140,6 +140,9 @@ def closing_lines(result: DataTypes) -> Iterator[str]:
     )
     for reason, samples in result.reasons.items():
         yield f"  {_percent(samples, total)} {reason}"
+    if result.is_precise:
+        yield f"event: {result.event}; it is precise: each sample counts for its own instruction"
+        return
     yield (
         f"event: {result.event}; it points behind the instruction that waited, so each sample"
         " counts for the instruction before"

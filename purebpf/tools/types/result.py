@@ -54,6 +54,7 @@ class DataTypes(NamedTuple):
         reasons: samples without a type, by reason.
         event: the words for the sampled event.
         loss: the losses of the sampling.
+        is_precise: the event points at the instruction that caused it.
     """
 
     structs: tuple[StructHeat, ...]
@@ -61,6 +62,7 @@ class DataTypes(NamedTuple):
     reasons: dict[str, int]
     event: str
     loss: Loss
+    is_precise: bool = False
 
     @property
     def typed(self) -> int:
@@ -123,7 +125,7 @@ class Tally:
         counts = self._members[key].setdefault(name, _Counts(member))
         counts.add(member, function, samples)
 
-    def finish(self, event: str, loss: Loss) -> DataTypes:
+    def finish(self, event: str, loss: Loss, *, is_precise: bool = False) -> DataTypes:
         """Return the result."""
         structs = [
             _struct(
@@ -133,7 +135,7 @@ class Tally:
         ]
         structs.sort(key=lambda struct: (-struct.samples, struct.name))
         reasons = dict(self.reasons.most_common())
-        return DataTypes(tuple(structs), self.samples, reasons, event, loss)
+        return DataTypes(tuple(structs), self.samples, reasons, event, loss, is_precise)
 
 
 def _struct(key: Hashable, members: Iterable[MemberHeat], layout: Layout) -> StructHeat:

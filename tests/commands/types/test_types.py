@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +82,46 @@ def test_a_program_without_types_has_a_reason(phases: Path, tmp_path: Path) -> N
     assert run.returncode == 0, run.stderr
     assert "no DWARF (compile with -g" in run.stderr
     assert " box" not in run.stdout
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+def test_recorded_faults_belong_to_the_member_that_faulted(tmp_path: Path, compiler: str) -> None:
+    """A page fault points at its own instruction, so that every one of them is attributed."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    target, data = tmp_path / "faults", tmp_path / "perf.data"
+    subprocess.run(
+        [compiler, "-g", "-O2", "-o", target, SOURCE.with_name("faults.c")], check=True, timeout=60
+    )
+    words = ("record", "-e", "page-faults", "-c", "1", "-o", str(data), "--", str(target))
+    subprocess.run(
+        [sys.executable, "-m", "purebpf", *words],
+        check=True, cwd=ROOT, timeout=60, capture_output=True,
+    )  # fmt: skip
+    run = types("-i", str(data), "--format", "json")
+    assert run.returncode == 0, run.stderr
+    records = [json.loads(line) for line in run.stdout.splitlines()]
+    page = next(record for record in records if record.get("struct") == "page")
+    assert page["size"] == 4096
+    (touched,) = page["members"]
+    assert (touched["name"], touched["offset"], touched["samples"]) == ("touched", 4088, 4001)
+    assert (touched["reads"], touched["writes"]) == (0, 4001)
+    assert touched["functions"] == {"fill": 4001}
+
+
+def test_perf_s_files_are_read(phases: Path, tmp_path: Path) -> None:
+    if shutil.which("perf") is None:
+        pytest.skip("perf is not installed")
+    data = tmp_path / "perf.data"
+    words = ["perf", "record", "-q", "-e", "cpu-clock:u", "--intr-regs=di,si", "-o", data, phases]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    run = types("-i", str(data), "--format", "csv")
+    assert run.returncode == 0, run.stderr
+    assert {line.split(",")[2] for line in run.stdout.splitlines() if line.startswith("box,")} == {
+        "sum", "cells[]",
+    }  # fmt: skip
+    assert "instruction before" in run.stderr
 
 
 def test_a_missing_decoder_is_said(tmp_path: Path) -> None:

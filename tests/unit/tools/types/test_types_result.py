@@ -10,11 +10,13 @@ import pytest
 
 pytest.importorskip("iced_x86", reason="the extra purebpf[types] is not installed")
 
+from purebpf.abi.perf import PERF_EVENT_ATTR  # noqa: E402
 from purebpf.dataflow.claims import Claim  # noqa: E402
 from purebpf.dataflow.code import Access  # noqa: E402
 from purebpf.dataflow.types import Kind, Member, Type  # noqa: E402
 from purebpf.results import Loss  # noqa: E402
 from purebpf.tools.types.options import parse  # noqa: E402
+from purebpf.tools.types.recorded import points_at_cause  # noqa: E402
 from purebpf.tools.types.render import closing_lines, render, render_struct  # noqa: E402
 from purebpf.tools.types.result import DataTypes, Tally  # noqa: E402
 
@@ -110,6 +112,31 @@ def test_the_closing_lines_add_up() -> None:
     assert reasons == ["   40.0% no memory operand"]
     assert "instruction before" in event
     assert list(closing_lines(Tally().finish("", Loss()))) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "precise_ip", "expected"),
+    [
+        (1, 0, 3, False),  # cpu-clock, as perf opens it
+        (1, 2, 0, True),  # page-faults
+        (1, 3, 0, False),  # context-switches
+        (0, 0, 0, False),  # cycles
+        (0, 0, 1, False),
+        (4, 0x1CD, 2, True),  # a raw event of the PMU
+    ],
+)
+def test_events_that_point_at_their_cause(
+    kind: int, config: int, precise_ip: int, expected: bool
+) -> None:
+    attr = PERF_EVENT_ATTR.pack(type=kind, config=config, precise_ip=precise_ip)
+    assert points_at_cause(attr) is expected
+
+
+def test_a_file_excludes_targets() -> None:
+    assert parse(["-i", "perf.data", "-e", "cycles"])[1].path == "perf.data"
+    for words in (["-i", "x", "-p", "1"], ["-i", "x", "3"], ["-e", "cycles", "3"]):
+        with pytest.raises(SystemExit):
+            parse(words)
 
 
 def test_options() -> None:
