@@ -61,8 +61,10 @@ if TYPE_CHECKING:
     from purebpf.results.formats.registry import write as write_profile
     from purebpf.results.model.spelling import spell_location as format_frame
     from purebpf.results.shape.histogram import log2_lines as log2_histogram
+    from purebpf.script.library import compile_script
     from purebpf.spec import MapSpec, ObjectSpec, ProgramSpec
     from purebpf.symbols.frame import Address, Frame, Unknown
+    from purebpf.tools.script.running import run_script
 
 __all__ = [
     "Address",
@@ -96,6 +98,7 @@ __all__ = [
     "asm",
     "build",
     "codec",
+    "compile_script",
     "features",
     "format_frame",
     "kernel_btf",
@@ -109,6 +112,7 @@ __all__ = [
     "read_object",
     "read_profile",
     "report",
+    "run_script",
     "run_time_statistics",
     "stacks",
     "summed",
@@ -150,6 +154,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "asm": "purebpf.asm.",
             "build": "purebpf.build.",
             "codec": "purebpf.btf.codec.codecs.codec",
+            "compile_script": "purebpf.script.library.compile_script",
             "features": "purebpf.loader.features.features.",
             "format_frame": "purebpf.results.model.spelling.spell_location",
             "kernel_btf": "purebpf.loader.types.kernel_btf.kernel_btf",
@@ -163,6 +168,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "read_object": "purebpf.elf.read_object",
             "read_profile": "purebpf.observe.saved.profile_loader.read_profile",
             "report": "purebpf.report.",
+            "run_script": "purebpf.tools.script.running.run_script",
             "run_time_statistics": "purebpf.loader.programs.statistics.run_time",
             "stacks": "purebpf.stacks.",
             "summed": "purebpf.btf.codec.sums.summed",

@@ -35,7 +35,8 @@ _KINDS = {"hash": bpf_map_type.BPF_MAP_TYPE_HASH, "lruhash": bpf_map_type.BPF_MA
           "percpuhash": bpf_map_type.BPF_MAP_TYPE_HASH,
           "percpulruhash": bpf_map_type.BPF_MAP_TYPE_LRU_HASH,
           "percpuarray": bpf_map_type.BPF_MAP_TYPE_HASH}  # fmt: skip
-_RING_BYTES = 1 << 22
+_PAGE = 4096
+_MOST_RING = 1 << 31
 
 
 class Compilation(NamedTuple):
@@ -125,7 +126,7 @@ def _map_specs(context: Context) -> list[MapSpec]:
     specs = [
         MapSpec("globals", array, 4, context.globals_size, 1, flags=1 << 10),
         MapSpec(ZEROS, array, 4, context.zeros_size, 1),
-        MapSpec("events", bpf_map_type.BPF_MAP_TYPE_RINGBUF, 0, 0, _RING_BYTES),
+        MapSpec("events", bpf_map_type.BPF_MAP_TYPE_RINGBUF, 0, 0, _ring_bytes(context.config)),
     ]
     if context.scratch_size:
         kind = bpf_map_type.BPF_MAP_TYPE_PERCPU_ARRAY
@@ -135,6 +136,12 @@ def _map_specs(context: Context) -> list[MapSpec]:
         specs.append(MapSpec(STACKS, kind, 4, 8 * STACK_DEPTH, _STACKS))
     specs += [_map_spec(info) for info in context.maps.values() if not info.in_globals]
     return specs
+
+
+def _ring_bytes(config: Config) -> int:
+    """Return the size of the ring: perf_rb_pages, rounded up to a power of two."""
+    wanted = config.numbers["perf_rb_pages"] * _PAGE
+    return min(_MOST_RING, max(_PAGE, 1 << (wanted - 1).bit_length()))
 
 
 def _map_spec(info: MapInfo) -> MapSpec:

@@ -27,6 +27,7 @@ STACK_MODES = ("bpftrace", "perf", "raw", "build_id")
 """The forms in which stacks are printed."""
 _MISSING = ("error", "warn", "ignore")
 _LONGEST_STRING = 1 << 14
+_MOST_PAGES = 1 << 19
 _MOST_KEYS = 1 << 27
 
 
@@ -102,6 +103,8 @@ def read_config(script: tree.Script, settings: Settings) -> Config:
             raise ScriptError(message, node.start, node.end, hint)
     if not 1 <= numbers["max_strlen"] <= _LONGEST_STRING:
         raise ScriptError(f"max_strlen must be from 1 to {_LONGEST_STRING}")
+    if not 1 <= numbers["perf_rb_pages"] <= _MOST_PAGES:
+        raise ScriptError(f"perf_rb_pages must be from 1 to {_MOST_PAGES}")
     if not 1 <= numbers["max_map_keys"] <= _MOST_KEYS:
         raise ScriptError(f"max_map_keys must be from 1 to {_MOST_KEYS}")
     if texts["license"] not in _LICENSES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from purebpf.observe.script.stored_maps import StoredMaps
 from purebpf.script.actions import Action
@@ -58,13 +59,13 @@ class Printer:
         match action.kind:
             case kind if kind in _FORMATTED:
                 values = self._decoder.values(action.types, data[8:])
-                self._format(action, format_values(*self._formats[number], values))
+                self.printed(action, format_values(*self._formats[number], values), values)
             case "print map":
-                self._print_map(action.text, *action.numbers)
+                self.print_map(action.text, *action.numbers)
             case "print key":
                 self._print_key(action, data)
             case "print value":
-                self._print_value(self._decoder.value(action.types[0], data, 8))
+                self.print_value(self._decoder.value(action.types[0], data, 8))
             case "clear":
                 self._maps.clear(action.text)
             case "zero":
@@ -79,7 +80,14 @@ class Printer:
                 return data[8]
         return None
 
-    def _format(self, action: Action, text: str) -> None:
+    @staticmethod
+    def text_of(value: object) -> str:
+        """Return the line of a value."""
+        return f"{show(value)}\n"
+
+    def printed(self, action: Action, text: str, values: list[Any]) -> None:
+        """Do the work of a function that formats its arguments."""
+        del values
         match action.kind:
             case "cat":
                 try:
@@ -103,13 +111,15 @@ class Printer:
     def _say(self, kind: str, text: str) -> None:
         self._write(dump_json({"type": kind, "data": text}) + "\n" if self._is_json else text)
 
-    def _print_value(self, value: object) -> None:
+    def print_value(self, value: object) -> None:
+        """Print a value."""
         if self._is_json:
             self._write(dump_json({"type": "value", "data": json_of(value)}) + "\n")
         else:
-            self._write(f"{show(value)}\n")
+            self._write(self.text_of(value))
 
-    def _print_map(self, name: str, top: int = 0, divisor: int = 0) -> None:
+    def print_map(self, name: str, top: int = 0, divisor: int = 0) -> None:
+        """Print the last `top` rows of a map, values divided by `divisor`."""
         info, rows = self._maps.infos[name], self._maps.rows(name)
         if self._is_json:
             self._write(map_json(info, rows[-top:] if top else rows, divisor))
@@ -132,4 +142,4 @@ class Printer:
             self._write("\n")
         for name in sorted(self._maps.infos):
             if self._maps.rows(name):
-                self._print_map(name)
+                self.print_map(name)

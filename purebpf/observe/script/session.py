@@ -36,6 +36,7 @@ class ScriptSession(SoleOwner):
         write: takes the text that the script prints.
         warn: takes lines for standard error.
         is_json: print lines of JSON.
+        make_printer: makes the printer of events.
 
     Attributes:
         is_over: True once the script has called exit().
@@ -52,7 +53,9 @@ class ScriptSession(SoleOwner):
         warn: Callable[[str], object],
         *,
         is_json: bool = False,
+        make_printer: Callable[..., Printer] = Printer,
     ) -> None:
+        self._new_printer = make_printer
         self._warn = warn
         self.compilation = compilation
         self.is_over = False
@@ -87,8 +90,8 @@ class ScriptSession(SoleOwner):
             config.numbers["max_strlen"],
             config.texts["str_trunc_trailer"],
         )
-        maps = StoredMaps(compilation.maps, self._object.maps, self._words, decoder)
-        return Printer(
+        maps = self._maps = StoredMaps(compilation.maps, self._object.maps, self._words, decoder)
+        return self._new_printer(
             compilation.actions,
             maps,
             decoder,
@@ -177,6 +180,14 @@ class ScriptSession(SoleOwner):
                 f"{info.xlated_size // 8} loaded"
             )
         return lines
+
+    def rows(self, name: str) -> list[tuple[Any, Any]]:
+        """Return the keys and the values of a map in the order in which they are printed."""
+        return self._maps.rows(name)
+
+    def lost_events(self) -> int:
+        """Return the number of events that found no room in the ring."""
+        return self._words[LOST // 8]
 
     def losses(self) -> list[str]:
         """Return a sentence for each kind of loss."""

@@ -1,0 +1,82 @@
+"""run_script() gives the events of a script as values."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+
+import pytest
+
+import purebpf
+from purebpf.observe.script.events import MapPrinted, Printed
+from purebpf.script.script_error import ScriptError
+
+pytestmark = [
+    pytest.mark.needs("bpf", "vmlinux_btf"),
+    pytest.mark.any_kernel,  # guests before 5.12 lack atomic exchange
+]
+
+
+def test_values_keep_their_types() -> None:
+    text = (
+        'begin { printf("%d %s\\n", $1, str($2)); print((1, "a")); @[1, "k"] = -2; @n = 3; '
+        '@h = hist(5); print(@); } end { print("bye"); }'
+    )
+    assert [*purebpf.run_script(text, 5, "x")] == [
+        Printed("5 x\n", (5, "x")),
+        Printed("(1, a)\n", ((1, "a"),)),
+        MapPrinted("@", {(1, "k"): -2}),
+        Printed("bye\n", ("bye",)),
+        MapPrinted("@", {(1, "k"): -2}),
+        MapPrinted("@h", {None: {4: 1}}),
+        MapPrinted("@n", {None: 3}),
+    ]
+
+
+def test_maps_can_be_read_while_the_script_runs_and_stop_ends_it() -> None:
+    with purebpf.run_script("interval:ms:1 { @++; }") as running:
+        while not running.maps["@"]:
+            time.sleep(0.01)
+        thread = threading.Thread(target=running.stop)
+        thread.start()
+        events = [*running]
+        thread.join()
+    assert [type(event) for event in events] == [MapPrinted]
+    running.stop()
+
+
+def test_a_script_ends_with_its_command_and_after_its_time() -> None:
+    text = "interval:s:100 { } end { print(cpid); }"
+    (event,) = purebpf.run_script(text, command="/bin/true")
+    assert isinstance(event, Printed)
+    assert event.values[0] > 0
+    assert [*purebpf.run_script("interval:s:100 { }", seconds=0.05)] == []
+
+
+def test_async_for_gives_the_same_events() -> None:
+    async def collect() -> list[object]:
+        text = 'interval:ms:1 { printf("%d", @++); if (@ == 7) { exit(); } }'
+        return [event async for event in purebpf.run_script(text)]
+
+    events = asyncio.run(collect())
+    assert events[:7] == [Printed(str(number), (number,)) for number in range(7)]
+    assert isinstance(events[7], MapPrinted)
+
+
+def test_a_wrong_script_is_refused_and_nothing_stays_open() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ScriptError, match="Unknown function"):
+        purebpf.run_script("begin { nonsense(); }")
+    for event in purebpf.run_script('interval:ms:1 { printf("x"); }'):
+        assert event == Printed("x")
+        break
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_script_is_compiled_without_a_kernel_and_its_ring_has_the_size_that_it_asks_for() -> None:
+    spec = purebpf.compile_script("config = { perf_rb_pages = 3 } begin { print($1); }", 5)
+    assert spec.maps["events"].max_entries == 4 * 4096
+    with pytest.raises(ScriptError, match="perf_rb_pages must be"):
+        purebpf.compile_script("config = { perf_rb_pages = 0 } begin { }")
