@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from purebpf.measure import wait
 from purebpf.measure.stop import HasFileno
+from purebpf.observe.runtimes.cpython.running import running
 
 if TYPE_CHECKING:
     from purebpf.loader.host.debug_files import Fetch
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from purebpf.symbols.address_spaces import Earlier
     from purebpf.symbols.budget import Budget
 
-__all__ = ["ProcessWatch", "StackWalks", "name_stacks"]
+__all__ = ["ProcessWatch", "StackWalks", "name_stacks", "publish_first"]
+
+_PUBLISHING_S = 0.5
+"""The start of a run of the whole machine waits for interpreters for this time at most."""
 
 
 class StackWalks(Protocol):
@@ -49,8 +53,8 @@ class ProcessWatch:
     Args:
         walks: the tracer; attached, and not started.
         followed: the processes from now on; the caller closes it.
-        everyone: the run measures all processes, so all interpreters are published at the first
-            `wait`.
+        everyone: the run measures all processes, so the first `wait` publishes the interpreters
+            that `publish_first` left.
     """
 
     def __init__(self, walks: StackWalks, followed: Followed, *, everyone: bool) -> None:
@@ -158,6 +162,27 @@ class ProcessWatch:
         walking = self._walks.walking
         symbolizer.opened = None if walking is None else walking.held
         return symbolizer
+
+
+def publish_first(
+    find_python: Callable[[], PythonTables | None], pids: Collection[int], command_pid: int
+) -> None:
+    """Publish the interpreters that run before a run starts: later ones are seen as they start.
+
+    Stacks that a process has before its interpreter is published lack their Python frames.
+
+    Args:
+        find_python: returns the reader of Python frames, or None; called, and its modules imported,
+            only if an interpreter runs.
+        pids: the processes of the run; empty for all.
+        command_pid: a child that waits to execute a command, the only process of the run; or 0.
+    """
+    if command_pid or not (pids or running()):
+        return
+    python = find_python()
+    if python is not None:
+        limit_s = None if pids else _PUBLISHING_S
+        python.interpreters.publish_running(pids, limit_s=limit_s)
 
 
 def name_stacks(traces: Mapping[int, Trace], symbolizer: Symbolizer) -> Stacks:

@@ -14,7 +14,7 @@ from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.measure import targets
 from purebpf.measure.in_flight import Sleepers, open_spans
 from purebpf.measure.privileges import needing
-from purebpf.measure.process_watch import ProcessWatch
+from purebpf.measure.process_watch import ProcessWatch, publish_first
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids, follow_descendants
 from purebpf.observe.instruments.call_graph import PYTHON_PROCESSES, describe_walking, not_copied
@@ -176,8 +176,7 @@ class ThreadTime(Closing):
                 native=request.native,
             )
         self._switches = stack.enter_context(switches)
-        if request.pids and switches.python is not None:  # else the start does not wait for it
-            switches.python.interpreters.publish_running(request.pids)
+        publish_first(lambda: switches.python, request.pids, self._command_pid)
         if request.on_cpu:
             events = PerfEvents.sampling(request.frequency, cpus=request.cpus or None, disabled=1)
             self._events = stack.enter_context(events)

@@ -77,6 +77,11 @@ def snapshot(*_):
     raise SystemExit
 process_tracker.Followed.snapshot = snapshot
 """
+NO_PYTHON = """
+from purebpf.measure import process_watch
+process_watch.running = list
+"""
+"""A machine without interpreters, whose tables a start would wait for."""
 
 
 def imported(code: str, *argv: str) -> set[str]:
@@ -126,7 +131,9 @@ def test_help_imports_the_options_and_nothing_else_of_ours(command):
 
 @pytest.mark.needs("bpf", "perf_event")
 def test_what_is_not_needed_to_attach_is_not_imported_before():
-    modules = imported(STOP_WHEN_ATTACHED + RUN, "purebpf.tools.profile", "-F", "99", "1")
+    modules = imported(
+        STOP_WHEN_ATTACHED + NO_PYTHON + RUN, "purebpf.tools.profile", "-F", "99", "1"
+    )
     assert "purebpf.loader.attach.perf_event" in modules
     assert not among(modules, SLOW | NOT_BEFORE_ATTACH)
     ours = {module for module in modules if module.startswith("purebpf.")}

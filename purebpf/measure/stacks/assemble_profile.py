@@ -68,15 +68,15 @@ def assemble_profile(
     profile.name_processes(watch.followed.names.of)
     truncated = count_truncated(profile.rows(), steps.max_depth)
     profile.loss = with_naming(steps.losses(truncated), symbolizer.budget)
+    if python is not None:  # before the hints, which say why a process has no Python frames
+        profile.about |= {**steps.python_stats(), **python.counts()}
+        profile.loss = python.with_python(profile.loss, profile.about)
     if steps.with_hints:
         pids = {row.labels.pid for row in profile.rows()}
         profile.hints = hints(profile, symbolizer.runtime)
         if python is not None:
             profile.hints += python.hints(steps.python_pids(pids))
         profile.hints += steps.advise(pids)
-    if python is not None:
-        profile.about |= {**steps.python_stats(), **python.counts()}
-        profile.loss = python.with_python(profile.loss, profile.about)
     return profile
 
 

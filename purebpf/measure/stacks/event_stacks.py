@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
-from purebpf.measure.process_watch import ProcessWatch
+from purebpf.measure.process_watch import ProcessWatch, publish_first
 from purebpf.measure.stacks.session import drain_stacks, start_stacks
 from purebpf.observe.instruments.call_graph import describe_walking
 from purebpf.observe.processes.process_tracker import Followed
@@ -79,9 +79,7 @@ class EventStackNames(Closing):
     def __init__(self, tracer: EventStacks, pids: Collection[int], command_pid: int) -> None:
         with ExitStack() as stack:
             self._tracer = stack.enter_context(tracer)
-            python = self._tracer.python
-            if python is not None and pids:
-                python.interpreters.publish_running(pids)
+            publish_first(lambda: self._tracer.python, pids, command_pid)
             followed = stack.enter_context(Followed(command_pid))
             everyone = not (pids or command_pid)
             self._watch = ProcessWatch(self._tracer, followed, everyone=everyone)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 from purebpf.closable import Closing
 from purebpf.measure import targets
 from purebpf.measure.privileges import needing
-from purebpf.measure.process_watch import ProcessWatch, name_stacks
+from purebpf.measure.process_watch import ProcessWatch, name_stacks, publish_first
 from purebpf.measure.provenance import origin
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, first_pids, follow_descendants
@@ -109,8 +109,7 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         if target.tree and target.pids:
             follow_descendants(target.pids, tracer.follow)
         self._ends = stack.enter_context(TargetEnds(target.pids))
-        if target.pids and tracer.python is not None:
-            tracer.python.interpreters.publish_running(target.pids)
+        publish_first(lambda: tracer.python, target.pids, self._command_pid)
         followed = stack.enter_context(Followed(self._command_pid))
         everyone = not (target.pids or self._command_pid)
         self._watch = ProcessWatch(tracer, followed, everyone=everyone)

@@ -20,7 +20,7 @@ from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.measure import targets
 from purebpf.measure.privileges import RECORD_INSTEAD, needing
-from purebpf.measure.process_watch import ProcessWatch
+from purebpf.measure.process_watch import ProcessWatch, publish_first
 from purebpf.measure.target_ends import TargetEnds, descendants, first_pids, follow_descendants
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.call_graph import PYTHON_PROCESSES, load_walking, read_python
@@ -146,10 +146,9 @@ class Sampling(Closing):
             raise NotSupportedError(
                 "--gil", "it needs Python frames, so neither --no-python, -K nor --call-graph fp"
             )
-        if (options.pids or options.gil) and self.python is not None:
-            tree = options.tree and options.pids
-            pids = descendants(options.pids) if tree else options.pids
-            self.python.interpreters.publish_running(pids)  # else the start does not wait for it
+        tree = options.tree and options.pids
+        pids = descendants(options.pids) if tree else options.pids
+        publish_first(lambda: self.python, pids, self._command_pid)
         self.events = stack.enter_context(self._open_events())
         only = None if self.by_tree or self._command_pid else frozenset(options.pids) or None
         is_patient = 0 < self._rate() <= _PATIENT_HERTZ

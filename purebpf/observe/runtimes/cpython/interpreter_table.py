@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
-import os
+import math
 import struct
+import time
 from collections.abc import Callable, Collection, Container, Iterable
 from contextlib import suppress
 
@@ -18,6 +19,7 @@ from purebpf.observe.runtimes.cpython.python_process import (
     PythonProcess,
     find_python,
 )
+from purebpf.observe.runtimes.cpython.running import running, runs_python
 from purebpf.observe.runtimes.cpython.task_table import TaskTable
 from purebpf.runtimes.cpython.layout import NONE, Layout
 from purebpf.runtimes.cpython.runtime_file import CodeRange
@@ -92,7 +94,12 @@ class InterpreterTable(Closing):
         """Processes with a published interpreter: `feed` needs their records."""
         return self._published
 
-    def publish_running(self, pids: Iterable[int] = (), pause: Callable[[], object] = bool) -> None:
+    def publish_running(
+        self,
+        pids: Iterable[int] = (),
+        pause: Callable[[], object] = bool,
+        limit_s: float | None = None,
+    ) -> None:
         """Publish these processes, or all that run an interpreter by its name.
 
         Only in the initial PID namespace: in others, processes are published as they are met.
@@ -101,10 +108,14 @@ class InterpreterTable(Closing):
             pids: these.
             pause: is called before each that is new: the first of a version takes ten milliseconds
                 of CPU time, and rings fill in the meantime.
+            limit_s: leave the remaining processes for a later call after this time; None: never.
         """
         if not self._has_numbers:
             return
-        for pid in pids or [pid for pid in proc.pids() if _runs_python(pid)]:
+        end = math.inf if limit_s is None else time.monotonic() + limit_s
+        for pid in pids or running():
+            if time.monotonic() > end:
+                return
             if pid not in self._known:
                 pause()
             self.publish(pid, pid)
@@ -160,7 +171,7 @@ class InterpreterTable(Closing):
             python = None
         if python is None:
             self._known.setdefault(tgid, None)
-            if tgid not in self.skipped and _runs_python(tgid):  # its library is not mapped yet
+            if tgid not in self.skipped and runs_python(tgid):  # its library is not mapped yet
                 self._look_later(tgid, process, identity)
             else:
                 self._later.drop(tgid)
@@ -334,15 +345,6 @@ class InterpreterTable(Closing):
         """Close the memories; again is harmless."""
         for known in self.by_generation.values():
             known.process.close()
-
-
-def _runs_python(pid: int) -> bool:
-    try:
-        return (
-            "python" in os.readlink(f"{proc.PROC}/{proc.with_memory(pid)}/exe").rpartition("/")[2]
-        )
-    except OSError:
-        return False
 
 
 def _slot(python: PythonProcess) -> ThreadSlot | None:
