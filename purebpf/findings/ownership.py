@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-__all__ = ["FrameLike", "Program", "is_interpreter", "short_name"]
+__all__ = ["RESOLVER", "FrameLike", "Program", "is_interpreter", "short_name"]
 
 _INTERPRETERS = re.compile(
     r"/(python[\d.]*t?|pypy[\d.]*|uwsgi|node|nodejs|bun|deno|php(-fpm|-cgi)?[\d.]*|ruby[\d.]*"
@@ -30,6 +30,8 @@ _PLUMBING = re.compile(
     r"|_?_?(mem|str)(cpy|set|move|cmp|len|chr)|asm_|_int_(malloc|free)|malloc|calloc|realloc|free$"
     r"|execute_native_thread_routine|thread_start|_rt0_|main$|main\.main$"
 )
+RESOLVER = re.compile(r"getaddrinfo|gethostby|_nss_dns|__res_|res_n?send|dns\b", re.IGNORECASE)
+"""Functions that ask a name server."""
 _STARTS = frozenset(
     {"Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "_bootstrap", "run_module"}
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from purebpf.findings.facts import Activity, StackFrame
-from purebpf.findings.ownership import Program, is_interpreter, short_name
+from purebpf.findings.ownership import RESOLVER, Program, is_interpreter, short_name
 from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
 
 __all__ = ["IDLE", "UNREAD", "WORK", "TimePlace", "classify", "sum_places"]
@@ -24,6 +24,7 @@ _HOME_SHARE = 0.02
 """Of the time of a thread: shorter waits are no home."""
 _TOLD_BY_KERNEL = frozenset({"cpu", "queue", "gil", "fsync", "disk", "pipe-write", "memory-limit"})
 """Kinds that are known without a user stack."""
+_OF_RESOLVERS = frozenset({"poll", "sock-read", "epoll"})
 _SYSTEM_LIBRARIES = ("/libc.so", "/libc-", "/libpthread", "/ld-linux", "[vdso]")
 
 
@@ -144,6 +145,8 @@ def _judge(program: Program, activity: Activity) -> Judgement:
         return Judgement(activity.kind, is_work=True, is_called=False, own_depth=0)
     state = "gil" if activity.state in ("G", "gil", "GIL") else activity.state
     judgement = judge(program, activity.kernel, activity.user, state=state)
+    if judgement.kind in _OF_RESOLVERS and any(RESOLVER.search(f.name) for f in activity.user):
+        return judgement._replace(kind="dns", is_work=True)
     if not _is_read(activity) and judgement.kind not in _TOLD_BY_KERNEL:
         return judgement._replace(is_work=False)
     return judgement

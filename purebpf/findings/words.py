@@ -41,6 +41,7 @@ _WAITS = {
     "epoll": "waits for events",
     "cpu": "runs",
     "queue": "waits for a CPU",
+    "dns": "waits for a name server (getaddrinfo)",
     "accept": "waits for a connection to accept",
     "poll": "waits for descriptors",
     "tty": "waits for the terminal",

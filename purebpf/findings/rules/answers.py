@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -10,6 +9,7 @@ from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.facts import Endpoint, Unanswered, WaitSum
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
+from purebpf.findings.ownership import RESOLVER
 from purebpf.findings.rules.pools import busy_team
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import chief, count_threads, spell_endpoint, way_to
@@ -19,7 +19,6 @@ __all__ = ["delayed_acknowledgements", "slow_answers", "unanswered_requests"]
 _LEAST = 0.15
 _SLOW_S = 0.03
 """A client always waits; from here on an answer is slow."""
-_DNS = re.compile(r"getaddrinfo|gethostby|_nss_dns|__res_|res_n?send|dns\b", re.IGNORECASE)
 _DNS_PORT = 53
 _READS = ("read", "recvfrom", "poll", "recvmsg", "ppoll", "readv", "epoll_wait", "epoll_pwait")
 _ACK_FROM_S, _ACK_TO_S = 0.03, 0.25
@@ -49,7 +48,9 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
     source = evidence.source(own)
     name = evidence.process(pids[0]).comm
     if _is_dns(stays):
-        call = next((f.name for s in stays for f in s.user if _DNS.search(f.name)), "getaddrinfo")
+        call = next(
+            (f.name for s in stays for f in s.user if RESOLVER.search(f.name)), "getaddrinfo"
+        )
         return Finding(
             *("dns", name, pids, cost),
             f"waits for DNS{where}: {each_ms:.0f} ms each, from {peer}",
@@ -122,7 +123,7 @@ def unanswered_requests(evidence: Evidence) -> Iterator[Finding]:
 def _is_dns(stays: list[Stay]) -> bool:
     if any(stay.endpoint.port == _DNS_PORT for stay in stays):
         return True
-    return any(_DNS.search(frame.name) for stay in stays for frame in stay.user)
+    return any(RESOLVER.search(frame.name) for stay in stays for frame in stay.user)
 
 
 def is_slow(finding: Finding) -> bool:

@@ -93,3 +93,13 @@ def test_the_holder_of_a_lock_that_sleeps_is_not_idle() -> None:
     alone = sum_places([holds, waits._replace(tid=9)])
     assert {p.kind: p.use for p in alone}["sleep"] == IDLE
     assert sum_places([holds])[0].use == IDLE
+
+
+def test_a_poll_of_the_resolver_waits_for_a_name_server() -> None:
+    libc = "/lib/x86_64-linux-gnu/libc.so.6"
+    resolver = (StackFrame("__poll", libc), StackFrame("__res_context_send", libc))
+    poll = ("do_sys_poll", "__x64_sys_poll")
+    (place,) = sum_places([wait(7, poll, *resolver, py("ask"), py("serve"))])
+    assert (place.kind, place.use, place.path[0]) == ("dns", WORK, "ask (shop.py)")
+    (other,) = sum_places([wait(7, poll, resolver[0], py("ask"), py("serve"))])
+    assert other.kind == "poll"
