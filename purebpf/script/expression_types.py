@@ -5,7 +5,7 @@ from __future__ import annotations
 from purebpf.script import tree
 from purebpf.script.builtins import builtin_type
 from purebpf.script.constants import fold, is_literal
-from purebpf.script.functions import check_call
+from purebpf.script.functions import check_call, is_function
 from purebpf.script.host import Host
 from purebpf.script.macros import Macros
 from purebpf.script.map_info import MapInfo
@@ -240,7 +240,9 @@ class ExpressionTypes:
         raise NotImplementedError
 
     def _call(self, node: tree.Call) -> Type | None:
-        if node.name not in self.macros:
+        is_builtin = node.name == "" or is_function(node.name)
+        wanted = self.macros.takes(node.name, len(node.arguments))
+        if node.name not in self.macros or (is_builtin and not wanted and node.expansion is None):
             return check_call(self, node)
         if node.expansion is None:
             node.expansion = self.macros.expand(node)

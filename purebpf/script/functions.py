@@ -25,7 +25,7 @@ from purebpf.script.types import (
 )
 from purebpf.similar import suggest
 
-__all__ = ["MAP_FUNCTIONS", "aggregate_type", "check_call"]
+__all__ = ["MAP_FUNCTIONS", "aggregate_type", "check_call", "is_function"]
 
 MAP_FUNCTIONS: Mapping[str, tuple[int, int]] = {
     "count": (0, 0), "sum": (1, 1), "avg": (1, 1), "min": (1, 1), "max": (1, 1), "stats": (1, 1),
@@ -67,6 +67,11 @@ def check_call(check: Checking, node: tree.Call) -> Type | None:
         raise _refuse(node, f"{node.name}() is not supported yet")
     hint = suggest(node.name, [*_FUNCTIONS, *MAP_FUNCTIONS])
     raise _refuse(node, f"Unknown function: '{node.name}'", hint)
+
+
+def is_function(name: str) -> bool:
+    """Return True for functions, and builtins that can be called."""
+    return name in _FUNCTIONS or name in MAP_FUNCTIONS or name in BUILTINS
 
 
 def aggregate_type(check: Checking, node: tree.Call) -> Type:

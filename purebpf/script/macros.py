@@ -26,6 +26,10 @@ class Macros:
     def __contains__(self, name: str) -> bool:
         return name in self._macros
 
+    def takes(self, name: str, count: int) -> bool:
+        """Return True if a macro of this name has this number of parameters."""
+        return any(len(macro.parameters) == count for macro in self._macros.get(name, ()))
+
     def expand(self, node: tree.Call) -> tree.BlockValue:
         """Return a copy of a macro's body for a call; its own variables get names of their own.
 

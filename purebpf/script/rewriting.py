@@ -16,19 +16,23 @@ _FALSE, _TRUE = ("false", "0"), ("true", "1")
 
 
 def rewrite_constants(script: tree.Script, settings: Settings, config: Config) -> None:
-    """Replace `config().name` and `getopt("name")` by literals.
+    """Replace `config().name` and `getopt("name")` by literals, and names of macros by calls.
 
     Raises:
         OptionError: options after `--` that the script does not have, or wrong values of them.
         ScriptError: a wrong call.
     """
     options: dict[str, str] = {}
+    parameters = {name for macro in script.macros for name in macro.parameters}
+    macros = {macro.name for macro in script.macros if not macro.parameters} - parameters
 
     def change(node: tree.Node) -> tree.Node:
         if isinstance(node, tree.Field) and _is_config(node.base):
             return _config_value(node, config)
         if isinstance(node, tree.Call) and node.name == "getopt":
             return _option_value(node, settings.options, options)
+        if isinstance(node, tree.Name) and node.name in macros:
+            return tree.Call(node.start, node.end, node.name, [])
         return node
 
     _rewrite(script, change)

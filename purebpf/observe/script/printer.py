@@ -30,6 +30,7 @@ class Printer:
         warn: takes lines for standard error.
         place: adds the place in the script to a message of errorf() or warnf().
         most_bytes: the limit of cat().
+        omits_warnings: print nothing for warnf().
     """
 
     def __init__(
@@ -43,7 +44,9 @@ class Printer:
         warn: Callable[[str], object],
         place: Callable[[Action, str], str],
         most_bytes: int,
+        omits_warnings: bool = False,
     ) -> None:
+        self._omits_warnings = omits_warnings
         self._warn, self._place, self._most_bytes = warn, place, most_bytes
         self._actions, self._maps, self._decoder = actions, maps, decoder
         self._write, self._is_json = write, is_json
@@ -103,6 +106,8 @@ class Printer:
 
                 done = subprocess.run(text, shell=True, capture_output=True, check=False)  # noqa: S602
                 self._say("syscall", done.stdout.decode("utf-8", "surrogateescape"))
+            case "warnf" if self._omits_warnings:
+                pass
             case "errorf" | "warnf":
                 self._warn(self._place(action, text))
             case _:

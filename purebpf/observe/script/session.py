@@ -36,6 +36,7 @@ class ScriptSession(SoleOwner):
         write: takes the text that the script prints.
         warn: takes lines for standard error.
         is_json: print lines of JSON.
+        omits_warnings: do not print the messages of warnf().
         make_printer: makes the printer of events.
 
     Attributes:
@@ -53,9 +54,10 @@ class ScriptSession(SoleOwner):
         warn: Callable[[str], object],
         *,
         is_json: bool = False,
+        omits_warnings: bool = False,
         make_printer: Callable[..., Printer] = Printer,
     ) -> None:
-        self._new_printer = make_printer
+        self._new_printer, self._omits_warnings = make_printer, omits_warnings
         self._warn = warn
         self.compilation = compilation
         self.is_over = False
@@ -99,6 +101,7 @@ class ScriptSession(SoleOwner):
             is_json=self._is_json,
             warn=self._warn,
             place=self._place,
+            omits_warnings=self._omits_warnings,
             most_bytes=config.numbers["max_cat_bytes"],
         )
 

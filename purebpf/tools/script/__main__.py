@@ -102,7 +102,13 @@ def _trace(
 
     with (
         ScriptOutput(options.output, options.buffering) as output,
-        ScriptSession(compilation, output.write, command.say, is_json=options.is_json) as session,
+        ScriptSession(
+            compilation,
+            output.write,
+            command.say,
+            is_json=options.is_json,
+            omits_warnings=options.omits_warnings,
+        ) as session,
     ):
         count = session.attach()
         if not options.is_quiet:

@@ -99,3 +99,11 @@ def test_warnings_name_statements_and_maps_without_effect() -> None:
         "Unreachable statement", "Unreachable statement", "Unused map: @a",
     ]  # fmt: skip
     assert set(made.maps) == {"@x", "@y"}
+
+
+def test_a_macro_without_parameters_is_called_by_its_name_and_others_leave_builtins_alone() -> None:
+    text = "macro one() { $x = 1; $x } macro cpu(x) { x } macro pid() { 7 }"
+    made = compiled(f"{text} begin {{ $a = one; $b = cpu(2) + cpu() + cpu; $c = pid + pid(); }}")
+    assert len(made.units) == 1
+    with pytest.raises(ScriptError, match="Unknown identifier"):
+        compiled("macro f(one) { one } macro one() { 1 } begin { $a = one; }")
