@@ -24,7 +24,7 @@ SOURCE = Path(__file__).with_name("phases.c")
 def phases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program, with DWARF."""
     target = tmp_path_factory.mktemp("phases") / "phases"
-    subprocess.run(["gcc", "-g", "-O2", "-o", target, SOURCE], check=True, timeout=60)
+    subprocess.run(["gcc", "-g", "-O2", "-o", target, SOURCE], check=True, timeout=120)
     return target
 
 
@@ -64,6 +64,7 @@ def _own_shares(text: str) -> list[float]:
     return [float(word) for word in line.split()]
 
 
+@pytest.mark.nightly  # the same path as the table; its text has a unit test
 def test_a_layout_is_printed_with_its_heat(phases: Path) -> None:
     run = types("--struct", "box", "--", str(phases))
     assert run.returncode == 0, run.stderr
@@ -84,19 +85,19 @@ def test_a_program_without_types_has_a_reason(phases: Path, tmp_path: Path) -> N
     assert " box" not in run.stdout
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang-19", marks=pytest.mark.nightly)])
 def test_recorded_faults_belong_to_the_member_that_faulted(tmp_path: Path, compiler: str) -> None:
     """A page fault points at its own instruction, so that every one of them is attributed."""
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     target, data = tmp_path / "faults", tmp_path / "perf.data"
     subprocess.run(
-        [compiler, "-g", "-O2", "-o", target, SOURCE.with_name("faults.c")], check=True, timeout=60
+        [compiler, "-g", "-O2", "-o", target, SOURCE.with_name("faults.c")], check=True, timeout=120
     )
     words = ("record", "-e", "page-faults", "-c", "1", "-o", str(data), "--", str(target))
     subprocess.run(
         [sys.executable, "-m", "purebpf", *words],
-        check=True, cwd=ROOT, timeout=60, capture_output=True,
+        check=True, cwd=ROOT, timeout=120, capture_output=True,
     )  # fmt: skip
     run = types("-i", str(data), "--format", "json")
     assert run.returncode == 0, run.stderr
@@ -114,7 +115,7 @@ def test_perf_s_files_are_read(phases: Path, tmp_path: Path) -> None:
         pytest.skip("perf is not installed")
     data = tmp_path / "perf.data"
     words = ["perf", "record", "-q", "-e", "cpu-clock:u", "--intr-regs=di,si", "-o", data, phases]
-    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     run = types("-i", str(data), "--format", "csv")
     assert run.returncode == 0, run.stderr
