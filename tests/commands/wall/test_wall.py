@@ -140,15 +140,21 @@ def test_text_has_a_table_and_marks(workloads: Workloads) -> None:
     command = [sys.executable, "-m", "purebpf", "wall", "-p"]
     with workloads.running("wait", "three") as pid:
         done = subprocess.run(
-            [*command, str(pid), "0.3"], capture_output=True, text=True, cwd=ROOT, check=True
+            [*command, str(pid), "--all", "0.3"],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=True,
         )
-    title, _, heads, *rest = done.stdout.splitlines()
+    title, _, *stacks = done.stdout.splitlines()
+    table = next(at for at, line in enumerate(stacks) if line.split()[:1] == ["wall"])
+    heads, *rest = stacks[table:]
     assert title == f"Tracing the wall clock of PID [{pid}], sampling at 99 Hertz for 0.3 secs."
     assert heads.split() == ["wall", "on-CPU", "off-CPU", "run-queue", "thread"]
     # each was there all the time: their order is chance
     assert sorted(line.split()[-2] for line in rest[:3]) == ["reader", "spinner", "wait"]
-    assert any(" on-CPU" in line or " run-queue R" in line for line in rest[4:])
-    assert any(" off-CPU S" in line for line in rest[4:])
+    assert any(" on-CPU" in line or " run-queue R" in line for line in stacks[:table])
+    assert any(" off-CPU S" in line for line in stacks[:table])
     assert "\nlost: " in done.stderr
 
 
