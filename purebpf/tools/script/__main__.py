@@ -26,11 +26,10 @@ _NOTIFY = "__BPFTRACE_NOTIFY_PROBES_ATTACHED"
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    as_bpftrace = is_bpftrace()
-    if as_bpftrace:
-        take_name()
-    name = "bpftrace" if as_bpftrace else NAME
-    return command.run(name, lambda: _run(parse(argv, as_bpftrace=as_bpftrace)))
+    if not is_bpftrace():
+        return command.run(NAME, lambda: _run(parse(argv)))
+    take_name()
+    return command.run("bpftrace", lambda: _run(parse(argv, as_bpftrace=True)))
 
 
 def _run(options: Options) -> int:
