@@ -44,6 +44,8 @@ def builtin_type(check: Checking, node: tree.Name) -> Type | None:
         if name in ("cpid", "has_cpid"):
             node.value = check.settings.child if name == "cpid" else int(check.settings.child > 0)
         elif name == "ncpus":
+            if not check.host.cpus:
+                raise _refuse(node, "the number of CPUs of the machine is not known")
             node.value = check.host.cpus
         elif name == "usermode" and point.kind in (*_SPECIAL, "uprobe", "uretprobe", "usdt"):
             node.value = 1

@@ -30,6 +30,7 @@ class Host(Protocol):
     """A machine. Compiling needs nothing else of it.
 
     Attributes:
+        cpus: the number of configured CPUs; 0: not known.
         pid: the process whose files `user_files` and others mean, 0 for none.
     """
 
@@ -77,7 +78,7 @@ class Host(Protocol):
 class NoHost:
     """A machine without kernel types and attach points, for scripts that need none."""
 
-    cpus = 1
+    cpus = 0
     machine = "x86_64"
     pid = 0
 

@@ -16,6 +16,7 @@ __all__ = ["MapAccess"]
 _NO_EXIST = 1
 _LOOKUP_PERCPU = 195
 _TRIES = 4
+_MOST_CPUS = 1024  # of a machine that is not known; the verifier follows 8,192 branches at most
 
 
 class MapAccess(Memory):
@@ -236,11 +237,11 @@ class MapAccess(Memory):
         top, following, done = code.label(), code.label(), code.label()
         code.place(top)
         code.load(R3, *index, 8)
-        code.jump(">=", R3, self.context.host.cpus, done)
+        code.jump(">=", R3, self.context.host.cpus or _MOST_CPUS, done)
         self.address(R2, key)
         code.map(R1, info.bpf_name)
         code.call(_LOOKUP_PERCPU)
-        code.jump("==", R0, 0, following)
+        code.jump("==", R0, 0, done)  # the kernel has no such CPU, or the map no such key
         self._take_cpu(info, total, number, following)
         code.place(following)
         code.load(R3, *index, 8)
