@@ -29,7 +29,7 @@ DATA = ROOT / "tests/data"
 
 EXTRA_FLAGS = {
     "attach_usdt": ("-D__TARGET_ARCH_x86",),
-    "stack_library": ("-idirafter", "purebpf/build/include"),
+    "stacks_of_others": ("-idirafter", "purebpf/build/include"),
 }
 """By name: what <bpf/bpf_tracing.h> needs for the layout of struct pt_regs; <purebpf/stacks.h>."""
 

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.needs("bpf", "vmlinux_btf", "task_pt_regs", "atomic_fetch", "perf_event", "x86_64"),
 ]
 
-OBJECT = Path(__file__).parents[1] / "data/stack_library.bpf.o"
+OBJECT = Path(__file__).parents[1] / "data/stacks_of_others.bpf.o"
 EXAMPLE = Path(__file__).parents[2] / "examples/stacks/who_syncs.py"
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
 EVENTS = 40

@@ -21,7 +21,7 @@ PREFIX = "library."
 
 @pytest.fixture(scope="module")
 def spec() -> ObjectSpec:
-    return purebpf.read_object(DATA / "stack_library.bpf.o")
+    return purebpf.read_object(DATA / "stacks_of_others.bpf.o")
 
 
 @pytest.fixture(scope="module")
