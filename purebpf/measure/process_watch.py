@@ -177,12 +177,11 @@ def publish_first(
         pids: the processes of the run; empty for all.
         command_pid: a child that waits to execute a command, the only process of the run; or 0.
     """
-    if command_pid or not (pids or running()):
-        return
-    python = find_python()
+    interpreters = [] if command_pid else pids or running()
+    python = find_python() if interpreters else None
     if python is not None:
         limit_s = None if pids else _PUBLISHING_S
-        python.interpreters.publish_running(pids, limit_s=limit_s)
+        python.interpreters.publish_running(interpreters, limit_s=limit_s)
 
 
 def name_stacks(traces: Mapping[int, Trace], symbolizer: Symbolizer) -> Stacks:
