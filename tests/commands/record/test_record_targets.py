@@ -197,7 +197,7 @@ def test_a_child_of_before_the_run_belongs_to_a_tree(tmp_path: Path) -> None:
 def test_without_a_program_short_children_lack_samples_and_the_recorder_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tree, "follow", lambda *_: None)
+    monkeypatch.setattr(tree, "follow", lambda *_, **__: None)
     work = "for i in 1 2 3 4 5 6 7; do /bin/true; done"
     assert main(["-F", "1", "-o", str(tmp_path / "data"), "--", "sh", "-c", work]) == 0
     said = " ".join(capfd.readouterr().err.split())
