@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from purebpf.observe.processes.copied_code import CopiedCode
     from purebpf.observe.processes.process_names import ProcessNames
     from purebpf.observe.symbols.copied_text import Copies
-    from purebpf.symbols.address_spaces import AddressSpaces
+    from purebpf.symbols.address_spaces import AddressSpaces, MappedCode
     from purebpf.symbols.proc_maps import Mapping
 
 __all__ = ["Followed"]
 
 _LONGEST_S = 3600.0
+_SOON_S = 0.001
 _PATIENCE_S = 0.1
 """See `CgroupLabels`."""
 
@@ -56,6 +57,7 @@ class Followed(Closing):
         self._tell: Callable[[object], object] | None = None
         self._followed: Container[int] = ()
         self._copied: CopiedCode | None = None
+        self._looked: list[MappedCode] = []  # by the last drain, to be passed on by the next one
 
     # Not imported before everything is attached:
 
@@ -157,19 +159,28 @@ class Followed(Closing):
         """Seconds until `drain` is due without a record: code is copied and moved silently."""
         if self._copied is None:
             return _LONGEST_S
+        if self._looked:
+            return _SOON_S
         return self._copied.next_s(host_clock.monotonic_ns())
 
     def _find_copied_code(self) -> None:
-        """Pass on code that was copied or moved without a record."""
+        """Pass on code that was copied or moved without a record.
+
+        It waits for one more drain: when /proc/PID/maps was read, the process may have executed
+        another program, and its record must be read first.
+        """
         if self._copied is None:
             return
         spaces, tell = self.spaces, self._tell
-        for code in self._copied.look(host_clock.monotonic_ns()):
+        for code in self._looked:
             known = spaces.find_current(code.pid, code.start)
-            if known is None or not _is_part(code.mapping, known):
-                spaces.add_code(code)
-                if tell is not None and code.pid in self._followed:
-                    tell(code)
+            if known is not None and _is_part(code.mapping, known):
+                continue
+            spaces.add_code(code)
+            is_added = spaces.find_current(code.pid, code.start) == code.mapping
+            if is_added and tell is not None and code.pid in self._followed:
+                tell(code)
+        self._looked = [*self._copied.look(host_clock.monotonic_ns())]
 
     def ask(self, pid: int) -> None:
         """Decode the records of a process from now on, since a sample names it, and read its

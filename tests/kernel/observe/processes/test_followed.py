@@ -11,6 +11,7 @@ import pytest
 
 from purebpf.observe.processes.process_tracker import Followed
 from purebpf.symbols.address_spaces import MappedCode
+from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 from purebpf.wire.perf_records import Comm, Exit, Fork
 
@@ -85,3 +86,41 @@ def test_children_of_known_processes_are_followed_unless_they_execute_something(
     assert forks == {subshell}
     executed = {record.pid for record in told if isinstance(record, Comm) and record.comm == "true"}
     assert not executed
+
+
+def test_a_look_at_the_next_program_is_not_of_the_one_before() -> None:
+    """The process executes between the reading of records and the look at its mappings."""
+    command = ["/bin/sh", "-c", "read line; exec /bin/cat"]
+    with (
+        closing(Followed()) as followed,
+        subprocess.Popen(command, stdin=subprocess.PIPE) as child,
+    ):
+        assert child.stdin is not None
+        until_executed(followed, child.pid)
+        followed.drain()
+        followed.ask(child.pid)
+        followed.drain()
+        followed._note_anonymous(child.pid)
+        executed_ns = time.monotonic_ns()
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        end = time.monotonic() + 30
+        while not (mapped := code_of(child.pid, os.path.realpath("/bin/cat"))):
+            assert time.monotonic() < end
+            time.sleep(0.03)
+        time.sleep(0.03)
+        followed._find_copied_code()
+        assert followed.look_again_s() < 0.1
+        followed.drain()
+        before = followed.spaces.earlier(child.pid, executed_ns)
+        assert before is not None
+        assert mapped[0].file not in {mapping.file for mapping in before.mappings}
+        now = followed.spaces.find_current(child.pid, mapped[0].start)
+        assert now is not None
+        assert now.file.path == mapped[0].file.path
+        child.stdin.close()
+
+
+def code_of(pid: int, path: str) -> list[Mapping]:
+    """The executable mappings of a file."""
+    return [mapping for mapping in parse_maps(proc.maps(pid) or "") if mapping.file.path == path]
