@@ -15,7 +15,7 @@ from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
 if TYPE_CHECKING:
     from purebpf.results import Loss
 
-__all__ = ["Scale", "Sum", "SumCsv", "SumJson", "SumText"]
+__all__ = ["Scale", "Sum", "SumCsv", "SumJson", "SumText", "longest_ns"]
 
 
 class Scale(NamedTuple):
@@ -29,20 +29,25 @@ class Scale(NamedTuple):
         """The names of the columns of the percentiles."""
         return "".join(f" {f'p{percent}':>7}" for percent in self.percents)
 
-    def columns(self, buckets: Sequence[int]) -> str:
-        """The percentiles, each in eight columns."""
-        return "".join(
-            f" {self._text(percentile(buckets, percent)):>7}" for percent in self.percents
-        )
+    def columns(self, buckets: Sequence[int], most_ns: int | None = None) -> str:
+        """The percentiles, each in eight columns; none is above the longest time, `most_ns`."""
+        values = (self._percentile(buckets, percent, most_ns) for percent in self.percents)
+        return "".join(f" {self._text(value):>7}" for value in values)
+
+    def _percentile(self, buckets: Sequence[int], percent: int, most_ns: int | None) -> int | None:
+        """A percentile in units of the buckets."""
+        if most_ns is None:
+            return percentile(buckets, percent)
+        return percentile(buckets, percent, most=most_ns // self.unit_ns)
 
     def _text(self, value: int | None) -> str:
         return "-" if value is None else in_unit(value * self.unit_ns)
 
-    def document(self, buckets: Sequence[int]) -> dict[str, object]:
-        """Percentiles and buckets for JSON, in nanoseconds."""
+    def document(self, buckets: Sequence[int], most_ns: int | None = None) -> dict[str, object]:
+        """Percentiles and buckets for JSON, in nanoseconds; `most_ns` is the longest time."""
         marks: dict[str, object] = {}
         for percent in self.percents:
-            value = percentile(buckets, percent)
+            value = self._percentile(buckets, percent, most_ns)
             marks[f"p{percent}_ns"] = None if value is None else value * self.unit_ns
         counts = [
             [*(self.unit_ns * bound for bound in bucket_bounds(bucket)), count]
@@ -60,6 +65,12 @@ class Sum(Protocol):
         """Counts; `results.shape.histogram` has their bounds."""
 
     def _asdict(self) -> Mapping[str, object]: ...
+
+
+def longest_ns(row: Sum) -> int | None:
+    """Return the longest time of a row; None if the row does not have it."""
+    longest = getattr(row, "max_ns", None)
+    return longest if isinstance(longest, int) else None
 
 
 Event = TypeVar("Event")
@@ -184,7 +195,10 @@ class SumJson(JsonLines[Event | Interval[Row]], Generic[Event, Row]):
         yield from super().end(loss)
 
     def _documents(self, rows: Iterable[Row]) -> list[dict[str, object]]:
-        return [{**self.row_document(row), **self.scale.document(row.buckets)} for row in rows]
+        return [
+            {**self.row_document(row), **self.scale.document(row.buckets, longest_ns(row))}
+            for row in rows
+        ]
 
     def row_document(self, row: Row) -> Mapping[str, object]:
         """The fields of a sum."""
@@ -228,6 +242,6 @@ class SumCsv(Generic[Event, Row]):
                 yield csv_line(self._cells(row))
 
     def _cells(self, row: Row) -> list[object]:
-        fields, marks = row._asdict(), self.scale.document(row.buckets)
+        fields, marks = row._asdict(), self.scale.document(row.buckets, longest_ns(row))
         cells = [fields[name] for name in self.columns]
         return [*cells, *(marks[f"p{percent}_ns"] for percent in self.scale.percents)]

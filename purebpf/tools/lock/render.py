@@ -46,7 +46,7 @@ class Text(SumText[Wait, Row]):
         typed = f"{row.type:11} " if self._is_typed else ""
         yield (
             f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} "
-            f"{average:>7} {in_unit(row.max_ns):>7}{self.scale.columns(row.buckets)} "
+            f"{average:>7} {in_unit(row.max_ns):>7}{self.scale.columns(row.buckets, row.max_ns)} "
             f"{typed}{printable(self._name(row))}"
         )
         yield from _stack(row.stack)
@@ -116,8 +116,8 @@ class UserText(SumText[UserWait, UserRow]):
         average = in_unit(row.total_ns // (row.waits + row.open))
         yield (
             f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} {average:>7} "
-            f"{in_unit(row.max_ns):>7}{self.scale.columns(row.buckets)} {row.most_waiting:>4} "
-            f"{row.type:11} {printable(self._name(row))}"
+            f"{in_unit(row.max_ns):>7}{self.scale.columns(row.buckets, row.max_ns)} "
+            f"{row.most_waiting:>4} {row.type:11} {printable(self._name(row))}"
         )
         if row.is_convoy:
             share = f"{100 * row.handed_on // row.waits} % of the waits"
