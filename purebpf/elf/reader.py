@@ -26,6 +26,7 @@ from purebpf.elf.jump_tables import JUMP_TABLES
 from purebpf.elf.maps import MAPS, read_maps, with_contents
 from purebpf.elf.relocations import RawRelocation, Referents, Resolver, read_relocations
 from purebpf.elf.struct_ops import read_struct_ops
+from purebpf.errors import FormatError
 from purebpf.spec import (
     CoreRelocation,
     FunctionSpec,
@@ -88,7 +89,8 @@ def read_object(source: Source) -> ObjectSpec:
     RuntimeWarning says so.
 
     Raises:
-        FormatError: the file is not a BPF object, or is damaged; says where.
+        FormatError: the file is not a BPF object, or is damaged; says where. Or it is a named
+            pipe, at which open(2) would wait: pass the open file.
         LinkError: it refers to a symbol without a definition and a declaration.
         NotSupportedError: a configuration value of a type that it cannot have.
         OSError: the file cannot be opened.
@@ -152,6 +154,7 @@ def _read(source: Source) -> tuple[bytes, str]:
         return source.encode(), ""
     if isinstance(source, str | Path):
         path = source if isinstance(source, str) else source.__fspath__()
+        _refuse_named_pipe(path)
         with open(path, "rb") as file:
             return _contents(file), path
     if isinstance(source, Resource):
@@ -161,6 +164,14 @@ def _read(source: Source) -> tuple[bytes, str]:
         raise TypeError(f"expected a path, bytes, a binary file or a file of a package, got {kind}")
     name = getattr(source, "name", "")
     return _contents(source), name if isinstance(name, str) else ""
+
+
+def _refuse_named_pipe(path: str) -> None:
+    """Raise FormatError for a pipe that has a name: open(2) would wait until somebody writes."""
+    from pathlib import Path as FilePath
+
+    if not path.startswith(("/dev/", "/proc/")) and FilePath(path).is_fifo():
+        raise FormatError(path, "file", "a named pipe; open it, and pass the open file")
 
 
 def _contents(file: BinaryIO) -> bytes:

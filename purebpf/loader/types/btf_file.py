@@ -6,6 +6,7 @@ import os
 
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import FormatError
+from purebpf.files.input_file import open_seekable
 from purebpf.loader.host.debug_files import image_of
 
 __all__ = ["read_btf_file"]
@@ -23,7 +24,7 @@ def read_btf_file(path: str | os.PathLike[str]) -> Btf:
         FormatError: there is no BTF in it, or it is malformed.
     """
     name = os.fspath(path)
-    with open(name, "rb") as file:
+    with open(name, "rb", opener=open_seekable) as file:
         start = file.read(len(_ELF))
         if start != _ELF:
             data = start + file.read(_MOST)

@@ -19,6 +19,7 @@ from os import PathLike, fspath
 from typing import NamedTuple, TextIO
 
 from purebpf.errors import FormatError, KernelError
+from purebpf.files.input_file import NO_WRITER, open_input
 from purebpf.loader.host.debug_files import Fetch
 from purebpf.results import Profile, count_cause
 from purebpf.results.formats import (
@@ -106,7 +107,7 @@ def read(
     is_stdin = path == "-"
     name = "standard input" if is_stdin else path
     try:
-        with _standard_input() if is_stdin else open(path, "rb") as file:
+        with _standard_input() if is_stdin else open(path, "rb", opener=open_input) as file:
             if not is_stdin and file.seekable() and file.peek(len(MAGIC)).startswith(MAGIC):
                 from purebpf.observe.saved import perf_data_loader
 
@@ -119,7 +120,8 @@ def read(
     except KernelError:  # an OSError that says what it is
         raise
     except OSError as error:
-        raise KernelError("open(2)", error.errno or errno.EIO, f"profile {name}") from None
+        why = NO_WRITER if error.errno == errno.EPIPE else ""
+        raise KernelError("open(2)", error.errno or errno.EIO, f"profile {name}", why=why) from None
     is_packed = data.startswith(_GZIP)
     if is_packed:
         data = _unpack(data, name)

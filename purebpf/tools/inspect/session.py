@@ -12,6 +12,7 @@ from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf, essential_name
 from purebpf.elf import read_object
 from purebpf.errors import KernelError, NotSupportedError, SchemaError
+from purebpf.files.input_file import open_seekable
 from purebpf.loader.load.kernel_types import KernelTypes
 from purebpf.objects.packed import MAGIC, unpack
 from purebpf.relocate.kconfig import KCONFIG, PREFIX, settings
@@ -67,9 +68,11 @@ def read(path: str) -> ObjectSpec:
         FormatError, LinkError, NotSupportedError: as `purebpf.read_object`.
     """
     try:
-        with open(path, "rb") as file:
-            is_packed = file.read(len(MAGIC)) == MAGIC
-            return unpack(MAGIC + file.read(), path) if is_packed else read_object(path)
+        with open(path, "rb", opener=open_seekable) as file:
+            if file.read(len(MAGIC)) == MAGIC:
+                return unpack(MAGIC + file.read(), path)
+            file.seek(0)
+            return read_object(file)
     except OSError as error:
         raise KernelError(f"open({path})", error.errno or 0) from None
 
@@ -120,7 +123,7 @@ def code(path: str, names: Sequence[str]) -> list[str]:
 def is_perf_data(path: str) -> bool:
     """Return True if a file begins as perf.data does; False also for a file that cannot be read."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_seekable) as file:
             return file.read(len(PERF_MAGIC)) == PERF_MAGIC
     except OSError:
         return False
@@ -136,7 +139,7 @@ def inspect_perf_data(path: str) -> PerfDataReport:
     from purebpf.tools.inspect.perf_data import describe_perf_data
 
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_seekable) as file:
             fd = file.fileno()
             size = os.fstat(fd).st_size
             return describe_perf_data(lambda at, length: os.pread(fd, length, at), size, path)
@@ -154,7 +157,7 @@ def inspect_sections(path: str) -> ElfReport:
     from purebpf.tools.inspect.sections import describe_elf
 
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_seekable) as file:
             return describe_elf(file, path)
     except OSError as error:
         raise KernelError(f"read({path})", error.errno or 0) from None

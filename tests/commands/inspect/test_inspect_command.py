@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -133,6 +134,15 @@ def test_a_file_that_is_not_there_or_no_object(tmp_path: Path):
     assert "not an ELF file" in inspect(str(text)).stderr
     assert "ENOENT" in inspect(CORE, "--btf", str(tmp_path / "no.btf")).stderr
     assert inspect().returncode == 2
+
+
+@pytest.mark.any_kernel
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path):
+    pipe = str(tmp_path / "tool.bpf.o")
+    os.mkfifo(pipe)
+    for arguments in ([pipe], ["--sections", pipe], [CORE, "--btf", pipe]):
+        result = inspect(*arguments)
+        assert (result.returncode, "ESPIPE" in result.stderr) == (1, True)
 
 
 @pytest.mark.any_kernel

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 import purebpf
+from purebpf.errors import FormatError
 
 PATH = Path(__file__).parents[2] / "data/elf_maps.bpf.o"
 
@@ -26,3 +28,20 @@ def test_a_text_file_says_how_to_open_it() -> None:
         purebpf.read_object(file)  # type: ignore[arg-type]
     with PATH.open("rb") as binary:
         assert purebpf.read_object(binary).maps
+
+
+def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "tool.bpf.o"
+    os.mkfifo(pipe)
+    with pytest.raises(FormatError, match="a named pipe; open it, and pass the open file"):
+        purebpf.read_object(pipe)
+
+
+def test_a_pipe_of_the_shell_is_read() -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as pipe:
+        pipe.write(PATH.read_bytes())
+    try:
+        assert purebpf.read_object(f"/dev/fd/{reader}").maps
+    finally:
+        os.close(reader)

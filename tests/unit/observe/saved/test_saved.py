@@ -260,3 +260,12 @@ def test_a_line_of_names_without_end_is_refused(
         assert tracemalloc.get_traced_memory()[1] < 32 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_a_pipe_that_nobody_writes_to_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("purebpf.files.input_file._PATIENCE_S", 0.0)
+    os.mkfifo(tmp_path / "saved")
+    with pytest.raises(KernelError, match="no process has this pipe open for writing"):
+        profile_loader.read(str(tmp_path / "saved"))
