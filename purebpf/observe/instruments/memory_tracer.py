@@ -96,6 +96,7 @@ class MemoryTracer(StackTracer):
     Attributes:
         traced: paths of the allocators that are probed.
         refused: of those that could not be.
+        dropped: of those that `drop_allocators` no longer probes.
 
     Raises:
         KernelError, NotSupportedError: as `StackTracer`. Needs uprobes for allocators.
@@ -116,6 +117,7 @@ class MemoryTracer(StackTracer):
         self._missed = 0
         self.traced: list[str] = []
         self.refused: list[str] = []
+        self.dropped: list[str] = []
         self._allocators = allocators
         self._probes = _choose_probes(allocators)
         programs = (*_FAULTS, *_GROWTH, *self._probes)
@@ -149,11 +151,12 @@ class MemoryTracer(StackTracer):
         run.
         """
         refusals: list[PurebpfError | OSError] = []
+        self._probing = links.enter_context(ExitStack())
         for allocator in self._allocators:
             try:
                 with ExitStack() as probes:
                     self._probe(allocator, probes)
-                    links.push(probes.pop_all())
+                    self._probing.push(probes.pop_all())
             except (PurebpfError, OSError) as error:
                 if allocator.is_named:
                     raise
@@ -171,6 +174,15 @@ class MemoryTracer(StackTracer):
             for name, places in zip(self._probes, _places_of(allocator.code), strict=True):
                 for link in _attach_probes(programs[name], path, allocator.pid, places):
                     links.enter_context(link)
+
+    def drop_allocators(self) -> None:
+        """Take the probes of allocators away: their counts stay, faults and growth go on."""
+        self._probing.close()
+        self.dropped += self.traced
+        self.traced.clear()
+        calls = self.maps["calls"]
+        for thread in list(calls):
+            calls.pop(thread, None)
 
     def start(self) -> None:
         """Begin."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import ResultOptions, add_destinations, add_folded, destinations
-from purebpf.tools.mem.request import ALLOCATION_STORAGE_SIZE, SHOWN, Options
+from purebpf.tools.mem.request import ALLOCATION_STORAGE_SIZE, COST_PERCENT, SHOWN, Options
 
 __all__ = ["build_parser", "parse"]
 
@@ -26,9 +26,10 @@ examples:
   purebpf mem --library libjemalloc.so.2 -p 185 10
   purebpf mem -o leaks.html -p 185 60   a flame graph; docs/formats.md
 
-Each call of malloc and free costs the traced process some microseconds more.
-With --, --tree, -G and --container that holds for every process of the machine
-that uses the same library; with -p for that process alone.
+Each call of malloc and free costs the traced process some microseconds more:
+mem says how much, and stops tracing malloc at a limit (--cost). With --,
+--tree, -G and --container that holds for every process of the machine that
+uses the same library; with -p for that process alone.
 
 The loss line at the end, on standard error, says what the numbers do not
 include.
@@ -49,7 +50,12 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     if parsed.libraries and not parsed.malloc:
         made.error("--library and --no-malloc exclude each other")
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    limit, parsed.cost_percent = parsed.cost_percent, 0.0
     options = parser.pick(Options, parsed)
+    if options.has_target and not options.command:  # whose growth has lines
+        options = options._replace(cost_percent=COST_PERCENT, python_lines=options.python)
+    if limit is not None:
+        options = options._replace(cost_percent=limit)
     if options.show in ("unfreed", "allocated") and not options.traces_malloc:
         made.error(
             f"--show {options.show} needs a target (-p, -t, --comm, -G, --container, --) or "
@@ -82,10 +88,26 @@ def _add_memory(group: argparse._ArgumentGroup) -> None:
         "--no-malloc", dest="malloc", action="store_false", help="do not trace allocators"
     )
     group.add_argument(
+        "--cost", dest="cost_percent", metavar="PERCENT", type=_percent,
+        help="stop tracing malloc once that has taken this share of a CPU from the target, over "
+        f"the run (default {COST_PERCENT:g}; 0: no limit, the default for a command)",
+    )  # fmt: skip
+    group.add_argument(
         "--allocations", dest="allocation_storage_size", metavar="N", type=positive_int,
         default=ALLOCATION_STORAGE_SIZE,
         help="maximum number of allocations that are not freed yet (default %(default)s)",
     )  # fmt: skip
+
+
+def _percent(text: str) -> float:
+    """Read a share of a CPU in percent, for argparse."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share in percent")
+    return number
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:

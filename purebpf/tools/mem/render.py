@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from purebpf.results.model.units import bytes_in_unit
+from purebpf.tools.mem.growth import Growth
 from purebpf.tools.mem.request import Options
 
 if TYPE_CHECKING:
@@ -33,21 +34,39 @@ def render(
 
         style = registry.Style(view.delimited)
         return registry.write(profile, format_name, style)
-    return _text(profile, options, view)
+    return _text(use, options, view)
 
 
-def _text(profile: Profile, options: Options, view: ResultOptions) -> Iterator[str]:
+def _text(use: MemoryUse, options: Options, view: ResultOptions) -> Iterator[str]:
     from purebpf.results.formats import answer
+    from purebpf.tools.mem.lead import choose_profile, describe_growth
 
-    yield from sums(profile.about, options)
+    growths, elapsed_s = _growths(use)
+    lines = list(describe_growth(growths, use, elapsed_s))
+    yield from lines
+    if lines:
+        yield "\n"
+    shown = options.show or choose_profile(growths, use) or options.shown
+    profile: Profile = getattr(use, shown)
+    yield from sums(profile.about, options, shown)
     if not profile.total:
         return
-    yield f"\n{_HEADS[options.shown]}, by function:\n\n"
+    yield f"\n{_HEADS[shown]}, by function:\n\n"
     yield from answer.pieces(profile, everything=view.all_stacks, whole_names=view.verbose)
 
 
-def sums(about: dict[str, object], options: Options) -> Iterator[str]:
-    """Yield a line for each kind of result, and the option that shows it."""
+def _growths(use: MemoryUse) -> tuple[list[Growth], float]:
+    """Return the growth of the target's processes, and the time that they were measured."""
+    about = use.grown.about
+    growths, elapsed_s = about.get("growth", ()), about.get("elapsed_s", 0.0)
+    assert isinstance(growths, list | tuple)
+    assert isinstance(elapsed_s, int | float)
+    return [Growth(**growth) for growth in growths], elapsed_s
+
+
+def sums(about: dict[str, object], options: Options, shown: str = "") -> Iterator[str]:
+    """Yield a line for each kind of result, and the option that shows it unless it is `shown`."""
+    shown = shown or options.shown
     number = {name: value for name, value in about.items() if isinstance(value, int)}
     lines = {}
     if options.traces_malloc:
@@ -60,17 +79,31 @@ def sums(about: dict[str, object], options: Options) -> Iterator[str]:
             f"{_count(number['allocations'], 'allocation')}, {number['freed']:,} freed",
         )
     lines["grown"] = number["grown_bytes"], _count(number["growths"], "mmap or brk call")
-    for shown, (size, what) in lines.items():
-        yield f"{_HEADS[shown]:<12}{bytes_in_unit(size):>12}  in {what}{_option(shown, options)}\n"
+    for name, (size, what) in lines.items():
+        yield f"{_HEADS[name]:<12}{bytes_in_unit(size):>12}  in {what}{_option(name, shown)}\n"
+    yield from _cost(about, options)
     if reserved := number["reserved_bytes"]:
         yield f"{'reserved':<12}{bytes_in_unit(reserved):>12}  of addresses without memory\n"
     faults = number["minor_faults"] + number["major_faults"]
     disk = f"  {number['major_faults']:,} from disk"
-    yield f"{_HEADS['faults']:<12}{faults:>12,}{disk}{_option('faults', options)}\n"
+    yield f"{_HEADS['faults']:<12}{faults:>12,}{disk}{_option('faults', shown)}\n"
 
 
-def _option(shown: str, options: Options) -> str:
-    return "" if shown == options.shown else f"  (--show {shown})"
+def _cost(about: dict[str, object], options: Options) -> Iterator[str]:
+    """Yield the cost of tracing allocators, where there is a target that it slows down."""
+    rate, percent = about.get("malloc_calls_per_s"), about.get("malloc_cost_percent")
+    if not isinstance(rate, int) or not isinstance(percent, int | float) or options.command:
+        return
+    traced_s = about.get("malloc_traced_s")
+    cost = f"{rate:,} calls a second; tracing them costs {percent:.1f} % of a CPU"
+    yield f"{'malloc':<16}{cost}\n"
+    if isinstance(traced_s, int | float):
+        end = f"{'':<16}stopped after {traced_s:.1f} s, where the sums above end"
+        yield f"{end} (--cost 0: go on)\n"
+
+
+def _option(name: str, shown: str) -> str:
+    return "" if name == shown else f"  (--show {name})"
 
 
 def _count(number: int, noun: str) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ALLOCATION_STORAGE_SIZE", "SHOWN", "Options", "profile_title", "title"]
+__all__ = ["ALLOCATION_STORAGE_SIZE", "COST_PERCENT", "SHOWN", "Options", "profile_title", "title"]
 
 SHOWN = ("unfreed", "allocated", "grown", "faults")
 """What one output can show: the fields of `purebpf.tools.mem.profiles.MemoryUse`."""
 
 ALLOCATION_STORAGE_SIZE = 262144
 """Allocations that are not freed yet: 30 MB of the kernel's memory."""
+
+COST_PERCENT = 5.0
+"""Of a CPU, that tracing allocators may take from a target that a command line names."""
 
 
 class Options(NamedTuple):
@@ -21,7 +24,8 @@ class Options(NamedTuple):
     target, `libraries` alone. `duration_s` None: until a signal, or until the command or the last
     of `pids` ends. `show` is one of `SHOWN`; None: unfreed memory where allocators are traced, else
     growth. `python` reads the frames of Python functions, with `python_lines` also their lines;
-    `native` keeps the frames of the interpreter itself.
+    `native` keeps the frames of the interpreter itself. `cost_percent` ends the tracing of
+    allocators once it has taken this share of a CPU from the target; 0: never.
     """
 
     pids: tuple[int, ...] = ()
@@ -41,6 +45,7 @@ class Options(NamedTuple):
     python: bool = True
     python_lines: bool = False
     native: bool = False
+    cost_percent: float = 0.0
 
     @property
     def cpus(self) -> tuple[int, ...]:

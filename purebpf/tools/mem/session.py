@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Self
@@ -13,18 +14,22 @@ from purebpf.files.regular_file import Identity
 from purebpf.measure import targets
 from purebpf.measure.stacks.assemble_profile import Steps, assemble_profile, python_counters
 from purebpf.measure.stacks.session import UserStackSession
+from purebpf.measure.target_ends import first_pids
 from purebpf.observe.instruments import allocators
 from purebpf.observe.instruments.memory_tracer import MemoryTracer
 from purebpf.observe.instruments.process_tree import processes_called
 from purebpf.observe.instruments.stack_maps import max_depth
 from purebpf.results import Profile
-from purebpf.syscall import proc
+from purebpf.syscall import host_clock, proc
+from purebpf.tools.mem.cost import CostLimit
+from purebpf.tools.mem.growth import GrowthWatch
 from purebpf.tools.mem.loss import losses, untraced_files, untraced_functions
 from purebpf.tools.mem.profiles import MemoryUse, fill, since, totals
 from purebpf.tools.mem.request import SHOWN, Options, profile_title
 
 if TYPE_CHECKING:
     from purebpf.loader.host.debug_files import Fetch
+    from purebpf.measure.stop import HasFileno
     from purebpf.observe.instruments.allocators import Allocator
     from purebpf.observe.instruments.memory_tracer import Site
     from purebpf.observe.instruments.task_filter import TaskFilter
@@ -35,6 +40,8 @@ __all__ = ["Memory"]
 
 _MACHINE = "x86_64"
 _UNITS = {"faults": "faults"}
+_CHECK_S = 0.2
+"""Between two looks at the cost of tracing allocators."""
 _MOST_FILES = 256
 """With allocators: each is two links, and every container may bring its own."""
 
@@ -56,12 +63,18 @@ class Memory(UserStackSession[MemoryTracer]):
         self._options = options
         self._allocators: tuple[Allocator, ...] = ()
         self._untraced = 0
+        self._growth: GrowthWatch | None = None
+        self._cost = CostLimit(options.cost_percent, options.duration_s)
         self._seen: list[Site] = []
 
     def __enter__(self) -> Self:
         if (machine := os.uname().machine) != _MACHINE:
             raise NotSupportedError("purebpf mem", f"it is for x86-64, and this CPU is {machine}")
-        return super().__enter__()
+        session = super().__enter__()
+        if self._options.has_target and not self._command_pid:
+            pids = first_pids(tuple(self._pids()), tree=self._options.tree)
+            self._growth = GrowthWatch(pid for pid in pids if pid != os.getpid())
+        return session
 
     def make_tracer(self, whose: TaskFilter) -> MemoryTracer:
         """The programs of bpf_src/mem.bpf.c."""
@@ -131,6 +144,25 @@ class Memory(UserStackSession[MemoryTracer]):
         named = () if options.comm is None else processes_called(options.comm)
         return dict.fromkeys([*options.pids, *named, *(int(status["Tgid"]) for status in threads)])
 
+    def wait(self, *ends: HasFileno, at_most_s: float | None = None) -> bool:
+        """As `UserStackSession.wait`; allocators that cost too much are no longer traced then."""
+        pause = None if at_most_s is None else time.monotonic() + at_most_s
+        while self._cost.percent and self._tracer.traced:
+            left_s = _CHECK_S if pause is None else min(_CHECK_S, pause - time.monotonic())
+            if super().wait(*ends, at_most_s=max(0.0, left_s)):
+                return True
+            self._limit_cost()
+            if pause is not None and time.monotonic() >= pause:
+                return False
+        remaining_s = None if pause is None else max(0.0, pause - time.monotonic())
+        return super().wait(*ends, at_most_s=remaining_s)
+
+    def _limit_cost(self) -> None:
+        tracer = self._tracer
+        elapsed_s = (host_clock.monotonic_ns() - tracer.started_ns) / 1e9
+        if self._cost.is_over(tracer.stats()["allocations"], elapsed_s):
+            tracer.drop_allocators()
+
     def so_far(self) -> Profile:
         """Return the profile that `options.show` names, of the time until now.
 
@@ -171,13 +203,17 @@ class Memory(UserStackSession[MemoryTracer]):
         with self._owned:
             tracer = self._tracer
             tracer.stop()
+            grown = self._growth.read() if self._growth else []
             if tracer.walking is not None:
                 tracer.walking.wanted = pids
             self._watch.catch_up()
             wanted = [site for site in tracer.sites() if pids is None or site.pid in pids]
             sites = self._resolve(wanted)
             traces, stats = tracer.traces(), tracer.stats()
+            self._cost.end(stats["allocations"], (tracer.ended_ns - tracer.started_ns) / 1e9)
             profiles = [self._profile(shown, sites, traces, stats) for shown in SHOWN]
+            for profile in profiles:
+                profile.about["growth"] = [one._asdict() for one in grown]
             return MemoryUse(*profiles)
 
     def _resolve(self, sites: list[Site]) -> list[Site]:
@@ -189,7 +225,8 @@ class Memory(UserStackSession[MemoryTracer]):
     ) -> Profile:
         tracer, followed, depth = self._tracer, self._watch.followed, max_depth()
         about = self.about(stats) | totals(sites)
-        about["allocators"] = sorted(set(tracer.traced))
+        about["allocators"] = sorted({*tracer.traced, *tracer.dropped})
+        about |= self._cost.facts()
         heading = profile_title(self._options, shown)
         counts = dict(stats)
 

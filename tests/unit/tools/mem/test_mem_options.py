@@ -11,7 +11,7 @@ from purebpf.tools.mem.request import Options, profile_title, title
 ALL = """\
 -p 12,13 --tree -G /sys/fs/cgroup --show faults --library libjemalloc.so.2 --library /a
 --allocations 9 --hash-storage-size 8 --stack-storage-size 7 --call-graph fp --no-python --native
---lines --strict -o out.html 6"""
+--lines --strict --cost 0.5 -o out.html 6"""
 
 
 def test_nothing_is_growth_and_faults_of_the_machine() -> None:
@@ -34,11 +34,21 @@ def test_every_option_becomes_its_field() -> None:
         stack_storage_size=7,
         call_graph="fp",
         python=False,
-        python_lines=True,
+        python_lines=False,
         native=True,
         duration_s=6.0,
+        cost_percent=0.5,
     )
     assert view == ResultOptions(to=(Destination("html", "out.html"),), lines=True, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "percent", "lines"),
+    [("-p 1", 5.0, True), ("-p 1 --cost 0", 0.0, True), ("-- true", 0.0, False), ("", 0.0, False)],
+)
+def test_a_running_target_has_lines_and_a_limit(words: str, percent: float, lines: bool) -> None:
+    options, _ = parse(words.split())
+    assert (options.cost_percent, options.python_lines) == (percent, lines)
 
 
 @pytest.mark.parametrize("target", ["-p 1", "-t 1", "-G /c", "--library x", "-- true"])
