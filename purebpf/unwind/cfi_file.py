@@ -24,6 +24,8 @@ from purebpf.unwind.interpreter import row_at
 from purebpf.unwind.machine import MACHINES, X86_64, Machine
 from purebpf.unwind.rows import Entries, Rows, RuleTable, finish
 from purebpf.unwind.rule import DEPTH_FRAMELESS, Row
+from purebpf.unwind.start_code import find_start_code
+from purebpf.unwind.start_entries import made_entry, outermost_entry
 from purebpf.unwind.uncovered_rows import StackDepths, add_depths, judge_gaps
 from purebpf.unwind.window_file import Source
 from purebpf.unwind.windows import WINDOW, WINDOW_BITS, cut_window, cutting_all
@@ -45,8 +47,6 @@ _MOST_WINDOWS = 1 << 20
 _ZERO_LENGTH = 64
 """FDEs without code that a search passes over: linkers leave those of discarded sections."""
 _MOST_FIRST_CODE = 256
-_DEF_CFA, _UNDEFINED = 0x0C, 0x07
-"""DW_CFA_def_cfa, DW_CFA_undefined."""
 _WORD = (1 << 64) - 1
 
 
@@ -103,7 +103,7 @@ class CfiFile:
         self._budget = Budget(_STEPS)
         self._prepared = False
         self._rows: Rows | None = None
-        self._first_code: Fde | None = None
+        self._start_code: tuple[Fde, ...] = ()
         is_judged = depths is None and machine is X86_64
         self._gaps = Gaps(self.code, self._gap) if is_judged else None
 
@@ -165,7 +165,7 @@ class CfiFile:
             return
         yield from self._find()
         self._prepared = True  # unless `read` raised: then it is tried again
-        self._first_code = self._find_first_code(self.machine)
+        self._start_code = tuple(self._find_start_code(self.machine))
 
     def _find(self) -> Iterator[None]:
         # Go's .debug_frame has a caller for runtime.goexit, which begins each stack uncalled, and
@@ -190,27 +190,37 @@ class CfiFile:
             if self._index is not None and len(self._index.starts):
                 return
 
-    def _find_first_code(self, machine: Machine) -> Fde | None:
-        """An entry for the code that the kernel starts, where the file has none for it.
+    def _find_start_code(self, machine: Machine) -> Iterator[Fde]:
+        """Yield entries for code that starts stacks, where the file has none for it."""
+        if self._depths is not None:
+            return
+        start = self._image.entry
+        near = self._end_of_first_code(start) if start else 0
+        if near:
+            yield outermost_entry(start, near, machine)
+        if machine is not X86_64:
+            return
+        for found in find_start_code(self.code, start, *self.text):
+            last = self._last(found.end - 1)
+            if (found.start != start or not near) and (last is None or last.end <= found.start):
+                yield made_entry(found, machine)
+
+    def _end_of_first_code(self, start: int) -> int:
+        """The end of the code that the kernel starts, where the next function is near; or 0.
 
         It is the outermost function of every stack. In ld.so it is assembly without rules, as are
         the first microseconds of most programs' lives. It ends where the next function begins, if
         that is near: otherwise other code without rules may follow.
         """
-        start, index = self._image.entry, self._index
-        if self._depths is not None or index is None or not start:
-            return None
+        index = self._index
+        if index is None:
+            return 0
         last = self._last(start)
         at = index.last(start) + 1
         after = self._entry(at, self._budget) if at < len(index.starts) else None
         if last is None or after is None or last.end > start:
-            return None
-        if after.start - last.end > _MOST_FIRST_CODE:
-            return None
-        cie = Cie()
-        cie.ra = machine.ra
-        cie.code = bytes((_DEF_CFA, machine.sp, 0))
-        return Fde(start, after.start, cie, bytes((_UNDEFINED, machine.ra)), 0)
+            return 0
+        return after.start if after.start - last.end <= _MOST_FIRST_CODE else 0
 
     def _prepare(self) -> None:
         for _ in self.prepare():
@@ -250,7 +260,7 @@ class CfiFile:
 
     def fde(self, address: int) -> Fde | None:
         """The entry with the rules of an address."""
-        for fde in (self._last(address), self._first_code):
+        for fde in (self._last(address), *self._start_code):
             if fde is not None and fde.start <= address < fde.end:
                 return fde
         return None
@@ -338,14 +348,20 @@ class CfiFile:
         return cut_window(rows, number)
 
     def _rows_around(self, number: int) -> Rows:
-        if self._index is None:
-            return Rows(array("Q"), array("I"))
         start = number << WINDOW_BITS
         end = start + WINDOW
-        before = self._last(start - 1) if start > self.text.start else None
-        fdes = [before] if before else []
         budget = Budget(min(_WINDOW_STEPS, max(0, self._budget.left)))
         granted = budget.left
+        fdes = self._entries_around(start, end, budget) if self._index is not None else []
+        fdes += [fde for fde in self._start_code if fde.start < end and fde.end > start]
+        rows = self._interpret(fdes, budget)
+        self._budget.left -= granted - budget.left
+        return rows
+
+    def _entries_around(self, start: int, end: int, budget: Budget) -> list[Fde]:
+        assert self._index is not None
+        before = self._last(start - 1) if start > self.text.start else None
+        fdes = [before] if before else []
         size = len(self._index.starts)
         inside = self._index.between(start, end)
         fdes += self._sort_entries(inside, budget)
@@ -354,12 +370,7 @@ class CfiFile:
             if after is not None:
                 fdes.append(after)
                 break
-        first = self._first_code
-        if first is not None and first.start < end and first.end > start:
-            fdes.append(first)
-        rows = self._interpret(fdes, budget)
-        self._budget.left -= granted - budget.left
-        return rows
+        return fdes
 
     def _judge(self, rows: Rows, start: int, end: int) -> Generator[None, None, Rows]:
         """Judge the gaps, except in a file with stack depths, or on other machines than x86_64.
@@ -415,9 +426,8 @@ class CfiFile:
                     yield from self._add_all(entries, self._frames)
                 except (OverBudgetError, FormatError):
                     self.exhausted = True
-            if self._first_code is not None:
-                first = self._first_code
-                entries.add(first.start, first.end, self.table.program(first, self._budget))
+            for fde in self._start_code:
+                entries.add(fde.start, fde.end, self.table.program(fde, self._budget))
             rows = yield from entries.laying_out(self.table)
             self._rows = yield from self._judge(rows, *self.text)
         self.table.forget()

@@ -361,22 +361,6 @@ def test_ways_to_link(tmp_path: Path, flags: tuple[str, ...]) -> None:
         _check_all_but_execve(walking)
 
 
-@pytest.mark.needs("musl-gcc")
-@pytest.mark.parametrize("flags", [(), ("-static",)], ids=["dynamic", "static"])
-def test_programs_of_musl(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    """All frames of the program are there; Debian's musl has no rules, and the trace says so."""
-    program = build(tmp_path, CHAIN, *flags, cc="musl-gcc")
-    with Walking(copies_per_second=0, pages=4096) as walking:
-        walking.only("program")
-        walking.start(program)
-        walking.collect(200)
-        walking.stop()
-        assert len(walking.found) > 50
-        deep = [each.trace for each in walking.found if len(each.trace.frames) >= 5]
-        assert len(deep) > 0.9 * len(walking.found)  # leaf to main, and its caller
-        assert {trace.reason for trace in deep} == {Reason.NO_UNWIND_INFO}
-
-
 def test_the_vdso(tmp_path: Path) -> None:
     program = build(tmp_path, _CLOCK)
     with Walking(copies_all=True, copies_per_second=0) as walking:

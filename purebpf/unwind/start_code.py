@@ -1,0 +1,96 @@
+"""Code that starts programs and stacks, in files that have no entries for it.
+
+The entry point of a program is assembly in every libc, and so are the first instructions of a
+fiber of Boost.Context. Nothing called them, so that a stack ends there. Between the entry point and
+`main`, musl has one more frame, of `libc_start_main_stage2` (src/env/__libc_start_main.c).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator
+
+from purebpf.tuples import NamedTuple
+from purebpf.unwind.x86_prologue import stack_depths
+
+__all__ = ["StartCode", "find_start_code"]
+
+_ENTRY_BYTES = 64
+"""Of the code at an entry point, in which it calls the first function. glibc's has 38."""
+_SEARCHED = 1 << 20
+"""Bytes of a text that is searched for other code; Boost.Context's library has 1 KB of it."""
+_LONGEST = 256
+"""Bytes of musl's function up to its last call."""
+_OFFSET = struct.Struct("<i")
+_LAST_CALL = re.compile(
+    rb"(?:\xff\x15.{4}|\xe8.{4})(?=\xf4|\xcc|\x0f\x0b|.{0,12}\x0f\x05)", re.DOTALL
+)
+"""A call that does not return, before hlt, int3, ud2 or a system call."""
+_MUSL_ENTRY = re.compile(
+    rb"\x48\x31\xed\x48\x89\xe7\x48\x8d\x35.{4}\x48\x83\xe4\xf0\xe8.{4}", re.DOTALL
+)
+"""xor %rbp, %rbp; mov %rsp, %rdi; lea _DYNAMIC(%rip), %rsi; and $-16, %rsp; call."""
+_STAGE2 = re.compile(
+    rb"(?:\x48\x8d\x05(?P<offset>.{4})|\xb8(?P<address>.{4})).{0,24}?\xff\xe0", re.DOTALL
+)
+"""lea libc_start_main_stage2(%rip), %rax, or mov $libc_start_main_stage2, %eax; jmp *%rax."""
+_CALLS_MAIN = re.compile(rb"(?:\xff[\xd0-\xd7]|\x41\xff[\xd0-\xd7])(?=\x89\xc7\xe8)")
+"""call *%reg; mov %eax, %edi; call exit."""
+_FIBER = re.compile(rb"\xff\xe3(?P<end>(?:\xf3\x0f\x1e\xfa)?\x48\x31\xff\xe8.{4}\xf4)", re.DOTALL)
+"""jmp *%rbx; xor %rdi, %rdi; call _exit; hlt: make_fcontext's, which its functions return to."""
+
+
+class StartCode(NamedTuple):
+    """A piece of code without an entry.
+
+    Attributes:
+        start, end: its addresses.
+        depths: each place at which the bytes on the stack above the return address change, and
+            how many they are from there on; empty for code that nothing called.
+    """
+
+    start: int
+    end: int
+    depths: tuple[tuple[int, int], ...] = ()
+
+
+def find_start_code(
+    code: Callable[[int, int], bytes], entry: int, start: int, end: int
+) -> Iterator[StartCode]:
+    """Yield such code of a file of x86-64.
+
+    Args:
+        code: returns a number of bytes at an address of the file, or fewer.
+        entry: its entry point.
+        start: where its text begins.
+        end: where its text ends.
+    """
+    first = code(entry, _ENTRY_BYTES) if start <= entry < end else b""
+    musl = _MUSL_ENTRY.match(first)
+    called = musl or _LAST_CALL.search(first)
+    if called:
+        yield StartCode(entry, entry + called.end())
+    if end - start > _SEARCHED:
+        return
+    text = code(start, end - start)
+    for fiber in _FIBER.finditer(text):
+        yield StartCode(start + fiber.start("end"), start + fiber.end("end"))
+    if musl:
+        yield from _stage2(text, start)
+
+
+def _stage2(text: bytes, start: int) -> Iterator[StartCode]:
+    """Yield musl's function that calls main: others only jump to it, through a register."""
+    for jump in _STAGE2.finditer(text):
+        if jump["offset"]:
+            at = jump.end("offset") + _OFFSET.unpack(jump["offset"])[0]
+        else:
+            at = _OFFSET.unpack(jump["address"])[0] - start
+        body = text[at : at + _LONGEST] if 0 <= at < len(text) else b""
+        called = _CALLS_MAIN.search(body)
+        depths = stack_depths(body[: called.end()]) if called else None
+        if called and depths:
+            where = start + at
+            changes = tuple((where + offset, depth) for offset, depth in depths)
+            yield StartCode(where, where + called.end(), changes)
