@@ -50,10 +50,19 @@ def choose(evidence: Evidence, found: Iterable[Finding]) -> list[Finding]:
     kept = _without_replaced(evidence, list(found))
     kept = _fold_queues(kept)
     kept = _fold_clients(evidence, kept)
-    kept = [finding._replace(unit=evidence.process(finding.pid).unit) for finding in kept]
+    kept = [_with_names(evidence, finding) for finding in kept]
     sharp = {pid for finding in kept if finding.kind not in _WEAK for pid in finding.pids}
     weighed = [_weigh(evidence, finding, sharp) for finding in kept]
     return sorted(weighed, key=lambda finding: (finding.is_busy, -finding.cost))
+
+
+def _with_names(evidence: Evidence, finding: Finding) -> Finding:
+    """Add the unit; a process that came and went between two readings has a name in its stacks."""
+    finding = finding._replace(unit=evidence.process(finding.pid).unit)
+    if finding.pid in evidence.processes or not finding.pid:
+        return finding
+    name = next((stay.comm for stay in evidence.by_process.get(finding.pid, ())), finding.name)
+    return finding._replace(name=name)
 
 
 def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from purebpf.findings.aims import aim
 from purebpf.findings.choose import choose
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.facts import Facts
@@ -18,4 +19,4 @@ def find(facts: Facts, most: int = MOST) -> list[Finding]:
     """At most `most` findings, the costliest first."""
     evidence = Evidence(facts)
     found = [finding for rule in RULES for finding in rule(evidence)]
-    return choose(evidence, found)[:most]
+    return [aim(evidence, finding) for finding in choose(evidence, found)[:most]]

@@ -13,7 +13,7 @@ from purebpf.syscall import proc
 from purebpf.syscall.process_memory import read_arguments, reading_others
 from purebpf.tuples import NamedTuple
 
-__all__ = ["ProcessCounters", "uses_new_pages"]
+__all__ = ["ProcessCounters", "mark_ended", "uses_new_pages"]
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -31,6 +31,15 @@ _CONTAINERS_OF_ALL = ("slice", "path")
 def uses_new_pages(faults: float, grown: float) -> bool:
     """Return True if so many page faults, or so many bytes of growth, may be a finding."""
     return faults > _FAULTS or grown > _GROWTH
+
+
+def mark_ended(processes: tuple[Process, ...]) -> tuple[Process, ...]:
+    """Return the processes, with `is_gone` set where one has ended meanwhile."""
+    living = set(proc.pids())
+    return tuple(
+        process if process.pid in living else process._replace(is_gone=True)
+        for process in processes
+    )
 
 
 class _Reading(NamedTuple):

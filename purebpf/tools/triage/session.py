@@ -26,7 +26,11 @@ from purebpf.tools import mem, profile
 from purebpf.tools.triage.activities import cpu_times, memory_use, waiting_times
 from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
 from purebpf.tools.triage.java_monitors import java_monitors
-from purebpf.tools.triage.process_counters import ProcessCounters, uses_new_pages
+from purebpf.tools.triage.process_counters import (
+    ProcessCounters,
+    mark_ended,
+    uses_new_pages,
+)
 from purebpf.tools.triage.socket_watch import SocketWatch
 from purebpf.tools.triage.unanswered import UnansweredWatch
 
@@ -186,7 +190,9 @@ class Triage(Closing):
             )
             facts = self._with_stacks(facts)
             return self._with_reasons(facts)._replace(
-                missing=tuple(self._missing), own_cpu_s=time.process_time()
+                processes=mark_ended(facts.processes),  # naming takes seconds
+                missing=tuple(self._missing),
+                own_cpu_s=time.process_time(),
             )
 
     def _runs_java(self, pid: int) -> bool:
