@@ -34,7 +34,7 @@ _REPLACED = {
         }
     ),
     "timers": frozenset({"switch-storm"}),
-    "small-calls": frozenset({"switch-storm"}),
+    "small-calls": frozenset({"switch-storm", "datagram-storm"}),
     "page-faults": frozenset({"exec-storm"}),
 }
 _REQUESTS = frozenset({"accept", "epoll", "poll", "cond", "join"})

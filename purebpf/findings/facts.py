@@ -220,7 +220,11 @@ class Blocked(NamedTuple):
 
 
 class Socket(NamedTuple):
-    """A TCP or UDP socket. `queue` is the mean length of an accept queue, or of received bytes."""
+    """A TCP or UDP socket.
+
+    `queue` is the mean length of an accept queue, or of received bytes; `share` the part of the
+    time that the socket was there, 0.0 where that is not known.
+    """
 
     inode: int
     protocol: str
@@ -232,6 +236,7 @@ class Socket(NamedTuple):
     queue: float = 0.0
     drops: int = 0
     namespace: int = 0
+    share: float = 0.0
 
 
 class Cgroup(NamedTuple):

@@ -18,6 +18,7 @@ __all__ = [
     "describe_wait",
     "frame_of",
     "share",
+    "spell_address",
     "spell_endpoint",
     "way_to",
 ]
@@ -81,8 +82,12 @@ def spell_endpoint(endpoint: Endpoint) -> str:
         return ""
     if not endpoint.port:
         return "a unix socket" if endpoint.family == "other" else "a socket"
-    host = f"[{endpoint.address}]" if ":" in endpoint.address else endpoint.address
-    return f"{host}:{endpoint.port}"
+    return spell_address(endpoint.address, endpoint.port)
+
+
+def spell_address(address: str, port: int) -> str:
+    """`ADDRESS:PORT`, with brackets around an IPv6 address."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def describe_kind(kind: str) -> str:

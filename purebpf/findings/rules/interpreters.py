@@ -138,17 +138,20 @@ def ruby_mutexes(evidence: Evidence) -> Iterator[Finding]:
     """Ruby threads wait for a Mutex; Ruby names a thread by the line that started it."""
     for pid, waits, cost in _costly_waits(evidence, "ruby-mutex"):
         names = Counter(stay.comm for stay in waits)
+        tids = {stay.tid for stay in waits}
         wakers: Counter[int] = Counter()
-        for tid in {stay.tid for stay in waits}:
+        for tid in tids:
             wakers.update(evidence.wakers.get(tid, {}))
         del wakers[0]
         waker = wakers.most_common(1)[0][0] if wakers else 0
         support = f"{_thread_name(evidence, waker)} wakes them" if waker else ""
+        kind, text = "lock-convoy", f"{count_threads(waits, 'wait')} for a lock (Mutex) of Ruby"
+        text += f", in threads of {', '.join(name for name, _ in names.most_common(3))}"
+        if len(tids) > 1 and not waker and all(stay.is_open for stay in waits):
+            kind, text = "deadlock", f"deadlock, it seems: {text}"
+            support = "nobody gave a lock back all the time"
         yield Finding(
-            *("lock-convoy", evidence.process(pid).comm, (pid,), cost),
-            f"{count_threads(waits, 'wait')} for a lock (Mutex) of Ruby, in threads of "
-            f"{names.most_common(1)[0][0]}",
-            (support,),
+            *(kind, evidence.process(pid).comm, (pid,), cost, text, (support,)),
             ("offcpu", "-p", str(pid)),
         )
 

@@ -97,13 +97,17 @@ def queued_processes(evidence: Evidence) -> Iterator[Finding]:
         hog, cpus = hogs[0]
         where = _busiest_function(evidence, evidence.pids_of(evidence.family(hog)))
         hog_name = evidence.process(hog).comm
+        own = _busiest_function(evidence, (pid,))
         yield Finding(
             "run-queue",
             evidence.process(pid).comm,
             (pid,),
             cost,
             f"waits for a CPU {cost:.2f} s a second (run queue); {hog_name} takes it",
-            (f"{evidence.name(hog)} uses {cpus:.2f} CPUs" + (f" in {where}" if where else ""),),
+            (
+                f"{evidence.name(hog)} uses {cpus:.2f} CPUs" + (f" in {where}" if where else ""),
+                f"its own {used[pid]:.2f} CPUs go to {own}" if own else "",
+            ),
             ("runqlat", "-P"),
         )
 

@@ -14,6 +14,8 @@ __all__ = ["growth", "page_faults"]
 
 _FAULTS, _FAULT_S = 10_000.0, 2e-6
 _MAPS = ("mmap", "munmap", "madvise", "mremap", "brk")
+_FIRST_COLLECTION = 8 << 20
+"""Bytes: a Go heap grows to 4 MiB, beside 4 MiB of the runtime, before it is collected at all."""
 _LEAST_GROWTH = 100_000.0
 """Bytes a second."""
 _UP = 0.6
@@ -65,6 +67,8 @@ def growth(evidence: Evidence) -> Iterator[Finding]:
     for process in evidence.facts.processes:
         rate = _steady_growth(process.anon)
         if rate < _LEAST_GROWTH or process.is_new or process.exe.endswith(_FILLS_ITS_HEAP):
+            continue
+        if evidence.program(process.pid).is_go and process.anon[-1] < _FIRST_COLLECTION:
             continue
         sites = _sites(evidence, process.pid, "faults")
         mapped = _sites(evidence, process.pid, "grown")

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.finding import Finding
-from purebpf.findings.words import call_site, share
+from purebpf.findings.words import call_site, share, spell_address
 
 __all__ = ["connections", "datagrams", "refused", "refused_children"]
 
 _FAILURES = 0.4
 _CONNECTIONS, _LOCAL_CONNECTIONS, _CONNECTION_S = 300.0, 100.0, 5e-4
 _DATAGRAMS, _DROPS, _DATAGRAM_S = 20_000.0, 50.0, 8e-6
+_DROP_S, _MOST_OF_DROPS = 1e-4, 1.0
+"""Seconds that somebody loses by a packet that is lost, and at most a second."""
 _SENDS = ("sendto", "sendmsg", "sendmmsg", "write")
 _RECEIVES = ("recvfrom", "recvmsg", "recvmmsg", "read")
 _ERRORS = {
@@ -24,10 +26,6 @@ _ERRORS = {
     errno.ENETUNREACH: "finds no way there (ENETUNREACH)",
     errno.ECONNRESET: "is reset (ECONNRESET)",
 }
-
-
-def _spell(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def refused(evidence: Evidence) -> Iterator[Finding]:
@@ -43,14 +41,14 @@ def refused(evidence: Evidence) -> Iterator[Finding]:
         )
         yield Finding(
             *("refused", evidence.process(one.pid).comm, (one.pid,), min(2.0, 0.2 + rate / 20)),
-            f"connects to {_spell(one.address, one.port)} {rate:.1f} times a second, and "
+            f"connects to {spell_address(one.address, one.port)} {rate:.1f} times a second, and "
             f"{_ERRORS[one.error]}",
             (
                 f"nobody listens on port {one.port}" if nobody else "",
                 f"in {function}" if function else "",
             ),
             ("tcp", "-p", str(one.pid)),
-            place=_spell(one.address, one.port),
+            place=spell_address(one.address, one.port),
         )
 
 
@@ -71,14 +69,14 @@ def refused_children(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             *("refused", evidence.process(parent).comm if parent else "short-lived processes"),
             *((parent,) if parent else (), min(2.0, 0.2 + rate / 20)),
-            f"connects to {_spell(address, port)} {rate:.1f} times a second, each time in a new "
-            f"process, and {_ERRORS[error]}",
+            f"connects to {spell_address(address, port)} {rate:.1f} times a second, each time in a "
+            f"new process, and {_ERRORS[error]}",
             (
                 f"nobody listens on port {port}" if nobody else "",
                 evidence.process(parent).command if parent else "",
             ),
             ("tcp",),
-            place=_spell(address, port),
+            place=spell_address(address, port),
         )
 
 
@@ -109,10 +107,10 @@ def connections(evidence: Evidence) -> Iterator[Finding]:
         function = call_site(evidence, (one.pid,), "connect")
         yield Finding(
             *("connections", evidence.process(one.pid).comm, (one.pid,), rate * _CONNECTION_S),
-            f"makes {rate:.0f} connections a second to {_spell(one.address, one.port)}",
+            f"makes {rate:.0f} connections a second to {spell_address(one.address, one.port)}",
             ("none is used again", f"in {function}" if function else ""),
             ("tcp", "-p", str(one.pid)),
-            place=_spell(one.address, one.port),
+            place=spell_address(one.address, one.port),
         )
 
 
@@ -133,7 +131,8 @@ def datagrams(evidence: Evidence) -> Iterator[Finding]:
     dropped = f"{drops:.0f} a second are dropped, as its buffer is full (RcvbufErrors)"
     yield Finding(
         *("datagram-storm", evidence.process(who).comm, tuple(filter(None, (sender, receiver)))),
-        max(softirq, min(1.0, rate * _DATAGRAM_S), 0.9 * evidence.cpu_of[who]),
+        max(softirq, min(1.0, rate * _DATAGRAM_S), 0.9 * evidence.cpu_of[who])
+        + min(_MOST_OF_DROPS, drops * _DROP_S),
         f"sends {sent / elapsed_s:.0f} UDP packets a second (sendto)"
         + (f" in {function}" if function else ""),
         (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence
-from purebpf.findings.facts import CallCount
+from purebpf.findings.facts import CallCount, SignalCount
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import call_site, share
 
@@ -139,7 +140,11 @@ def timers(evidence: Evidence) -> Iterator[Finding]:
     """A program sets or sleeps on timers thousands of times a second."""
     for count in evidence.facts.calls:
         rate = count.times / evidence.elapsed_s
-        if count.call not in _TIMERS or rate < _MANY_TIMERS or count.pid not in evidence.processes:
+        if rate < _MANY_TIMERS or count.pid not in evidence.processes:
+            continue
+        if count.call == "futex" and count.error == errno.ETIMEDOUT:
+            yield _timed_waits(evidence, count)
+        if count.call not in _TIMERS:
             continue
         sleeps = [s for s in evidence.by_process.get(count.pid, ()) if s.kind == "sleep" and s.own]
         if "nanosleep" in count.call and not sleeps:
@@ -157,32 +162,71 @@ def timers(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def _timed_waits(evidence: Evidence, count: CallCount) -> Finding:
+    """A scheduler's thread waits with a time limit, and is woken by that only."""
+    rate, cpus = count.times / evidence.elapsed_s, evidence.cpu_of[count.pid]
+    waits: Counter[int] = Counter()
+    for one in evidence.facts.waits:
+        if one.pid == count.pid and one.call == "futex":
+            waits[one.tid] += one.times
+    tid = waits.most_common(1)[0][0] if waits else 0
+    stays = evidence.by_thread.get(tid, [])
+    stays = sorted((one for one in stays if one.kind == "cond"), key=lambda one: -one.times)
+    where = next((f" in {evidence.spell(one.own)}" for one in stays if one.own), "")
+    thread = f'thread {tid} "{stays[0].comm}"{where}, ' if stays else ""
+    return Finding(
+        *("timers", evidence.process(count.pid).comm, (count.pid,), max(cpus, rate * _CALL_S)),
+        f"is woken by timers {rate:.0f} times a second (futex with a time limit)",
+        (f"{thread}{cpus:.2f} CPUs",),
+        ("offcpu", "-p", str(count.pid)),
+    )
+
+
 def signals(evidence: Evidence) -> Iterator[Finding]:
     """Processes get thousands of signals a second."""
+    timed: Counter[tuple[int, int]] = Counter()
     for one in evidence.facts.signals:
-        rate = one.times / evidence.elapsed_s
-        if rate < _MANY_SIGNALS or one.receiver not in evidence.processes:
+        sent = sum(c.times for c in evidence.calls.get(one.sender, ()) if c.call in _SENDS)
+        if one.receiver not in evidence.processes:
             continue
-        sends = [c for c in evidence.calls.get(one.sender, ()) if c.call in _SENDS]
-        is_sent = sum(count.times for count in sends) > 0.3 * one.times
-        who = one.sender if is_sent and one.sender in evidence.processes else one.receiver
-        name = _SIGNALS.get(one.signal, f"signal {one.signal}")
-        function = call_site(evidence, (who,), "kill")
-        if not function:
-            own = Counter(evidence.spell(s.own) for s in evidence.by_process.get(who, ()) if s.own)
-            function = own.most_common(1)[0][0] if own else ""
-        if who == one.sender and who != one.receiver:
-            text = f"sends {rate:.0f} signals a second ({name}) to {evidence.name(one.receiver)}"
-        elif is_sent:
-            text = f"sends itself {rate:.0f} signals a second ({name})"
-        else:
-            text = f"gets {rate:.0f} signals a second ({name}) from a timer"
-        cost = max(0.1, rate * _SIGNAL_S, 0.9 * evidence.cpu_of[who])
-        yield Finding(
-            *("signals", evidence.process(who).comm, (who, one.receiver), cost, text),
-            (f"in {function}" if function else "",),
-            ("trace", "-p", str(who)),
-        )
+        if sent <= 0.3 * one.times:  # the interrupt of a timer came while this process ran
+            timed[one.receiver, one.signal] += one.times
+        elif one.times / evidence.elapsed_s >= _MANY_SIGNALS:
+            yield _sent_signals(evidence, one)
+    for (receiver, number), times in timed.items():
+        rate = times / evidence.elapsed_s
+        if rate >= _MANY_SIGNALS:
+            text = f"gets {rate:.0f} signals a second ({_signal_name(number)}) from a timer"
+            yield _signal_storm(evidence, (receiver,), rate, text)
+
+
+def _sent_signals(evidence: Evidence, one: SignalCount) -> Finding:
+    rate = one.times / evidence.elapsed_s
+    what = f"{rate:.0f} signals a second ({_signal_name(one.signal)})"
+    if one.sender == one.receiver:
+        return _signal_storm(evidence, (one.receiver,), rate, f"sends itself {what}")
+    if one.sender not in evidence.processes:
+        text = f"gets {what} from a process that has ended ({one.sender})"
+        return _signal_storm(evidence, (one.receiver,), rate, text)
+    text = f"sends {what} to {evidence.name(one.receiver)}"
+    return _signal_storm(evidence, (one.sender, one.receiver), rate, text)
+
+
+def _signal_storm(evidence: Evidence, pids: tuple[int, ...], rate: float, text: str) -> Finding:
+    function = call_site(evidence, pids[:1], "kill")
+    if not function:
+        own = Counter(evidence.spell(s.own) for s in evidence.by_process.get(pids[0], ()) if s.own)
+        function = own.most_common(1)[0][0] if own else ""
+    return Finding(
+        *("signals", evidence.process(pids[0]).comm, pids),
+        *(max(0.1, rate * _SIGNAL_S, 0.9 * evidence.cpu_of[pids[0]]), text),
+        (f"in {function}" if function else "",),
+        ("trace", "-p", str(pids[0])),
+    )
+
+
+def _signal_name(number: int) -> str:
+    return _SIGNALS.get(number, f"signal {number}")
 
 
 def switches(evidence: Evidence) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from collections import Counter
 from functools import lru_cache
 from itertools import islice
 
@@ -26,9 +27,12 @@ class SocketWatch:
     def __init__(self) -> None:
         self._sockets: dict[tuple[int, int], Socket] = {}
         self._queues: dict[tuple[int, int], list[int]] = {}
+        self._seen: Counter[tuple[int, int]] = Counter()
+        self._ticks = 0
 
     def tick(self) -> None:
         """Take in the sockets of this moment."""
+        self._ticks += 1
         for namespace, pid in _namespaces().items():
             for protocol in _PROTOCOLS:
                 lines = read_text(f"/proc/{pid}/net/{protocol}").splitlines()[1:]
@@ -42,6 +46,7 @@ class SocketWatch:
         """
         has_queue = fields[3] == _LISTEN or protocol.startswith("udp")
         key = namespace, int(fields[9])
+        self._seen[key] += 1
         if fields[3] == _TIME_WAIT or (key in self._sockets and not has_queue):
             return
         socket = self._sockets[key] = _parse(fields, protocol, namespace)
@@ -49,11 +54,14 @@ class SocketWatch:
             self._queues.setdefault(key, []).append(int(socket.queue))
 
     def finish(self) -> tuple[Socket, ...]:
-        """All that were seen, with the means of their queues."""
+        """All that were seen, with the means of their queues and the shares of the time."""
         for key, lengths in self._queues.items():
             mean = sum(lengths) / len(lengths)
             self._sockets[key] = self._sockets[key]._replace(queue=mean)
-        return tuple(self._sockets.values())
+        return tuple(
+            socket._replace(share=self._seen[key] / self._ticks)
+            for key, socket in self._sockets.items()
+        )
 
 
 def _namespaces() -> dict[int, int]:

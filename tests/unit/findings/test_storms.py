@@ -1,0 +1,111 @@
+"""Storms of timers, signals and packets, and locks that nobody gives back."""
+
+from __future__ import annotations
+
+import errno
+
+from purebpf.findings.facts import (
+    CallCount,
+    Endpoint,
+    Facts,
+    Process,
+    SignalCount,
+    Socket,
+    ThreadTime,
+    WaitSum,
+)
+from purebpf.findings.find import find
+from tests.support.builders.facts import facts, native, own, running, waiting
+
+SHOP = Process(7, 1, "shop", "/srv/shop")
+
+
+def said(measured: Facts) -> list[str]:
+    return ["; ".join((one.text, *one.evidence)) for one in find(measured)]
+
+
+def test_signals_of_a_timer_come_while_any_process_runs() -> None:
+    others = tuple(SignalCount(pid, 7, 14, 4_000) for pid in range(100, 110))
+    measured = Facts(10.0, 2, processes=(SHOP,), signals=others)
+    assert said(measured) == ["gets 4000 signals a second (SIGALRM) from a timer; "]
+    assert said(measured._replace(signals=others[:2])) == []
+
+
+def test_a_thread_that_only_time_limits_wake_is_a_timer() -> None:
+    counts = (CallCount(7, "futex", errno.ETIMEDOUT, 50_000), CallCount(7, "futex", 0, 50_000))
+    waits = (WaitSum(7, 9, "futex", 0x1000, -1, 0, Endpoint(), 9.0, 50_000, 0.001),)
+    thread = waiting(
+        7, 9, "futex", native("pthread_cond_timedwait"), native("poll_queue", "/srv/shop")
+    )
+    measured = facts(thread, exe="/srv/shop", calls=counts, waits=waits)
+    (text,) = said(measured)
+    assert text.startswith("is woken by timers 5000 times a second")
+    assert 'thread 9 "worker" in poll_queue' in text
+    few = (CallCount(7, "futex", errno.ETIMEDOUT, 5_000),)
+    assert said(measured._replace(calls=few)) == []
+
+
+def ruby(*seconds: float, times: int = 1) -> Facts:
+    calls = ("pthread_cond_wait", "rb_native_cond_wait", "rb_mutex_lock", "rb_vm_exec")
+    stack = tuple(map(native, calls))
+    threads = [
+        waiting(7, tid, "futex", *stack, seconds=s, argument=tid)
+        for tid, s in enumerate(seconds, 10)
+    ]
+    waits = tuple(
+        WaitSum(7, tid, "futex", tid, -1, 0, Endpoint(), s, times, s / times)
+        for tid, s in enumerate(seconds, 10)
+        if times > 1
+    )
+    return facts(*threads, exe="/usr/bin/ruby3.1", waits=waits)
+
+
+def test_ruby_threads_that_wait_all_the_time_are_a_deadlock() -> None:
+    (finding,) = find(ruby(10.0, 10.0))
+    assert finding.kind == "deadlock"
+    assert "deadlock, it seems: 2 threads wait for a lock (Mutex) of Ruby" in finding.text
+    (convoy,) = find(ruby(9.8, 9.9, times=100))
+    assert convoy.kind == "lock-convoy"
+
+
+def test_a_victim_of_the_run_queue_says_its_own_function() -> None:
+    victim = running(7, 7, own("price", 3), seconds=3.0)
+    hog = running(9, 9, own("crunch", 4, "/srv/batch/job.py"), seconds=15.0)
+    measured = facts(victim, hog)
+    times = (ThreadTime(7, 7, 3.0, 5.0), ThreadTime(9, 9, 15.0, 0.0))
+    processes = (Process(7, 1, "shop", "/srv/shop"), Process(9, 1, "batch", "/srv/batch"))
+    measured = measured._replace(threads=times, processes=processes)
+    finding = next(one for one in find(measured) if one.kind == "run-queue")
+    assert finding.evidence[1] == "its own 0.30 CPUs go to price (app.py:3)"
+
+
+def test_packets_that_are_dropped_cost_more_than_their_cpu_time() -> None:
+    sockets = (
+        Socket(1, "udp", "127.0.0.1", 8125, "", 0, 7, drops=100_000),
+        Socket(2, "udp", "127.0.0.1", 40_000, "127.0.0.1", 8125, 1),
+    )
+    measured = Facts(
+        *(10.0, 2),
+        processes=(SHOP, Process(8, 1, "sink", "/srv/sink")),
+        sockets=sockets,
+        descriptors={7: {3: "socket:[2]"}, 8: {3: "socket:[1]"}},
+        calls=(CallCount(7, "write", 0, 110_000, 1_760_000), CallCount(8, "recvfrom", 0, 9_000)),
+        counters={"UdpInDatagrams": 9_000.0, "UdpRcvbufErrors": 100_000.0},
+    )
+    (storm,) = find(measured)
+    assert storm.kind == "datagram-storm"
+    assert storm.cost > 1  # noqa: PLR2004
+    quiet = measured._replace(counters={"UdpInDatagrams": 9_000.0})
+    assert [one.kind for one in find(quiet)] == ["small-calls"]
+
+
+def growing(step: int) -> Facts:
+    start = running(7, 7, native("runtime.mallocgc", "/srv/shop"), native("main.keep", "/srv/shop"))
+    heap = tuple(range(1 << 20, (1 << 20) + 10 * step, step))
+    process = Process(7, 1, "shop", "/srv/shop", anon=heap)
+    return facts(start)._replace(processes=(process,))
+
+
+def test_a_go_heap_that_was_never_collected_is_no_leak() -> None:
+    assert "growth" in [one.kind for one in find(growing(2_000_000))]
+    assert "growth" not in [one.kind for one in find(growing(200_000))]
