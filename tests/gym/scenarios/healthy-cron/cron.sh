@@ -1,0 +1,5 @@
+#!/bin/sh
+while true; do
+	wc -l /etc/services > "$1/lines"
+	sleep 1
+done
