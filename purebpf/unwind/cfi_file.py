@@ -11,7 +11,7 @@ work comes as an iterator that yields every few milliseconds.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from purebpf.errors import FormatError
 from purebpf.tuples import NamedTuple
@@ -21,6 +21,7 @@ from purebpf.unwind.entries import Cie, EntryError, Fde
 from purebpf.unwind.fde_index import FdeIndex, scan_index
 from purebpf.unwind.gaps import Gap, Gaps
 from purebpf.unwind.interpreter import row_at
+from purebpf.unwind.joined_sections import join_sections
 from purebpf.unwind.machine import MACHINES, X86_64, Machine
 from purebpf.unwind.rows import Entries, Rows, RuleTable, finish
 from purebpf.unwind.rule import DEPTH_FRAMELESS, Row
@@ -170,25 +171,42 @@ class CfiFile:
     def _find(self) -> Iterator[None]:
         # Go's .debug_frame has a caller for runtime.goexit, which begins each stack uncalled, and
         # for runtime.systemstack, which changes stacks; frame pointers lead past both.
+        found: list[tuple[Frames, FdeIndex]] = []
         for find in (eh_frame,) if self._depths else (eh_frame, debug_frame):
+            yield from self._find_section(find, found)
+        if found:
+            self._frames, self._index = found[0]
+        if len(found) > 1:
+            joined = join_sections(found[0], found[1], self._covers)
+            self._frames, self._index = joined
+
+    def _find_section(
+        self, find: Callable[[ElfFile], Frames | None], found: list[tuple[Frames, FdeIndex]]
+    ) -> Iterator[None]:
+        """Append a section and its index to `found`, if it has entries."""
+        try:
+            frames = find(self._image)
+        except FormatError:
+            return
+        if frames is None:
+            return
+        self._budget.left = max(0, self._budget.left) + _STEPS_A_BYTE * frames.section.size
+        made = [] if frames.table is None else [frames.table]
+        if not made:
             try:
-                frames = find(self._image)
-            except FormatError:
-                continue
-            if frames is None:
-                continue
+                yield from scan_index(frames.section, self._budget, made)
+            except (OverBudgetError, FormatError):
+                self.exhausted = True
+        if made and len(made[0].starts):
+            found.append((frames, made[0]))
+        elif self._frames is None:
             self._frames = frames
-            self._budget.left = _STEPS + _STEPS_A_BYTE * frames.section.size
-            self._index = frames.table
-            if self._index is None:
-                made: list[FdeIndex] = []
-                try:
-                    yield from scan_index(frames.section, self._budget, made)
-                except (OverBudgetError, FormatError):
-                    self.exhausted = True
-                self._index = made[0] if made else None
-            if self._index is not None and len(self._index.starts):
-                return
+
+    def _covers(self, address: int) -> bool:
+        """Return True if the preferred section has an entry for an address."""
+        at = -1 if self._index is None else self._index.last(address)
+        fde = self._entry(at, self._budget) if at >= 0 else None
+        return fde is not None and fde.start <= address < fde.end
 
     def _find_start_code(self, machine: Machine) -> Iterator[Fde]:
         """Yield entries for code that starts stacks, where the file has none for it."""

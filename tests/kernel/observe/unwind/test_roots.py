@@ -1,4 +1,5 @@
-"""Stacks of programs whose outermost functions have no call frame information.
+"""Stacks of programs that lack call frame information in part, from the innermost to the
+outermost function.
 
 Each program knows its own callers: a whole stack that lacks one of them fails the test.
 """
@@ -66,6 +67,15 @@ def test_a_program_of_musl(tmp_path: Path, link: tuple[str, ...]) -> None:
     subprocess.run(["musl-gcc", *flags, *link, "-o", program, source], check=True)
     stage2 = ("libc_start_main_stage2",) if link else ()  # else it is the dynamic linker's
     _check(program, ("main", *stage2, "_start"))
+
+
+def test_a_program_without_unwind_tables_that_has_debug_frame(tmp_path: Path) -> None:
+    """.eh_frame has entries, too: of the start files that a compiler links."""
+    program = build(tmp_path, _SPINS, "-g", "-fno-asynchronous-unwind-tables")
+    sections = subprocess.check_output(["readelf", "-SW", program], text=True)
+    assert ".debug_frame" in sections
+    assert ".eh_frame" in sections
+    _check(program, ("main", "_start"))
 
 
 def test_a_stripped_program_with_frame_pointers(tmp_path: Path) -> None:
