@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // The tasks of asyncio that await the one that the current thread runs, and their coroutines.
 // CPython 3.14 and later: there a thread's state has the task, and a task what awaits it.
-// See docs/design/0011-python-frames.md. Part of python_frames.h.
+// See docs/design/0011-python-frames.md.
 //
 // Behind the words of the thread's own frames come, for each task that awaits the one before, a mark
 // and a word for each of its coroutines, the outermost first: user space puts them in their place.
 // Nothing is added unless the task's own coroutine is one of the thread's frames.
 #ifndef PYTHON_TASKS_H
 #define PYTHON_TASKS_H
+
+#include "python_code.h"
 
 #define MARK_CODE 0xFFFFFFE // even, and more than any number
 #define TASK_STRIDE 16
@@ -79,16 +81,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct python_task_walk);
 } python_task_walks SEC(".maps");
-
-static __always_inline bool read_word(u64 *to, u64 address)
-{
-	return !bpf_probe_read_user(to, sizeof(*to), (void *)address);
-}
-
-static __always_inline bool read_byte(u8 *to, u64 address)
-{
-	return !bpf_probe_read_user(to, sizeof(*to), (void *)address);
-}
 
 // The last word of a stack.
 static __always_inline int put_mark(struct python_walk *walk, u64 mark)

@@ -176,6 +176,8 @@ __noinline int intern_at(u32 place, u64 id)
 }
 
 #ifdef STACK_OWNERS
+#include "pid_namespace.h"
+
 #define OWNER_TAG (0xfffULL << 48) // no address of a user, and no Python frame, has these bits
 #define OWNED_TOO_DEEP 7	   // WALK_TOO_DEEP of unwind_tables.h
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// What differs on arm64 in unwind_walk.h, which includes this: purebpf/unwind/packed_rule.py has the
-// flags of rules, purebpf/unwind/machine.py the code of calls, stubs and signals.
+// Differences of arm64 in a walk: purebpf/unwind/packed_rule.py has the flags of rules,
+// purebpf/unwind/machine.py the code of calls, stubs and signals.
 #ifndef WALK_ARM64_H
 #define WALK_ARM64_H
+
+#include "walk.h"
 
 // bl; blr, and blraa and its like
 static __always_inline bool is_arm64_call(u32 word)

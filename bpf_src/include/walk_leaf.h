@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Leaves of x86_64 without rules, for unwind_walk.h, which includes this: purebpf/unwind/leaf.py says
-// when the word at the stack pointer is their return address.
+// Leaves of x86_64 without rules, for walk_guesses.h: purebpf/unwind/leaf.py says when the word at
+// the stack pointer is their return address.
 #ifndef WALK_LEAF_H
 #define WALK_LEAF_H
+
+#include "walk_call.h"
+#include "walk_lookup.h"
 
 #define FAR_BYTES (1u << 16)
 #define STUB_CODE 16 // bytes

@@ -4,6 +4,7 @@
 #define LATENCY_ROWS_H
 
 #include "events.h"
+#include "frames.h"
 #include "histogram.h"
 #include "stats.h"
 

@@ -4,6 +4,7 @@
 #define LATENCY_STACKS_H
 
 #define PLACES 4 // programs that are preempted at the same time: see take_place()
+#include "pid_namespace.h"
 #include "places.h"
 
 #include "user_stacks.h"

@@ -3,7 +3,10 @@
 #ifndef MEM_SITES_H
 #define MEM_SITES_H
 
+#include "comm.h"
+#include "pid_namespace.h"
 #include "places.h"
+#include "targets.h"
 #include "user_stacks.h"
 
 enum kind {

@@ -1,6 +1,6 @@
 """Python frames among the addresses of a stack: words that no address is.
 
-bpf_src/include/python_frames.h: 11 bits of tag, 1 that the evaluation loop begins there, 28 for the
+bpf_src/include/python_layout.h: 11 bits of tag, 1 that the evaluation loop begins there, 28 for the
 number of the code object, 24 for the offset of the instruction. They come behind the native frames.
 Tasks of asyncio (bpf_src/include/python_tasks.h) may come behind the words of the thread: marks,
 each with words for the coroutines of one task, the outermost first.

@@ -1,4 +1,4 @@
-"""The identity of a program of a process: `process_identity()` of bpf_src/include/unwind_walk.h.
+"""The identity of a process's program: `process_identity()` of bpf_src/include/process_identity.h.
 
 The upper 54 bits are when the process began (CLOCK_MONOTONIC, ns), the lower 10 how many programs
 it and those before it have executed. Both wrap around.

@@ -57,7 +57,7 @@ _OF_STACKS_BY_TABLES = (
 )
 """Maps that a program of frame pointers alone does not refer to."""
 _NUMBERING = "new_number"
-"""The function of python_frames.h that numbers code objects."""
+"""The function of python_code.h that numbers code objects."""
 _ATOMIC = (0xC3, 0xDB)  # BPF_STX | BPF_ATOMIC, of 4 and of 8 bytes
 _FETCH = 1  # of the operation, which is in the immediate
 

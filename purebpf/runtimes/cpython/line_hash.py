@@ -1,4 +1,4 @@
-"""A hash of a table of lines, as bpf_src/include/python_frames.h has it of the same bytes."""
+"""A hash of a table of lines, as bpf_src/include/python_text.h has it of the same bytes."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _MOST_BYTES = 256
 _MOST_TABLE, _MOST_TABLES = 1 << 19, 1 << 25
 """Bytes of tables of lines: of one code object, and of all."""
 _SENT_TABLE = 1024
-"""Bytes of a table that comes with the names; TABLE_BYTES of python_frames.h."""
+"""Bytes of a table that comes with the names; TABLE_BYTES of python_layout.h."""
 
 _KEEP_FRAMES = 1 << 12
 _CROWDED = 1 << 14

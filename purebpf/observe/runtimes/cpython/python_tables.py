@@ -30,7 +30,7 @@ from purebpf.syscall.process_memory import STUCK
 
 __all__ = ["PythonTables", "SleepingPython", "why_unnamed"]
 
-_MOST_FRAMES = 96  # PYTHON_FRAMES of python_frames.h
+_MOST_FRAMES = 96  # PYTHON_FRAMES of python_layout.h
 _ALLOWANCES = {
     PROCESS: Allowance(1 << 40, 3.0),
     USER: Allowance(1 << 40, 20.0),
@@ -178,7 +178,7 @@ class PythonTables(Closing):
 
         Args:
             tgid: its process.
-            addresses: native ones, innermost first, then words of python_frames.h.
+            addresses: native ones, innermost first, then words of python_layout.h.
             native: the names of the former.
         """
         known = self.interpreters.of(tgid)
