@@ -68,7 +68,7 @@ class ResultOptions(NamedTuple):
     delimited: bool = False
     annotations: bool = False
     addresses: bool = False
-    offsets: bool = True
+    offsets: bool = False
     top: int | None = None
     all_stacks: bool = False
     layout: str = ""

@@ -42,9 +42,7 @@ def add_output(
 ) -> argparse._ArgumentGroup:
     """Options of `EventView`; returns their group."""
     group = made.add_argument_group("output")
-    group.add_argument(
-        "--format", choices=formats, default="text", help="json: an object on each line"
-    )
+    group.add_argument("--format", choices=formats, help="json: an object on each line")
     parser.add_output(group)
     return group
 

@@ -74,7 +74,6 @@ def add_options(made: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         (("--cgroups",), "cgroup", "cgroup"),
     ):
         grouping.add_argument(*flags, dest="by", action="store_const", const=by, help=what)
-    made.set_defaults(by="")
     _add_output(made.add_argument_group("output"))
     return whose
 
@@ -92,9 +91,9 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="also print average and total",
     )
-    group.add_argument("--format", choices=("text", "json"), default="text")
+    group.add_argument("--format", choices=("text", "json"))
     group.add_argument(
-        *("--groups",), metavar="N", type=positive_int, default=1024,
+        *("--groups",), metavar="N", type=positive_int,
         help="maximum number of histograms (default %(default)s)",
     )  # fmt: skip
     parser.add_output(group)

@@ -29,6 +29,7 @@ __all__ = [
     "new",
     "parse",
     "pick",
+    "take_defaults",
 ]
 
 
@@ -170,6 +171,29 @@ def pick(kind: type[Request], parsed: argparse.Namespace, *, is_partial: bool = 
     return kind(**{name: value for name, value in options.items() if name in fields})
 
 
+def take_defaults(parser: argparse.ArgumentParser, *kinds: type[tuple[object, ...]]) -> None:
+    """Give each option the default of the field that has its name: types declare defaults, once.
+
+    Args:
+        parser: the parser, with all its options. `%(default)s` in their helps is the new default.
+        kinds: named tuples, with different fields.
+
+    Raises:
+        TypeError: an option of a field has a default of its own.
+    """
+    fields: dict[str, object] = {}
+    for kind in kinds:
+        fields |= vars(kind)["_field_defaults"]
+    for action in parser._actions:  # noqa: SLF001 - argparse has no other list of them
+        if action.dest not in fields or action.default == []:
+            continue
+        if action.default is not None and not isinstance(action.default, bool):
+            raise TypeError(f"{action.dest} has the default of its field: leave out default=")
+        value = fields[action.dest]
+        is_list = isinstance(action, argparse._AppendAction)  # noqa: SLF001
+        action.default = [*value] if is_list and isinstance(value, tuple) else value
+
+
 def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
     """The options, and the command behind `--` if there is one."""
     if "--" not in argv:
@@ -191,16 +215,16 @@ def add_targets(
     """
     either = group.add_mutually_exclusive_group()
     either.add_argument(
-        *("-p", "--pid"), dest="pids", metavar="PID", type=id_list, default=(),
+        *("-p", "--pid"), dest="pids", metavar="PID", type=id_list,
         help="these processes, with all their threads: PID[,PID...]",
     )  # fmt: skip
     either.add_argument(
-        *(thread, "--tid"), dest="tids", metavar="TID", type=id_list, default=(),
+        *(thread, "--tid"), dest="tids", metavar="TID", type=id_list,
         help=f"{threads}: TID[,TID...]",
     )  # fmt: skip
     if cpus is not None:
         group.add_argument(
-            *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
+            *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list,
             help=f"{cpus}: 0-3,8",
         )  # fmt: skip
     either.add_argument(
@@ -247,7 +271,7 @@ def add_stack_kinds(group: argparse._ArgumentGroup) -> None:
 def add_call_graph(group: argparse._ArgumentGroup) -> None:
     """Option `call_graph`."""
     group.add_argument(
-        "--call-graph", choices=("auto", "tables", "deep", "copy", "fp"), default="auto",
+        "--call-graph", choices=("auto", "tables", "deep", "copy", "fp"),
         help="walk user stacks by unwind tables, 127 frames or with deep 1024, copy them, or "
         "follow frame pointers (default: tables, or fp where this kernel or CPU cannot)",
     )  # fmt: skip
@@ -276,11 +300,11 @@ def add_async(group: argparse._ArgumentGroup) -> None:
 def add_storage(group: argparse._ArgumentGroup, row: str) -> None:
     """Options `hash_storage_size`, of which `row` is one, and `stack_storage_size`."""
     group.add_argument(
-        "--hash-storage-size", metavar="N", type=positive_int, default=40960,
+        "--hash-storage-size", metavar="N", type=positive_int,
         help=f"maximum number of different {row} (default %(default)s)",
     )  # fmt: skip
     group.add_argument(
-        "--stack-storage-size", metavar="N", type=positive_int, default=16384,
+        "--stack-storage-size", metavar="N", type=positive_int,
         help="maximum number of different stacks (default %(default)s)",
     )  # fmt: skip
 

@@ -54,9 +54,7 @@ def parse(argv: Sequence[str]) -> Options:
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     made = parser.new("purebpf agent", _DESCRIPTION, _EPILOG)
-    made.add_argument(
-        "--config", metavar="FILE", default=CONFIG, help="TOML file (default %(default)s)"
-    )
+    made.add_argument("--config", metavar="FILE", help="TOML file (default %(default)s)")
     made.add_argument(
         "--check", action="store_true", help="check the configuration, and say what it does"
     )
@@ -67,4 +65,5 @@ def build_parser() -> argparse.ArgumentParser:
     shipped = made.add_argument_group("what is shipped")
     shipped.add_argument("--systemd", action="store_true", help="print the unit for systemd")
     shipped.add_argument("--daemonset", action="store_true", help="print one for Kubernetes")
+    parser.take_defaults(made, Options)
     return made

@@ -78,7 +78,7 @@ def parse(argv: Sequence[str]) -> Parsed:
         made.error("import FILE ..." if action == "import" else "sql STATEMENT")
     if action in ("diff", "regressions") and not (parsed.a and parsed.b):
         made.error(f"{action} compares --a with --b, such as --a build=ab12 --b build=cd34")
-    if action == "prune" and parsed.keep is None:
+    if action == "prune" and parsed.keep_days is None:
         made.error("prune --keep DAYS")
     if parsed.outputs and action not in ("flamegraph", "diff"):
         made.error(f"-o is for flamegraph and diff; {action} prints a text")
@@ -91,25 +91,12 @@ def parse(argv: Sequence[str]) -> Parsed:
         if value is not None:
             where.append((name, value))
     to = destinations(made, parsed.formats, parsed.outputs, default=_PRINTED.get(action, "text"))
-    options = Options(
-        action,
-        tuple(parsed.words),
-        parsed.store,
-        Query(parsed.since, parsed.until, parsed.kind, tuple(where)),
-        (parsed.a, parsed.b),
-        parsed.fail_over,
-        parsed.rows,
-        parsed.print,
-        parsed.listen or ("127.0.0.1", _PORTS.get(action, 0)),
-        parsed.tokens,
-        parsed.certificate,
-        parsed.key,
-        parsed.insecure,
-        parsed.pause,
-        parsed.keep,
-        parsed.engine,
-    )
-    return Parsed(options, to, parsed.strict)
+    parsed.words = tuple(parsed.words)
+    parsed.where = tuple(where)
+    parsed.query = parser.pick(Query, parsed)
+    parsed.sides = (parsed.a, parsed.b)
+    parsed.listen = parsed.listen or ("127.0.0.1", _PORTS.get(action, 0))
+    return Parsed(parser.pick(Options, parsed), to, parsed.strict)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -120,21 +107,23 @@ def build_parser() -> argparse.ArgumentParser:
     )
     made.add_argument("words", nargs="*", metavar="FILE", help="of import; the statement of sql")
     made.add_argument(
-        "--store", metavar="DIR", default="/var/lib/purebpf/store",
+        "--store", metavar="DIR",
         help="where the tables are; or s3://BUCKET/FOLDER (default %(default)s)",
     )  # fmt: skip
     _add_question(made.add_argument_group("which samples"))
     _add_answers(made.add_argument_group("answers"))
     _add_keeping(made.add_argument_group("hub and store"))
+    parser.take_defaults(made, Options, Query)
+    made.set_defaults(listen=None)  # the port depends on the action
     return made
 
 
 def _add_question(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--since", metavar="TIME", default="1h",
+        "--since", metavar="TIME",
         help="90m, 24h, 7d ago, or 2026-11-23T07:00, UTC (default %(default)s)",
     )  # fmt: skip
-    group.add_argument("--until", metavar="TIME", default="now", help="the same (default now)")
+    group.add_argument("--until", metavar="TIME", help="the same (default now)")
     group.add_argument("--service", metavar="NAME", help="of this service only")
     group.add_argument("--build", metavar="ID", help="of this build of it: 12 digits")
     group.add_argument("--host", metavar="NAME", help="of this host only")
@@ -143,7 +132,7 @@ def _add_question(group: argparse._ArgumentGroup) -> None:
         help="namespace, pod, container, unit, comm, or a label of yours; repeatable",
     )  # fmt: skip
     group.add_argument(
-        "--kind", choices=("cpu", "offcpu", "runqueue"), default="cpu",
+        "--kind", choices=("cpu", "offcpu", "runqueue"),
         help="what was measured (default %(default)s)",
     )  # fmt: skip
 
@@ -161,7 +150,7 @@ def _add_answers(group: argparse._ArgumentGroup) -> None:
         help="status 3 if a function's own time grew by more points (regressions: at least)",
     )  # fmt: skip
     group.add_argument(
-        "--rows", metavar="N", type=positive_int, default=20,
+        "--rows", metavar="N", type=positive_int,
         help="lines of a table (default %(default)s)",
     )  # fmt: skip
     group.add_argument(
@@ -174,13 +163,16 @@ def _add_answers(group: argparse._ArgumentGroup) -> None:
         help="of flamegraph: text, folded, json, html, pprof, ...; of diff: text, html, json",
     )  # fmt: skip
     group.add_argument(
-        "--print", action="store_true", help="sql: print the statement with its files, and end"
+        "--print",
+        dest="shown",
+        action="store_true",
+        help="sql: print the statement with its files, and end",
     )
     group.add_argument(
         "--strict", action="store_true", help="exit with status 3 if anything was lost"
     )
     group.add_argument(
-        "--engine", metavar="NAME", default="duckdb",
+        "--engine", metavar="NAME",
         help="who reads the tables: duckdb (default), clickhouse, spark, spark://HOST:PORT",
     )  # fmt: skip
 
@@ -191,19 +183,21 @@ def _add_keeping(group: argparse._ArgumentGroup) -> None:
         help="where hub or serve listens (default 127.0.0.1, port 4318 or 4319)",
     )  # fmt: skip
     group.add_argument(
-        "--tokens", metavar="FILE", default="",
+        "--tokens", metavar="FILE",
         help="lines TOKEN [HOST]: who may send, and as which host; those without one read, too",
     )  # fmt: skip
-    group.add_argument("--certificate", metavar="FILE", default="", help="TLS: PEM, with its chain")
-    group.add_argument("--key", metavar="FILE", default="", help="TLS: the private key")
+    group.add_argument("--certificate", metavar="FILE", help="TLS: PEM, with its chain")
+    group.add_argument("--key", metavar="FILE", help="TLS: the private key")
     group.add_argument(
         "--insecure", action="store_true", help="listen beyond this machine without TLS"
     )
     group.add_argument(
-        "--pause", metavar="SECONDS", type=seconds, default=5.0,
+        "--pause", dest="pause_s", metavar="SECONDS", type=seconds,
         help="how long windows wait to be stored together, and their answers (default 5)",
     )  # fmt: skip
-    group.add_argument("--keep", metavar="DAYS", type=_days, help="prune: what stays")
+    group.add_argument(
+        "--keep", dest="keep_days", metavar="DAYS", type=_days, help="prune: what stays"
+    )
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -27,7 +27,7 @@ class Options(NamedTuple):
 
     action: str
     words: tuple[str, ...] = ()
-    store: str = ""
+    store: str = "/var/lib/purebpf/store"
     query: Query = Query()
     sides: tuple[tuple[tuple[str, str], ...], ...] = ()
     fail_over: float | None = None

@@ -60,6 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
     whose.add_argument(
         "-I", "--include-idle", action="store_true", help="also count the idle tasks"
     )
+    parser.take_defaults(made, latency_command.SpanOptions)
     return made
 
 

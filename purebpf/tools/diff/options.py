@@ -82,4 +82,6 @@ def build_parser() -> argparse.ArgumentParser:
         "--fail-over", metavar="PCT", type=_points,
         help="exit with status 3 if a function's self time grew by more than N points",
     )  # fmt: skip
+    parser.take_defaults(made, Options)
+    made.set_defaults(format=None)  # as the name of the file says
     return made

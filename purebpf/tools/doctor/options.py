@@ -51,4 +51,5 @@ def build_parser() -> argparse.ArgumentParser:
     made.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
+    parser.take_defaults(made, Options)
     return made

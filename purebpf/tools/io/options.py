@@ -74,12 +74,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="only requests that failed, each of them",
     )  # fmt: skip
     output = event_command.add_output(made)
-    output.add_argument("--by", choices=GROUPINGS, default="device", help="a row for each")
+    output.add_argument("--by", choices=GROUPINGS, help="a row for each")
     output.add_argument(
         "--hist", dest="histogram", action="store_true", help="a histogram below each row"
     )
     output.add_argument(
-        *("--rows",), metavar="N", type=positive_int, default=Options().rows,
+        *("--rows",), metavar="N", type=positive_int,
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
+    parser.take_defaults(made, Options, EventView, IoView)
     return made

@@ -90,7 +90,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_duration(made, "measure")
     group = made.add_argument_group("which work")
     group.add_argument(
-        *("-k", "--kind"), dest="kinds", metavar="KIND,...", type=_kinds, default=(),
+        *("-k", "--kind"), dest="kinds", metavar="KIND,...", type=_kinds,
         help=", ".join(KINDS),
     )  # fmt: skip
     group.add_argument(
@@ -98,10 +98,12 @@ def build_parser() -> argparse.ArgumentParser:
         help="only handlers and functions of this name; * and ? as in the shell",
     )  # fmt: skip
     group.add_argument(
-        *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list, default=(),
+        *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list,
         help="what runs on these CPUs: 0-3,8",
     )  # fmt: skip
     _add_output(event_command.add_output(made, ("text", "json", "csv")))
+    parser.take_defaults(made, Options, EventView, KworkView)
+    made.set_defaults(sort="")  # what is measured decides
     return made
 
 
@@ -121,11 +123,11 @@ def _add_output(output: argparse._ArgumentGroup) -> None:
         help="each run on a line: when, where, how long it ran and waited",
     )  # fmt: skip
     output.add_argument(
-        *("-s", "--sort"), metavar="KEY", choices=SORTS, default="",
+        *("-s", "--sort"), metavar="KEY", choices=SORTS,
         help=f"{', '.join(SORTS)}; by default by runtime, or, of latency, by delay",
     )  # fmt: skip
     output.add_argument(
-        *("-E", "--entries"), dest="most", metavar="N", type=positive_int, default=25,
+        *("-E", "--entries"), dest="most", metavar="N", type=positive_int,
         help="the first N rows of text (default %(default)s)",
     )  # fmt: skip
     output.add_argument(
@@ -133,7 +135,7 @@ def _add_output(output: argparse._ArgumentGroup) -> None:
         help="print a table at this interval, with what ended in it (top: 1)",
     )  # fmt: skip
     output.add_argument(
-        *("--rows",), metavar="N", type=positive_int, default=Options().rows,
+        *("--rows",), metavar="N", type=positive_int,
         help="maximum number of rows of each CPU (default %(default)s)",
     )  # fmt: skip
 

@@ -127,8 +127,9 @@ def build_parser() -> argparse.ArgumentParser:
     event_command.add_targets(made, cpus="calls that begin on these CPUs")
     _add_calls(made.add_argument_group("which calls"))
     output = event_command.add_output(made, formats=FORMATS)
-    made.set_defaults(format=None)  # as the name of the file says
     _add_tables(output)
+    parser.take_defaults(made, Options, EventView, LatencyView)
+    made.set_defaults(format=None)  # as the name of the file says
     return made
 
 
@@ -159,7 +160,7 @@ def _add_tables(group: argparse._ArgumentGroup) -> None:
         help="print a table at this interval",
     )  # fmt: skip
     group.add_argument(
-        "--by", metavar="KEY", type=_grouping, default="",
+        "--by", metavar="KEY", type=_grouping,
         help="a row for each process, thread, comm, cpu, cgroup, ret or arg1 to arg6 "
         "(ret:int and arg1:uint: 32 bits); of probes arg1 to arg12",
     )  # fmt: skip
@@ -175,11 +176,11 @@ def _add_tables(group: argparse._ArgumentGroup) -> None:
         help="a histogram below each row (default: where there is one row)",
     )  # fmt: skip
     group.add_argument(
-        *("-E", "--entries"), dest="most", metavar="N", type=positive_int, default=20,
+        *("-E", "--entries"), dest="most", metavar="N", type=positive_int,
         help="the N rows with most time (default %(default)s)",
     )  # fmt: skip
     group.add_argument(
-        *("--rows",), metavar="N", type=positive_int, default=Options().rows,
+        *("--rows",), metavar="N", type=positive_int,
         help="maximum number of rows, and of paths in the tree (default %(default)s)",
     )  # fmt: skip
 

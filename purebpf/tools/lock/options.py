@@ -80,7 +80,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="also show each wait that took so long: 500us, 10ms (0: all)",
     )  # fmt: skip
     group.add_argument(
-        *("-Y", "--type"), dest="types", metavar="TYPE,...", type=_types, default=(),
+        *("-Y", "--type"), dest="types", metavar="TYPE,...", type=_types,
         help="only locks of these types",
     )  # fmt: skip
     group.add_argument(
@@ -91,9 +91,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
         help="print a table at this interval",
     )  # fmt: skip
-    output.add_argument(
-        "--by", choices=GROUPINGS, default="", help="a row for each (default: caller)"
-    )
+    output.add_argument("--by", choices=GROUPINGS, help="a row for each (default: caller)")
     output.add_argument(
         "--stacks", action="store_true",
         help="below each row the stack of the wait, and of who held the lock or let go",
@@ -102,13 +100,15 @@ def build_parser() -> argparse.ArgumentParser:
         "--hist", dest="histogram", action="store_true", help="a histogram below each row"
     )
     output.add_argument(
-        *("-E", "--entries"), dest="most", metavar="N", type=positive_int, default=20,
+        *("-E", "--entries"), dest="most", metavar="N", type=positive_int,
         help="the N rows with most time (default %(default)s)",
     )  # fmt: skip
     output.add_argument(
-        *("--rows",), metavar="N", type=positive_int, default=Options().rows,
+        *("--rows",), metavar="N", type=positive_int,
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
+    parser.take_defaults(made, Options, EventView, LockView)
+    made.set_defaults(by="")  # what is measured decides
     return made
 
 

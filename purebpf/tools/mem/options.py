@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import ResultOptions, add_destinations, add_folded, destinations
-from purebpf.tools.mem.request import ALLOCATION_STORAGE_SIZE, COST_PERCENT, SHOWN, Options
+from purebpf.tools.mem.request import COST_PERCENT, SHOWN, Options
 
 __all__ = ["build_parser", "parse"]
 
@@ -72,6 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_targets(group, cpus=None)
     _add_memory(made.add_argument_group("memory"))
     _add_output(made.add_argument_group("output"))
+    parser.take_defaults(made, Options)
     return made
 
 
@@ -94,7 +95,6 @@ def _add_memory(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--allocations", dest="allocation_storage_size", metavar="N", type=positive_int,
-        default=ALLOCATION_STORAGE_SIZE,
         help="maximum number of allocations that are not freed yet (default %(default)s)",
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from purebpf.cli import parser, time_options
 from purebpf.cli.arguments import milliseconds
 from purebpf.cli.destination import ResultOptions, destinations
-from purebpf.tools.offcpu.request import DEFAULT_THRESHOLD_MS, STATES, Options
+from purebpf.tools.offcpu.request import STATES, Options
 
 __all__ = ["ONE_BY_ONE", "build_parser", "parse"]
 
@@ -73,6 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
     output = made.add_argument_group("output")
     parser.add_stack_kinds(output)
     time_options.add_output(output, details="-d, -s and --waker")
+    parser.take_defaults(made, Options)
     return made
 
 
@@ -85,7 +86,7 @@ def _add_times(group: argparse._ArgumentGroup) -> None:
         "--preempt", action="store_true", help="also R: preempted, or waiting for the first run"
     )
     group.add_argument(
-        *("-m", "--min-block-time"), dest="min_us", metavar="USEC", type=_microseconds, default=0,
+        *("-m", "--min-block-time"), dest="min_us", metavar="USEC", type=_microseconds,
         help="minimum duration",
     )  # fmt: skip
     group.add_argument(
@@ -94,7 +95,6 @@ def _add_times(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         *("--thresh",), dest="threshold_ms", metavar="TIME", type=milliseconds,
-        default=DEFAULT_THRESHOLD_MS,
         help=(
             "minimum duration; longer waits are also recorded one by one (default %(default)g; "
             "0: all)"

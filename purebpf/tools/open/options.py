@@ -80,4 +80,6 @@ def build_parser() -> argparse.ArgumentParser:
         *("-n", "--top"), metavar="N", type=positive_int, help="only the first N rows"
     )
     event_command.add_columns(output)
+    parser.take_defaults(made, Options, event_command.EventView, Shape)
+    made.set_defaults(by=None)  # needs --summary
     return made

@@ -69,6 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_targets(made.add_argument_group("what to sample"))
     _add_sampling(made.add_argument_group("how to sample"))
     _add_output(made.add_argument_group("output"))
+    parser.take_defaults(made, Options)
     return made
 
 
@@ -90,7 +91,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
 def _add_sampling(group: argparse._ArgumentGroup) -> None:
     rate = group.add_mutually_exclusive_group()
     rate.add_argument(
-        *("-F", "--frequency"), metavar="HZ", type=positive_int, default=DEFAULT_FREQUENCY,
+        *("-F", "--frequency"), metavar="HZ", type=positive_int,
         help=f"samples a second on each CPU (default {DEFAULT_FREQUENCY})",
     )  # fmt: skip
     rate.add_argument(

@@ -94,7 +94,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_fields(made.add_argument_group("fields of a sample, besides ip, pid, tid, time, period"))
     group = made.add_argument_group("output")
     group.add_argument(
-        *("-o", "--output"), metavar="FILE", default="perf.data",
+        *("-o", "--output"), metavar="FILE",
         help="write to FILE when it is complete (default: perf.data)",
     )  # fmt: skip
     parser.add_serve(group)
@@ -103,6 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("--explain",), action="store_true",
         help="print what the filters mean and how they run, then exit",
     )  # fmt: skip
+    parser.take_defaults(made, Options)
     return made
 
 
@@ -166,7 +167,6 @@ def _add_fields(group: argparse._ArgumentGroup) -> None:
         group.add_argument(*options, dest=name, action="store_true", help=text)
     group.add_argument(
         *("-m", "--mmap-pages"), dest="ring_pages", metavar="PAGES", type=_pages,
-        default=0,
         help=f"pages of each CPU's ring (default {RING_PAGES}; {COPY_PAGES} with copies)",
     )  # fmt: skip
 

@@ -53,7 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     made = parser.new("purebpf report", _DESCRIPTION, _EPILOG, usage="[-i FILE]")
     made.add_argument(
-        "-i", "--input", dest="path", metavar="FILE", default="perf.data",
+        "-i", "--input", dest="path", metavar="FILE",
         help="the file to read, - for standard input (default: perf.data)",
     )  # fmt: skip
     made.add_argument(
@@ -70,4 +70,5 @@ def build_parser() -> argparse.ArgumentParser:
     add_answer(group)
     parser.add_names(group)
     parser.add_strict(group)
+    parser.take_defaults(made, Options)
     return made

@@ -56,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     made = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=latency_command.USAGE)
     latency_command.add_options(made)
+    parser.take_defaults(made, latency_command.SpanOptions)
     return made
 
 

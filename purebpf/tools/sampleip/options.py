@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
-from purebpf.tools.sampleip.request import FREQUENCY, MAP_ENTRIES, RING_PAGES, Options, Symbol
+from purebpf.tools.sampleip.request import Options, Symbol
 
 __all__ = ["build_parser", "parse"]
 
@@ -67,7 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     rate = made.add_argument_group("rate").add_mutually_exclusive_group()
     rate.add_argument(
-        *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int, default=FREQUENCY,
+        *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int,
         help="samples a second (default %(default)s)",
     )  # fmt: skip
     rate.add_argument(
@@ -78,6 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_targets(made.add_argument_group("targets"))
     _add_output(made.add_argument_group("output"))
+    parser.take_defaults(made, Options)
     return made
 
 
@@ -88,12 +89,12 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument("--hex", action="store_true", help="the bytes, as perf script prints them")
     group.add_argument(
-        *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,
+        *("--map-entries",), metavar="N", type=positive_int,
         help="maximum number of addresses for --count (default %(default)s)",
     )  # fmt: skip
     group.add_argument(
         *("-m", "--mmap-pages"), dest="ring_pages", metavar="PAGES", type=positive_int,
-        default=RING_PAGES, help="pages of each CPU's ring (default %(default)s)",
+        help="pages of each CPU's ring (default %(default)s)",
     )  # fmt: skip
     parser.add_output(group)
 

@@ -119,7 +119,7 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
         help="run a command while the script is attached, and end with it; cpid is its process",
     )  # fmt: skip
     made.add_argument(
-        "-p", "--pid", type=_process, default=0, metavar="PID",
+        "-p", "--pid", type=_process, metavar="PID",
         help="trace one process, and end with it",
     )  # fmt: skip
     made.add_argument(
@@ -128,7 +128,7 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument("-o", "--output", metavar="FILE", help="write the output to a file")
     made.add_argument(
-        "-B", dest="buffering", choices=("line", "full", "none"), default="line",
+        "-B", dest="buffering", choices=("line", "full", "none"),
         help="how the output is buffered (default: line)",
     )  # fmt: skip
     made.add_argument("-q", "--quiet", action="store_true", help="print the script's output only")
@@ -148,7 +148,7 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
         "--info", action="store_true", help="print the features that scripts can use here"
     )
     made.add_argument(
-        "--probe-filter", type=_pattern, default="", metavar="REGEX",
+        "--probe-filter", type=_pattern, metavar="REGEX",
         help="attach only the probes whose names match",
     )  # fmt: skip
     made.add_argument(
@@ -157,4 +157,5 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument("-V", "--version", action="store_true", help="print the version")
     made.add_argument("--no-warnings", action="store_true", help="print no warnings")
+    parser.take_defaults(made, Options)
     return made

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, user_id
-from purebpf.tools.setup.request import DEFAULT_SLOTS, Options
+from purebpf.tools.setup.request import Options
 
 __all__ = ["build_parser", "parse"]
 
@@ -48,15 +48,14 @@ def build_parser() -> argparse.ArgumentParser:
         "--group", metavar="GROUP", type=_members, help="each present member of this group"
     )
     made.add_argument(
-        "--slots", metavar="N", type=_slots, default=DEFAULT_SLOTS,
+        "--slots", metavar="N", type=_slots,
         help=(
             "events that a user can filter at the same time, each with its own filter "
             "(default: 4)"
         ),
     )  # fmt: skip
-    made.add_argument(
-        "--bpffs", metavar="DIR", default="", help="the bpf file system (default: /sys/fs/bpf)"
-    )
+    made.add_argument("--bpffs", metavar="DIR", help="the bpf file system (default: /sys/fs/bpf)")
+    parser.take_defaults(made, Options)
     return made
 
 

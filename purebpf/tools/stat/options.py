@@ -123,7 +123,6 @@ def build_parser() -> argparse.ArgumentParser:
         *("--per-thread",), dest="by", action="store_const", const="thread",
         help="each thread alone, of those that exist when the run begins",
     )  # fmt: skip
-    made.set_defaults(by="")
     times = output.add_mutually_exclusive_group()
     times.add_argument(
         *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
@@ -133,9 +132,10 @@ def build_parser() -> argparse.ArgumentParser:
         "-I", dest="interval_s", metavar="MS", type=_interval_ms, help="the same in milliseconds"
     )
     output.add_argument(
-        *("-r", "--repeat"), dest="runs", metavar="N", type=positive_int, default=1,
+        *("-r", "--repeat"), dest="runs", metavar="N", type=positive_int,
         help="run the command N times; print means and standard errors",
     )  # fmt: skip
+    parser.take_defaults(made, Options, EventView, Repeats)
     return made
 
 
@@ -146,11 +146,11 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         help="every task, as long as the command behind -- runs",
     )  # fmt: skip
     group.add_argument(
-        *("--for-each-cgroup",), metavar="PATH,...", type=_patterns, default=(),
+        *("--for-each-cgroup",), metavar="PATH,...", type=_patterns,
         help="each cgroup v2 alone that fits a pattern, with those below it; of all tasks",
     )  # fmt: skip
     group.add_argument(
-        *("-b", "--bpf-prog"), dest="bpf_programs", metavar="ID,...", type=_program_ids, default=(),
+        *("-b", "--bpf-prog"), dest="bpf_programs", metavar="ID,...", type=_program_ids,
         help="BPF programs: what happens while they run, for each alone",
     )  # fmt: skip
     group.add_argument(
@@ -158,7 +158,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         help="one set of counters for all sessions that count these events",
     )  # fmt: skip
     group.add_argument(
-        *("--bpffs",), metavar="DIR", default="",
+        *("--bpffs",), metavar="DIR",
         help="where --shared finds them: a bpf file system (default: /sys/fs/bpf)",
     )  # fmt: skip
     group.add_argument(

@@ -83,11 +83,12 @@ def build_parser() -> argparse.ArgumentParser:
     _add_filters(made.add_argument_group("which calls"))
     _add_faults(made.add_argument_group("page faults"))
     _add_output(made.add_argument_group("output"))
+    parser.take_defaults(made, Options, View)
     return made
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--mode", choices=MODES, default="total", help="one table for each")
+    group.add_argument("--mode", choices=MODES, help="one table for each")
     parser.add_targets(
         group,
         threads="these threads",
@@ -100,7 +101,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
 
 def _add_filters(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        *("--syscall",), dest="calls", metavar="NAME", type=_calls, default=(),
+        *("--syscall",), dest="calls", metavar="NAME", type=_calls,
         help="only these calls: NAME[,NAME...]",
     )  # fmt: skip
     group.add_argument(
@@ -117,7 +118,7 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
 
 def _add_faults(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        *("-F", "--faults", "--pf"), choices=FAULTS, default="",
+        *("-F", "--faults", "--pf"), choices=FAULTS,
         help="count page faults, too: major, minor or all; with -v by function and mapping",
     )  # fmt: skip
 
@@ -132,16 +133,14 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         *("-T", "--top"), metavar="N", type=positive_int, help="only the first N groups and rows"
     )
-    group.add_argument(
-        "--sort", metavar="KEY", choices=SORTS, default="total", help=", ".join(SORTS)
-    )
+    group.add_argument("--sort", metavar="KEY", choices=SORTS, help=", ".join(SORTS))
     group.add_argument(
         *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
         help="print a table at this interval, with what ended in it",
     )  # fmt: skip
-    group.add_argument("--format", choices=("text", "json", "csv"), default="text")
+    group.add_argument("--format", choices=("text", "json", "csv"))
     group.add_argument(
-        "--layout", choices=("perf",), default="",
+        "--layout", choices=("perf",),
         help="of text: that of `perf trace -s`, in milliseconds, wider than 80 columns",
     )  # fmt: skip
     parser.add_output(group)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.event_command import EventView
-from purebpf.tools.tcp.request import DEFAULT_EVENTS, EVENTS, Options
+from purebpf.tools.tcp.request import EVENTS, Options
 
 __all__ = ["Shape", "build_parser", "parse"]
 
@@ -72,7 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     event_command.add_targets(made, cpus="events that happen on these CPUs")
     group = made.add_argument_group("which events")
     group.add_argument(
-        *("--events",), metavar="NAME,..", type=_events, default=DEFAULT_EVENTS,
+        *("--events",), metavar="NAME,..", type=_events,
         help="only these (default: all but state and dns)",
     )  # fmt: skip
     group.add_argument(
@@ -92,9 +92,10 @@ def build_parser() -> argparse.ArgumentParser:
         *("-n", "--top"), metavar="N", type=positive_int, help="only the first N rows"
     )
     output.add_argument(
-        *("--connections",), metavar="N", type=positive_int, default=65536,
+        *("--connections",), metavar="N", type=positive_int,
         help="maximum number of open connections to follow (default %(default)s)",
     )  # fmt: skip
+    parser.take_defaults(made, Options, EventView, Shape)
     return made
 
 

@@ -33,6 +33,9 @@ exit status: 0; 1 an error; 2 a wrong option; 3 something was lost, with
 
 Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/top.md"""
 
+_FREQUENCY = 99
+"""Samples a second: more than for a profile, as a table shows two seconds."""
+
 BY = tuple(dict.fromkeys(by for kind in SCREENS.values() for by in kind.bys))
 SORTS = tuple(dict.fromkeys(sort for kind in SCREENS.values() for sort in kind.sorts))
 
@@ -76,21 +79,23 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_targets(made.add_argument_group("what to sample"), thread="-L")
     how = made.add_argument_group("how")
     how.add_argument(
-        *("-F", "--frequency"), metavar="HZ", type=positive_int, default=99,
+        *("-F", "--frequency"), metavar="HZ", type=positive_int,
         help="samples a second on each CPU (default %(default)s)",
     )  # fmt: skip
     how.add_argument(
-        *("-i", "--interval"), dest="interval_s", metavar="S", type=seconds, default=2.0,
+        *("-i", "--interval"), dest="interval_s", metavar="S", type=seconds,
         help="seconds between tables (default 2)",
     )  # fmt: skip
     how.add_argument(
-        *("-n", "--top"), dest="lines", metavar="N", type=positive_int, default=20,
+        *("-n", "--top"), dest="lines", metavar="N", type=positive_int,
         help="lines of a table in a file, a pipe and at the end (default %(default)s)",
     )  # fmt: skip
-    how.add_argument("--screen", choices=SCREENS, default="cpu", help="default: cpu")
+    how.add_argument("--screen", choices=SCREENS, help="default: cpu")
     how.add_argument("--by", choices=BY, metavar="KIND", help=_choices("bys"))
     how.add_argument("--sort", choices=SORTS, metavar="COLUMN", help=_choices("sorts"))
     parser.add_strict(how)
+    parser.take_defaults(made, Options, View)
+    made.set_defaults(frequency=_FREQUENCY, by=None, sort=None)  # by and sort: as the screen says
     return made
 
 

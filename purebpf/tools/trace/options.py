@@ -104,7 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="only those that fail",
     )  # fmt: skip
     which.add_argument(
-        *("--least", "--duration"), dest="least_ms", metavar="TIME", type=milliseconds, default=0.0,
+        *("--least", "--duration"), dest="least_ms", metavar="TIME", type=milliseconds,
         help="only those that take so long: 500us, 10ms",
     )  # fmt: skip
     which.add_argument(
@@ -113,7 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     output = event_command.add_output(made, formats=("text", "json", "strace"))
     output.add_argument(
-        *("-s", "--string-size"), metavar="N", type=_string_size, default=32,
+        *("-s", "--string-size"), metavar="N", type=_string_size,
         help="bytes that are shown of strings and buffers (default: 32)",
     )  # fmt: skip
     output.add_argument(
@@ -125,11 +125,12 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     event_command.add_columns(output)
     output.add_argument(
-        "--call-graph", choices=("auto", "tables", "deep", "copy", "fp"), default="",
+        "--call-graph", choices=("auto", "tables", "deep", "copy", "fp"),
         help="the stack of each call or tracepoint: walked by unwind tables, in deep ones from "
         "copies, all copied, or by frame pointers; auto: tables, or fp where this kernel or CPU "
         "cannot",
     )  # fmt: skip
+    parser.take_defaults(made, Options, event_command.EventView, Shape)
     return made
 
 

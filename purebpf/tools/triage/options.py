@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     made = parser.new("purebpf triage", _DESCRIPTION, _EPILOG, usage="[seconds]")
     made.add_argument(
-        *("duration_s",), metavar="seconds", nargs="?", type=seconds, default=DEFAULT_S,
+        *("duration_s",), metavar="seconds", nargs="?", type=seconds,
         help="how long to look (default %(default)g)",
     )  # fmt: skip
     output = made.add_argument_group("output")
@@ -62,4 +62,5 @@ def build_parser() -> argparse.ArgumentParser:
     output.add_argument("--save", metavar="FILE", help="write the facts to a file, too")
     output.add_argument("--load", metavar="FILE", help="find in saved facts instead of measuring")
     parser.add_output(output)
+    parser.take_defaults(made, Options)
     return made

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
-from purebpf.tools.types.request import FREQUENCY, MAP_ENTRIES, Options
+from purebpf.tools.types.request import Options
 
 __all__ = ["View", "build_parser", "parse"]
 
@@ -65,13 +65,13 @@ def build_parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf types", _DESCRIPTION, _EPILOG)
     parser.add_duration(made, "sample")
     made.add_argument_group("rate").add_argument(
-        *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int, default=FREQUENCY,
+        *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int,
         help="samples a second (default %(default)s)",
     )  # fmt: skip
     parser.add_targets(made.add_argument_group("targets"))
     source = made.add_argument_group("samples of a file")
     source.add_argument(
-        *("-i", "--input"), dest="path", metavar="FILE", default="",
+        *("-i", "--input"), dest="path", metavar="FILE",
         help="a perf.data file, of purebpf or perf; - for standard input",
     )  # fmt: skip
     source.add_argument(
@@ -79,22 +79,22 @@ def build_parser() -> argparse.ArgumentParser:
     )
     group = made.add_argument_group("output")
     group.add_argument(
-        "--by", choices=("member", "function"), default="member",
+        "--by", choices=("member", "function"),
         help="rows below each struct (default %(default)s)",
     )  # fmt: skip
     group.add_argument(
-        "--struct", metavar="NAME", default="",
+        "--struct", metavar="NAME",
         help="the layout of one struct, with the share of each member and cache line",
     )  # fmt: skip
     group.add_argument(
         "--format",
         choices=("text", "json", "csv"),
-        default="text",
         help="json: an object on each line",
     )
     group.add_argument(
-        *("--map-entries",), metavar="N", type=positive_int, default=MAP_ENTRIES,
+        *("--map-entries",), metavar="N", type=positive_int,
         help="maximum number of sampled addresses (default %(default)s)",
     )  # fmt: skip
     parser.add_output(group)
+    parser.take_defaults(made, Options, View)
     return made

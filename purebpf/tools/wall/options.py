@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from purebpf.cli import parser, time_options
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import ResultOptions, destinations
-from purebpf.tools.wall.request import DEFAULT_FREQUENCY, Options
+from purebpf.tools.wall.request import Options
 
 __all__ = ["build_parser", "parse"]
 
@@ -53,12 +53,13 @@ def build_parser() -> argparse.ArgumentParser:
         made.add_argument_group("targets"), cpus="threads that run on, or leave, these CPUs"
     )
     _add_output(made.add_argument_group("output"))
+    parser.take_defaults(made, Options)
     return made
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        *("-F", "--frequency"), metavar="HZ", type=positive_int, default=DEFAULT_FREQUENCY,
+        *("-F", "--frequency"), metavar="HZ", type=positive_int,
         help="samples a second on each CPU (default %(default)s)",
     )  # fmt: skip
     parser.add_stack_kinds(group)
