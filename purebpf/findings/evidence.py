@@ -251,9 +251,17 @@ class Evidence:
 
     @cached_property
     def wakers(self) -> dict[int, Counter[int]]:
-        """Nanoseconds of waits by the thread that ended them, by thread."""
+        """Nanoseconds of waits by the thread that ended them, by thread.
+
+        The interrupt of a timer may come while any process runs, which then seems to have ended a
+        wait for a futex; only processes of the same program share futexes.
+        """
         wakers: dict[int, Counter[int]] = defaultdict(Counter)
         for one in self.facts.wakers:
+            pid = self.process_of_thread.get(one.tid, 0)
+            is_strange = bool(pid and one.waker_pid) and one.call == "futex"
+            if is_strange and self.family(pid) != self.family(one.waker_pid):
+                continue
             wakers[one.tid][one.waker_tid] += round(1e9 * one.seconds)
         return wakers
 

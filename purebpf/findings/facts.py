@@ -271,11 +271,17 @@ class MemoryUse(NamedTuple):
 
 
 class Unanswered(NamedTuple):
-    """A connection that awaits an answer: the part of the time, and the mean age of the request."""
+    """A connection that awaits an answer: the part of the time, and the mean age of the request.
+
+    Its ends are "" and 0 where they are not known.
+    """
 
     inode: int
     share: float
     age_s: float
+    peer: str = ""
+    peer_port: int = 0
+    port: int = 0
 
 
 class JavaMonitor(NamedTuple):

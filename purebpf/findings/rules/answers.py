@@ -82,42 +82,81 @@ def unanswered_requests(evidence: Evidence) -> Iterator[Finding]:
 
     Silent about peers that threads are seen to wait for.
     """
-    inodes = {socket.inode: socket for socket in evidence.facts.sockets}
-    shares: dict[tuple[tuple[str, str], str], list[tuple[Unanswered, Endpoint, int]]]
-    shares = defaultdict(list)
+    by_peer: dict[str, list[tuple[Unanswered, Endpoint]]] = defaultdict(list)
     for one in evidence.facts.unanswered:
-        socket = inodes.get(one.inode)
-        if socket is None:
-            continue
-        ends = (socket.peer, socket.peer_port, socket.port, one.inode)
-        endpoint = Endpoint("socket", "inet", *ends)
+        endpoint = _end_of(evidence, one)
         if evidence.connections.side(endpoint) is Side.CLIENT:
-            for pid in evidence.connections.sockets.get(one.inode, ())[:1]:
-                shares[evidence.family(pid), spell_endpoint(endpoint)].append((one, endpoint, pid))
-    for (family, peer), group in shares.items():
-        cost = sum(one.share for one, _, _ in group)
-        age_s = sum(one.share * one.age_s for one, _, _ in group) / cost
-        pids = tuple(dict.fromkeys(pid for _, _, pid in group))
-        waited_for = {
-            spell_endpoint(stay.endpoint)
-            for pid in evidence.pids_of(family)
-            for stay in evidence.by_process.get(pid, ())
-            if stay.kind in ("sock-read", "connect")
-        }
-        if cost < _LEAST or age_s < _SLOW_S or peer in waited_for:
-            continue
-        servers = evidence.connections.servers_of(group[0][1]) - set(pids)
-        at = ", ".join(evidence.name(server) for server in sorted(servers)[:2])
-        yield Finding(
-            *("downstream", family[0], pids, cost),
-            f"its event loop waits for answers of {peer}: {len(group)} connections, requests are "
-            f"{1000 * age_s:.0f} ms old in the mean",
-            (f"the peer is {at or 'not on this machine, or not known'}",),
-            ("tcp", "-p", str(pids[0])),
-            servers=tuple(sorted(servers)),
-            each_s=2 * age_s,
-            place=peer,
+            by_peer[spell_endpoint(endpoint)].append((one, endpoint))
+    for peer, group in by_peer.items():
+        for family, mine in _by_owner(evidence, group).items():
+            finding = _late_answers(evidence, family, peer, mine)
+            if finding is not None:
+                yield finding
+
+
+def _end_of(evidence: Evidence, one: Unanswered) -> Endpoint:
+    if one.peer_port:
+        ends = (one.peer, one.peer_port, one.port, one.inode)
+        return Endpoint("socket", "inet", *ends)
+    known = evidence.connections.by_inode.get(one.inode)
+    if known is None:
+        return Endpoint()
+    return Endpoint("socket", "inet", known.peer, known.peer_port, known.port, one.inode)
+
+
+def _by_owner(
+    evidence: Evidence, group: list[tuple[Unanswered, Endpoint]]
+) -> dict[tuple[str, str], list[tuple[Unanswered, Endpoint]]]:
+    """Divide connections by the program that has them open.
+
+    Connections that are closed by the end belong to the only program that has others to this peer.
+    """
+    owners: dict[tuple[str, str], list[tuple[Unanswered, Endpoint]]] = defaultdict(list)
+    closed = []
+    for one, endpoint in group:
+        pids = evidence.connections.sockets.get(one.inode, ())
+        if pids:
+            owners[evidence.family(pids[0])].append((one, endpoint))
+        else:
+            closed.append((one, endpoint))
+    if len(owners) == 1:
+        next(iter(owners.values())).extend(closed)
+    return owners
+
+
+def _late_answers(
+    evidence: Evidence,
+    family: tuple[str, str],
+    peer: str,
+    group: list[tuple[Unanswered, Endpoint]],
+) -> Finding | None:
+    cost = sum(one.share for one, _ in group)
+    age_s = sum(one.share * one.age_s for one, _ in group) / cost
+    pids = tuple(
+        dict.fromkeys(
+            pid for one, _ in group for pid in evidence.connections.sockets.get(one.inode, ())[:1]
         )
+    )
+    waited_for = {
+        spell_endpoint(stay.endpoint)
+        for pid in evidence.pids_of(family)
+        for stay in evidence.by_process.get(pid, ())
+        if stay.kind in ("sock-read", "connect")
+    }
+    if cost < _LEAST or age_s < _SLOW_S or peer in waited_for:
+        return None
+    servers = evidence.connections.servers_of(group[0][1]) - set(pids)
+    at = ", ".join(evidence.name(server) for server in sorted(servers)[:2])
+    return Finding(
+        *("downstream", family[0], pids, cost),
+        f"its event loop waits for answers of {peer}: {len(group)} connections, requests are "
+        f"{1000 * age_s:.0f} ms old in the mean",
+        (f"the peer is {at or 'not on this machine, or not known'}",),
+        ("tcp", "-p", str(pids[0])),
+        servers=tuple(sorted(servers)),
+        each_s=2 * age_s,
+        place=peer,
+    )
 
 
 def _is_dns(stays: list[Stay]) -> bool:

@@ -25,35 +25,57 @@ _IDLE = frozenset({"java-park", "cond", "epoll", "accept", "jvm-monitor", "queue
 
 
 def parked_threads(evidence: Evidence) -> Iterator[Finding]:
-    """Threads of one name wait for each other, one at a time works."""
+    """Threads of one name wait for each other, or for one thread that holds a lock."""
     groups: dict[tuple[int, str], list[Stay]] = defaultdict(list)
     for stay in evidence.stays:
         if not _BALANCED.match(stay.comm):
             groups[stay.pid, re.sub(r"\d+", "", stay.comm)].append(stay)
     for (pid, name), stays in groups.items():
         parked = [stay for stay in stays if stay.kind == "java-park"]
-        working = [stay for stay in stays if stay.kind not in _IDLE]
         cost = evidence.rate(parked)
-        if (
-            threads_of(parked) < _FEWEST
-            or cost < _PARKED
-            or seconds_of(working) < _AT_WORK * evidence.elapsed_s
-            or _woken_by(evidence, {stay.tid for stay in stays}) < _BY_GROUP
-        ):
+        tids = {stay.tid for stay in stays}
+        if threads_of(parked) < _FEWEST or cost < _PARKED or _woken_by(evidence, tids) < _BY_GROUP:
+            continue
+        text, support = _turns(evidence, stays, tids)
+        if not text:
             continue
         yield Finding(
             *("lock-convoy", evidence.process(pid).comm, (pid,), cost),
-            f'{threads_of(parked)} threads "{name.rstrip("- #")}" wait for each other: a lock or a '
-            "pool of java.util.concurrent (park)",
-            (f"the one whose turn it is {describe_activity(evidence, working)}",),
+            f'{threads_of(parked)} threads "{name.rstrip("- #")}" {text}',
+            (support,),
             ("offcpu", "-p", str(pid)),
         )
 
 
-def _woken_by(evidence: Evidence, tids: set[int]) -> float:
-    """Return the part of the waits of threads, timers aside, that one of them ended."""
+def _turns(evidence: Evidence, stays: list[Stay], tids: set[int]) -> tuple[str, str]:
+    """Name the threads that work while the others wait: one of the group, or one holder.
+
+    "" if neither works much of the time: then the threads wait for jobs.
+    """
+    least_s = _AT_WORK * evidence.elapsed_s
+    working = [stay for stay in stays if stay.kind not in _IDLE]
+    if seconds_of(working) >= least_s:
+        text = "wait for each other: a lock or a pool of java.util.concurrent (park)"
+        return text, f"the one whose turn it is {describe_activity(evidence, working)}"
+    others = _wakers(evidence, tids)
+    holder = max(set(others) - tids, key=lambda tid: others[tid], default=0)
+    busy = [stay for stay in evidence.by_thread.get(holder, ()) if stay.kind not in _IDLE]
+    if seconds_of(busy) < least_s:
+        return "", ""
+    text = f'wait for a lock of java.util.concurrent (park) that thread "{busy[0].comm}" gives them'
+    return text, f"which {describe_activity(evidence, busy)}"
+
+
+def _wakers(evidence: Evidence, tids: set[int]) -> dict[int, int]:
+    """Nanoseconds of waits by the thread that ended them, timers aside."""
     wakers: Counter[int] = Counter()
     for tid in tids:
         wakers.update(evidence.wakers.get(tid, {}))
-    known = {tid: ns for tid, ns in wakers.items() if tid}
-    return sum(ns for tid, ns in known.items() if tid in tids) / (sum(known.values()) or 1)
+    del wakers[0]
+    return wakers
+
+
+def _woken_by(evidence: Evidence, tids: set[int]) -> float:
+    """Return the part of the waits of threads, timers aside, that one of them ended."""
+    wakers = _wakers(evidence, tids)
+    return sum(ns for tid, ns in wakers.items() if tid in tids) / (sum(wakers.values()) or 1)

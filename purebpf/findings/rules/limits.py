@@ -16,6 +16,7 @@ _PERIODS, _THROTTLED = 10, 0.1
 _HITS = 10.0
 """A second."""
 _QUEUED = 0.05
+_VICTIMS = 6
 _HOG = 0.5
 """CPUs of who takes them from others."""
 
@@ -74,42 +75,44 @@ def memory_limits(evidence: Evidence) -> Iterator[Finding]:
 
 
 def queued_processes(evidence: Evidence) -> Iterator[Finding]:
-    """A process waits in the run queue while another one uses the CPUs."""
-    queued: dict[int, float] = defaultdict(float)
-    for thread in evidence.facts.threads:
-        queued[thread.pid] += thread.queued_s / evidence.elapsed_s
+    """A program waits in the run queue while another one uses the CPUs."""
+    queued: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
     throttled = {pid for finding in throttled_cgroups(evidence) for pid in finding.pids}
-    used = evidence.cpu_of
-    for pid, cost in sorted(queued.items(), key=lambda item: -item[1])[:6]:
-        if (
-            cost < max(_QUEUED, 0.5 * used[pid])
-            or pid in throttled
-            or pid not in evidence.processes
-        ):
-            continue
-        hogs = [
-            (other, cpus)
-            for other, cpus in _by_family(evidence)
-            if evidence.family(other) != evidence.family(pid) and other in evidence.processes
-        ]
-        if not hogs or hogs[0][1] < max(_HOG, used[pid]):
-            continue
-        hog, cpus = hogs[0]
-        where = _busiest_function(evidence, evidence.pids_of(evidence.family(hog)))
-        hog_name = evidence.process(hog).comm
-        own = _busiest_function(evidence, (pid,))
-        yield Finding(
-            "run-queue",
-            evidence.process(pid).comm,
-            (pid,),
-            cost,
-            f"waits for a CPU {cost:.2f} s a second (run queue); {hog_name} takes it",
-            (
-                f"{evidence.name(hog)} uses {cpus:.2f} CPUs" + (f" in {where}" if where else ""),
-                f"its own {used[pid]:.2f} CPUs go to {own}" if own else "",
-            ),
-            ("runqlat", "-P"),
-        )
+    for thread in evidence.facts.threads:
+        if thread.pid in evidence.processes and thread.pid not in throttled:
+            family = evidence.family(thread.pid)
+            queued[family][thread.pid] += thread.queued_s / evidence.elapsed_s
+    heaviest = sorted(queued.items(), key=lambda item: -sum(item[1].values()))
+    for family, by_pid in heaviest[:_VICTIMS]:
+        finding = _queued(evidence, family, by_pid)
+        if finding is not None:
+            yield finding
+
+
+def _queued(
+    evidence: Evidence, family: tuple[str, str], by_pid: dict[int, float]
+) -> Finding | None:
+    cost, used = sum(by_pid.values()), sum(evidence.cpu_of[pid] for pid in by_pid)
+    hogs = [
+        (other, cpus)
+        for other, cpus in _by_family(evidence)
+        if evidence.family(other) != family and other in evidence.processes
+    ]
+    if cost < max(_QUEUED, 0.5 * used) or not hogs or hogs[0][1] < max(_HOG, used):
+        return None
+    hog, cpus = hogs[0]
+    where = _busiest_function(evidence, evidence.pids_of(evidence.family(hog)))
+    pids = tuple(sorted(by_pid, key=lambda pid: -by_pid[pid]))
+    own = _busiest_function(evidence, pids)
+    return Finding(
+        *("run-queue", evidence.process(pids[0]).comm, pids, cost),
+        f"waits for a CPU {cost:.2f} s a second (run queue); {evidence.process(hog).comm} takes it",
+        (
+            f"{evidence.name(hog)} uses {cpus:.2f} CPUs" + (f" in {where}" if where else ""),
+            f"its own {used:.2f} CPUs go to {own}" if own else "",
+        ),
+        ("runqlat", "-P"),
+    )
 
 
 def _by_family(evidence: Evidence) -> list[tuple[int, float]]:

@@ -7,6 +7,7 @@ sock_diag(7) asks for it. A connection that sent more recently than it received 
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import struct
 from collections import defaultdict
@@ -23,11 +24,14 @@ _DUMP = 0x301
 _TCP, _ESTABLISHED, _INFO = 6, 1, 2
 _HEADER = struct.Struct("<IHHII")
 _REQUEST = struct.Struct("<BBBxI48x")
-_MESSAGE = struct.Struct("<4x4x32x12x16xI")
-"""struct inet_diag_msg, of which the inode is read."""
+_MESSAGE = struct.Struct("<B3x4s16x16s12x16xI")
+"""struct inet_diag_msg: the family, both ports, the peer's address and the inode."""
+_PORTS = struct.Struct(">HH")
 _ATTRIBUTE = struct.Struct("<HH")
-_SENT, _RECEIVED, _BYTES = 44, 52, 128
-"""In struct tcp_info: tcpi_last_data_sent, tcpi_last_data_recv, tcpi_bytes_received."""
+_SENT, _RECEIVED, _BYTES = 44, 52, 120
+"""In struct tcp_info: tcpi_last_data_sent and _recv, tcpi_bytes_acked and _received."""
+_OF_SYN = 1
+"""A byte of tcpi_bytes_acked that is no data."""
 _DONE, _ERROR = 3, 2
 _SLOW_MS, _FRESH_MS = 30, 1000
 _ROOM = 1 << 17
@@ -35,11 +39,28 @@ _TIMEOUT_S = 0.5
 
 
 class _Clocks(NamedTuple):
-    """Milliseconds since data was sent and received, and bytes received in all."""
+    """Milliseconds since data was sent and received, bytes in all, and the other end."""
 
     sent_ms: int
     received_ms: int
+    acknowledged: int
     received: int
+    peer: str
+    peer_port: int
+    port: int
+
+    @property
+    def awaits_an_answer(self) -> bool:
+        """True if the last data was sent, and a while ago.
+
+        The clock of received data starts with the connection: a request that follows within the
+        same tick is as old.
+        """
+        is_first = not self.received and self.acknowledged > _OF_SYN
+        is_later = self.sent_ms < self.received_ms or (
+            is_first and self.sent_ms == self.received_ms
+        )
+        return self.sent_ms >= _SLOW_MS and is_later
 
 
 class UnansweredWatch:
@@ -50,6 +71,7 @@ class UnansweredWatch:
         self._awaited: dict[int, list[int]] = defaultdict(list)
         self._received: dict[int, set[int]] = defaultdict(set)
         self._fresh: set[int] = set()
+        self._ends: dict[int, tuple[str, int, int]] = {}
 
     def tick(self) -> None:
         """Take in the connections of this moment; nothing where the kernel does not answer."""
@@ -63,15 +85,19 @@ class UnansweredWatch:
 
     def _add(self, inode: int, clocks: _Clocks) -> None:
         self._received[inode].add(clocks.received)
-        if _SLOW_MS <= clocks.sent_ms < clocks.received_ms:
+        if clocks.awaits_an_answer:
             self._awaited[inode].append(clocks.sent_ms)
+            self._ends[inode] = clocks.peer, clocks.peer_port, clocks.port
             if not clocks.received and clocks.received_ms - clocks.sent_ms < _FRESH_MS:
                 self._fresh.add(inode)
 
     def finish(self) -> tuple[Unanswered, ...]:
         """The connections that got answers, or have just begun; who only sends awaits none."""
         return tuple(
-            Unanswered(inode, len(ages) / self._ticks, sum(ages) / len(ages) / 1000)
+            Unanswered(
+                *(inode, len(ages) / self._ticks, sum(ages) / len(ages) / 1000),
+                *self._ends[inode],
+            )
             for inode, ages in self._awaited.items()
             if len(self._received[inode]) > 1 or inode in self._fresh
         )
@@ -96,19 +122,31 @@ def _connections(family: int) -> Iterator[tuple[int, _Clocks]]:
                 at += (size + 3) & ~3
 
 
+def _address(family: int, data: bytes) -> str:
+    """The text of an address; one of IPv4 that an IPv6 socket has as IPv4."""
+    if family == socket.AF_INET:
+        return socket.inet_ntop(family, data[:4])
+    mapped = ipaddress.IPv6Address(data).ipv4_mapped
+    return str(mapped) if mapped else socket.inet_ntop(family, data)
+
+
 def _read_message(message: bytes) -> Iterator[tuple[int, _Clocks]]:
     if len(message) < _MESSAGE.size:
         return
-    (inode,) = _MESSAGE.unpack_from(message)
+    family, ports, peer, inode = _MESSAGE.unpack_from(message)
+    port, peer_port = _PORTS.unpack(ports)
+    address = _address(family, peer)
     at = _MESSAGE.size
     while at + _ATTRIBUTE.size <= len(message):
         size, kind = _ATTRIBUTE.unpack_from(message, at)
-        if kind == _INFO and size >= _ATTRIBUTE.size + _BYTES + 8:
+        if kind == _INFO and size >= _ATTRIBUTE.size + _BYTES + 16:
             info = message[at + _ATTRIBUTE.size : at + size]
             sent, received = (
                 struct.unpack_from("<I", info, offset)[0] for offset in (_SENT, _RECEIVED)
             )
-            yield inode, _Clocks(sent, received, struct.unpack_from("<Q", info, _BYTES)[0])
+            acknowledged, in_all = struct.unpack_from("<QQ", info, _BYTES)
+            clocks = _Clocks(sent, received, acknowledged, in_all, address, peer_port, port)
+            yield inode, clocks
         if size < _ATTRIBUTE.size:
             return
         at += (size + 3) & ~3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.findings.facts import Activity, Facts, JavaMonitor, WakerSum
+from purebpf.findings.facts import Activity, Endpoint, Facts, JavaMonitor, WaitSum, WakerSum
 from purebpf.findings.find import find
 from tests.support.builders.facts import facts, native, waiting
 
@@ -66,3 +66,27 @@ def test_a_ring_of_monitors_is_a_deadlock() -> None:
 def test_a_monitor_whose_owner_works_is_no_deadlock() -> None:
     (finding,) = find(entering((20, 99), (21, 20)))
     assert finding.kind == "lock-convoy"
+
+
+def reading(*, writer_s: float) -> Facts:
+    """Readers wake each other after a writer has woken the first."""
+    readers = [
+        named(waiting(7, tid, "futex", *PARKED, seconds=9.0), f"quote-{tid}")
+        for tid in range(20, 24)
+    ]
+    writer = named(waiting(7, 8, "futex", *ASLEEP, seconds=writer_s), "reload")
+    wakers = [WakerSum(tid, "futex", 7, 23, 7.0, 30) for tid in range(20, 23)]
+    first = [WakerSum(tid, "futex", 7, 8, 1.0, 10) for tid in range(20, 24)]
+    strange = [WakerSum(20, "futex", 99, 99, 100.0, 10)]
+    waits = (WaitSum(7, 20, "futex", 0x1000, -1, 0, Endpoint(), 9.0, 40, 0.3),)
+    return facts(*readers, writer, exe=JAVA, wakers=(*wakers, *first, *strange), waits=waits)
+
+
+def test_readers_wait_for_the_thread_that_holds_the_lock() -> None:
+    (finding,) = find(reading(writer_s=9.0))
+    assert 'that thread "reload" gives them' in finding.text
+    assert finding.evidence == ("which sleeps (100 % of that time)",)
+
+
+def test_workers_that_an_idle_thread_wakes_wait_for_jobs() -> None:
+    assert find(reading(writer_s=1.0)) == []

@@ -48,3 +48,23 @@ def test_a_client_that_only_sends_waits_for_nothing() -> None:
                 quiet.tick()
             inode = os.fstat(client.fileno()).st_ino
     assert inode not in {one.inode for one in quiet.finish()}
+
+
+def test_the_first_request_of_a_connection_may_be_as_old_as_the_connection() -> None:
+    watch = UnansweredWatch()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        asking: list[socket.socket] = []
+        for _ in range(20):
+            asking.append(socket.create_connection(server.getsockname()))
+            asking[-1].send(b"request")
+        silent = socket.create_connection(server.getsockname())
+        time.sleep(0.1)
+        watch.tick()
+        inodes = {os.fstat(client.fileno()).st_ino for client in asking}
+        found = {one.inode: one for one in watch.finish()}
+        assert inodes <= set(found)
+        assert os.fstat(silent.fileno()).st_ino not in found
+        one = found[os.fstat(asking[0].fileno()).st_ino]
+        assert (one.peer, one.peer_port) == server.getsockname()
+        for client in (*asking, silent):
+            client.close()
