@@ -73,6 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_memory(made.add_argument_group("memory"))
     _add_output(made.add_argument_group("output"))
     parser.take_defaults(made, Options)
+    made.set_defaults(cost_percent=None)  # the target decides
     return made
 
 
