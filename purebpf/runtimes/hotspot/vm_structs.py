@@ -1,27 +1,48 @@
-"""The fields of HotSpot's C++ classes, as a JVM describes them for the Serviceability Agent.
+"""The tables in which HotSpot describes itself for the Serviceability Agent.
 
-libjvm.so exports a table of fields with their offsets, gHotSpotVMStructs, and the layout of its
-entries (src/hotspot/share/runtime/vmStructs.cpp). So one reader serves all versions that have the
-fields it asks for.
+libjvm.so exports the fields of its C++ classes with their offsets (gHotSpotVMStructs), the sizes of
+the classes (gHotSpotVMTypes), constants (gHotSpotVMIntConstants), and the layout of the entries of
+each table (src/hotspot/share/runtime/vmStructs.cpp). So one reader serves all versions that have
+the fields it asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
-__all__ = ["EXPORTS", "VmField", "read_vm_structs"]
+__all__ = [
+    "ALL_EXPORTS",
+    "EXPORTS",
+    "VmField",
+    "read_vm_constants",
+    "read_vm_structs",
+    "read_vm_types",
+]
 
-_TABLE = "gHotSpotVMStructs"
-_ENTRY = "gHotSpotVMStructEntry"
-_PARTS = ("TypeNameOffset", "FieldNameOffset", "IsStaticOffset", "OffsetOffset", "AddressOffset")
-_STRIDE = f"{_ENTRY}ArrayStride"
-EXPORTS = (_TABLE, _STRIDE, *(f"{_ENTRY}{part}" for part in _PARTS))
-"""Symbols of libjvm.so that lead to the table."""
-_MOST_ENTRIES = 20_000
+_STRUCTS = ("TypeNameOffset", "FieldNameOffset", "IsStaticOffset", "OffsetOffset", "AddressOffset")
+_TYPES = ("TypeNameOffset", "SizeOffset")
+_CONSTANTS = ("NameOffset", "ValueOffset")
+
+
+def _exports(table: str, entry: str, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the symbols of a table: its own, the size of an entry, the offsets in an entry."""
+    return (table, f"{entry}ArrayStride", *(f"{entry}{part}" for part in parts))
+
+
+EXPORTS = _exports("gHotSpotVMStructs", "gHotSpotVMStructEntry", _STRUCTS)
+"""Symbols of libjvm.so that lead to the table of fields."""
+_TYPE_EXPORTS = _exports("gHotSpotVMTypes", "gHotSpotVMTypeEntry", _TYPES)
+_CONSTANT_EXPORTS = _exports("gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntry", _CONSTANTS)
+ALL_EXPORTS = (*EXPORTS, *_TYPE_EXPORTS, *_CONSTANT_EXPORTS)
+"""Symbols of libjvm.so that lead to all of its tables."""
+
+_MOST_ENTRIES = 16_384
+_INT = 0xFFFFFFFF
 _LONGEST = 120
+"""Bytes of a name, and of an entry."""
 
 
 class VmField(NamedTuple):
@@ -44,33 +65,77 @@ def read_vm_structs(
     Raises:
         UnreadableError: the table is not there.
     """
-    at = memory.number(symbols[_TABLE])
-    stride = memory.number(symbols[_STRIDE])
-    kind, name, is_static, offset, address = (
-        memory.number(symbols[f"{_ENTRY}{part}"]) for part in _PARTS
-    )
-    if not 0 < stride <= _LONGEST:
-        raise UnreadableError
+    texts = _Texts(memory)
     fields: dict[tuple[str, str], VmField] = {}
-    for _ in range(_MOST_ENTRIES):
-        type_name = memory.number(at + kind)
-        if not type_name:
-            break
-        names = _text(memory, type_name), _text(memory, memory.number(at + name))
+    for kind, name, is_static, offset, address in _entries(memory, symbols, EXPORTS):
+        names = texts.at(kind), texts.at(name)
         if wanted(*names):
-            static = memory.number(at + is_static, 4)
-            where = memory.number(at + address) if static else 0
-            fields[names] = VmField(memory.number(at + offset), where)
-        at += stride
+            fields[names] = VmField(offset, address if is_static & _INT else 0)
     return fields
 
 
-def _text(memory: Memory, address: int) -> str:
-    """A C string, which may end close to memory that is not there."""
-    for size in (_LONGEST, 24, 8):
-        try:
-            raw = memory.bytes(address, size)
-        except UnreadableError:
-            continue
-        return raw.partition(b"\0")[0].decode("ascii", "replace")
-    return ""
+def read_vm_types(memory: Memory, symbols: Mapping[str, int]) -> dict[str, int]:
+    """The sizes of a JVM's classes by name, in bytes.
+
+    Args:
+        memory: the process's.
+        symbols: addresses of `ALL_EXPORTS` in it.
+
+    Raises:
+        UnreadableError: the table is not there.
+    """
+    texts = _Texts(memory)
+    entries = _entries(memory, symbols, _TYPE_EXPORTS)
+    return {texts.at(name): size for name, size in entries}
+
+
+def read_vm_constants(memory: Memory, symbols: Mapping[str, int]) -> dict[str, int]:
+    """The constants of a JVM by name: signed, of 32 bits. Arguments and errors as above."""
+    texts = _Texts(memory)
+    constants = {}
+    for name, value in _entries(memory, symbols, _CONSTANT_EXPORTS):
+        low = value & _INT
+        constants[texts.at(name)] = low - (low >> 31 << 32)
+    return constants
+
+
+def _entries(
+    memory: Memory, symbols: Mapping[str, int], exports: tuple[str, ...]
+) -> Iterator[tuple[int, ...]]:
+    """Yield the words of each entry, in the order of its parts; the last entry has no name."""
+    at = memory.number(symbols[exports[0]])
+    stride = memory.number(symbols[exports[1]])
+    offsets = [memory.number(symbols[name]) for name in exports[2:]]
+    if not 0 < stride <= _LONGEST or max(offsets) > stride:
+        raise UnreadableError
+    for _ in range(_MOST_ENTRIES):
+        raw = memory.bytes(at, stride)
+        words = tuple(int.from_bytes(raw[offset : offset + 8], "little") for offset in offsets)
+        if not words[0]:
+            return
+        yield words
+        at += stride
+    raise UnreadableError
+
+
+class _Texts:
+    """C strings, each read once: classes are named by many entries."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._known: dict[int, str] = {0: ""}
+
+    def at(self, address: int) -> str:
+        """A C string, which may end close to memory that is not there."""
+        if address not in self._known:
+            self._known[address] = self._read(address)
+        return self._known[address]
+
+    def _read(self, address: int) -> str:
+        for size in (_LONGEST, 24, 8):
+            try:
+                raw = self._memory.bytes(address, size)
+            except UnreadableError:
+                continue
+            return raw.partition(b"\0")[0].decode("ascii", "replace")
+        return ""

@@ -1,0 +1,48 @@
+"""The JVMs of this machine: JDKs in /usr/lib/jvm, others in the folders of PUREBPF_JVMS."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+__all__ = ["default", "every", "golden_of", "params"]
+
+_ROOT = Path(__file__).parents[3]
+
+
+def every() -> list[Path]:
+    """Each Java home with a libjvm.so, once: at night all, else the default one."""
+    asked = os.environ.get("PUREBPF_JVMS", "").split(":")
+    folders = [Path(each) for each in asked if each]
+    if os.environ.get("PUREBPF_NIGHTLY") or folders:
+        folders += sorted(Path("/usr/lib/jvm").glob("*"))
+    folders += default()
+    homes = {each.resolve() for each in folders if _library(each) is not None}
+    return sorted(homes)
+
+
+def default() -> list[Path]:
+    """The home of the `java` on the path; none if there is none."""
+    java = shutil.which("java")
+    return [Path(java).resolve().parents[1]] if java else []
+
+
+def golden_of(home: Path) -> dict[str, int] | None:
+    """The layout that is expected of the version of a Java home; None: it has none."""
+    lines = (home / "release").read_text().splitlines()
+    version = next(each for each in lines if each.startswith("JAVA_VERSION="))
+    path = _ROOT / "tests/data/hotspot" / f"{version.split(chr(34))[1].partition('.')[0]}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def params() -> list[object]:
+    """`every` for `pytest.mark.parametrize`."""
+    return [pytest.param(each, id=each.name) for each in every()]
+
+
+def _library(home: Path) -> Path | None:
+    return next((path for path in home.glob("lib/**/libjvm.so")), None)
