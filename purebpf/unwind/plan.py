@@ -50,6 +50,8 @@ class Special(Enum):
     """There is no caller, as code without a rule knows otherwise."""
     FRAMELESS = 8
     """Code without a rule that keeps no frame pointers."""
+    GENERATED = 9
+    """Code that a runtime generated, see `generated.py`."""
 
 
 Known = Plan | Special

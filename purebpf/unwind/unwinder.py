@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.code_lookup import CodeFile, FileLookup, Space
 from purebpf.unwind.expression import ExpressionError, evaluate
+from purebpf.unwind.generated import FrameState, GeneratedCode
 from purebpf.unwind.leaf import FAR, NEAR, Ahead, call_target, has_set_up, is_plt_stub, look_ahead
 from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, X86_64, Machine, ends_in_call, is_stub
 from purebpf.unwind.plan import Known, Plan, Special, plan_of
@@ -97,13 +98,20 @@ class Unwinder:
         self._known: dict[int, Known] = {}
         self.lost = sorted(set(range(machine.registers)) - {*machine.kept, machine.sp})
 
-    def unwind(self, pc: int, registers: Sequence[int | None], stack: bytes) -> Unwound:
+    def unwind(
+        self,
+        pc: int,
+        registers: Sequence[int | None],
+        stack: bytes,
+        generated: GeneratedCode | None = None,
+    ) -> Unwound:
         """One stack trace.
 
         Args:
             pc: the address of the instruction that runs next.
             registers: by DWARF's numbers; None: not known. The stack pointer is among them.
             stack: the bytes at the stack pointer and above.
+            generated: leaves the frames of generated code; None: the frame pointer is followed.
         """
         machine = self._machine
         values = list(registers[: machine.registers])
@@ -111,7 +119,7 @@ class Unwinder:
         sp = values[machine.sp]
         if sp is None:
             return Unwound([pc], Reason.NO_REGISTERS, 0)
-        walk = _Walk(self, pc, values, StackCopy(sp, stack))
+        walk = _Walk(self, pc, values, StackCopy(sp, stack), generated)
         return Unwound(walk.frames, walk.run(self._max_frames), walk.guessed)
 
     def rule(self, pc: int, *, exact: bool) -> Known:
@@ -238,7 +246,12 @@ class _Walk:
     """
 
     def __init__(
-        self, unwinder: Unwinder, pc: int, registers: list[int | None], stack: StackCopy
+        self,
+        unwinder: Unwinder,
+        pc: int,
+        registers: list[int | None],
+        stack: StackCopy,
+        generated: GeneratedCode | None,
     ) -> None:
         self.frames = [pc]
         self.guessed = 0
@@ -249,10 +262,11 @@ class _Walk:
         self._exact = True
         self._registers = registers
         self._stack = stack
+        self._generated = generated
 
     def run(self, max_frames: int) -> Reason:
         """Step until the trace ends; why it does."""
-        find = self._unwinder.rule
+        find = self._unwinder.rule if self._generated is None else self._rule
         frames = self.frames
         try:
             rule = find(self._pc, exact=True)
@@ -272,10 +286,18 @@ class _Walk:
         except ExpressionError:
             return Reason.RULE_UNSUPPORTED
 
+    def _rule(self, pc: int, *, exact: bool) -> Known:
+        """The rule at an address of a process that has generated code."""
+        if self._generated is not None and self._generated.has(pc - (not exact)):
+            return Special.GENERATED
+        return self._unwinder.rule(pc, exact=exact)
+
     def _step(self, rule: Known) -> int | None:
         """Go to the caller; its address, or None if there is none."""
         if isinstance(rule, Plan):
             return self._by_plan(rule)
+        if rule is Special.GENERATED:
+            return self._by_generated()
         if rule is Special.SIGRETURN:
             return self._by_signal()
         if rule in (Special.ENTRY, Special.OUTERMOST):
@@ -447,6 +469,17 @@ class _Walk:
             may_be = not target or 0 <= size < FAR
             return may_be and (not size or ahead is not Ahead.FREES_STACK)
         return bool(target) and 0 <= size < NEAR and not has_set_up(code(target, size))
+
+    def _by_generated(self) -> int:
+        """Leave a frame of generated code by its own form. Its caller is above it."""
+        assert self._generated is not None
+        number = len(self.frames) - 1
+        state = FrameState(number, self._pc, self._exact, self._registers, self._stack.word)
+        caller = self._generated.leave(state)
+        sp = self._registers[self._machine.sp]
+        if caller is None or sp is None or caller.sp <= sp:
+            raise _Stop(Reason.NO_UNWIND_INFO)
+        return self._leave(caller.sp, caller.fp, caller.pc)
 
     def _by_guess(self, sp: int, fp: int | None) -> int | None:
         """Follow the frame pointer, if it looks like one."""
