@@ -16,6 +16,7 @@ from purebpf.syscall import host_clock, proc
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.compat32 import follow_frame_pointers
+from purebpf.unwind.generated import GeneratedCode
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
 
@@ -101,15 +102,20 @@ class ProcessStacks(Closing):
 
     # Stack traces
 
-    def unwind(self, copy: CopiedStack) -> Unwound:
-        """The stack trace of a copy. Reads the files that it leads through, as far as needed."""
+    def unwind(self, copy: CopiedStack, generated: GeneratedCode | None = None) -> Unwound:
+        """The stack trace of a copy. Reads the files that it leads through, as far as needed.
+
+        Args:
+            copy: the registers and the stack.
+            generated: leaves the frames of the process's generated code.
+        """
         if copy.is_compat:
             machine = native_machine()
             sp, fp = copy.registers[machine.sp] or 0, copy.registers[machine.fp] or 0
             return follow_frame_pointers(copy.pc, sp, fp, copy.stack, max_frames=self._max_frames)
         try:
             with self.on_behalf(copy.tgid):
-                return self._unwind(copy)
+                return self._unwind(copy, generated)
         except OverBudgetError:
             return Unwound([copy.pc], Reason.OVER_BUDGET, 0)
 
@@ -158,15 +164,15 @@ class ProcessStacks(Closing):
         """Return the open descriptor of a mapped file, see `CodeFiles.held`."""
         return self._files.held(mapping, pid)
 
-    def _unwind(self, copy: CopiedStack) -> Unwound:
+    def _unwind(self, copy: CopiedStack, generated: GeneratedCode | None) -> Unwound:
         program = self._programs.at(copy.tgid, copy.time_ns)
         if program is None:
             return Unwound([copy.pc], Reason.PROCESS_GONE, 0)
-        trace = program.unwinder.unwind(copy.pc, copy.registers, copy.stack)
+        trace = program.unwinder.unwind(copy.pc, copy.registers, copy.stack, generated)
         if trace.reason is Reason.UNKNOWN_MAPPING and self._is_old(program):
             again = self._programs.read(copy.tgid, copy.time_ns)
             if again is not None:
-                return again.unwinder.unwind(copy.pc, copy.registers, copy.stack)
+                return again.unwinder.unwind(copy.pc, copy.registers, copy.stack, generated)
         return trace
 
     @staticmethod

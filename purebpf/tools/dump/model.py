@@ -11,9 +11,10 @@ class DumpedFrame(NamedTuple):
     """A call.
 
     Attributes:
-        kind: "python", "user" or "kernel".
+        kind: "python", "java", "user" or "kernel".
         name: of the function; of an address without a name, the address.
-        file: of the source for Python, or else the module.
+        file: of the source for Python and Java ("Native Method" for a method without one), or else
+            the module.
         line: 0 where it is not known.
     """
 
@@ -84,6 +85,7 @@ class ProcessDump(NamedTuple):
         notes: data that could not be read for any thread, and why.
         duration_s: how long it took.
         tasks: the tasks of asyncio; None: the user did not want them, or they cannot be read.
+        java: the version of its JVM, "17.0.15+6-Debian-1deb12u1"; "" for none.
     """
 
     pid: int
@@ -94,3 +96,4 @@ class ProcessDump(NamedTuple):
     notes: tuple[str, ...]
     duration_s: float
     tasks: tuple[DumpedTask, ...] | None = None
+    java: str = ""

@@ -12,22 +12,23 @@ from purebpf.cli.arguments import output, positive_int
 __all__ = ["Options", "build_parser", "parse"]
 
 _DESCRIPTION = """\
-Print the present stack of every thread of a process: native and Python frames,
-innermost first, the reason for its wait, and the holder of the lock that it
-waits for. Threads with equal stacks are one. The process is not stopped."""
+Print the present stack of every thread of a process: native, Python and Java
+frames, innermost first, the reason for its wait, and the holder of the lock that
+it waits for. Threads with equal stacks are one. The process is not stopped."""
 
 _EPILOG = """\
 examples:
   purebpf dump 185            what process 185 does now
   purebpf dump -v 185         each thread apart, with its frames in the kernel
-  purebpf dump --native 185   with the frames of the Python interpreter itself
+  purebpf dump --native 185   with the frames of the interpreter or JVM itself
   purebpf dump --async 185    with the tasks of asyncio
   purebpf dump --json 185     for a program
 
 exit status: 0; 1 an error; 2 a wrong option.
 
 Needs CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or root, x86_64 or arm64, and
-Linux 5.15 or later. Python frames: CPython 3.8 to 3.15. docs/dump.md"""
+Linux 5.15 or later. Python frames: CPython 3.8 to 3.15. Java frames: HotSpot 11
+to 25 on x86_64. docs/dump.md"""
 
 
 class Options(NamedTuple):
@@ -75,7 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="print each thread apart, with its frames in the kernel",
     )
     made.add_argument(
-        "--native", action="store_true", help="show the frames of the Python interpreter itself"
+        "--native", action="store_true", help="show the frames of the interpreter or JVM itself"
     )
     made.add_argument(
         "--async",

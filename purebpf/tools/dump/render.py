@@ -23,6 +23,8 @@ def lines(dump: ProcessDump, *, verbose: bool = False) -> Iterator[str]:
     if dump.python:
         build = " without a GIL" if dump.is_free_threaded else ""
         yield f"CPython {dump.python}{build}\n"
+    if dump.java:
+        yield f"HotSpot {_printable(dump.java)}\n"
     for note in dump.notes:
         yield f"note: {_printable(note)}\n"
     yield from _summary(dump)
@@ -136,12 +138,9 @@ def _frames(of: DumpedThread | DumpedTask) -> Iterator[str]:
 def _frame(frame: DumpedFrame) -> str:
     if frame.kind == "kernel":
         return f"{frame.name} [{frame.file}]"
-    if frame.kind == "python":
-        return (
-            f"{frame.name} ({frame.file}:{frame.line})"
-            if frame.line
-            else (f"{frame.name} ({frame.file})")
-        )
+    if frame.kind in ("python", "java"):
+        place = f"{frame.file}:{frame.line}" if frame.line else frame.file
+        return f"{frame.name} ({place})" if place else frame.name
     module = frame.file.rpartition("/")[2] or "unknown"
     return f"{frame.name} ({module})"
 

@@ -1,6 +1,6 @@
 """`dump`: the present stacks of every thread of a process.
 
-No thread stops. purebpf reads registers, stack bytes and Python frames, then asks the kernel
+No thread stops. purebpf reads registers, stack bytes, Python and Java frames, then asks the kernel
 again: if a thread slept all the time and left no CPU in between, all its data is from one moment.
 purebpf reads the other threads again, a few times. Of a running thread only Python frames can be
 read: twice in a row the same, or else they carry a problem.
@@ -13,6 +13,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from typing import NamedTuple
 
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.measure.lock_owners import lock_owners
@@ -24,12 +25,13 @@ from purebpf.observe.runtimes.cpython.python_process import (
     PythonReading,
     find_python,
 )
+from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, find_java
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.runtimes.cpython.frames import PythonStack
 from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
-from purebpf.tools.dump.frames import FrameNames, kernel_frames
+from purebpf.tools.dump.frames import FrameNames, JavaStack, kernel_frames
 from purebpf.tools.dump.model import DumpedFrame, DumpedThread, ProcessDump
 from purebpf.tools.dump.waits import STATES, describe_wait
 
@@ -58,6 +60,7 @@ class _Copy:
         now: as the kernel had it before.
         stack: the bytes at its stack pointer; b"" of one that ran.
         python: its Python frames; None: it has none.
+        java: its native and Java frames; None: its process runs no JVM.
         kernel: its frames in the kernel; () of one that ran.
         interpreter: the number of the interpreter that has its innermost Python frame; -1: none.
         is_still: whether it has not run since.
@@ -76,6 +79,7 @@ class _Copy:
         self.python = python
         self.kernel = kernel
         self.interpreter = interpreter
+        self.java: JavaStack | None = None
         self.is_still = False
 
 
@@ -135,15 +139,18 @@ def dump(
         python = _find_python(pid, notes)
         if python is not None:
             open_now.enter_context(python)
+        java = _find_java(pid, notes)
+        if java is not None:
+            open_now.enter_context(java)
+        names = open_now.enter_context(FrameNames(pid, python, java, native=native))
         threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
-        copies, state = _read(pid, python, threads, notes, kernel=kernel)
+        copies, state = _read(pid, _Source(python, java, names), threads, notes, kernel=kernel)
         notes += _interpreters(state.numbers)
         dumped_tasks = None
         if tasks:  # now: naming the frames takes long
             from purebpf.tools.dump.async_tasks import dump_tasks
 
             dumped_tasks = dump_tasks(pid, python, notes)
-        names = open_now.enter_context(FrameNames(pid, python, native=native))
         holders = state.holders(copies)
         owners = lock_owners(pid, copies)
         dumped = [
@@ -159,6 +166,7 @@ def dump(
         tuple(notes),
         time.monotonic() - began,
         dumped_tasks,
+        java.release if java else "",
     )
 
 
@@ -171,6 +179,17 @@ def _find_python(pid: int, notes: list[str]) -> PythonProcess | None:
     if python is None:
         notes += _pythons_below(pid)
     return python
+
+
+def _find_java(pid: int, notes: list[str]) -> JavaProcess | None:
+    try:
+        java = find_java(pid)
+        if java is not None:
+            java.look()
+    except NotSupportedError as error:
+        notes.append(f"native frames only: {error}")
+        return None
+    return java
 
 
 def _pythons_below(pid: int) -> Iterator[str]:
@@ -192,9 +211,17 @@ def _interpreters(numbers: Sequence[int]) -> Iterator[str]:
         yield f"{len(shown)} interpreters: {', '.join(shown[:_SHOWN])}{more}"
 
 
+class _Source(NamedTuple):
+    """The runtimes of a process, and the walker of its native stacks."""
+
+    python: PythonProcess | None
+    java: JavaProcess | None
+    names: FrameNames
+
+
 def _read(
     pid: int,
-    python: PythonProcess | None,
+    source: _Source,
     threads: ThreadRegisters,
     notes: list[str],
     *,
@@ -208,7 +235,7 @@ def _read(
         if number:
             time.sleep(_PAUSE_S)
             before = threads.list()
-        state, is_stuck = _copy(pid, python, before, copies, kernel=kernel)
+        state, is_stuck = _copy(pid, source, before, copies, kernel=kernel)
         after = threads.list()
         for tid, copy in copies.items():
             copy.is_still = copy.is_still or _is_still(copy.now, after.get(tid))
@@ -223,7 +250,7 @@ def _read(
 
 def _copy(
     pid: int,
-    python: PythonProcess | None,
+    source: _Source,
     threads: Mapping[int, ThreadNow],
     copies: dict[int, _Copy],
     *,
@@ -234,11 +261,13 @@ def _copy(
     if memory is None:
         return _State(), False
     stack_pointer = native_machine().sp
+    python = source.python
     with memory:
         sizes = StackSizes(_ends(pid), sum(len(copy.stack) for copy in copies.values()))
         reading = python.look(_MOST_READS) if python else None
         distance = python.pointer_distance(reading) if python and reading else 0
         state = _State(reading.interpreters if reading else (), distance or 0)
+        java = source.java.look() if source.java else None
         for tid, thread in threads.items():
             known = copies.get(tid)
             if known is not None and known.is_still:
@@ -252,6 +281,8 @@ def _copy(
                 frames, interpreter = _join(python, reading, state.threads[thread.pthread])
             in_kernel = kernel_frames(pid, tid) if kernel and thread.is_asleep else ()
             copy = _Copy(thread, stack, frames, in_kernel, interpreter)
+            if java is not None and stack and frames is None:
+                copy.java = source.names.java_stack(thread, stack, java)
             if known is not None and frames is not None and not thread.is_asleep:
                 copy.is_still = known.python == frames  # twice the same: it was read whole
             copies[tid] = copy
@@ -329,7 +360,10 @@ def _describe(
 ) -> DumpedThread:
     now = copy.now
     known = state.threads.get(now.pthread, [])
-    frames, problems = names.frames(now, copy.stack, copy.python)
+    if copy.java is not None:
+        frames, problems = names.java_frames(copy.java, now.comm), list(copy.java.problems)
+    else:
+        frames, problems = names.frames(now, copy.stack, copy.python)
     if not copy.is_still:
         what = "it ran while it was read" if now.is_asleep else "it runs"
         problems.append(f"{what}: frames may be of different moments")

@@ -1,0 +1,118 @@
+"""`JavaProcess`: the JVM of a process, read through /proc/PID/mem.
+
+Needs the rights of ptrace(2) (PTRACE_MODE_ATTACH_FSCREDS in proc(5)): the same user, or
+CAP_SYS_PTRACE. The process is neither stopped nor asked, and runs none of our code.
+"""
+
+from __future__ import annotations
+
+import os
+
+from purebpf.closable import Closing
+from purebpf.errors import FormatError, NotSupportedError
+from purebpf.observe.runtimes.hotspot.libjvm import find_library, read_exports
+from purebpf.runtimes.cpython.memory import CachedMemory, Memory
+from purebpf.runtimes.hotspot.code_cache import CodeCache
+from purebpf.runtimes.hotspot.frames import JavaFrames
+from purebpf.runtimes.hotspot.inlined import InlinedMethods
+from purebpf.runtimes.hotspot.layout import Jvm, LayoutError, read_jvm
+from purebpf.runtimes.hotspot.methods import Methods
+from purebpf.runtimes.hotspot.vm_structs import ALL_EXPORTS
+from purebpf.symbols.proc_maps import Mapping
+from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
+from purebpf.unwind.machine import X86_64
+
+__all__ = ["JavaProcess", "JavaReading", "find_java"]
+
+_FRAMES = "Java frames"
+
+
+class JavaReading:
+    """A JVM's memory at one moment, more or less: each page is read once.
+
+    Args:
+        read: the process's memory.
+        jvm: its description.
+
+    Raises:
+        LayoutError: the code cache is not there yet.
+    """
+
+    def __init__(self, read: ProcessMemory, jvm: Jvm) -> None:
+        memory = CachedMemory(read.read)
+        self._now = Memory(read.read)
+        self._cache = CodeCache(memory, jvm)
+        self._methods = Methods(memory, jvm.layout)
+        self._inlined = InlinedMethods(memory, jvm.layout)
+
+    def frames(self) -> JavaFrames:
+        """Return a new walk through the Java frames of a stack."""
+        return JavaFrames(self._cache, self._methods, self._inlined, self._now)
+
+
+class JavaProcess(Closing):
+    """A JVM.
+
+    Args:
+        memory: the process's; closed with this.
+        jvm: its description.
+
+        library: an address in libjvm.so.
+
+    Attributes:
+        release: its version in full.
+        library: as given.
+    """
+
+    def __init__(self, memory: ProcessMemory, jvm: Jvm, library: int) -> None:
+        self._memory = memory
+        self._jvm = jvm
+        self.release = jvm.release
+        self.library = library
+
+    def look(self) -> JavaReading:
+        """Return its memory as it is now.
+
+        Raises:
+            NotSupportedError: the JVM has no code cache yet.
+        """
+        try:
+            return JavaReading(self._memory, self._jvm)
+        except LayoutError as error:
+            raise NotSupportedError(_FRAMES, str(error)) from None
+
+    def close(self) -> None:
+        """Close the memory; again is harmless."""
+        self._memory.close()
+
+
+def find_java(pid: int) -> JavaProcess | None:
+    """The JVM of a process; None: it runs none, or has ended.
+
+    Raises:
+        KernelError: the process is another user's.
+        NotSupportedError: a JVM whose frames are not read; the message says why.
+    """
+    mapped = find_library(pid)
+    if mapped is None:
+        return None
+    if os.uname().machine != X86_64.name:
+        raise NotSupportedError(_FRAMES, "they are read on x86_64 only")
+    memory = open_process_memory(pid)
+    if memory is None:
+        return None
+    try:
+        return JavaProcess(memory, _describe(memory, mapped, pid), mapped.start)
+    except (FormatError, OSError, LayoutError) as error:
+        memory.close()
+        raise NotSupportedError(_FRAMES, str(error)) from None
+    except BaseException:
+        memory.close()
+        raise
+
+
+def _describe(memory: ProcessMemory, mapped: Mapping, pid: int) -> Jvm:
+    symbols = read_exports(mapped, pid, ALL_EXPORTS)
+    if not symbols:
+        raise LayoutError(f"{mapped.file.path} does not describe a HotSpot JVM")
+    return read_jvm(CachedMemory(memory.read), symbols)

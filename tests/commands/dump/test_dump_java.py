@@ -1,0 +1,226 @@
+"""`purebpf dump` shows the Java frames that jstack(1) shows, of threads in each kind of code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from purebpf.tools.dump import session
+from purebpf.tools.dump.model import ProcessDump
+from purebpf.tools.dump.render import document, lines
+from tests.support.programs import jvms
+
+pytestmark = [
+    pytest.mark.needs("bpf", "task_pt_regs", "vmlinux_btf", "javac", "x86_64"),
+    pytest.mark.skipif(not jvms.every(), reason="there is no JVM"),
+]
+JVMS = jvms.params()
+OPTIONS: list[tuple[str, ...]] = [()]
+"""Of java; at night also only the interpreter, and only compiled code."""
+if os.environ.get("PUREBPF_NIGHTLY"):
+    OPTIONS += [("-Xint",), ("-Xcomp", "-XX:TieredStopAtLevel=1")]
+THREADS = 12
+PROGRAM = """
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.concurrent.locks.LockSupport;
+
+public class Parked {
+    static final Object MONITOR = new Object();
+
+    interface Step { int take(int left); }
+
+    static final class Key {
+        final int left;
+        Key(int left) { this.left = left; }
+        @Override public int hashCode() { return descend(left); }
+    }
+
+    static int descend(int left) {
+        if (left == 0) { stay(); return 1; }
+        switch (left % 4) {
+            case 0:
+                Step step = below -> descend(below);
+                return step.take(left - 1) + 1;
+            case 1:
+                Integer[] pair = {2, 1};
+                Arrays.sort(pair, (a, b) -> descend(left - 1) + a - b);
+                return pair[0];
+            case 2:
+                return descend(left - 1) + 1;
+            default:
+                return new HashMap<Key, Integer>() {{ put(new Key(left - 1), left); }}.size();
+        }
+    }
+
+    static volatile boolean isWarm;
+
+    static void stay() {
+        if (!isWarm) return;
+        synchronized (MONITOR) {
+            while (true) {
+                try { MONITOR.wait(); } catch (InterruptedException e) { throw new Error(e); }
+            }
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        int sum = 0;
+        for (int turn = 0; turn < 40000; turn++) sum += descend(turn % 10);
+        isWarm = true;
+        int count = Integer.parseInt(arguments[0]);
+        for (int number = 0; number < count; number++) {
+            int left = number;
+            Thread thread = new Thread(() -> descend(left), "parked-" + number);
+            thread.setDaemon(true);
+            thread.start();
+            while (thread.getState() != Thread.State.WAITING) Thread.sleep(1);
+        }
+        System.out.println("ready " + sum % 2);
+        LockSupport.park();
+    }
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("java")
+    (folder / "Parked.java").write_text(PROGRAM)
+    subprocess.run(["javac", "--release", "11", "-d", folder, folder / "Parked.java"], check=True)
+    return folder
+
+
+@contextmanager
+def started(home: Path, classes: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    command = [home / "bin/java", *options, "-cp", classes, "Parked", str(THREADS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("ready")
+            yield process
+        finally:
+            process.kill()
+
+
+def java_frames(dumped: ProcessDump) -> dict[int, list[str]]:
+    found = {}
+    for thread in dumped.threads:
+        java = [frame for frame in thread.frames if frame.kind == "java"]
+        if java:
+            places = [f"{each.file}:{each.line}" if each.line else each.file for each in java]
+            found[thread.tid] = [
+                f"{frame.name}({place})" for frame, place in zip(java, places, strict=True)
+            ]
+    return found
+
+
+def theirs(process: subprocess.Popen[str], home: Path) -> dict[int, list[str]]:
+    """The stacks that the JVM itself prints: for jstack, or on SIGQUIT where there is none."""
+    if (home / "bin/jstack").exists():
+        command = [home / "bin/jstack", str(process.pid)]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    else:
+        text = _on_signal(process)
+    found: dict[int, list[str]] = {}
+    thread = 0
+    for line in text.splitlines():
+        number = re.search(r"nid=(0x[0-9a-f]+|\d+)", line)
+        if line.startswith('"') and number:
+            thread = int(number[1], 0)
+        elif match := re.match(r"\tat (.*)\((.*)\)$", line):
+            name = re.sub(r"^(?:[\w.]*//?)?(?:[\w.]+@[\w.+-]+/)?", "", match[1])
+            name = re.sub(r"(\$\$Lambda)\$\d+", r"\1", re.sub(r"[+/]0x[0-9a-f]+", "", name))
+            place = match[2].rpartition("/")[2].replace("Unknown Source", "")
+            found.setdefault(thread, []).append(f"{name}({place})")
+    return found
+
+
+def _on_signal(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    os.kill(process.pid, signal.SIGQUIT)
+    read = []
+    for line in process.stdout:
+        read.append(line)
+        if line.startswith("JNI global refs"):
+            break
+    return "".join(read)
+
+
+def _settled(pid: int) -> ProcessDump:
+    """A dump in which no Java thread was in motion, compiling threads apart."""
+    for _ in range(20):
+        dumped = session.dump(pid, kernel=False)
+        if not any(
+            thread.problems for thread in dumped.threads if thread.tid in java_frames(dumped)
+        ):
+            return dumped
+        time.sleep(0.2)
+    raise AssertionError([thread for thread in dumped.threads if thread.problems])
+
+
+@pytest.mark.parametrize("home", JVMS)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_frames_and_lines_are_those_of_the_jvm(
+    home: Path, classes: Path, options: tuple[str, ...]
+) -> None:
+    with started(home, classes, *options) as process:
+        dumped = _settled(process.pid)
+        expected = theirs(process, home)
+    found = java_frames(dumped)
+    assert found == expected
+    assert len(found) >= THREADS
+    assert sum(map(len, found.values())) > 5 * THREADS
+    names = {name.partition("(")[0] for frames in found.values() for name in frames}
+    assert {"Parked.descend", "Parked.stay", "java.lang.Object.wait"} <= names
+    assert dumped.java.partition(".")[0].isdigit()
+
+
+@pytest.mark.parametrize("home", jvms.default()[:1], ids=["default"])
+def test_native_frames_above_stay_and_the_jvm_is_left_out(home: Path, classes: Path) -> None:
+    with started(home, classes) as process:
+        dumped = _settled(process.pid)
+        whole = session.dump(process.pid, kernel=False, native=True)
+    parked = [each for each in dumped.threads if each.name.startswith("parked")]
+    assert parked
+    for thread in parked:
+        kinds = [frame.kind for frame in thread.frames]
+        assert kinds == sorted(kinds, reverse=True)  # "user", then "java"
+        assert thread.frames[-1].name == "java.lang.Thread.run"
+        assert not any(frame.file.endswith("libjvm.so") for frame in thread.frames)
+    files = {frame.file.rpartition("/")[2] for thread in whole.threads for frame in thread.frames}
+    assert "libjvm.so" in files
+    text = "".join(lines(dumped))
+    assert f"HotSpot {dumped.java}\n" in text
+    assert re.search(r"\n    Parked\.stay \(Parked\.java:\d+\)\n", text)
+    tree: dict[str, Any] = json.loads(document(dumped))
+    assert tree["java"] == dumped.java
+
+
+def test_a_file_called_libjvm_is_no_jvm(tmp_path: Path) -> None:
+    """A program that maps a library of that name without the tables."""
+    library = tmp_path / "libjvm.so"
+    library.write_bytes(Path("/bin/true").read_bytes())
+    program = (
+        "import mmap, time\n"
+        f"file = open({str(library)!r}, 'rb')\n"
+        "held = mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC)\n"
+        "print(1, flush=True); time.sleep(1000)\n"
+    )
+    with subprocess.Popen(["python3", "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        dumped = session.dump(process.pid, kernel=False)
+        process.kill()
+    assert any("does not describe a HotSpot JVM" in note for note in dumped.notes)
+    assert dumped.java == ""
