@@ -2,7 +2,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 KERNELS ?= 6.1 6.12
 BENCHES ?= profiler start summary offcpu filter record reading writing map_element loading report page symbols unwind stacks mixed python trace latency lock stat fleet
 
-.PHONY: help fast bpf fixtures fixtures-check bpf-check abi formats test test-kernels nightly bench
+.PHONY: help fast bpf format format-check fixtures fixtures-check bpf-check abi formats test test-kernels nightly bench
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 18
@@ -10,6 +10,12 @@ help:  ## this list
 bpf: fixtures  ## rebuild the shipped BPF objects, their specs and LOCK, and the tests' (clang 19)
 	$(PYTHON) scripts/build_objects.py
 	$(PYTHON) scripts/generate_specs.py
+
+format:  ## format bpf_src/ in the style of bpf_src/.clang-format (clang-format 19)
+	find bpf_src -name '*.[ch]' -exec clang-format-19 -i {} +
+
+format-check:  ## prove that bpf_src/ has that style
+	find bpf_src -name '*.[ch]' -exec clang-format-19 --dry-run --Werror {} +
 
 fixtures:  ## rebuild the BPF objects that tests read (clang 19, bpftool)
 	$(PYTHON) scripts/build_fixtures.py

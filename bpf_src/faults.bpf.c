@@ -32,7 +32,7 @@ enum grouping {
 };
 
 CONFIG u32 grouping = BY_TOTAL;
-CONFIG u32 own_tgid = 0;      // who is asking: left out
+CONFIG u32 own_tgid = 0; // who is asking: left out
 CONFIG bool has_uid = false;
 CONFIG u32 uid = 0;
 CONFIG bool with_places = false; // x86_64
@@ -118,7 +118,8 @@ struct vm_area_struct {
 	struct file *vm_file;
 } __attribute__((preserve_access_index));
 
-static long look_at_area(struct task_struct *task, struct vm_area_struct *area, struct place_key *place)
+static long look_at_area(struct task_struct *task, struct vm_area_struct *area,
+			 struct place_key *place)
 {
 	struct file *file = area->vm_file;
 	struct mm_struct *mm = area->vm_mm;

@@ -11,7 +11,7 @@
 #include <bpf/bpf_core_read.h>
 
 #define ENTRIES 128
-#define VERDICT 0x8000 // in `yes` and `no`: no entry but the end; what is left is the counter
+#define VERDICT 0x8000	     // in `yes` and `no`: no entry but the end; what is left is the counter
 #define BROKEN (ENTRIES + 1) // the counter of samples that got no verdict
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

@@ -44,7 +44,7 @@ struct row {
 	u64 errors;
 	u64 bytes;
 	u64 total_ns;
-	u64 queued_ns;		 // of those
+	u64 queued_ns;	      // of those
 	u64 buckets[BUCKETS]; // of microseconds
 	char comm[TASK_COMM_LEN];
 	char file[NAME_LENGTH];
@@ -124,8 +124,8 @@ static __always_inline void make(struct maker *maker)
 	read_comm(&maker->comm);
 	maker->uid = bpf_get_current_uid_gid();
 	maker->cgroup = bpf_get_current_cgroup_id();
-	maker->wanted = (!own_tgid || maker->tgid != own_tgid) &&
-			listed(maker->tgid, maker->tid) && in_cgroup();
+	maker->wanted = (!own_tgid || maker->tgid != own_tgid) && listed(maker->tgid, maker->tid) &&
+			in_cgroup();
 	if (maker->wanted && !numbered)
 		COUNT(outside_namespace);
 }

@@ -57,7 +57,7 @@ struct ended_run {
 };
 
 struct losses {
-	u64 runs_full; // runs that found no room in the ring
+	u64 runs_full;	  // runs that found no room in the ring
 	u64 rows_full;	  // runs that found no row
 	u64 working_full; // work of workers that found no place
 	u64 nested;	  // runs that were nested too deep

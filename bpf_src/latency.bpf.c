@@ -23,8 +23,8 @@ struct call_event {
 // By cookie, or, on kernels without cookies (before Linux 5.15), of the whole object.
 CONFIG bool has_cookies = true;
 CONFIG u32 function = 0;
-CONFIG u32 result_at = 0;  // the word of a trampoline's context that has the result
-CONFIG u32 argument = 0;   // which is grouped by, or shown: 1 to 6; 0: none
+CONFIG u32 result_at = 0;	// the word of a trampoline's context that has the result
+CONFIG u32 argument = 0;	// which is grouped by, or shown: 1 to 6; 0: none
 CONFIG u32 static_argument = 0; // enum static_place: where a static probe has it
 CONFIG u32 static_register = 0; // bytes into struct pt_regs
 CONFIG u32 static_index = 0;	// the same
@@ -89,7 +89,8 @@ enum moment {
 // Beside a number, what the cookie of a function's entry may be.
 #define ENTRY_ONLY (1U << 31)	   // its calls are counted; where they end is not known
 #define PASSED_THROUGH 0x7fffffffU // it is only jumped to from one that is timed
-#define MOST_AT_ONCE 4 // calls that may return by one instruction: of functions that jump to the next
+// Calls that may return by one instruction: of functions that jump to the next one.
+#define MOST_AT_ONCE 4
 
 static __always_inline u32 function_at(void *ctx)
 {
@@ -114,7 +115,6 @@ static __always_inline u64 argument_of(struct registers *ctx)
 	}
 	return 0;
 }
-
 
 #ifdef WITH_STACKS
 #include "latency/stacks.h"
@@ -436,17 +436,17 @@ static __always_inline int leave_pair(void *ctx, u32 id, enum moment moment)
 	return 0;
 }
 
-#define AT_FUNCTION(section, name)                                                    \
-	SEC("?" section) int name(struct registers *ctx)                              \
-	{                                                                             \
-		enter_call(function_at(ctx), ctx->sp, argument_of(ctx));                   \
-		return 0;                                                             \
+#define AT_FUNCTION(section, name)                                       \
+	SEC("?" section) int name(struct registers *ctx)                 \
+	{                                                                \
+		enter_call(function_at(ctx), ctx->sp, argument_of(ctx)); \
+		return 0;                                                \
 	}
 
-#define AT_RETURN_OF(section, name)                                                   \
-	SEC("?" section) int name(struct registers *ctx)                              \
-	{                                                                             \
-		return leave_call(ctx, function_at(ctx), ctx->ax);                    \
+#define AT_RETURN_OF(section, name)                                \
+	SEC("?" section) int name(struct registers *ctx)           \
+	{                                                          \
+		return leave_call(ctx, function_at(ctx), ctx->ax); \
 	}
 
 AT_FUNCTION("kprobe", kernel_entry)
@@ -457,14 +457,14 @@ AT_RETURN_OF("kretprobe.multi", kernel_returns)
 // Functions of programs have no return probes (uretprobes): the address that the kernel would divert
 // a return with is nothing that an unwinder knows, and exceptions, forced unwinding and panics would
 // end the program there. Their `ret` instructions and the jumps out of them have probes instead.
-#define IN_PROGRAMS(single, multi, what)                                        \
-	SEC("?uprobe") int single(struct registers *ctx)                              \
-	{                                                                             \
-		return what;                                                          \
-	}                                                                             \
-	SEC("?uprobe.multi") int multi(struct registers *ctx)                         \
-	{                                                                             \
-		return what;                                                          \
+#define IN_PROGRAMS(single, multi, what)                      \
+	SEC("?uprobe") int single(struct registers *ctx)      \
+	{                                                     \
+		return what;                                  \
+	}                                                     \
+	SEC("?uprobe.multi") int multi(struct registers *ctx) \
+	{                                                     \
+		return what;                                  \
 	}
 
 IN_PROGRAMS(user_entry, user_entries, enter_function(ctx, function_at(ctx)))

@@ -65,7 +65,7 @@ struct row {
 	u64 max_ns;
 	u64 buckets[BUCKETS]; // of nanoseconds
 	u64 stack;
-	u64 owner_stack; // the last that was seen
+	u64 owner_stack;	  // the last that was seen
 	char comm[TASK_COMM_LEN]; // of a task that waited, or of the owner by which it is grouped
 	struct slab_place slab;	  // by lock
 };
@@ -85,9 +85,9 @@ struct lock_event {
 };
 
 struct losses {
-	u64 waits_full; // waits that found no place
-	u64 rows_full;	// waits that found no row
-	u64 ends_missed; // waits of which the end was not seen
+	u64 waits_full;	       // waits that found no place
+	u64 rows_full;	       // waits that found no row
+	u64 ends_missed;       // waits of which the end was not seen
 	u64 outside_namespace; // waits of tasks without a number in our pid namespace
 };
 
@@ -220,7 +220,8 @@ static __always_inline void begin_sleep(void *ctx, u64 lock, u32 flags)
 	struct wait *wait = bpf_map_lookup_elem(&sleeping, &tid);
 
 	if (wait && wait->lock == lock) { // the same wait: it has stopped to spin
-		if (with_owner_stacks && !wait->owner_stack) // the owner ran by then, and may sleep now
+		// The owner ran until now, and may sleep from here on.
+		if (with_owner_stacks && !wait->owner_stack)
 			wait->owner_stack = owner_stack(owner_of(lock, wait->flags));
 		return;
 	}

@@ -69,14 +69,14 @@ int on_call_end(u64 *ctx)
 // instructions that return have probes, and the jumps to other functions.
 //
 // Each twice: links of many places are taken away at once, not place after place.
-#define AT_CODE(single, multi, what)                                                  \
-	SEC("?uprobe") int single(struct registers *ctx)                              \
-	{                                                                             \
-		return what(ctx);                                                     \
-	}                                                                             \
-	SEC("?uprobe.multi") int multi(struct registers *ctx)                         \
-	{                                                                             \
-		return what(ctx);                                                     \
+#define AT_CODE(single, multi, what)                          \
+	SEC("?uprobe") int single(struct registers *ctx)      \
+	{                                                     \
+		return what(ctx);                             \
+	}                                                     \
+	SEC("?uprobe.multi") int multi(struct registers *ctx) \
+	{                                                     \
+		return what(ctx);                             \
 	}
 
 AT_CODE(on_entry, on_entries, enter_function)

@@ -60,8 +60,8 @@ static __always_inline bool kind_wanted(struct task_struct *task)
 static __always_inline void decide(struct task_state *state, struct task_struct *task,
 				   struct stats *st)
 {
-	bool numbered = own_numbers(bpf_get_current_pid_tgid(), true, &state->key.tgid,
-				    &state->key.tid);
+	bool numbered =
+		own_numbers(bpf_get_current_pid_tgid(), true, &state->key.tgid, &state->key.tid);
 
 	state->verdict = judge(state->verdict, state->key.tgid, state->key.tid);
 	if (!kind_wanted(task))
@@ -203,8 +203,7 @@ static __always_inline struct task_state *arrive(struct task_struct *task, u64 n
 		return state;
 	if (state->place == OFF_CPU) {
 		if (state->verdict == WANTED) {
-			account(&state->key, state->since_ns, now_ns, state->waking_ns,
-				state->cpu);
+			account(&state->key, state->since_ns, now_ns, state->waking_ns, state->cpu);
 		} else {
 			state->pending_ns = now_ns - state->since_ns;
 			state->pending_state = STATE_RUNNING;

@@ -13,8 +13,8 @@ struct tree_stats {
 	u64 missed;  // `tgids` had no place, or was locked by what this interrupted
 };
 
-CONFIG u32 command_tgid = 0; // enters when its execve succeeds
-CONFIG u32 own_tgid = 0;     // who is asking: has no name
+CONFIG u32 command_tgid = 0;	 // enters when its execve succeeds
+CONFIG u32 own_tgid = 0;	 // who is asking: has no name
 CONFIG bool has_children = true; // the children of the processes enter, too
 
 struct {
@@ -57,8 +57,7 @@ int on_newtask(u64 *ctx)
 	}
 	if (!tgid || !child_tgid || child_tgid == tgid) // a thread is in its process already
 		return 0;
-	if ((has_children && bpf_map_lookup_elem(&tgids, &tgid)) ||
-	    is_wanted_name(child->comm))
+	if ((has_children && bpf_map_lookup_elem(&tgids, &tgid)) || is_wanted_name(child->comm))
 		enter(child_tgid);
 	else // the number may be that of one that has ended
 		bpf_map_delete_elem(&tgids, &child_tgid);

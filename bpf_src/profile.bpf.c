@@ -10,7 +10,6 @@
 #include "python_gil.h"
 #include <linux/bpf_perf_event.h>
 
-
 struct count_key {
 	u64 user_stack;
 	u64 kernel_stack;
@@ -22,23 +21,23 @@ struct count_key {
 
 // One event per line; what is lost is counted in samples. What stacks lose is in `stack_stats`.
 struct stats {
-	u64 seen;		 // the program ran
-	u64 idle;		 // the idle task, and not asked for
-	u64 filtered;		 // outside the target
-	u64 without_gil;	 // the thread did not hold it, and only those that do were asked for
-	u64 counted;		 // in `counts`
-	u64 sent;		 // to user space, which counts it
-	u64 counts_full;	 // `counts` had no place
-	u64 counts_busy;	 // `counts` was locked by what the sample interrupted
-	u64 outside_namespace;	 // of those, with tgid 0: the task has no pid in our pid namespace
-	u64 run_time_ns;	 // spent in the program
+	u64 seen;	       // the program ran
+	u64 idle;	       // the idle task, and not asked for
+	u64 filtered;	       // outside the target
+	u64 without_gil;       // the thread did not hold it, and only those that do were asked for
+	u64 counted;	       // in `counts`
+	u64 sent;	       // to user space, which counts it
+	u64 counts_full;       // `counts` had no place
+	u64 counts_busy;       // `counts` was locked by what the sample interrupted
+	u64 outside_namespace; // of those, with tgid 0: the task has no pid in our pid namespace
+	u64 run_time_ns;       // spent in the program
 };
 
 CONFIG u64 slot_ns = 0; // count by time, too, in slots as long as this; 0: only sums
 CONFIG bool include_idle = false;
 CONFIG bool by_thread = false;
 CONFIG bool gil_only = false;
-CONFIG bool has_cgroup_ids = false; // only directly in a cgroup of `cgroup_ids`
+CONFIG bool has_cgroup_ids = false;	  // only directly in a cgroup of `cgroup_ids`
 CONFIG bool has_mount_namespaces = false; // only in those of `mount_namespaces`
 
 struct {
@@ -124,7 +123,8 @@ static __always_inline void record(struct bpf_perf_event_data *ctx, bool typed, 
 	bpf_get_current_comm(&key.comm, sizeof(key.comm));
 	key.kernel_stack = kernel_stack_of(ctx, 0);
 	if (fp)
-		key.user_stack = user_stacks ? walk_by_frame_pointers(ctx, 0, true, false) : STACK_NONE;
+		key.user_stack = user_stacks ? walk_by_frame_pointers(ctx, 0, true, false) :
+					       STACK_NONE;
 	else
 		key.user_stack = user_stack_of_sample(ctx, 0, key.tgid, &key, sizeof(key));
 	if (key.user_stack == STACK_SENT) {

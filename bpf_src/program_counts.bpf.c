@@ -4,8 +4,8 @@
 
 #define MOST_EVENTS 64
 
-CONFIG u32 events = 0;	   // at most MOST_EVENTS
-CONFIG u32 cpu_limit = 1;  // possible CPUs: event N of CPU C is at N * cpu_limit + C
+CONFIG u32 events = 0;	  // at most MOST_EVENTS
+CONFIG u32 cpu_limit = 1; // possible CPUs: event N of CPU C is at N * cpu_limit + C
 
 bool phase = false; // on
 

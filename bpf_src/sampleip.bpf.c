@@ -124,7 +124,7 @@ static __always_inline int sample(struct sample_context *ctx, bool typed)
 	if (!numbered && !(counting && (s64)ip < 0))
 		st->outside_namespace++;
 	if (counting) {
-		struct ip_key key = { .ip = ip, .tgid = (s64)ip < 0 ? 0 : event.tgid };
+		struct ip_key key = {.ip = ip, .tgid = (s64)ip < 0 ? 0 : event.tgid};
 
 		count(&counts, &key, &st->counted, &st->counts_full, &st->counts_busy);
 		return 0;

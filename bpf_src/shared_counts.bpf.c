@@ -23,7 +23,10 @@ struct readings {
 	struct reading of[MOST_EVENTS];
 };
 
-enum task_kind { OF_PROCESS = 0, OF_THREAD = 1 };
+enum task_kind {
+	OF_PROCESS = 0,
+	OF_THREAD = 1
+};
 
 struct task_key {
 	u32 kind;

@@ -57,8 +57,8 @@ static __always_inline u64 describe(struct sleeper *sleeper, struct task_struct 
 	if (size < 0 || size > (long)sizeof(sleeper->addresses))
 		size = 0;
 	sleeper->depth = size / sizeof(u64);
-	sleeper->has_registers =
-		task_pt_regs && registers_at((void *)bpf_task_pt_regs(task), &sleeper->registers);
+	sleeper->has_registers = task_pt_regs &&
+				 registers_at((void *)bpf_task_pt_regs(task), &sleeper->registers);
 	sleeper->pthread = thread_pointer(task);
 	BPF_CORE_READ_STR_INTO(&sleeper->comm, task, comm);
 	return size;

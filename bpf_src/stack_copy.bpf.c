@@ -9,9 +9,9 @@ struct stats {
 	u64 outside_namespace; // no pid in our pid namespace
 	u64 no_registers;      // it has no user stack, or its registers could not be read
 	u64 sent;
-	u64 refused;	   // the budget of copies was spent
-	u64 output_full;   // the ring of the CPU had no room
-	u64 output_none;   // the CPU has no ring: it came online later
+	u64 refused;	 // the budget of copies was spent
+	u64 output_full; // the ring of the CPU had no room
+	u64 output_none; // the CPU has no ring: it came online later
 	u64 output_failed;
 };
 

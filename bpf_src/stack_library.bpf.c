@@ -11,10 +11,10 @@
 
 // Programs may be preempted, so that every field is added to atomically.
 struct call_stats {
-	u64 stacks;	  // user_stack() was called while the run lasts
+	u64 stacks;	   // user_stack() was called while the run lasts
 	u64 kernel_stacks; // kernel_stack() was called
-	u64 early;	  // a call of either before the run began, or after it ended
-	u64 places_taken; // more programs than PLACES were preempted: the stack is missing
+	u64 early;	   // a call of either before the run began, or after it ended
+	u64 places_taken;  // more programs than PLACES were preempted: the stack is missing
 };
 
 bool phase = false; // user space is ready for copies

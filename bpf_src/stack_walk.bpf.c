@@ -13,7 +13,7 @@ struct stack_walk {
 	u32 process;  // tgid in the initial pid namespace
 	__u16 reason; // enum walk_reason
 	u8 depth;
-	u8 guessed; // steps by frame pointer
+	u8 guessed;		 // steps by frame pointer
 	u64 frames[WALK_FRAMES]; // `depth` of them
 };
 
@@ -25,13 +25,13 @@ struct stats {
 	u64 walked;
 	u64 frames;
 	u64 walk_ns;
-	u64 copied;	   // sent to `copies`
-	u64 refused;	   // the budget of copies was spent; sent to `walked`
-	u64 output_full;   // the ring of the CPU had no room: as above
-	u64 output_none;   // the CPU has no ring, it came online later: as above
-	u64 output_failed; // as above
-	u64 sent;	   // sent to `walked`
-	u64 lost;	   // `walked` had no room
+	u64 copied;		// sent to `copies`
+	u64 refused;		// the budget of copies was spent; sent to `walked`
+	u64 output_full;	// the ring of the CPU had no room: as above
+	u64 output_none;	// the CPU has no ring, it came online later: as above
+	u64 output_failed;	// as above
+	u64 sent;		// sent to `walked`
+	u64 lost;		// `walked` had no room
 	u64 ends[WALK_REASONS]; // walks, by reason
 };
 

@@ -46,7 +46,8 @@ static __always_inline int enter(struct pt_regs *regs, long nr, bool btf)
 
 // The number and the ABI of a call that returns without an entry. False: a tracer has replaced the
 // number, and it is not known from when that stopped the task.
-static __always_inline bool identify(struct task_state *state, struct pt_regs *regs, s32 nr, bool btf)
+static __always_inline bool identify(struct task_state *state, struct pt_regs *regs, s32 nr,
+				     bool btf)
 {
 	if (nr < 0 && state->abi & STOPPED) {
 		state->abi &= ~STOPPED;
@@ -153,7 +154,8 @@ static __always_inline void close_for_good(struct task_state *state, bool btf)
 	}
 	if (state->group && (mode == MODE_THREAD || state->tgid == state->tid))
 		name_group(state, BPF_EXIST); // it may have been renamed
-	*state = no_state; // nothing to take away at the last switch
+	// The state has nothing to take away at the last switch.
+	*state = no_state;
 }
 
 static __always_inline int task_exit(bool btf)

@@ -103,8 +103,8 @@ int on_synack(u64 *ctx)
 {
 	struct request_sock *request = (void *)ctx[1];
 
-	return again((void *)ctx[0],
-		     (void *)request + bpf_core_field_offset(request->__req_common), TCP_SYNACK);
+	return again((void *)ctx[0], (void *)request + bpf_core_field_offset(request->__req_common),
+		     TCP_SYNACK);
 }
 
 static __always_inline int accepted(long fd)

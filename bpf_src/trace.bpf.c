@@ -8,12 +8,12 @@
 #include "trace/losses.h"
 #include "trace/unseen.h"
 
-CONFIG u32 command_tgid = 0; // who is going to execute the command: its execve counts
+CONFIG u32 command_tgid = 0;	 // who is going to execute the command: its execve counts
 CONFIG u32 exec_numbers[2] = {}; // of execve and execveat
 CONFIG bool only_failed = false;
 CONFIG u64 least_ns = 0; // only calls that take as long
 
-#define SLOTS 512	// numbers of an ABI that have programs of their own
+#define SLOTS 512 // numbers of an ABI that have programs of their own
 #define MAX_ERRNO 4095
 
 u64 lost[3 * SLOTS] = {}; // dropped calls, by slot, then tracepoints; the last of each third: others

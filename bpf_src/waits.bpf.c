@@ -13,12 +13,12 @@
 
 enum call_kind { // bits: what the program has to know of a system call
 	CALL_FUTEX = 1,
-	CALL_POLL = 2,	 // its first argument is an array of struct pollfd
-	CALL_TIMED = 4,	 // its arguments are times
-	CALL_BYTES = 8,	 // it returns a number of bytes
-	CALL_PATH = 16,	 // a path is its first argument
+	CALL_POLL = 2,	   // its first argument is an array of struct pollfd
+	CALL_TIMED = 4,	   // its arguments are times
+	CALL_BYTES = 8,	   // it returns a number of bytes
+	CALL_PATH = 16,	   // a path is its first argument
 	CALL_PATH_AT = 32, // its second
-	CALL_FD = 64,	 // a descriptor is its first argument
+	CALL_FD = 64,	   // a descriptor is its first argument
 };
 
 #define CALLS 512

@@ -55,6 +55,13 @@ unshare util-linux
 LIST
 }
 
+# what formats the BPF sources; alone, as the tests do without it
+packages_for_style() {
+    packages <<LIST
+clang-format-19 clang-format-19
+LIST
+}
+
 # viewers of profiles that tests open our files in: into build/npm, whose programs join $PATH
 npm_packages_for_tests() {
     PATH=$PWD/build/npm/node_modules/.bin:$PATH

@@ -24,7 +24,7 @@ struct call_end {
 
 struct call {
 	u64 start_ns; // 0: not known
-	u64 path; // an address in the task's memory
+	u64 path;     // an address in the task's memory
 	u64 flags;
 	s32 dirfd;
 	u32 tgid; // in the pid namespace of who asks

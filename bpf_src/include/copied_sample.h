@@ -37,8 +37,7 @@ static __always_inline bool take_sample(struct registers *ctx, bool typed,
 		(*others)++;
 		return false;
 	}
-	if ((!is_of_user(ctx) && has_dropped_stack()) ||
-	    !user_registers(ctx, &sample->registers)) {
+	if ((!is_of_user(ctx) && has_dropped_stack()) || !user_registers(ctx, &sample->registers)) {
 		(*no_registers)++;
 		return false;
 	}

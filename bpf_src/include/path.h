@@ -7,9 +7,9 @@
 #include "purebpf.h"
 #include <bpf/bpf_core_read.h>
 
-#define NAME_ROOM 256	// include/uapi/linux/limits.h: NAME_MAX, and a NUL
-#define PATH_ROOM 4096	// PATH_MAX
-#define MAX_LEVELS 64	// names and mounts on the way up
+#define NAME_ROOM 256  // include/uapi/linux/limits.h: NAME_MAX, and a NUL
+#define PATH_ROOM 4096 // PATH_MAX
+#define MAX_LEVELS 64  // names and mounts on the way up
 
 struct qstr {
 	const unsigned char *name;

@@ -18,8 +18,8 @@ struct task_struct___exec {
 // begins with the number of its parent).
 static __always_inline u64 process_identity(void)
 {
-	struct task_struct *leader = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(),
-						   group_leader);
+	struct task_struct *leader =
+		BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), group_leader);
 	struct task_struct___exec *executed = (void *)leader;
 
 	return BPF_CORE_READ(leader, start_time) << EXECUTED_BITS |

@@ -126,8 +126,8 @@ __noinline u32 defer_code(u32 place)
 	if (!python || !walk || !record)
 		return NO_CODE;
 	walk->function_key.generation = walk->layout.generation;
-	walk->function_key.hash = mix(mix(0, ~walk->code_key.code),
-				      (u64)walk->least << 32 | walk->most);
+	walk->function_key.hash =
+		mix(mix(0, ~walk->code_key.code), (u64)walk->least << 32 | walk->most);
 	known = bpf_map_lookup_elem(&python_functions, &walk->function_key);
 	number = known ? *known : new_number();
 	if (number == NO_CODE)

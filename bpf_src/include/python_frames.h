@@ -12,7 +12,9 @@
 #include "python_thread.h"
 
 #define PYTHON_STRIDE 16 // frames that one of two loops is for: see unwind_walk.h
-#define SHIM 3 // FRAME_OWNED_BY_CSTACK (3.12), _INTERPRETER (3.14): no code, below the first of a call
+// FRAME_OWNED_BY_CSTACK (3.12), FRAME_OWNED_BY_INTERPRETER (3.14): a frame without code, below the
+// first frame of a call.
+#define SHIM 3
 #define NO_FRAME 0xFFFFFFD // in place of the frames that could not be read
 
 // Keeps the frame that comes next; 0: there is none.

@@ -16,8 +16,8 @@
 #define NAME_BYTES 256
 #define PATH_BYTES 256
 #define STACK_REF_TAG 7ull // bits of a _PyStackRef (3.14) that are not of the object's address
-#define FIELD_BYTES 128 // of a frame, and of a code object, that are read at once
-#define TEXT_WORDS 12 // of a string behind its type, that are read at once
+#define FIELD_BYTES 128	   // of a frame, and of a code object, that are read at once
+#define TEXT_WORDS 12	   // of a string behind its type, that are read at once
 #define TEXT_BYTES (NAME_BYTES + PATH_BYTES)
 #define TABLE_BYTES 1024 // of a table of lines, that go to user space
 
@@ -34,10 +34,10 @@ enum python_style {
 // Offsets as in purebpf/runtimes/cpython/layout.py; those that a version does not have are 0. Those of a code
 // object are from `code_start`.
 struct python_process {
-	u64 identity;	 // of the program that the process executed; 0: any
-	u64 generation;	 // of this entry: tells code objects of processes apart
-	__s32 slot;	 // from pthread_self() to the thread state's, or to a pointer before it
-	u32 slot_inner;	 // from there, if it is one
+	u64 identity;	// of the program that the process executed; 0: any
+	u64 generation; // of this entry: tells code objects of processes apart
+	__s32 slot;	// from pthread_self() to the thread state's, or to a pointer before it
+	u32 slot_inner; // from there, if it is one
 	u8 is_indirect;
 	u8 has_current;
 	u8 style;
@@ -56,7 +56,7 @@ struct python_process {
 	__u16 code_first_line;
 	__u16 code_version;
 	__u16 code_lines;
-	__u16 code_size; // to read for all of this
+	__u16 code_size;  // to read for all of this
 	__u16 code_bytes; // from the code object
 	__u16 ascii_size;
 	__u16 compact_size;
@@ -70,13 +70,13 @@ struct python_process {
 	__u16 gil_holder;
 	u32 gil_in_interpreter;
 	u32 threads; // in an interpreter
-	u64 gil; // its address; 0: in `gil_in_interpreter` of the interpreter, a pointer to it
+	u64 gil;     // its address; 0: in `gil_in_interpreter` of the interpreter, a pointer to it
 	u64 main_interpreter; // whose threads may run another interpreter; 0: not before 3.12
 	__u16 thread_next;
 	__u16 pointer_distance; // from pthread_self() to the thread pointer; 0 on x86_64
 	__u16 frame_tlbc;
 	__u16 code_tlbc; // 0: all threads have the same code units
-	u32 newest; // version of the code objects that were met, in the main interpreter
+	u32 newest;	 // version of the code objects that were met, in the main interpreter
 	u8 string_shift;
 	u8 pad[3];
 };
@@ -107,7 +107,7 @@ struct python_code {
 	u64 code; // what user space has to read, if its version is from `least` to `most`; 0: nothing
 	u32 number;
 	u32 first_line;
-	u32 name_state; // PyASCIIObject.state
+	u32 name_state;	 // PyASCIIObject.state
 	u32 name_length; // characters; of which as many as there is room for
 	u32 path_state;
 	u32 path_length;
@@ -122,22 +122,22 @@ struct python_walk {
 	u64 frame; // to read next
 	u32 depth;
 	u32 is_cut; // memory could not be read
-	u64 code; // of the last frame, and its number
-	u64 file; // the last path of a code object without a version, and its identity
+	u64 code;   // of the last frame, and its number
+	u64 file;   // the last path of a code object without a version, and its identity
 	u64 file_identity;
 	u32 number;
-	u32 newest; // as in `layout`, with what this walk has met
-	u32 is_main; // versions of other interpreters do not tell
-	u32 is_unread; // a text, or a table of lines, of `code_fields`
-	u32 version; // of the same
-	u32 task_depth; // frames up to the first one of the task that runs; 0: not met
-	u64 state; // of the thread
-	u64 task_frame; // the address of that frame: see python_tasks.h
+	u32 newest;		  // as in `layout`, with what this walk has met
+	u32 is_main;		  // versions of other interpreters do not tell
+	u32 is_unread;		  // a text, or a table of lines, of `code_fields`
+	u32 version;		  // of the same
+	u32 task_depth;		  // frames up to the first one of the task that runs; 0: not met
+	u64 state;		  // of the thread
+	u64 task_frame;		  // the address of that frame: see python_tasks.h
 	struct code_key code_key; // here, as 6.1 lets all functions of a chain have 512 bytes
 	struct function_key function_key;
 	u32 least; // version of what is deferred
 	u32 most;
-	struct python_process layout; // of this process
+	struct python_process layout;	       // of this process
 	u64 frame_fields[FIELD_BYTES / 8 + 1]; // a word more: fields are read as words
 	u64 code_fields[FIELD_BYTES / 8 + 1];
 	u64 text[TEXT_WORDS];
@@ -147,10 +147,10 @@ struct python_walk {
 struct python_stats {
 	u64 python_stacks; // samples with Python frames
 	u64 python_frames;
-	u64 python_cut;	      // a frame, or what leads to it, could not be read
-	u64 python_too_deep;  // more than PYTHON_FRAMES
-	u64 python_unnamed;   // frames of code objects whose names could not be sent
-	u64 python_deferred;  // frames of code objects that user space has to read
+	u64 python_cut;	       // a frame, or what leads to it, could not be read
+	u64 python_too_deep;   // more than PYTHON_FRAMES
+	u64 python_unnamed;    // frames of code objects whose names could not be sent
+	u64 python_deferred;   // frames of code objects that user space has to read
 	u64 python_names_lost; // `python_names` had no room
 	u64 python_awaited;    // stacks with tasks that await the one that runs
 };
@@ -158,7 +158,7 @@ struct python_stats {
 CONFIG bool python = false;
 CONFIG bool python_lines = false;
 u32 thread_pointer_at = 0; // in struct task_struct; user space looks it up
-u32 python_number = 0; // of the next function
+u32 python_number = 0;	   // of the next function
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -14,7 +14,7 @@
 #define MARK_CODE 0xFFFFFFE // even, and more than any number
 #define TASK_STRIDE 16
 #define TASK_STEPS 128 // of coroutines, wrappers, futures and tasks
-#define OBJECT_TYPE 8 // in an object, a type, a set, and in what wraps a coroutine
+#define OBJECT_TYPE 8  // in an object, a type, a set, and in what wraps a coroutine
 #define TYPE_NAME 24
 #define HEAP_TYPE (1 << 9)
 #define SET_USED 24 // then the mask of its table, and that
@@ -39,9 +39,9 @@ enum awaitable {
 // Offsets as in purebpf/runtimes/cpython/task_layout.py. Of the states of a frame, those of what is suspended
 // are `suspended` and the next ones, and all of these but the first await something.
 struct python_tasks {
-	u64 generation; // of struct python_process
-	__u16 running;	// in the thread state
-	__u16 coroutine; // in a task
+	u64 generation;	  // of struct python_process
+	__u16 running;	  // in the thread state
+	__u16 coroutine;  // in a task
 	__u16 awaited_by; // in a task or future
 	__u16 is_task;
 	__u16 is_set;
@@ -101,19 +101,20 @@ static __always_inline u32 kind_of_name(u64 *name)
 {
 	u64 mask = 0xFFFF;
 
-	if (name[0] == 0x6e6974756f726f63) // coroutin
-		return (name[1] & mask) == 0x65 ? HAS_FRAME : // e
-		       name[1] == 0x6570706172775f65 ? IS_WRAPPER : // e_wrappe
-		       OTHER_OBJECT;
-	if (name[0] == 0x6f746172656e6567) // generato
+	if (name[0] == 0x6e6974756f726f63) {  // coroutin
+		if ((name[1] & mask) == 0x65) // e
+			return HAS_FRAME;
+		return name[1] == 0x6570706172775f65 ? IS_WRAPPER : OTHER_OBJECT; // e_wrappe
+	}
+	if (name[0] == 0x6f746172656e6567)				    // generato
 		return (name[1] & mask) == 0x72 ? HAS_FRAME : OTHER_OBJECT; // r
-	if (name[0] != 0x65675f636e797361) // async_ge
+	if (name[0] != 0x65675f636e797361)				    // async_ge
 		return OTHER_OBJECT;
 	if (name[1] == 0x00726f746172656e) // nerator
 		return HAS_FRAME;
 	if (name[1] != 0x5f726f746172656e) // nerator_
 		return OTHER_OBJECT;
-	if ((name[2] & 0xFFFFFFFFFFFF) == 0x646e657361 || // asend
+	if ((name[2] & 0xFFFFFFFFFFFF) == 0x646e657361 ||   // asend
 	    (name[2] & 0xFFFFFFFFFFFFFF) == 0x776f72687461) // athrow
 		return IS_WRAPPER;
 	return OTHER_OBJECT;
@@ -158,7 +159,7 @@ static __noinline int is_asyncio_task(u32 place, u64 object)
 		if (!type || !read_word(&at, type + TYPE_NAME) ||
 		    bpf_probe_read_user(name, sizeof(name), (void *)at))
 			return 0;
-		if (name[0] == 0x6f69636e7973615f && // _asyncio
+		if (name[0] == 0x6f69636e7973615f &&		// _asyncio
 		    (name[1] & 0xFFFFFFFFFFFF) == 0x6b7361542e) // .Task
 			return 1;
 		type = user_word(type + tasks->layout.type_base);
@@ -255,7 +256,8 @@ __noinline int awaiter_step(u32 place)
 	if (awaitable_kind(place, coroutine) == HAS_FRAME) {
 		if (!read_byte(&state, coroutine + layout->coroutine_state))
 			return put_mark(walk, AWAITED_BY_UNKNOWN);
-		state -= layout->suspended; // else it has ended, or is among the thread's own frames
+		// Other coroutines have ended, or are among the thread's own frames.
+		state -= layout->suspended;
 		if (state >= layout->suspended_states)
 			return 0;
 	}

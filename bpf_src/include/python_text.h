@@ -7,9 +7,9 @@
 
 #define MOST_STRING (1u << 20)
 #define HEADER_BYTES 24 // of those, before its characters
-#define FEW_BYTES 40 // of its characters, however long its header is
+#define FEW_BYTES 40	// of its characters, however long its header is
 #define ENDING_BYTES 64 // of a longer one
-#define TABLE_PARTS 8 // of so many bytes, that tell a table from others
+#define TABLE_PARTS 8	// of so many bytes, that tell a table from others
 
 // What goes in first must be mixed itself, into 0: else it meets the next word in an exclusive or.
 static __always_inline u64 mix(u64 hash, u64 word)
@@ -32,8 +32,8 @@ __noinline u64 text_identity(u32 place, u64 address)
 	from = layout->string_length;
 	if (bpf_probe_read_user(walk->text, whole, (void *)(address + from))) {
 		whole = 0; // near the end of a mapping
-		walk->is_unread |= bpf_probe_read_user(walk->text, HEADER_BYTES,
-						       (void *)(address + from));
+		walk->is_unread |=
+			bpf_probe_read_user(walk->text, HEADER_BYTES, (void *)(address + from));
 	}
 	length = walk->text[0];
 	if (length > MOST_STRING)
@@ -49,8 +49,7 @@ __noinline u64 text_identity(u32 place, u64 address)
 		OPAQUE(size);
 		if (size > FEW_BYTES)
 			size = FEW_BYTES;
-		walk->is_unread |=
-			bpf_probe_read_user(to, size, (void *)(address + start));
+		walk->is_unread |= bpf_probe_read_user(to, size, (void *)(address + start));
 		whole = start - from + FEW_BYTES;
 	}
 #pragma clang loop unroll(disable)

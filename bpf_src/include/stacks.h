@@ -18,14 +18,14 @@
 
 // Stack ids below FIRST_STACK are no keys of `stacks`.
 enum stack_id {
-	STACK_NONE = 0,		// nothing there: a kernel thread, a sample in user mode, -U, -K
-	STACK_UNAVAILABLE = 1,	// the kernel could not walk it
-	STACK_LOST = 2,		// the table had no place for it
-	STACK_SENT = 3,		// user space has a copy, and counts the sample: user_stacks.h
+	STACK_NONE = 0,	       // nothing there: a kernel thread, a sample in user mode, -U, -K
+	STACK_UNAVAILABLE = 1, // the kernel could not walk it
+	STACK_LOST = 2,	       // the table had no place for it
+	STACK_SENT = 3,	       // user space has a copy, and counts the sample: user_stacks.h
 	FIRST_STACK = 16,
 };
 
-#define KERNEL_BIT (1ULL << 63) // set in the ids of kernel stacks, clear in those of user stacks
+#define KERNEL_BIT (1ULL << 63)	  // set in the ids of kernel stacks, clear in those of user stacks
 #define FINISHED_BIT (1ULL << 62) // user space gives ids with it to stacks that it finished
 #define HASH_MASK (FINISHED_BIT - 1)
 
@@ -33,9 +33,10 @@ enum stack_id {
 // the same addresses. Kernel stacks have 0 there.
 struct stack {
 	u32 depth;
-	__u16 reason;  // purebpf/unwind/reason.py
-	__u16 guessed; // frames that followed frame pointers for lack of a rule; of FRAME_POINTERS
-		       // the words behind the frames: user_stacks.h
+	__u16 reason; // purebpf/unwind/reason.py
+	// Frames that followed frame pointers for lack of a rule. In stacks with the reason
+	// FRAME_POINTERS it has a bit for each word behind the frames: user_stacks.h.
+	__u16 guessed;
 	u64 addresses[MAX_DEPTH]; // leaf first; zero behind `depth`
 };
 
@@ -46,20 +47,20 @@ struct stack {
 
 // In stacks.
 struct stack_stats {
-	u64 stacks_full;	 // `stacks` had no place
-	u64 stacks_busy;	 // `stacks` was locked by what the program interrupted
-	u64 stacks_crowded;	 // all PROBES slots were taken by other stacks
-	u64 stacks_displaced;	 // kept in a later slot than their hash says
-	u64 user_truncated;	 // deeper than max_depth
-	u64 kernel_truncated;	 //
-	u64 user_unavailable;	 // bpf_get_stack failed
-	u64 kernel_unavailable;	 //
+	u64 stacks_full;	// `stacks` had no place
+	u64 stacks_busy;	// `stacks` was locked by what the program interrupted
+	u64 stacks_crowded;	// all PROBES slots were taken by other stacks
+	u64 stacks_displaced;	// kept in a later slot than their hash says
+	u64 user_truncated;	// deeper than max_depth
+	u64 kernel_truncated;	//
+	u64 user_unavailable;	// bpf_get_stack failed
+	u64 kernel_unavailable; //
 };
 
 CONFIG bool user_stacks = true;
 CONFIG bool kernel_stacks = true;
 CONFIG u32 max_depth = MAX_DEPTH; // min(MAX_DEPTH, kernel.perf_event_max_stack)
-CONFIG u64 hash_mask = ~0ULL; // for tests: bits left of the hash, so that collisions happen
+CONFIG u64 hash_mask = ~0ULL;	  // for tests: bits left of the hash, so that collisions happen
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -85,9 +85,9 @@ struct exe {
 struct process_mappings {
 	u32 list; // word address, a multiple of 8
 	u32 count;
-	u64 identity; // of the program that the process executed: see process_identity()
+	u64 identity;  // of the program that the process executed: see process_identity()
 	u32 is_forked; // it has its parent's, and began at the time in `identity` or before
-	u32 version; // of the list: a number that no other one had
+	u32 version;   // of the list: a number that no other one had
 };
 
 struct code_mapping {

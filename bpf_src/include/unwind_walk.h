@@ -14,7 +14,7 @@
 #include "walk_lookup.h"
 #include "walk_steps.h"
 
-#define STRIDE 8	 // frames that one of two loops is for
+#define STRIDE 8 // frames that one of two loops is for
 
 __noinline int step(u32 place)
 {

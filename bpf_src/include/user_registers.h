@@ -19,19 +19,21 @@ CONFIG u64 arm64_code_bits = 0;
 
 // struct user_pt_regs of arm64 (arch/arm64/include/uapi/asm/ptrace.h), with which struct pt_regs and
 // the context of a perf_event program begin: x0 to x30, and these.
-enum arm64_register { ARM64_SP = 31, ARM64_PC = 32, ARM64_PSTATE = 33 };
+enum arm64_register {
+	ARM64_SP = 31,
+	ARM64_PC = 32,
+	ARM64_PSTATE = 33
+};
 
 #define ARM64_MODE 0x0f // of PSTATE: 0 is user mode
 #define ARM64_32_BITS 0x10
 
 // A word of a context at a constant offset, as verifiers want it: clang would choose among offsets.
-#define WORD(ctx, offset)                                                             \
-	({                                                                            \
-		u64 word_;                                                            \
-		asm volatile("%0 = *(u64 *)(%1 + %2)"                                 \
-			     : "=r"(word_)                                            \
-			     : "r"(ctx), "i"(offset));                                \
-		word_;                                                                \
+#define WORD(ctx, offset)                                                                     \
+	({                                                                                    \
+		u64 word_;                                                                    \
+		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(word_) : "r"(ctx), "i"(offset)); \
+		word_;                                                                        \
 	})
 #define REGISTER(ctx, name) WORD(ctx, __builtin_offsetof(struct registers, name))
 
@@ -54,28 +56,28 @@ static __always_inline bool has_dropped_stack(void)
 
 // Registers of arm64 under the names that walks and user space know: of the same use where there is
 // one, else those that call frame information may name (purebpf/unwind/sent_registers.py).
-#define TAKE_ARM64(to, word)                                                          \
-	({                                                                            \
-		(to)->ip = word(ARM64_PC);                                            \
-		(to)->sp = word(ARM64_SP);                                            \
-		(to)->bp = word(29);                                                  \
-		(to)->bx = word(30);                                                  \
-		(to)->r12 = word(19);                                                 \
-		(to)->r13 = word(20);                                                 \
-		(to)->r14 = word(21);                                                 \
-		(to)->r15 = word(22);                                                 \
-		(to)->r8 = word(23);                                                  \
-		(to)->r9 = word(24);                                                  \
-		(to)->r10 = word(25);                                                 \
-		(to)->r11 = word(26);                                                 \
-		(to)->ax = word(27);                                                  \
-		(to)->cx = word(28);                                                  \
-		(to)->di = word(0);                                                   \
-		(to)->orig_ax = word(8);                                              \
-		(to)->si = word(1);                                                   \
-		(to)->dx = word(9);                                                   \
-		(to)->flags = word(12);                                               \
-		(to)->ss = word(15);                                                  \
+#define TAKE_ARM64(to, word)               \
+	({                                 \
+		(to)->ip = word(ARM64_PC); \
+		(to)->sp = word(ARM64_SP); \
+		(to)->bp = word(29);       \
+		(to)->bx = word(30);       \
+		(to)->r12 = word(19);      \
+		(to)->r13 = word(20);      \
+		(to)->r14 = word(21);      \
+		(to)->r15 = word(22);      \
+		(to)->r8 = word(23);       \
+		(to)->r9 = word(24);       \
+		(to)->r10 = word(25);      \
+		(to)->r11 = word(26);      \
+		(to)->ax = word(27);       \
+		(to)->cx = word(28);       \
+		(to)->di = word(0);        \
+		(to)->orig_ax = word(8);   \
+		(to)->si = word(1);        \
+		(to)->dx = word(9);        \
+		(to)->flags = word(12);    \
+		(to)->ss = word(15);       \
 	})
 
 static __always_inline u64 kernel_word(const void *address)
@@ -128,8 +130,8 @@ static __noinline int sampled_arm64_registers(struct registers *ctx, struct regi
 static __always_inline bool registers_at(void *user, struct registers *to)
 {
 	if (!arm64_code_bits)
-		return user && !bpf_probe_read_kernel(to, sizeof(*to), user) &&
-		       (to->cs & 3) == 3 && to->sp;
+		return user && !bpf_probe_read_kernel(to, sizeof(*to), user) && (to->cs & 3) == 3 &&
+		       to->sp;
 	return user && saved_arm64_registers(user, to);
 }
 

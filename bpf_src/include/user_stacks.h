@@ -62,7 +62,7 @@ u32 end_code_at = 0;
 
 // What `copies` carries, as far as `depth` frames. `key` is what to count the sample under.
 struct missed_stack {
-	u64 time_ns; // CLOCK_MONOTONIC
+	u64 time_ns;  // CLOCK_MONOTONIC
 	u64 identity; // see process_identity(); 0: not known yet
 	u32 cpu;
 	u32 tgid;    // in our pid namespace; 0: it has no number there
@@ -83,11 +83,11 @@ struct unwind_stats {
 	u64 no_stack;	  // a process that exits, or executes a program: has_dropped_stack()
 	u64 walked;
 	u64 frames;
-	u64 copied;	   // sent to `copies`
-	u64 refused;	   // the budget of copies was spent
-	u64 output_full;   // the ring of the CPU had no room
-	u64 output_none;   // the CPU has no ring, it came online later
-	u64 output_failed; //
+	u64 copied;		// sent to `copies`
+	u64 refused;		// the budget of copies was spent
+	u64 output_full;	// the ring of the CPU had no room
+	u64 output_none;	// the CPU has no ring, it came online later
+	u64 output_failed;	//
 	u64 ends[WALK_REASONS]; // walks, by reason
 };
 

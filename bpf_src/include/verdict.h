@@ -14,8 +14,8 @@ enum verdict {
 	AWAITED = 4, // the command, until its execve succeeds
 };
 
-CONFIG u32 own_tgid = 0;     // who is asking: left out; 0: nobody is
-CONFIG u32 command_tgid = 0; // the command to run: from its execve on
+CONFIG u32 own_tgid = 0;      // who is asking: left out; 0: nobody is
+CONFIG u32 command_tgid = 0;  // the command to run: from its execve on
 CONFIG bool has_tree = false; // what the wanted tasks start from now on is wanted, too
 
 CONFIG bool has_names = false; // processes enter `tgids` and leave it as their names change

@@ -26,16 +26,16 @@ struct walk {
 	struct code_mapping mapping; // that the last address was in
 	u32 list;
 	u32 count;
-	u32 version; // of the mappings
-	u32 is_called; // a call is known to have left pc
+	u32 version;	  // of the mappings
+	u32 is_called;	  // a call is known to have left pc
 	struct rule rule; // of the frame
-	u32 is_exact;	// pc is no return address: of the leaf, or of what a signal interrupted
-	u32 is_fp_lost; // fp is not known
+	u32 is_exact;	  // pc is no return address: of the leaf, or of what a signal interrupted
+	u32 is_fp_lost;	  // fp is not known
 	u32 depth;
 	u32 reason;
-	u32 guessed; // steps by frame pointer, for lack of a rule
-	u32 guessed_at; // frames that there were at the last of them
-	u64 lr; // arm64: where a leaf returns to; signed or not
+	u32 guessed;		 // steps by frame pointer, for lack of a rule
+	u32 guessed_at;		 // frames that there were at the last of them
+	u64 lr;			 // arm64: where a leaf returns to; signed or not
 	u8 code[NEAR_BYTES + 8]; // in which a frame that was set up is looked for
 	// The leaf's address, then return addresses; one that a signal interrupted has 1 added, so
 	// that the address before is in the function that ran.

@@ -29,7 +29,8 @@ static __always_inline bool is_plt_stub(u64 address)
 		if ((code[4] == 0xff && code[5] == 0x25) ||
 		    (code[4] == 0xf2 && code[5] == 0xff && code[6] == 0x25))
 			return true;
-		return code[4] == 0x68 && (code[9] == 0xe9 || (code[9] == 0xf2 && code[10] == 0xe9));
+		return code[4] == 0x68 &&
+		       (code[9] == 0xe9 || (code[9] == 0xf2 && code[10] == 0xe9));
 	}
 	if ((code[0] == 0xff && code[1] == 0x25) ||
 	    (code[0] == 0xf2 && code[1] == 0xff && code[2] == 0x25))

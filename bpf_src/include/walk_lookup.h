@@ -5,7 +5,7 @@
 
 #include "walk.h"
 
-#define NO_RULE 0 // number of a rule, of each file
+#define NO_RULE 0	 // number of a rule, of each file
 #define MAPPING_STEPS 16 // for 32,768 mappings, and one to see that it is found
 #define ROW_STEPS 12	 // for 1,025 rows
 #define KNOWN_RULES 512	 // that a CPU remembers

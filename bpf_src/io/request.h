@@ -8,7 +8,7 @@
 typedef __u16 u16;
 
 #define REQ_OP_MASK 0xff
-#define PAGE_MAPPING_FLAGS 3UL // anonymous or movable: no file (include/linux/page-flags.h)
+#define PAGE_MAPPING_FLAGS 3UL	      // anonymous or movable: no file (include/linux/page-flags.h)
 #define LEAST_MASK 0xffffffffc0000000 // of struct pages in 1 GiB; no struct page is up there
 #define S_IFMT 0170000
 #define S_IFBLK 0060000

@@ -45,9 +45,9 @@ struct node {
 };
 
 CONFIG u32 grouping = BY_NOTHING;
-CONFIG u64 unit_ns = 1000;     // of the buckets
-CONFIG u64 linear_units = 0;   // of each bucket; 0: four to each power of two
-CONFIG u64 least_ns = 0;       // shorter calls are not counted
+CONFIG u64 unit_ns = 1000;	// of the buckets
+CONFIG u64 linear_units = 0;	// of each bucket; 0: four to each power of two
+CONFIG u64 least_ns = 0;	// shorter calls are not counted
 CONFIG bool half_words = false; // results and arguments of 32 bits
 
 struct {

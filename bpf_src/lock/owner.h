@@ -61,12 +61,12 @@ struct kmem_cache {
 	u32 object_size;
 	struct kmem_cache_order_objects oo;
 	struct kmem_cache_order_objects min; // where memory is short
-	u32 red_left_pad; // with CONFIG_SLUB_DEBUG
-	int refcount;	  // caches that were merged into it, and itself
+	u32 red_left_pad;		     // with CONFIG_SLUB_DEBUG
+	int refcount;			     // caches that were merged into it, and itself
 } __attribute__((preserve_access_index));
 
 extern struct kmem_cache *bpf_get_kmem_cache(u64 address) __ksym __weak; // Linux 6.13
-extern struct task_struct *bpf_task_from_pid(int pid) __ksym __weak;	  // Linux 6.2
+extern struct task_struct *bpf_task_from_pid(int pid) __ksym __weak;	 // Linux 6.2
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
 #define CACHE_LENGTH 32
@@ -78,7 +78,7 @@ CONFIG u32 page_size = 4096;
 struct slab_place {
 	char cache[CACHE_LENGTH]; // "": in none, or the kernel does not tell
 	u32 object_size;
-	u32 offset;	 // of the lock in it, if the slab is as large as usual
+	u32 offset;	  // of the lock in it, if the slab is as large as usual
 	u32 least_offset; // if it is as small as it may be
 	u32 shared;	  // caches of other objects are part of it
 };

@@ -11,7 +11,7 @@
 #define CALL_MREMAP 25
 
 #define PAGE_BITS 12
-#define SHARED 0x1    // MAP_SHARED, and a part of MAP_SHARED_VALIDATE
+#define SHARED 0x1     // MAP_SHARED, and a part of MAP_SHARED_VALIDATE
 #define ANONYMOUS 0x20 // MAP_ANONYMOUS
 #define LAST_ERROR -4095L
 

@@ -74,7 +74,7 @@ struct losses {
 	u64 died;	       // the task died inside another call
 	u64 unreturned;	       // calls whose return was not seen
 	u64 tid_changed;       // execve by a thread that took over its process's number
-	u64 states_full;	       // starts that found no place
+	u64 states_full;       // starts that found no place
 	u64 rows_full;	       // calls that found no row
 	u64 errors_full;       // failed calls that are counted, but not by errno
 	u64 histograms_full;   // calls that are counted, but not in a histogram

@@ -71,7 +71,7 @@ struct tcp_event {
 
 struct dns_answer {
 	struct event head;
-	u32 size; // of the message; beyond DNS_SIZE it is cut
+	u32 size;  // of the message; beyond DNS_SIZE it is cut
 	u32 netns; // in which it came: other namespaces have other name servers, and liars
 	u8 message[DNS_SIZE];
 };

@@ -6,8 +6,8 @@
 #include "purebpf.h"
 
 struct losses {
-	u64 states_full;       // calls of tasks that found no place
-	u64 starts_unknown;    // calls whose entry was not seen, where --least asks how long they took
+	u64 states_full;    // calls of tasks that found no place
+	u64 starts_unknown; // calls whose entry was not seen, where --least asks how long they took
 	u64 numbers_unknown;   // returns of calls whose number a tracer has replaced
 	u64 outside_namespace; // calls of tasks without a number in our pid namespace
 };

@@ -9,7 +9,8 @@
 typedef __u16 u16;
 typedef __s32 s32;
 
-#define CAPTURE_ROOM 6144 // bytes of what arguments point to; purebpf/tools/trace/capture.py has it, too
+// Bytes for the memory that arguments point to; purebpf/tools/trace/capture.py has this number, too.
+#define CAPTURE_ROOM 6144
 
 enum kind {
 	CALL = 0,   // struct call, and what was captured
@@ -27,9 +28,9 @@ enum ending {
 // How far a call has come.
 enum progress {
 	CLOSED = 0,
-	OPEN = 1,	// it lasts, and is wanted
-	UNASKED = 2,	// it lasts, and is not wanted: its return is no surprise
-	STOPPED = 3,	// a tracer has stopped it before its tracepoint; `nr` is known
+	OPEN = 1,    // it lasts, and is wanted
+	UNASKED = 2, // it lasts, and is not wanted: its return is no surprise
+	STOPPED = 3, // a tracer has stopped it before its tracepoint; `nr` is known
 };
 
 // Behind it: `used` bytes, each piece with a struct piece before it, at a multiple of 8.
@@ -41,13 +42,13 @@ struct call {
 	u32 nr;
 	u8 abi;
 	u8 ending;
-	u8 open;      // enum progress
+	u8 open;       // enum progress
 	u8 is_awaited; // by the process that is to execute the command: wanted if that succeeds
-	u16 missed;   // which arguments could not be read at the start, as bits
-	u8 entered;   // 0: only its return was seen, and `time_ns` is of that
+	u16 missed;    // which arguments could not be read at the start, as bits
+	u8 entered;    // 0: only its return was seen, and `time_ns` is of that
 	u8 pad;
 	u32 used;
-	u64 lost; // calls that were dropped until now, in the whole run
+	u64 lost;  // calls that were dropped until now, in the whole run
 	u64 stack; // of user space when it began: bpf_src/call_stacks.bpf.c; 0: not asked for
 	char caller[TASK_COMM_LEN]; // the comm of that time, where there is a stack
 };

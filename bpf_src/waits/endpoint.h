@@ -75,8 +75,7 @@ static __always_inline void describe_socket(struct sock *sk, struct endpoint *en
 }
 
 // Reads what a task has open as `fd`. The endpoint stays as it was if nothing is.
-static __always_inline void describe_fd(struct task_struct *task, s32 fd,
-					struct endpoint *endpoint)
+static __always_inline void describe_fd(struct task_struct *task, s32 fd, struct endpoint *endpoint)
 {
 	struct task_struct___files *owner = (void *)task;
 	struct fdtable *table = BPF_CORE_READ(owner, files, fdt);

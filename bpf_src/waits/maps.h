@@ -22,7 +22,7 @@ struct endpoint {
 	u32 kind;
 	u32 family;
 	u32 inode;
-	u16 port;	// the peer's
+	u16 port; // the peer's
 	u16 local_port;
 	u32 address[4]; // the peer's, as the network has it
 };
@@ -124,7 +124,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8000);
-	__type(key, u64); // a socket that connects
+	__type(key, u64);   // a socket that connects
 	__type(value, u32); // its process
 } connecting SEC(".maps");
 
@@ -164,13 +164,13 @@ struct {
 			__sync_fetch_and_add(&stats_->field, 1);                      \
 	} while (0)
 
-#define ADD_ONE(map, key, by)                                                         \
-	do {                                                                          \
-		u64 first_ = (by), *count_ = bpf_map_lookup_elem(map, key);           \
-		if (count_)                                                           \
-			__sync_fetch_and_add(count_, first_);                         \
-		else if (bpf_map_update_elem(map, key, &first_, BPF_ANY))             \
-			COUNT_LOSS(others_full);                                      \
+#define ADD_ONE(map, key, by)                                               \
+	do {                                                                \
+		u64 first_ = (by), *count_ = bpf_map_lookup_elem(map, key); \
+		if (count_)                                                 \
+			__sync_fetch_and_add(count_, first_);               \
+		else if (bpf_map_update_elem(map, key, &first_, BPF_ANY))   \
+			COUNT_LOSS(others_full);                            \
 	} while (0)
 
 #endif
