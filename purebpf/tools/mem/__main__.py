@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.tools.mem.options import build_parser, parse
-from purebpf.tools.mem.request import title
+from purebpf.tools.mem.request import title, with_limits
 
 if TYPE_CHECKING:
     from purebpf.cli.destination import ResultOptions
@@ -30,6 +30,7 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.cli import run as results
     from purebpf.tools.mem.session import Memory
 
+    options = with_limits(options)
     with results.measure(partial(Memory, options), options.command, title(options), view) as run:
         shown = options.shown
         profile = run.add_lines(getattr(run.result, shown))

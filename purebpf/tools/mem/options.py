@@ -50,12 +50,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     if parsed.libraries and not parsed.malloc:
         made.error("--library and --no-malloc exclude each other")
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
-    limit, parsed.cost_percent = parsed.cost_percent, 0.0
     options = parser.pick(Options, parsed)
-    if options.has_target and not options.command:  # whose growth has lines
-        options = options._replace(cost_percent=COST_PERCENT, python_lines=options.python)
-    if limit is not None:
-        options = options._replace(cost_percent=limit)
     if options.show in ("unfreed", "allocated") and not options.traces_malloc:
         made.error(
             f"--show {options.show} needs a target (-p, -t, --comm, -G, --container, --) or "

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ALLOCATION_STORAGE_SIZE", "COST_PERCENT", "SHOWN", "Options", "profile_title", "title"]
+__all__ = [
+    "ALLOCATION_STORAGE_SIZE",
+    "COST_PERCENT",
+    "SHOWN",
+    "Options",
+    "profile_title",
+    "title",
+    "with_limits",
+]
 
 SHOWN = ("unfreed", "allocated", "grown", "faults")
 """What one output can show: the fields of `purebpf.tools.mem.profiles.MemoryUse`."""
@@ -25,7 +33,7 @@ class Options(NamedTuple):
     of `pids` ends. `show` is one of `SHOWN`; None: unfreed memory where allocators are traced, else
     growth. `python` reads the frames of Python functions, with `python_lines` also their lines;
     `native` keeps the frames of the interpreter itself. `cost_percent` ends the tracing of
-    allocators once it has taken this share of a CPU from the target; 0: never.
+    allocators once it has taken this share of a CPU from the target; 0 and None: never.
     """
 
     pids: tuple[int, ...] = ()
@@ -45,7 +53,7 @@ class Options(NamedTuple):
     python: bool = True
     python_lines: bool = False
     native: bool = False
-    cost_percent: float = 0.0
+    cost_percent: float | None = None
 
     @property
     def cpus(self) -> tuple[int, ...]:
@@ -66,6 +74,17 @@ class Options(NamedTuple):
     def shown(self) -> str:
         """One of `SHOWN`."""
         return self.show or ("unfreed" if self.traces_malloc else "grown")
+
+
+def with_limits(options: Options) -> Options:
+    """Return the options for a person: a target that runs already has a limit of cost, and lines.
+
+    The first lines of the text name the lines of Python.
+    """
+    if not options.has_target or options.command:
+        return options
+    percent = COST_PERCENT if options.cost_percent is None else options.cost_percent
+    return options._replace(cost_percent=percent, python_lines=options.python)
 
 
 _WHAT = {

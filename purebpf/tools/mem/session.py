@@ -64,7 +64,7 @@ class Memory(UserStackSession[MemoryTracer]):
         self._allocators: tuple[Allocator, ...] = ()
         self._untraced = 0
         self._growth: GrowthWatch | None = None
-        self._cost = CostLimit(options.cost_percent, options.duration_s)
+        self._cost = CostLimit(options.cost_percent or 0.0, options.duration_s)
         self._seen: list[Site] = []
 
     def __enter__(self) -> Self:

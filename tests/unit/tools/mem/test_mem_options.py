@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.cli.destination import Destination, ResultOptions
 from purebpf.tools.mem.options import parse
-from purebpf.tools.mem.request import Options, profile_title, title
+from purebpf.tools.mem.request import Options, profile_title, title, with_limits
 
 ALL = """\
 -p 12,13 --tree -G /sys/fs/cgroup --show faults --library libjemalloc.so.2 --library /a
@@ -34,7 +34,7 @@ def test_every_option_becomes_its_field() -> None:
         stack_storage_size=7,
         call_graph="fp",
         python=False,
-        python_lines=False,
+        python_lines=True,
         native=True,
         duration_s=6.0,
         cost_percent=0.5,
@@ -44,10 +44,17 @@ def test_every_option_becomes_its_field() -> None:
 
 @pytest.mark.parametrize(
     ("words", "percent", "lines"),
-    [("-p 1", 5.0, True), ("-p 1 --cost 0", 0.0, True), ("-- true", 0.0, False), ("", 0.0, False)],
+    [
+        ("-p 1", 5.0, True),
+        ("-p 1 --cost 0", 0.0, True),
+        ("-- true", None, False),
+        ("", None, False),
+    ],
 )
-def test_a_running_target_has_lines_and_a_limit(words: str, percent: float, lines: bool) -> None:
-    options, _ = parse(words.split())
+def test_a_running_target_has_lines_and_a_limit(
+    words: str, percent: float | None, lines: bool
+) -> None:
+    options = with_limits(parse(words.split())[0])
     assert (options.cost_percent, options.python_lines) == (percent, lines)
 
 
