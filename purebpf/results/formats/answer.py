@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from purebpf.results.model.profile import Profile
@@ -28,6 +28,8 @@ from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import count_in_unit, weight_in_unit
 from purebpf.results.model.width import cut
 from purebpf.results.shape.functions import Function, Functions
+from purebpf.symbols.frame import Frame
+from purebpf.symbols.script_names import spell_script
 from purebpf.symbols.short_names import merge_clones, shorten
 from purebpf.tuples import NamedTuple
 
@@ -141,6 +143,7 @@ def functions(profile: Profile, lines: int, *, cpus: float = 0.0) -> Iterator[st
 
 def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
     known = Functions()
+    lines = _script_lines(profile)
     names: list[str] = []
     weights: Counter[_Merged] = Counter()
     pids: dict[_Merged, set[int]] = {}
@@ -150,7 +153,9 @@ def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
         path = known.path(row)
         path.reverse()
         if len(known) > len(names):
-            names += [_name(function, whole=whole_names) for function in known.table[len(names) :]]
+            names += [
+                _name(function, lines, whole=whole_names) for function in known.table[len(names) :]
+            ]
         stack = tuple([names[number] for number in path])
         how = "".join(f" {printable(word)}" for word in (row.marks.kind, row.labels.state) if word)
         merged = _Merged(row.labels.process_name, how, stack)
@@ -176,7 +181,24 @@ def _spell_total(total: int, unit: str) -> str:
     return f"{count_in_unit(total, _DIGITS)} {unit}"
 
 
-def _name(function: Function, *, whole: bool) -> str:
+def _script_lines(profile: Profile) -> dict[tuple[str, str], int]:
+    """Return the heaviest line of each function of a script, by name and file, where it is read."""
+    weights: dict[tuple[str, str], Counter[int]] = {}
+    for row in profile.rows():
+        for entry in row.user or ():
+            if entry.kind == "python" and isinstance(entry, Frame) and entry.line:
+                lines = weights.setdefault((entry.name, entry.module), Counter())
+                lines[entry.line] += row.weight
+    return {function: lines.most_common(1)[0][0] for function, lines in weights.items()}
+
+
+def _name(function: Function, lines: Mapping[tuple[str, str], int], *, whole: bool) -> str:
+    if function.kind == "python" and function.module:
+        place = function.module if whole else spell_script(function.module)
+        line = lines.get((function.name, function.module), 0)
+        return printable(
+            f"{function.name} ({place}:{line})" if line else f"{function.name} ({place})"
+        )
     name = function.name if whole else merge_clones(shorten(function.name))
     file = function.module.rpartition("/")[2] or function.module
     if name.startswith(f"{file}!0x"):  # a function without a symbol: its name has the file

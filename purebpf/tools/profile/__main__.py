@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -31,6 +32,7 @@ def _run(options: Options, view: ResultOptions) -> int:
     from purebpf.cli import run as results
     from purebpf.tools.profile.session import Profiler
 
+    options = _adapt(options, view)
     make = partial(Profiler, options)
     with results.measure(*(make, options.command, title(options), view), take=Profiler.take) as run:
         profile = run.add_lines(run.result)
@@ -42,6 +44,22 @@ def _run(options: Options, view: ResultOptions) -> int:
         run.say_what_was_written(profile, cpus_of_sample(profile))
         _explain(options, profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status
+
+
+def _adapt(options: Options, view: ResultOptions) -> Options:
+    """Leave out this process, and read lines of Python for a text, if the run is short enough.
+
+    With lines, each place in a function is a stack of its own. There must be room for one of each
+    sample.
+    """
+    if os.getpid() not in options.pids:
+        options = options._replace(left_out=os.getpid())
+    is_text = any(destination.format == "text" for destination in view.to)
+    if is_text and options.python and options.duration_s is not None and not options.period:
+        samples = options.duration_s * options.frequency * (os.cpu_count() or 1)
+        if samples <= options.stack_storage_size:
+            return options._replace(python_lines=True)
+    return options
 
 
 def _explain(options: Options, profile: Profile, *, verbose: bool) -> None:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["render", "sample_lines"]
 
+_FEW = 50
+_IDLE_SHARE = 0.05
+"""Of the CPUs: a machine that runs less, with few samples, is idle."""
+
 
 def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[str | bytes]:
     """The pieces of one output, without the title."""
@@ -22,16 +26,37 @@ def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[
     if wants_answer(view, format_name, details=wants_addresses):
         from purebpf.results.formats import answer
 
+        cpus = answer.cpus_of_sample(profile)
+        idle = None if view.all_stacks else _describe_idle(profile, cpus)
+        if idle is not None:
+            return [idle]
         return answer.pieces(
-            profile,
-            cpus=answer.cpus_of_sample(profile),
-            everything=view.all_stacks,
-            whole_names=view.verbose,
+            profile, cpus=cpus, everything=view.all_stacks, whole_names=view.verbose
         )
     from purebpf.results.formats import registry  # not before everything is measured
 
     style = registry.Style(view.delimited, view.annotations, view.addresses)
     return registry.write(profile, format_name, style)
+
+
+def _describe_idle(profile: Profile, cpus: float) -> str | None:
+    """Return a sentence in place of a table that only shows the noise of a machine that waits.
+
+    None: there are enough samples; a target was chosen, which may be all that runs; the rate is not
+    known.
+    """
+    about, total = profile.about, profile.total
+    machine = about.get("cpus")
+    if not cpus or not isinstance(machine, list) or total >= _FEW or about.get("filtered"):
+        return None
+    used = total * cpus
+    if used >= _IDLE_SHARE * len(machine):
+        return None
+    samples = count_text(total, "samples")
+    return (
+        f"the machine is idle: {samples}, {used:.2f} of {count_text(len(machine), 'CPUs')}"
+        " (the table: --all; threads that wait: purebpf offcpu)\n"
+    )
 
 
 def sample_lines(profile: Profile, whose: str) -> list[str]:
@@ -45,7 +70,10 @@ def sample_lines(profile: Profile, whose: str) -> list[str]:
 
     about, loss = profile.about, profile.loss
     counted = about["counted"]
+    own = about.get("own", 0)
     assert isinstance(counted, int)
+    assert isinstance(own, int)
+    counted -= own
     seen = count_text(loss.seen, "samples")
     if loss.expected is not None and about["event"] == "cpu-clock":
         # others, as cycles, stop while a CPU sleeps: how many are due is unknown
@@ -53,7 +81,8 @@ def sample_lines(profile: Profile, whose: str) -> list[str]:
     cpus = counted * cpus_of_sample(profile)
     used = f" ({cpus:.2f} CPUs)" if cpus else ""
     what = f"{counted} in {whose}{used}" if whose else f"{counted} not idle{used}"
-    lines = [f"{seen}, {what}; {_event(about)}"]
+    itself = f", {own} of purebpf itself ({own * cpus_of_sample(profile):.2f} CPUs)" if own else ""
+    lines = [f"{seen}, {what}{itself}; {_event(about)}"]
     ended = about.get("ended")
     if isinstance(ended, list):
         which = f"PID{'s' if len(ended) > 1 else ''} {', '.join(map(str, ended))}"

@@ -21,7 +21,8 @@ class Options(NamedTuple):
     `java_perf_map`: have JVMs that were sampled write the names of their methods.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
     of `pids`, too, those that exist and those to come. `by_thread`: tell threads apart. `timeline`:
-    count by time, too, for formats that say when.
+    count by time, too, for formats that say when. `left_out`: the number of a process whose samples
+    are only counted, as `own` in the facts of the profile; 0: none.
     """
 
     pids: tuple[int, ...] = ()
@@ -50,6 +51,7 @@ class Options(NamedTuple):
     async_tasks: bool = False
     gil: bool = False
     java_perf_map: bool = False
+    left_out: int = 0
 
 
 def title(options: Options) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from purebpf.observe.symbols.symbolizer import Symbolizer
     from purebpf.observe.unwind.user_stacks import Trace
     from purebpf.results import Profile
+    from purebpf.results.build.stored_stacks import Stacks
     from purebpf.symbols.budget import Budget
     from purebpf.tools.profile.counts_snapshot import CountsSnapshot
     from purebpf.tools.profile.finished_counts import FinishedCounts
@@ -269,8 +270,14 @@ class Profiler(Closing):
             profile.slot_ns = timeline.slot_ns
             first = int(sampling.started * 1e9) // timeline.slot_ns
         cgroup_of = sampling.followed.cgroups.of
+
+        def fill_rows(profile: Profile, stacks: Stacks) -> None:
+            own = fill(profile, counts, stacks, cgroup_of, first, left_out=options.left_out)
+            if options.left_out:
+                profile.about["own"] = own
+
         steps = Steps(
-            fill=lambda profile, stacks: fill(profile, counts, stacks, cgroup_of, first),
+            fill=fill_rows,
             losses=lambda truncated: losses(
                 stats | {"user_truncated": truncated},
                 options,

@@ -20,7 +20,9 @@ def fill(
     stacks: Stacks,
     cgroup: Callable[[int], str],
     first: int | None = None,
-) -> None:
+    *,
+    left_out: int = 0,
+) -> int:
     """Add every count to the profile.
 
     Args:
@@ -29,14 +31,23 @@ def fill(
         stacks: named stacks.
         cgroup: of a process.
         first: the slot of the start of sampling; None where times do not matter.
+        left_out: a process whose samples do not become rows; 0: none.
+
+    Returns:
+        The samples of that process.
     """
+    own = 0
     for key, samples, slots in _with_slots(counts, first):
+        if left_out and key.tgid == left_out:
+            own += samples
+            continue
         labels = Labels(key.comm, key.tgid, key.tid, cgroup=cgroup(key.tgid))
         user_stack = stacks.user(key.user_stack, key.tgid, key.comm)
         end = stacks.end(key.user_stack, key.tgid, key.comm)
         marks = Marks(end=end) if end != WHOLE else NO_MARKS
         kernel_stack = stacks.kernel(key.kernel_stack)
         profile.add(user_stack, kernel_stack, samples, labels, slots, marks=marks)
+    return own
 
 
 def _with_slots(

@@ -48,9 +48,9 @@ not known, as the stack could not be read: 500 ms
 
     do_nanosleep [kernel]
     hrtimer_nanosleep [kernel]
-    pause [shop.py]
-    answer [shop.py]
-    BaseEventLoop._run_once [base_events.py]
+    pause (shop.py)
+    answer (shop.py)
+    BaseEventLoop._run_once (asyncio/base_events.py)
     -                shop (5) S
         100.0 %  3.00 s
 
