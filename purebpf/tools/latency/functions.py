@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ __all__ = ["Kernel", "Pair", "Probe", "User", "Wanted", "find_functions", "find_
 _PLACE = re.compile(r"([^:]+):(?!:)(.+)", re.DOTALL)
 _OFFSET = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _WILD = frozenset("*?")
+_ONE_COLON = re.compile(r"(?<!:):(?!:)")
+"""It would end the path of the file."""
 _COLD = ".cold"
 
 
@@ -173,7 +175,7 @@ def _user_functions(word: str, file: str, named: str, wanted: Wanted) -> list[Us
             return [_with_exits(function, code, wanted)]
         offsets = dict(_matching(image, named))
         if not offsets:  # explains why
-            find_places(f"{path}:{named.replace(':', '?')}", what)
+            find_places(f"{path}:{_ONE_COLON.sub('?', named)}", what)
         by_offset: dict[int, str] = {}
         for name, offset in sorted(offsets.items(), key=lambda item: _preference(item[0], named)):
             by_offset.setdefault(offset, _spell(name))
@@ -195,26 +197,37 @@ def _with_exits(function: User, code: FunctionCode | None, wanted: Wanted) -> Us
 
 
 def _matching(image: ElfImage, wanted: str) -> Iterator[tuple[str, int]]:
-    """The functions of a file that a word means, by symbol: without those that only choose one."""
-    if _WILD & set(wanted):
+    """The functions of a file that a word means, by symbol: without those that only choose one.
 
-        def fits(name: str) -> bool:
-            if fnmatchcase(name, wanted):
-                return True
-            return name.startswith(MANGLED) and any(
-                fnmatchcase(spelling, wanted) for spelling in spellings(demangle(name))
-            )
-    else:
-        last = identifier(wanted)
+    In `f(char*)` the star is a pointer, if there is such a function.
+    """
+    last = identifier(wanted)
+    if not _WILD & set(wanted):
+        yield from _fitting(image, wanted, lambda name: is_spelt(name, wanted, last))
+        return
+    spelt = list(_fitting(image, wanted, lambda name: is_spelt(name, wanted, last)))
+    yield from spelt or _fitting(image, wanted, lambda name: _fits(name, wanted))
 
-        def fits(name: str) -> bool:
-            return name == wanted or is_spelt(name, wanted, last)
+
+def _fits(name: str, pattern: str) -> bool:
+    """Return True if a symbol, or a readable name of it, matches a pattern."""
+    if fnmatchcase(name, pattern):
+        return True
+    return name.startswith(MANGLED) and any(
+        fnmatchcase(spelling, pattern) for spelling in spellings(demangle(name))
+    )
+
+
+def _fitting(
+    image: ElfImage, wanted: str, fits: Callable[[str], bool]
+) -> Iterator[tuple[str, int]]:
+    """The functions of a file whose names fit, or are the wanted one."""
 
     def is_whole(name: str) -> bool:
         return name == wanted or (_COLD not in name and fits(name))
 
     every = functions_named(image, is_whole, FUNCTIONS)
-    indirect = functions_named(image, fits, INDIRECT)
+    indirect = functions_named(image, lambda name: name == wanted or fits(name), INDIRECT)
     for name, offset in every.items():
         if indirect.get(name) != offset:
             yield name, int(offset)
