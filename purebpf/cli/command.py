@@ -11,7 +11,7 @@ from typing import TextIO
 
 from purebpf.errors import KernelError, PurebpfError
 
-__all__ = ["FAILED", "LOSS", "note", "run", "say"]
+__all__ = ["FAILED", "LOSS", "OPTIONS", "note", "run", "say"]
 
 FAILED = 1
 """Something that this machine or the user must change; standard error says what."""
@@ -23,9 +23,13 @@ INTERRUPTED = 130
 _STORAGE = {"stacks": "--stack-storage-size"} | dict.fromkeys(
     ("counts", "sums", "samples", "sites"), "--hash-storage-size"
 )
-_OPTIONS = {
+_ROWS = {"rows": "--rows", "nodes": "--rows"}
+OPTIONS = {
+    **dict.fromkeys(("mem", "offcpu", "profile", "wall"), _STORAGE),
+    **dict.fromkeys(("io", "kwork", "latency", "lock"), _ROWS),
     "sampleip": {"counts": "--map-entries"},
     "summary": dict.fromkeys(("rows", "histograms", "names"), "--map-entries"),
+    "types": {"counts": "--map-entries"},
 }
 """The options for the sizes of maps: by command, by map."""
 
@@ -89,7 +93,7 @@ def _with_options(text: str, name: str) -> str:
     found = re.search(r"make it smaller: spec\.resize\((\w+)=fewer_entries\)", text)
     if found is None:
         return text
-    options = _OPTIONS.get(name.rpartition(" ")[2].rpartition(".")[2], _STORAGE)
+    options = OPTIONS.get(name.rpartition(" ")[2].rpartition(".")[2], {})
     option = options.get(found[1])
     advice = f"make it smaller with {option}, or raise that limit" if option else "raise that limit"
     return text.replace(found[0], advice)

@@ -64,6 +64,8 @@ def creation(error: KernelError, spec: MapSpec) -> KernelError:
         )
         if resize := _resize(spec, "fewer_entries"):
             fix = f"make it smaller: {resize}"
+        elif number == errno.ENOMEM and cgroups.memory_limit() is not None:
+            fix = "Raise that limit"
     elif number == errno.EINVAL:
         why, fix = _invalid(spec)
     if spec.program_hash and number in (errno.EINVAL, errno.E2BIG) and not _exclusive_maps():

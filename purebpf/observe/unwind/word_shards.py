@@ -7,15 +7,20 @@ one shard.
 
 from __future__ import annotations
 
+import errno
 import os
 from array import array
 from typing import NoReturn, SupportsIndex
 
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.closable import Closing, refuse_copy
+from purebpf.errors import KernelError
+from purebpf.loader.maps.map_errors import creation
 from purebpf.loader.rings.record_types import RecordMap
 from purebpf.observe.unwind.pieces import Pieces
+from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
+from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.membarrier import order_memory
 from purebpf.syscall.memory import Memory
 from purebpf.tuples import NamedTuple
@@ -113,8 +118,7 @@ class WordShards(Closing):
         if number is None:
             raise NoRoomError
         size = 4 * SHARD_WORDS
-        kind = bpf_map_type.BPF_MAP_TYPE_ARRAY
-        with bpf.map_create(kind, 4, size, 1, map_flags=BPF_F_MMAPABLE) as shard:
+        with self._create(size) as shard:
             memory = Memory(shard.fileno(), size, writable=True)
             try:
                 key, value = number.to_bytes(4, "little"), shard.fileno().to_bytes(4, "little")
@@ -127,6 +131,17 @@ class WordShards(Closing):
         self._shards[number] = _Shard(memory, memory.view.cast("I"), pieces)
         self._shards = dict(sorted(self._shards.items()))
         return pieces
+
+    def _create(self, size: int) -> Descriptor:
+        """A map of so many bytes. Without memory for a further one, there is no more room."""
+        kind = bpf_map_type.BPF_MAP_TYPE_ARRAY
+        try:
+            return bpf.map_create(kind, 4, size, 1, map_flags=BPF_F_MMAPABLE)
+        except KernelError as error:
+            if error.errno == errno.ENOMEM and self._shards:
+                raise NoRoomError from None
+            spec = MapSpec("unwind rules", kind, 4, size, 1, BPF_F_MMAPABLE)
+            raise creation(error, spec) from None
 
     def shrink(self) -> None:
         """Take out the shards that nothing is in; one stays, as there will be others.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from array import array
@@ -10,6 +11,7 @@ from itertools import pairwise
 import pytest
 
 from purebpf import objects
+from purebpf.errors import KernelError
 from purebpf.loader.load.load import load
 from purebpf.observe.unwind import code_files, file_tables, pieces
 from purebpf.observe.unwind.code_files import CodeFiles
@@ -19,8 +21,10 @@ from purebpf.observe.unwind.window_cache import WindowCache
 from purebpf.observe.unwind.word_shards import SHARD_WORDS, NoRoomError, WordShards
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
+from purebpf.syscall.backend import replaced
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
 from purebpf.unwind.windows import WINDOW_BITS
+from tests.support.host.backends import Call, Interposer
 from tests.unit.unwind.cfi_builder import TEXT, Section, advance, cfa_offset
 
 pytestmark = pytest.mark.needs("bpf", "task_pt_regs", "vmlinux_btf", "x86_64")
@@ -76,6 +80,20 @@ def test_shards_hand_out_each_word_once():
         with pytest.raises(NoRoomError):
             shards.take(SHARD_WORDS + 1)
         assert shards.nbytes == 2 * 4 * SHARD_WORDS
+
+
+def test_a_shard_without_memory_is_named_at_first_and_no_room_later():
+    def decide(call: Call) -> int | None:
+        return errno.ENOMEM if call.command == "BPF_MAP_CREATE" else None
+
+    with load(_spec()) as loaded, WordShards(loaded.maps["shards"]) as shards:
+        with replaced(Interposer(decide)), pytest.raises(KernelError) as caught:
+            shards.take(1)
+        assert "map 'unwind rules' (ARRAY" in str(caught.value)
+        shards.take(SHARD_WORDS - 8)
+        with replaced(Interposer(decide)), pytest.raises(NoRoomError):
+            shards.take(1)
+        assert shards.nbytes == 4 * SHARD_WORDS
 
 
 def test_files_that_no_process_has_go_when_they_take_too_much(monkeypatch):

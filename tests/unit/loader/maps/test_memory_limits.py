@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.cli.command import run
+from purebpf.cli.command import OPTIONS, run
 from purebpf.errors import KernelError
 from purebpf.loader.host import cgroups
 from purebpf.loader.maps import map_errors
@@ -57,3 +59,32 @@ def test_the_error_names_limit_map_and_option(
     assert "104857600 in all (/cg/memory.max)" in told
     assert f"make it smaller with {option}" in told
     assert "spec.resize" not in told
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "advice"),
+    [
+        ("lock", "rows", "make it smaller with --rows, or raise that limit"),
+        ("latency", "nodes", "make it smaller with --rows, or raise that limit"),
+        ("lock", "stacks", "raise that limit"),
+        ("trace", "events", "raise that limit"),
+    ],
+)
+def test_only_options_of_the_command_are_named(
+    command: str, name: str, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = KernelError("bpf(BPF_MAP_CREATE)", errno.ENOMEM)
+
+    def fail() -> int:
+        raise map_errors.creation(refused, HUGE._replace(name=name))
+
+    assert run(f"purebpf {command}", fail) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert told.endswith(f". {advice}")
+
+
+@pytest.mark.parametrize("command", sorted(OPTIONS))
+def test_the_named_options_exist(command: str) -> None:
+    arguments = [sys.executable, "-P", "-m", "purebpf", command, "--help"]
+    shown = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
+    assert all(f"{option} N" in shown for option in OPTIONS[command].values())
