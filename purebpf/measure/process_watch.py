@@ -14,14 +14,15 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from purebpf.closable import Closing
 from purebpf.measure import wait
 from purebpf.measure.stop import HasFileno
+from purebpf.observe.processes.process_tracker import Followed
 from purebpf.observe.runtimes.cpython.running import running
 
 if TYPE_CHECKING:
     from purebpf.loader.host.debug_files import Fetch
     from purebpf.measure.target_ends import TargetEnds
-    from purebpf.observe.processes.process_tracker import Followed
     from purebpf.observe.runtimes.cpython.python_tables import PythonTables
     from purebpf.observe.symbols.symbolizer import Symbolizer
     from purebpf.observe.unwind.user_stacks import Trace, UserStacks
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from purebpf.symbols.address_spaces import Earlier
     from purebpf.symbols.budget import Budget
 
-__all__ = ["ProcessWatch", "StackWalks", "name_stacks", "publish_first"]
+__all__ = ["ProcessWatch", "StackWalks", "name_stacks"]
 
 _PUBLISHING_S = 0.5
 """The start of a run of the whole machine waits for interpreters for this time at most."""
@@ -47,22 +48,48 @@ class StackWalks(Protocol):
         """None: without Python frames."""
 
 
-class ProcessWatch:
+class ProcessWatch(Closing):
     """Follows the processes of a run, and tells the tracer of stacks about them.
+
+    First it publishes the interpreters that run already, see `publish_first`. If the run measures
+    all processes, the first `wait` publishes the interpreters that this left.
 
     Args:
         walks: the tracer; attached, and not started.
-        followed: the processes from now on; the caller closes it.
-        everyone: the run measures all processes, so the first `wait` publishes the interpreters
-            that `publish_first` left.
+        pids: the processes of the run; empty for all.
+        command_pid: a child that waits to execute a command, the only process of the run; or 0.
+        only: follow only these processes; None: all.
+        is_patient: as `Followed`.
+        is_ahead: publish interpreters first.
+
+    Attributes:
+        followed: the processes from now on.
+
+    Raises:
+        KernelError: as `Followed`.
     """
 
-    def __init__(self, walks: StackWalks, followed: Followed, *, everyone: bool) -> None:
-        self.followed = followed
+    def __init__(
+        self,
+        walks: StackWalks,
+        pids: Collection[int],
+        command_pid: int = 0,
+        *,
+        only: Collection[int] | None = None,
+        is_patient: bool = False,
+        is_ahead: bool = True,
+    ) -> None:
+        if is_ahead:
+            publish_first(lambda: walks.python, pids, command_pid)
+        self.followed = followed = Followed(command_pid, only, is_patient=is_patient)
         self._walks = walks
-        self._publishes = everyone
+        self._publishes = not (pids or command_pid)
         if walks.walking is not None:
             walks.walking.catch_up, walks.walking.ask = self.catch_up, followed.ask
+
+    def close(self) -> None:
+        """Follow no longer; the history of processes stays."""
+        self.followed.close()
 
     @property
     def fds(self) -> set[int]:

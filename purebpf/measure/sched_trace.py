@@ -14,13 +14,12 @@ from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.measure import targets
 from purebpf.measure.in_flight import Sleepers, open_spans
 from purebpf.measure.privileges import needing
-from purebpf.measure.process_watch import ProcessWatch, publish_first
+from purebpf.measure.process_watch import ProcessWatch
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids, follow_descendants
 from purebpf.observe.instruments.call_graph import PYTHON_PROCESSES, describe_walking, not_copied
 from purebpf.observe.instruments.offcpu_tracer import Listed, Switches
 from purebpf.observe.instruments.stack_maps import max_depth
-from purebpf.observe.processes.process_tracker import Followed
 from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, numbers, since
 from purebpf.syscall import host_clock
 
@@ -176,16 +175,13 @@ class ThreadTime(Closing):
                 native=request.native,
             )
         self._switches = stack.enter_context(switches)
-        publish_first(lambda: switches.python, request.pids, self._command_pid)
         if request.on_cpu:
             events = PerfEvents.sampling(request.frequency, cpus=request.cpus or None, disabled=1)
             self._events = stack.enter_context(events)
             switches.sample(events)
-        followed = stack.enter_context(Followed(self._command_pid))
-        everyone = not (request.pids or self._command_pid)
-        self.watch = ProcessWatch(switches, followed, everyone=everyone)
-        self._start()
         pids = first_pids(request.pids, tree=request.tree)
+        self.watch = stack.enter_context(ProcessWatch(switches, pids, self._command_pid))
+        self._start()
         self.watch.followed.snapshot(pids, self.watch.collect)
         self._drain()
         self._start_anew()

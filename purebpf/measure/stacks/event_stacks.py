@@ -8,10 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
-from purebpf.measure.process_watch import ProcessWatch, publish_first
+from purebpf.measure.process_watch import ProcessWatch
 from purebpf.measure.stacks.session import drain_stacks, start_stacks
 from purebpf.observe.instruments.call_graph import describe_walking
-from purebpf.observe.processes.process_tracker import Followed
 from purebpf.results import Cause, count_cause
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.model.spelling import spell_location
@@ -79,10 +78,7 @@ class EventStackNames(Closing):
     def __init__(self, tracer: EventStacks, pids: Collection[int], command_pid: int) -> None:
         with ExitStack() as stack:
             self._tracer = stack.enter_context(tracer)
-            publish_first(lambda: self._tracer.python, pids, command_pid)
-            followed = stack.enter_context(Followed(command_pid))
-            everyone = not (pids or command_pid)
-            self._watch = ProcessWatch(self._tracer, followed, everyone=everyone)
+            self._watch = stack.enter_context(ProcessWatch(tracer, pids, command_pid))
             self._symbolizer = self._watch.make_symbolizer()
             start_stacks(self._tracer, self._watch, pids or ((command_pid,) if command_pid else ()))
             self._watch.publish_everyone()

@@ -13,7 +13,6 @@ from purebpf.measure.stacks.session import drain_stacks, start_stacks
 from purebpf.measure.targets import PidNamespace
 from purebpf.observe.instruments.call_graph import not_copied
 from purebpf.observe.instruments.stack_library import FIRST_STACK, OwnedTrace, StackLibrary
-from purebpf.observe.processes.process_tracker import Followed
 from purebpf.results import Cause, count_cause
 from purebpf.symbols.frame import is_of_tracepoint
 from purebpf.tuples import NamedTuple
@@ -85,11 +84,7 @@ class LinkedStacks(Closing):
                     namespace=PidNamespace.own(),
                 )
             )
-            python = library.python
-            if python is not None and pids:
-                python.interpreters.publish_running(pids)
-            followed = stack.enter_context(Followed())
-            self._watch = ProcessWatch(library, followed, everyone=not pids)
+            self._watch = stack.enter_context(ProcessWatch(library, pids, is_ahead=bool(pids)))
             start_stacks(library, self._watch, pids)
             self._watch.publish_everyone()
             self._symbolizer = self._watch.make_symbolizer()

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 from purebpf.closable import Closing
 from purebpf.measure import targets
 from purebpf.measure.privileges import needing
-from purebpf.measure.process_watch import ProcessWatch, name_stacks, publish_first
+from purebpf.measure.process_watch import ProcessWatch, name_stacks
 from purebpf.measure.provenance import origin
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, first_pids, follow_descendants
 from purebpf.observe.instruments.call_graph import describe_walking
 from purebpf.observe.instruments.stack_tracer import StackTracer
-from purebpf.observe.processes.process_tracker import Followed
 from purebpf.symbols.budget import Budget
 from purebpf.syscall import host_clock
 
@@ -109,12 +108,9 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
         if target.tree and target.pids:
             follow_descendants(target.pids, tracer.follow)
         self._ends = stack.enter_context(TargetEnds(target.pids))
-        publish_first(lambda: tracer.python, target.pids, self._command_pid)
-        followed = stack.enter_context(Followed(self._command_pid))
-        everyone = not (target.pids or self._command_pid)
-        self._watch = ProcessWatch(tracer, followed, everyone=everyone)
-        command = (self._command_pid,) if self._command_pid else ()
         pids = first_pids(target.pids, tree=target.tree)
+        self._watch = stack.enter_context(ProcessWatch(tracer, pids, self._command_pid))
+        command = (self._command_pid,) if self._command_pid else ()
         start_stacks(tracer, self._watch, pids or command)
 
     @property

@@ -20,11 +20,10 @@ from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.measure import targets
 from purebpf.measure.privileges import RECORD_INSTEAD, needing
-from purebpf.measure.process_watch import ProcessWatch, publish_first
-from purebpf.measure.target_ends import TargetEnds, descendants, first_pids, follow_descendants
+from purebpf.measure.process_watch import ProcessWatch
+from purebpf.measure.target_ends import TargetEnds, first_pids, follow_descendants
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.call_graph import PYTHON_PROCESSES, load_walking, read_python
-from purebpf.observe.processes.process_tracker import Followed
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
@@ -57,8 +56,7 @@ class Sampling(Closing):
     Attributes, once it is attached:
         loaded: the object.
         events: the events that sample.
-        followed: the history of processes.
-        watch: passes their records on to the walk.
+        watch: follows processes, and passes their records on to the walk.
         targets: `options.pids`, as long as they live.
         tree: follows children; None where that is not asked for, or not supported.
         call_graph: how user stacks are walked.
@@ -146,26 +144,21 @@ class Sampling(Closing):
             raise NotSupportedError(
                 "--gil", "it needs Python frames, so neither --no-python, -K nor --call-graph fp"
             )
-        tree = options.tree and options.pids
-        pids = descendants(options.pids) if tree else options.pids
-        publish_first(lambda: self.python, pids, self._command_pid)
         self.events = stack.enter_context(self._open_events())
-        only = None if self.by_tree or self._command_pid else frozenset(options.pids) or None
+        pids = first_pids(options.pids, tree=options.tree)
+        only = None if self.by_tree or self._command_pid else frozenset(pids) or None
         is_patient = 0 < self._rate() <= _PATIENT_HERTZ
-        self.followed = stack.enter_context(
-            Followed(self._command_pid, only, is_patient=is_patient)
+        self.watch = stack.enter_context(
+            ProcessWatch(self, pids, self._command_pid, only=only, is_patient=is_patient)
         )
         (program,) = self.loaded.programs.values()
         for event in self.events:
             stack.enter_context(program.attach(event, enable=False))
-        everyone = not (options.pids or self._command_pid)
-        self.watch = ProcessWatch(self, self.followed, everyone=everyone)
         self.note_start()
         if self.by_tree or not self._command_pid:  # else execve enables
             self.events.enable()
         command = (self._command_pid,) if self._command_pid else ()
-        pids = first_pids(options.pids, tree=options.tree)
-        self.followed.snapshot(pids or command, self.watch.collect)
+        self.watch.followed.snapshot(pids or command, self.watch.collect)
         if command:  # it may be over before anything else is imported
             self.prepare()
 
@@ -175,7 +168,7 @@ class Sampling(Closing):
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
         """Return the mappings of a process at a time."""
-        return self.followed.spaces.earlier(pid, time_ns)
+        return self.watch.followed.spaces.earlier(pid, time_ns)
 
     def _follow(self, stack: ExitStack, whose: TaskFilter) -> None:
         """Sample the children of the command, or of the processes, where the options say so."""

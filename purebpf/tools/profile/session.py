@@ -161,7 +161,7 @@ class Profiler(Closing):
             sampling.python.drain()
         self._write_java_maps()
         if sampling.walking is None or not sampling.walking.is_behind:
-            sampling.followed.forget_exited(self._taken.processes)
+            sampling.watch.followed.forget_exited(self._taken.processes)
 
     def _make_snapshot(self) -> CountsSnapshot:
         from purebpf.tools.profile.counts_snapshot import CountsSnapshot
@@ -192,7 +192,7 @@ class Profiler(Closing):
             if sampling.walking is not None:
                 sampling.walking.finish()
             self.take()
-            sampling.followed.close()  # naming takes its time: what happens then is not of the run
+            sampling.watch.close()  # naming takes its time: what happens then is not of the run
             self._write_java_maps(again=True)
             self._elapsed_s, self._idle_s = times_s
             return self.so_far()
@@ -201,7 +201,7 @@ class Profiler(Closing):
         """Return the text of /proc/PID/cgroup of a process of the last profile; "" if it is
         unknown.
         """
-        return self._sampling.followed.cgroups.text(pid)
+        return self._sampling.watch.followed.cgroups.text(pid)
 
     @cached_property
     def _java(self) -> JavaMaps:
@@ -237,7 +237,7 @@ class Profiler(Closing):
         if sampling.walking is not None:
             stats["counts_full"] += sampling.walking.dropped
             stats["counted"] += sampling.walking.copies - sampling.walking.dropped
-        stats["sideband_lost"] = sampling.followed.lost
+        stats["sideband_lost"] = sampling.watch.followed.lost
         stats["expected"] = expected_samples(self._clock, sampling.events.read())
         return stats
 
@@ -269,7 +269,7 @@ class Profiler(Closing):
         if timeline is not None:
             profile.slot_ns = timeline.slot_ns
             first = int(sampling.started * 1e9) // timeline.slot_ns
-        cgroup_of = sampling.followed.cgroups.of
+        cgroup_of = sampling.watch.followed.cgroups.of
 
         def fill_rows(profile: Profile, stacks: Stacks) -> None:
             own = fill(profile, counts, stacks, cgroup_of, first, left_out=options.left_out)
@@ -333,7 +333,9 @@ class Profiler(Closing):
             return expected
         sampling = self._sampling
         inherits = self._command_pid and not sampling.by_tree
-        return (sampling.followed.tasks if inherits else len(sampling.events)) + expected // 100
+        return (
+            sampling.watch.followed.tasks if inherits else len(sampling.events)
+        ) + expected // 100
 
     def _about(self, stats: Mapping[str, int]) -> dict[str, object]:
         from purebpf.measure.provenance import origin

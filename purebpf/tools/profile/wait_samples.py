@@ -284,7 +284,7 @@ class WaitSampler(Closing):
         stacks = make_stacks(traces)
         about: dict[str, object] = {"looks": self.looks, "elapsed_s": now_s - self._started_s}
         profile = Profile("waits of all threads", unit="ns", about=about)
-        followed = self._sampling.followed
+        followed = self._sampling.watch.followed
         for place, weight in self._weights.items():
             span = _span(place, self._times[place], round(weight * each_ns))
             profile.add_row(row(place, span, stacks, followed.cgroups.of, is_split=True))

@@ -250,7 +250,7 @@ class WindowProfiler(Profiler):
         if sampling.walking is not None:
             sampling.walking.rest()
         if sampling.python is not None:
-            sampling.python.interpreters.forget_but(sampling.followed.spaces.processes)
+            sampling.python.interpreters.forget_but(sampling.watch.followed.spaces.processes)
             if names:
                 sampling.python.names.forget()
 

@@ -130,7 +130,7 @@ def test_processes_that_are_gone_are_forgotten(workloads: Workloads) -> None:
                 with subprocess.Popen(["/bin/true"]) as process:
                     rounds[-1].append(process.pid)
             profiler.wait(at_most_s=0.05)
-            followed = profiler._sampling.followed  # noqa: SLF001
+            followed = profiler._sampling.watch.followed  # noqa: SLF001
             followed.drain()
             assert followed.spaces.knows(rounds[-1][0]), "they were known at all"
             profiler.window()

@@ -25,7 +25,7 @@ def _run(*command: str) -> int:
 def test_those_without_samples_are_forgotten() -> None:
     with Profiler(Options(pids=(os.getpid(),), tree=True, frequency=1)) as profiler:
         gone = [_run("true") for _ in range(5)]
-        followed = profiler._sampling.followed
+        followed = profiler._sampling.watch.followed
         followed.drain()
         assert all(followed.spaces.knows(pid) for pid in gone)
         end = time.monotonic() + 30
@@ -39,7 +39,7 @@ def test_those_without_samples_are_forgotten() -> None:
 def test_those_that_no_one_asked_about_are_forgotten_at_once() -> None:
     with Profiler(Options(pids=(os.getpid(),), tree=True, frequency=1)) as profiler:
         gone = [_run("true") for _ in range(5)]
-        followed = profiler._sampling.followed
+        followed = profiler._sampling.watch.followed
         followed.drain()
         followed.forget_exited(keep={gone[0]})
         assert [followed.spaces.knows(pid) for pid in gone] == [True, *[False] * 4]
