@@ -31,12 +31,16 @@ _REPLACED = {
             "datagram-storm",
             "file-storm",
             "page-faults",
+            "thread-storm",
         }
     ),
     "timers": frozenset({"switch-storm"}),
     "small-calls": frozenset({"switch-storm", "datagram-storm"}),
     "page-faults": frozenset({"exec-storm"}),
 }
+_HELD_BACK = frozenset({"downstream", "dns", "db-lock"})
+_MORE_WAIT = 1.0
+"""Threads of a pool that wait for its members, by members that wait for answers."""
 _REQUESTS = frozenset({"accept", "epoll", "poll", "cond", "join"})
 """Waits of a server for its next request."""
 _CPU_WEIGHT = 0.6
@@ -77,18 +81,33 @@ def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]
         if f.kind not in ("waits", "cpu")
         for pid in f.pids
     }
-    return [
+    kept = [
         finding
         for finding in found
         if not any(kinds[pid] & _REPLACED.get(finding.kind, frozenset()) for pid in finding.pids)
-        and not (
-            finding.kind == "waits"
-            and any(
-                pid in parents or kinds[pid] - {"waits", "cpu", "delayed-ack"}
-                for pid in finding.pids
-            )
+    ]
+    explained = [
+        finding
+        for finding in kept
+        if finding.kind == "waits"
+        and any(
+            pid in parents or kinds[pid] - {"waits", "cpu", "delayed-ack"} for pid in finding.pids
         )
     ]
+    kept = [finding for finding in kept if finding not in explained]
+    for waits in explained:
+        _add_waits(kept, waits)
+    return kept
+
+
+def _add_waits(kept: list[Finding], waits: Finding) -> None:
+    """Say in the finding about slow answers that more threads wait for who waits for them."""
+    for at, finding in enumerate(kept):
+        if finding.kind in _HELD_BACK and set(finding.pids) & set(waits.pids):
+            if waits.cost > _MORE_WAIT * finding.cost:
+                evidence = (f"meanwhile, {waits.text}", *finding.evidence)
+                kept[at] = finding._replace(evidence=evidence)
+            return
 
 
 def _fold_queues(found: list[Finding]) -> list[Finding]:

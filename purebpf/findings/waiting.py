@@ -76,7 +76,7 @@ _ALWAYS_WORK = frozenset(
     {
         *("fsync", "disk", "pipe-write", "sock-write", "connect", "memory-limit", "dirty-pages"),
         *("kernel-lock", "jvm-monitor", "file-lock", "gil", "nested-loop", "database-lock"),
-        *("ruby-mutex", "queue-full", "permit"),
+        *("ruby-mutex", "ruby-gvl", "queue-full", "permit"),
     }
 )
 _IDLE_UNLESS_CALLED = frozenset(
@@ -98,7 +98,7 @@ _FUNCTIONS_THAT_WAIT = tuple(
     (kind, re.compile(rf"(.*(::|[._]))?({verbs})(_\w+)?(\(.*)?$"))
     for kind, verbs in (
         ("queue-full", "push|put|enqueue|offer"),
-        ("permit", "acquire|borrow|checkout|check_out|lease"),
+        ("permit", "acquire|borrow|checkout|check_out|lease|rent|(get|take)_?conn(ection)?"),
     )
 )
 """Of libraries, and of programs themselves, which are named for what they do."""
@@ -115,6 +115,12 @@ _JAVA_PARKS = re.compile(
 )
 _RUBY_MUTEX, _RUBY_CODE = "rb_mutex_", "rb_vm_exec"
 """A function of Ruby's Mutex inside of the innermost code in Ruby is what a thread waits in."""
+_RUBY_BLOCKING = (
+    *("rb_nogvl", "rb_thread_io_blocking_region", "rb_thread_call_without_gvl"),
+    *("rb_io_wait", "rb_thread_wait_fd", "rb_wait_for_single_fd"),
+)
+_RUBY_WAITING = re.compile(r"(__)?futex|(__)?pthread_cond_|rb_native_cond_|libruby.*!0x")
+"""A thread that returns from a blocking call waits for Ruby's lock in functions of Ruby only."""
 _POSTGRES_LOCK = ("ProcSleep", "ProcWaitForSignal", "WaitForProcSignalBarrier")
 _LOOP_RUN = "uv_run"
 
@@ -254,12 +260,19 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
         return _kind_of_python_futex(user, first)
     if "join" in head:
         return "join"
+    if _returns_to_ruby(names):
+        return "ruby-gvl"
     inside = names[: names.index(_RUBY_CODE)] if _RUBY_CODE in names else []
     if any(name.startswith(_RUBY_MUTEX) for name in inside):
         return "ruby-mutex"
     if _NATIVE_LOCKS.search(head) and ("cond" not in head or "mutex_cond_lock" in head):
         return "lock"
     return "cond"
+
+
+def _returns_to_ruby(names: Sequence[str]) -> bool:
+    at = next((at for at, name in enumerate(names) if name in _RUBY_BLOCKING), 0)
+    return at > 0 and all(_RUBY_WAITING.match(name) for name in names[:at])
 
 
 def _kind_of_python_futex(user: Sequence[FrameLike], first: int) -> str:

@@ -53,6 +53,7 @@ _WAITS = {
     "java-park": "is parked by the JVM",
     "go-park": "is parked by Go's scheduler",
     "ruby-mutex": "waits for a Mutex",
+    "ruby-gvl": "waits for Ruby's lock (GVL)",
     "nested-loop": "waits inside of an event loop",
     "database-lock": "waits for a lock of the database (ProcSleep)",
     "memory-limit": "waits for memory below the limit of its cgroup",

@@ -36,7 +36,8 @@ __all__ = ["RULES"]
 RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(limits.throttled_cgroups, limits.memory_limits, limits.queued_processes),
     *(databases.waiting_backends,),
-    *(interpreters.python_gil, interpreters.garbage_collection, interpreters.java_monitors),
+    *(interpreters.python_gil, interpreters.ruby_gvl, interpreters.garbage_collection),
+    *(interpreters.java_monitors,),
     *(java_locks.parked_threads, interpreters.ruby_mutexes),
     *(locks.convoys, locks.deadlocks),
     *(answers.slow_answers, answers.unanswered_requests, answers.delayed_acknowledgements),
@@ -45,7 +46,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(pools.accept_queues,),
     *(storage.synced_writes, storage.disk_waits),
     *(cpu.busy_programs,),
-    *(processes.started_programs, processes.zombies),
+    *(processes.started_programs, processes.started_threads, processes.zombies),
     *(storms.file_calls, storms.small_transfers, storms.timers, storms.signals),
     *(storms.switches, storms.calls),
     *(failures.spinning, failures.errors),

@@ -25,6 +25,11 @@ _TOO_GENERAL = re.compile(
 )
 _ASKED_FOR_NOTHING = re.compile(r"Builtins_|HandleApiCall|FunctionCallback|Invoke|CEntry")
 _MEMORY_CALLS = re.compile(r"__mem|_int_|malloc|__GI|cfree")
+_ALLOCATOR = re.compile(
+    r"(__libc_|__GI___libc_|je_|tc_|mi_)?(malloc|calloc|realloc|free|cfree)$|_int_(malloc|free)"
+    r"|malloc_consolidate|operator (new|delete)|unlink_chunk|tcache_"
+)
+_MUCH_ALLOCATION = 0.25
 _PYTHON_CALLERS = frozenset({"<module>", "_bootstrap"})
 
 
@@ -59,6 +64,7 @@ def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
     text += _library(evidence, stays, total_s)
     kernel_s = seconds_of(stay for stay in stays if stay.kernel)
     text += f", {share(kernel_s, total_s)} in the kernel" if kernel_s > 0.3 * total_s else ""
+    evidences.insert(1, _allocation(stays, total_s))
     evidences.append(_leaves(stays, total_s))
     text += _threads(evidence, stays, pids[0], total_s)
     if any("_run_once" in f.name or "uv_run" in f.name for s in stays for f in s.user):
@@ -185,6 +191,16 @@ def _library(evidence: Evidence, stays: list[Stay], total_s: float) -> str:
         if weight / 1e6 > 0.3 * total_s and "libpython" not in name and "libjvm" not in name:
             return f", in {name} {share(weight / 1e6, total_s)}"
     return ""
+
+
+def _allocation(stays: Iterable[Stay], total_s: float) -> str:
+    """The part of the time below the allocator, if it is much."""
+    allocating_s = seconds_of(
+        stay for stay in stays if any(_ALLOCATOR.match(frame.name) for frame in stay.user)
+    )
+    if allocating_s < _MUCH_ALLOCATION * total_s:
+        return ""
+    return f"{share(allocating_s, total_s)} in the memory allocator (malloc, free)"
 
 
 def _leaves(stays: Iterable[Stay], total_s: float) -> str:

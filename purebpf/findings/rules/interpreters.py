@@ -12,7 +12,7 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.rings import find_ring
 from purebpf.findings.words import chief, count_threads, describe_activity, share
 
-__all__ = ["garbage_collection", "java_monitors", "python_gil", "ruby_mutexes"]
+__all__ = ["garbage_collection", "java_monitors", "python_gil", "ruby_gvl", "ruby_mutexes"]
 
 _LEAST = 0.1
 _HOG = 0.3
@@ -39,8 +39,8 @@ def python_gil(evidence: Evidence) -> Iterator[Finding]:
                 running[stay.tid] += round(1e6 * stay.seconds)
         if not running:
             continue
-        hog, microseconds = running.most_common(1)[0]
-        hog_share = microseconds / 1e6 / evidence.elapsed_s
+        hog = running.most_common(1)[0][0]
+        hog_share = _wanted_cpu(evidence, hog)
         victims = [stay for stay in waits if stay.tid != hog]
         cost = evidence.rate(victims)
         if cost < _LEAST or hog_share < _HOG:
@@ -62,6 +62,33 @@ def python_gil(evidence: Evidence) -> Iterator[Finding]:
                 else "",
             ),
             ("lock", "--userspace", "-p", str(pid)),
+        )
+
+
+def _wanted_cpu(evidence: Evidence, tid: int) -> float:
+    """Return the part of the time that a thread ran, or would have run if a CPU had been free."""
+    times = (one for one in evidence.facts.threads if one.tid == tid)
+    return sum(one.cpu_s + one.queued_s for one in times) / evidence.elapsed_s
+
+
+def ruby_gvl(evidence: Evidence) -> Iterator[Finding]:
+    """Ruby threads wait for the lock of the interpreter while one of them runs all the time."""
+    for pid, waits, cost in _costly_waits(evidence, "ruby-gvl"):
+        waiting = {stay.tid for stay in waits}
+        running: Counter[int] = Counter()
+        for stay in evidence.by_process[pid]:
+            if stay.kind == "cpu":
+                running[stay.tid] += round(1e6 * stay.seconds)
+        hog = running.most_common(1)[0][0] if running else 0
+        hog_share = _wanted_cpu(evidence, hog)
+        if hog_share < _HOG or not waiting - {hog}:
+            continue
+        yield Finding(
+            *("gil", evidence.process(pid).comm, (pid,), cost),
+            f"{count_threads(waits, 'wait')} for Ruby's global lock (GVL); "
+            f"{_thread_name(evidence, hog)} holds it",
+            (f"that one wants a CPU {hog_share * 100:.0f} % of the time",),
+            ("top", "--by", "thread", "-p", str(pid)),
         )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from purebpf.findings.evidence import Evidence
+from purebpf.findings.facts import Process
 from purebpf.findings.finding import Finding, Source
 from purebpf.findings.words import share
 
@@ -14,8 +16,11 @@ __all__ = ["growth", "page_faults"]
 
 _FAULTS, _FAULT_S = 10_000.0, 2e-6
 _MAPS = ("mmap", "munmap", "madvise", "mremap", "brk")
-_FIRST_COLLECTION = 8 << 20
-"""Bytes: a Go heap grows to 4 MiB, beside 4 MiB of the runtime, before it is collected at all."""
+_YOUNG_GO_HEAP, _YOUNG_HEAP = 8 << 20, 24 << 20
+"""Bytes: a Go heap grows to 4 MiB, beside 4 MiB of the runtime, before it is collected at all;
+those of Ruby, Node and PHP grow to some 20 MiB."""
+_ALWAYS_GROWTH = 500_000.0
+"""Bytes a second that a young heap does not need."""
 _LEAST_GROWTH = 100_000.0
 """Bytes a second."""
 _UP = 0.6
@@ -25,6 +30,7 @@ _EARLY = 0.8
 _NOISE = 65536
 _READINGS = 5
 _WHOLE = 3
+_COLLECTED = re.compile(r"/(ruby|node|nodejs|php)[\d.]*$")
 _FILLS_ITS_HEAP = "/java"
 """A JVM uses new pages until its heap is as large as it may be. A leak shows as kind `gc`."""
 
@@ -68,7 +74,7 @@ def growth(evidence: Evidence) -> Iterator[Finding]:
         rate = _steady_growth(process.anon)
         if rate < _LEAST_GROWTH or process.is_new or process.exe.endswith(_FILLS_ITS_HEAP):
             continue
-        if evidence.program(process.pid).is_go and process.anon[-1] < _FIRST_COLLECTION:
+        if process.anon[-1] < _young_heap(evidence, process) and rate < _ALWAYS_GROWTH:
             continue
         sites = _sites(evidence, process.pid, "faults")
         mapped = _sites(evidence, process.pid, "grown")
@@ -88,6 +94,13 @@ def growth(evidence: Evidence) -> Iterator[Finding]:
             ("mem", "-p", str(process.pid)),
             own=sites[0][0] if sites else None,
         )
+
+
+def _young_heap(evidence: Evidence, process: Process) -> int:
+    """Return the size to which the heap of a program with a collector grows at its start."""
+    if evidence.program(process.pid).is_go:
+        return _YOUNG_GO_HEAP
+    return _YOUNG_HEAP if _COLLECTED.search(process.exe) else 0
 
 
 def _steady_growth(anon: Sequence[int]) -> float:

@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import is_interpreter
+from purebpf.findings.words import call_site
 
-__all__ = ["started_programs", "zombies"]
+__all__ = ["started_programs", "started_threads", "zombies"]
 
 _PROGRAMS, _FORKS = 20.0, 50.0
 """A second."""
+_THREADS, _THREAD_S = 500.0, 5e-5
+"""Threads started a second, and their cost."""
+_CLONES, _RETURNS = frozenset({"clone", "clone3"}), 2
+"""Calls that start threads and processes return in both."""
 _ZOMBIES = 20
 _EACH_S = 0.001
 """A program costs at least so much."""
@@ -49,6 +54,28 @@ def started_programs(evidence: Evidence) -> Iterator[Finding]:
             + (f": {names}" if names else ""),
             (f"their CPU time: {cost:.2f} s a second; {forked:.0f} forks",),
             ("exec", "-p", str(pid), "--tree") if pid else ("exec",),
+        )
+
+
+def started_threads(evidence: Evidence) -> Iterator[Finding]:
+    """A program starts a thread for each small piece of work."""
+    forked: Counter[int] = Counter()
+    for start in evidence.facts.starts:
+        if start.is_fork:
+            forked[start.parent] += start.times
+    for pid, counts in evidence.calls.items():
+        clones = sum(one.times for one in counts if one.call in _CLONES and not one.error)
+        rate = (clones / _RETURNS - forked[pid]) / evidence.elapsed_s
+        if rate < _THREADS or pid not in evidence.processes:
+            continue
+        function = call_site(evidence, (pid,), "clone")
+        yield Finding(
+            *("thread-storm", evidence.process(pid).comm, (pid,)),
+            max(min(1.0, rate * _THREAD_S), 0.9 * evidence.cpu_of[pid]),
+            f"starts {rate:.0f} threads a second, which end at once"
+            + (f", in {function}" if function else ""),
+            (f"it has {evidence.process(pid).threads} threads",),
+            ("summary", "-p", str(pid)),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 
 from purebpf.errors import KernelError
 from purebpf.findings.facts import Process, ThreadTime
@@ -13,7 +14,7 @@ from purebpf.syscall import proc
 from purebpf.syscall.process_memory import read_arguments, reading_others
 from purebpf.tuples import NamedTuple
 
-__all__ = ["ProcessCounters", "mark_ended", "uses_new_pages"]
+__all__ = ["ProcessCounters", "living", "mark_ended", "uses_new_pages"]
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -33,12 +34,17 @@ def uses_new_pages(faults: float, grown: float) -> bool:
     return faults > _FAULTS or grown > _GROWTH
 
 
+def living(pids: Iterable[int]) -> tuple[int, ...]:
+    """Return the processes that have not ended."""
+    there = set(proc.pids())
+    return tuple(pid for pid in pids if pid in there)
+
+
 def mark_ended(processes: tuple[Process, ...]) -> tuple[Process, ...]:
     """Return the processes, with `is_gone` set where one has ended meanwhile."""
-    living = set(proc.pids())
+    there = set(living(process.pid for process in processes))
     return tuple(
-        process if process.pid in living else process._replace(is_gone=True)
-        for process in processes
+        process if process.pid in there else process._replace(is_gone=True) for process in processes
     )
 
 

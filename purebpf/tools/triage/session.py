@@ -18,7 +18,7 @@ from purebpf.findings.facts import Activity, Facts, Process
 from purebpf.measure.blocked_threads import blocked_threads, descriptors
 from purebpf.measure.python_locks import python_lock_holders
 from purebpf.measure.stop import HasFileno
-from purebpf.measure.targets import PidNamespace
+from purebpf.measure.targets import NoSuchTargetError, PidNamespace
 from purebpf.observe.instruments.wait_reasons import WaitReasons, call_name
 from purebpf.results import Profile
 from purebpf.symbols.budget import Budget
@@ -28,6 +28,7 @@ from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
 from purebpf.tools.triage.java_monitors import java_monitors
 from purebpf.tools.triage.process_counters import (
     ProcessCounters,
+    living,
     mark_ended,
     uses_new_pages,
 )
@@ -43,6 +44,8 @@ _SHARE = 0.04
 """Of a CPU, for looks."""
 _ROUND_S = 0.25
 """How often the records of processes are taken in."""
+_ATTEMPTS = 3
+"""To trace processes that may end at any moment."""
 _MOMENT_S = 0.001
 """The shortest sleep."""
 _TICK_S = 1.0
@@ -111,12 +114,17 @@ class Triage(Closing):
             self._memory = self._try_memory(pids)
 
     def _try_memory(self, pids: tuple[int, ...]) -> mem.Memory | None:
-        options = mem.Options(malloc=False, python_lines=True, pids=pids)
-        try:
-            return self._owned.enter_context(mem.Memory(options))
-        except (KernelError, NotSupportedError) as error:
-            self._missing.append(f"page faults and growth by function: {error}")
-            return None
+        for _ in range(_ATTEMPTS):
+            pids = living(pids)
+            options = mem.Options(malloc=False, python_lines=True, pids=pids)
+            try:
+                return self._owned.enter_context(mem.Memory(options)) if pids else None
+            except NoSuchTargetError:  # a process ended in this moment
+                continue
+            except (KernelError, NotSupportedError) as error:
+                self._missing.append(f"page faults and growth by function: {error}")
+                break
+        return None
 
     def _try_reasons(self, stack: ExitStack) -> WaitReasons | None:
         try:

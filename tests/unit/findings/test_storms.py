@@ -11,6 +11,7 @@ from purebpf.findings.facts import (
     Process,
     SignalCount,
     Socket,
+    Start,
     ThreadTime,
     WaitSum,
 )
@@ -109,3 +110,34 @@ def growing(step: int) -> Facts:
 def test_a_go_heap_that_was_never_collected_is_no_leak() -> None:
     assert "growth" in [one.kind for one in find(growing(2_000_000))]
     assert "growth" not in [one.kind for one in find(growing(200_000))]
+
+
+def test_threads_that_end_at_once_are_a_storm() -> None:
+    calls = (CallCount(7, "clone3", 0, 20_000), CallCount(7, "rt_sigprocmask", 0, 300_000))
+    measured = Facts(10.0, 2, processes=(SHOP,), calls=calls)
+    (storm,) = find(measured)
+    assert "starts 1000 threads a second, which end at once" in storm.text
+    forks = (Start(7, "shop", "shop", is_fork=True, times=10_000),)
+    assert "thread-storm" not in [one.kind for one in find(measured._replace(starts=forks))]
+
+
+def test_cpu_time_in_the_allocator_is_named() -> None:
+    def spent(*names: str) -> Facts:
+        return facts(
+            running(7, 7, *map(native, names), native("split", "/srv/shop")), exe="/srv/shop"
+        )
+
+    (busy,) = find(spent("_int_malloc", "malloc"))
+    assert "100 % in the memory allocator (malloc, free)" in busy.evidence
+    (other,) = find(spent("memcpy"))
+    assert not any("allocator" in clause for clause in other.evidence)
+
+
+def test_young_heaps_of_interpreters_grow() -> None:
+    def grown(exe: str, step: int) -> list[str]:
+        heap = tuple(range(1 << 20, (1 << 20) + 10 * step, step))
+        return said(Facts(10.0, 2, processes=(Process(7, 1, "shop", exe, anon=heap),)))
+
+    assert grown("/usr/bin/ruby3.1", 300_000) == []
+    assert len(grown("/usr/bin/ruby3.1", 3_000_000)) == 1
+    assert len(grown("/usr/bin/python3.11", 300_000)) == 1

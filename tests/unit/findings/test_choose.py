@@ -1,0 +1,34 @@
+"""Findings that explain each other."""
+
+from __future__ import annotations
+
+from purebpf.findings.facts import Endpoint, Facts, WaitSum
+from purebpf.findings.find import find
+from tests.support.builders.facts import LOCKING, THREAD, facts, library, own, waiting
+
+FRAMEWORK = library("Handler.handle", "/v/lib/python3.11/site-packages/web/server.py")
+
+
+def serving(*, threads: int) -> Facts:
+    """One thread waits for an answer, others for the connection that it has."""
+    asking = waiting(7, 8, "recvfrom", own("query", 4), FRAMEWORK, *THREAD, argument=3)
+    queue = library("Queue.get", "/usr/lib/python3.11/queue.py")
+    rest = [
+        waiting(7, tid, "futex", *LOCKING, queue, own("get_connection", 9), FRAMEWORK, *THREAD)
+        for tid in range(20, 20 + threads)
+    ]
+    peer = Endpoint("socket", "inet", "10.0.0.9", 5432, 40000, 5)
+    sums = (WaitSum(7, 8, "recvfrom", 3, 3, 0, peer, 9.0, 60, 0.15),)
+    return facts(asking, *rest, waits=sums)
+
+
+def test_threads_that_wait_for_a_pool_are_named_beside_the_slow_answer() -> None:
+    (finding,) = find(serving(threads=6))
+    assert finding.kind == "downstream"
+    assert finding.evidence[0].startswith("meanwhile, 6 threads wait for a permit or a free member")
+    assert "get_connection (app.py:9)" in finding.evidence[0]
+
+
+def test_a_single_one_is_no_news() -> None:
+    (finding,) = find(serving(threads=1))
+    assert "meanwhile" not in finding.evidence[0]
