@@ -60,8 +60,10 @@ def _run(options: Options, view: EventView, details: LockView) -> int:
         return measured
 
     def text() -> Printer[Any]:
-        others = {}
-        if options.userspace:
+        others: dict[str, Callable[[], Any]] = {}
+        if not options.userspace:
+            others["cpu_s"] = lambda: session().cpu_s
+        else:
             others["others"] = lambda: session().others
             others["old_waits"] = lambda: session().old_waits
         slow = options.slower_ms is not None

@@ -8,7 +8,7 @@ from typing import Any
 from purebpf.cli.event_lines import clock, event_document
 from purebpf.cli.event_sums import SumCsv, SumJson, SumText
 from purebpf.results import Loss
-from purebpf.results.model.spelling import printable
+from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import fold
 from purebpf.tools.lock.event import Row, Wait
@@ -20,14 +20,45 @@ __all__ = ["Csv", "Folded", "Json", "Text", "UserCsv", "UserJson", "UserText"]
 _EVENTS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TYPE':11} {'TOOK':>7} LOCK"
 _SUMS = "   WAITS  OPEN   TOTAL     AVG     MAX"
 Others = Callable[[], Mapping[str, tuple[int, int]]]
+_NOTHING = 0.005
+"""Of the CPU time of the machine: shorter waits explain nothing."""
 _UNKNOWN_OWNER = "[unknown: spinlocks, readers and RT do not say]"
 
 
 class Text(SumText[Wait, Row]):
-    """A line for each slow wait, and a table at the end. `by`: one of GROUPINGS."""
+    """A line for each slow wait, and a table at the end below their sum. `by`: one of GROUPINGS.
+
+    Args:
+        cpu_s: returns the seconds of the run times the number of CPUs; 0.0 where that is not known.
+    """
 
     events_header = _EVENTS
     empty = "no waits"
+
+    def __init__(
+        self,
+        rows: Callable[[], Sequence[Row]],
+        by: str,
+        *,
+        cpu_s: Callable[[], float] = float,
+        **details: Any,
+    ) -> None:
+        super().__init__(rows, by, **details)
+        self._cpu_s = cpu_s
+
+    def end(self, loss: Loss) -> Iterator[str]:
+        """The sum of all waits with a verdict, then the table."""
+        rows, cpu_s = self._rows(), self._cpu_s()
+        if rows and cpu_s:
+            waits = sum(row.waits + row.open for row in rows)
+            total_ns = sum(row.total_ns for row in rows)
+            share = total_ns / 1e9 / cpu_s
+            verdict = "; nothing here" if share < _NOTHING else ""
+            yield (
+                f"{count_text(waits, 'waits')}, {in_unit(total_ns)} in all: "
+                f"{100 * share:.2g} % of CPU time{verdict}\n"
+            )
+        yield from super().end(loss)
 
     def event_lines(self, event: Wait) -> Iterator[str]:
         """A wait and its stack."""

@@ -46,6 +46,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
 
     Attributes:
         rows: once it is stopped, all waits added up, those that took most time first.
+        cpu_s: once it is stopped, its seconds times the number of CPUs.
 
     Raises, when it is entered: as `EventSession`. The kernel says when a task begins to wait for a
     lock since Linux 5.19 (commit 16edd9b511a1).
@@ -60,6 +61,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
         self._before: tuple[Row, ...] = ()
         self._interval_at = 0.0
         self.rows: tuple[Row, ...] = ()
+        self.cpu_s = 0.0
 
     def request(self) -> StreamRequest:
         """The programs of bpf_src/lock.bpf.c."""
@@ -160,6 +162,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
         with self._owned:
             self.stream.stop()
             now_ns = host_clock.monotonic_ns()
+            self.cpu_s = (time.monotonic() - self._started_s) * (os.cpu_count() or 1)
             events = [*super().drain()]
             self.rows = tuple(self._add_up(now_ns))
             if self._options.interval_s is not None:

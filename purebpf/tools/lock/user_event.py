@@ -79,5 +79,10 @@ class UserRow(NamedTuple):
 
     @property
     def is_convoy(self) -> bool:
-        """True if most waits ended with a queue behind them: work goes through one at a time."""
+        """True if most waits ended with a queue behind them: work goes through one at a time.
+
+        A semaphore lets several through; threads that wait for one may be workers without a job.
+        """
+        if self.type == "semaphore":
+            return False
         return self.most_waiting >= _QUEUE and 2 * self.handed_on > self.waits >= _QUEUE

@@ -38,6 +38,17 @@ _TYPES = (
         ),
     ),
 )
+_OF_PYTHON = ("GIL", "python lock", "condition", "join", "idle")
+"""Types of waits in which frames of the interpreter lie between the lock and the caller."""
+_QUEUE = re.compile(r"_queue_SimpleQueue_get")
+_PYTHON_LIBRARY = re.compile(r"/(queue|threading|concurrent/futures/\w+)\.py$")
+_PYTHON_DEPTH = 4
+_HELD_UP = re.compile(r"(\w*Queue\.put|(Bounded)?Semaphore\.)")
+_PYTHON_WAITS = (
+    ("join", re.compile(r"Thread\.(join|_wait_for_tstate_lock)")),
+    ("condition", re.compile(r"(Condition|Event|Barrier)\.")),
+)
+_LAMBDA = re.compile(r"[\w:~]+(\([^()<>]*\))?( const)?::\{lambda\([^()]*\)#\d+\}")
 _LIBRARIES = re.compile(r"(libc|libpthread|ld-linux|ld-musl|libstdc\+\+|libc\+\+)[-.]")
 _RUNTIME = re.compile(
     r"(std::(sys|sync|thread|__1|condition_variable|mutex|unique_lock|lock_guard|scoped_lock)|"
@@ -62,6 +73,8 @@ def describe(stack: Sequence[Frame | Unknown]) -> Wait:
     first.
     """
     kind = _type_of(stack[:_INNERMOST])
+    if kind == "python lock":
+        kind = _python_purpose(stack)
     inside = True
     for entry in stack:
         if isinstance(entry, Unknown) or entry.kind not in ("user", "inlined", "python"):
@@ -69,7 +82,33 @@ def describe(stack: Sequence[Frame | Unknown]) -> Wait:
         inside = inside and _belongs(entry, kind)
         if not inside:
             return Wait(kind, entry.name)
-    return Wait(kind, "")
+    return Wait(kind, _inlined_lambda(stack))
+
+
+def _python_purpose(stack: Sequence[Frame | Unknown]) -> str:
+    """Return the type of a wait for a lock of Python, of which its queues and conditions are made.
+
+    A worker of a pool waits for a job so. A full queue and a semaphore hold up their callers: they
+    are locks.
+    """
+    frames = [entry for entry in stack if isinstance(entry, Frame)]
+    if any(_QUEUE.match(frame.name) for frame in frames[:_INNERMOST] if frame.kind == "user"):
+        return "idle"
+    threading = [frame for frame in frames if frame.kind == "python"][:_PYTHON_DEPTH]
+    names = [frame.name for frame in threading if _PYTHON_LIBRARY.search(frame.module)]
+    if any(_HELD_UP.match(name) for name in names):
+        return "python lock"
+    return next(
+        (kind for name in names for kind, by in _PYTHON_WAITS if by.match(name)), "python lock"
+    )
+
+
+def _inlined_lambda(stack: Sequence[Frame | Unknown]) -> str:
+    """Return the lambda that a thread of C++ runs, where the compiler put it into std::thread."""
+    for entry in stack:
+        if isinstance(entry, Frame) and (name := _LAMBDA.search(entry.name)):
+            return name[0]
+    return ""
 
 
 def _type_of(stack: Sequence[Frame | Unknown]) -> str:
@@ -96,7 +135,7 @@ def _belongs(frame: Frame, kind: str) -> bool:
     """Return True if a frame belongs to a lock, or to the libraries that bring locks."""
     if frame.kind == "python":
         return False
-    if kind in ("GIL", "python lock") and _is_python(frame):
+    if kind in _OF_PYTHON and (_is_python(frame) or "/lib-dynload/" in frame.module):
         return True
     if _LIBRARIES.match(frame.module.rpartition("/")[2]) or _RUNTIME.match(frame.name):
         return True

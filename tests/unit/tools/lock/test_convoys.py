@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -39,10 +40,11 @@ ROW = UserRow(
         ({"handed_on": 50}, False),
         ({"most_waiting": 2}, False),
         ({"waits": 2, "handed_on": 2}, False),
+        ({"type": "semaphore"}, False),
     ],
 )
 def test_most_waits_with_others_behind_them_are_a_convoy(
-    changed: dict[str, int], is_convoy: bool
+    changed: dict[str, Any], is_convoy: bool
 ) -> None:
     assert ROW._replace(**changed).is_convoy == is_convoy
 

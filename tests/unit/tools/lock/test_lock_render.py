@@ -56,6 +56,20 @@ def test_lines_are_the_golden_ones() -> None:
     assert text("caller", ROW) == GOLDEN.splitlines()
 
 
+@pytest.mark.parametrize(
+    ("cpu_s", "line"),
+    [
+        (4.0, "24 waits, 240 ms in all: 6 % of CPU time"),
+        (4000.0, "24 waits, 240 ms in all: 0.006 % of CPU time; nothing here"),
+    ],
+)
+def test_a_sum_with_a_verdict_stands_before_the_rows(cpu_s: float, line: str) -> None:
+    printer = Text(lambda: (ROW, ROW), "caller", cpu_s=lambda: cpu_s)
+    first, header, *_ = "".join(printer.end(LOSS)).splitlines()
+    assert first == line
+    assert header.startswith("   WAITS")
+
+
 def test_lines_are_cut_to_the_terminal() -> None:
     lines = text("caller", ROW, width=80, histogram=True)
     assert max(map(len, lines)) == 80

@@ -57,6 +57,58 @@ def test_a_lock_of_python_is_not_a_semaphore():
     assert describe([*stack, called]) == ("python lock", "Queue.get")
 
 
+THREADING, QUEUE = "/usr/lib/python3.11/threading.py", "/usr/lib/python3.11/queue.py"
+
+
+@pytest.mark.parametrize(
+    ("functions", "kind"),
+    [
+        ([("Condition.wait", THREADING), ("Queue.get", QUEUE)], "condition"),
+        ([("Condition.wait", THREADING), ("Event.wait", THREADING)], "condition"),
+        ([("Condition.wait", THREADING), ("Queue.put", QUEUE)], "python lock"),
+        ([("Condition.wait", THREADING), ("Semaphore.acquire", THREADING)], "python lock"),
+        ([("Thread._wait_for_tstate_lock", THREADING), ("Thread.join", THREADING)], "join"),
+        ([("Condition.wait", "/srv/condition.py"), ("Event.wait", "/srv/app.py")], "python lock"),
+    ],
+)
+def test_a_lock_of_python_is_used_for_queues_and_conditions(functions, kind):
+    stack = frames("sem_clockwait", "PyThread_acquire_lock_timed", modules={
+        "sem_clockwait": LIBC, "PyThread_acquire_lock_timed": PYTHON,
+    })  # fmt: skip
+    called = [Frame(name, 0, file, Address(32), "python") for name, file in functions]
+    own = Frame("serve", 0, "/srv/app.py", Address(32), "python")
+    assert describe([*stack, *called, own]).type == kind
+
+
+def test_a_worker_of_a_pool_of_python_is_idle():
+    modules = {
+        "sem_wait": LIBC,
+        "PyThread_acquire_lock_timed": PYTHON,
+        "_queue_SimpleQueue_get_impl": "/usr/lib/python3.11/lib-dynload/_queue.so",
+    }
+    stack = frames(*modules, modules=modules)
+    worker = Frame(
+        "_worker", 0, "/usr/lib/python3.11/concurrent/futures/thread.py", Address(32), "python"
+    )
+    assert describe([*stack, worker]) == ("idle", "_worker")
+
+
+@pytest.mark.parametrize("start", ["main", "shop::Pool::grow(int)"])
+def test_a_lambda_inside_of_a_thread_has_the_name_of_its_function(start):
+    run = (
+        f"std::thread::_State_impl<std::thread::_Invoker<std::tuple<{start}::{{lambda()#1}}> >"
+        " >::_M_run()"
+    )
+    modules = {
+        "__lll_lock_wait": LIBC,
+        "pthread_mutex_lock": LIBC,
+        run: PROGRAM,
+        "execute_native_thread_routine": "/lib/libstdc++.so.6",
+    }
+    stack = frames(*modules, modules=modules)
+    assert describe(stack) == ("mutex", f"{start}::{{lambda()#1}}")
+
+
 def test_a_stack_without_names_says_nothing():
     lost = Unknown(Reason.EXITED, "", Address(1), "user")
     assert describe([lost]) == ("futex", "")
