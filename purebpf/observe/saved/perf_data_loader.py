@@ -134,7 +134,7 @@ def _open(path: str) -> int:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        fix = f"If it is a pipe with a perf.data: purebpf report - < {shlex.quote(path)}"
+        fix = f"If it is a pipe with a perf.data: purebpf report -i - < {shlex.quote(path)}"
         raise KernelError("lseek(2)", errno.ESPIPE, f"input {path}", fix=fix)
     return fd
 

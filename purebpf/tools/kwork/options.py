@@ -29,7 +29,7 @@ examples:
   purebpf kwork latency 5           what waited, longest waits first
   purebpf kwork top                 each second: which share of the CPUs
   purebpf kwork --timehist 1        each run on a line
-  purebpf kwork -k irq,softirq -A 5 each CPU
+  purebpf kwork -k irq,softirq -A 5     each CPU
   purebpf kwork -k work --queued-by 5   with the stacks that queued the work
   purebpf kwork -n 'nvme*' --hist 5     with histograms
   purebpf kwork --format json -- make   as long as a command runs

@@ -68,4 +68,4 @@ def test_a_pipe_in_the_place_of_the_file_is_not_waited_for(tmp_path: Path) -> No
     os.mkfifo(tmp_path / "perf.data")
     failed = folded(str(tmp_path / "perf.data"))
     assert failed.returncode == 1
-    assert b"purebpf report - <" in b" ".join(failed.stderr.split())
+    assert b"purebpf report -i - <" in b" ".join(failed.stderr.split())
