@@ -22,9 +22,8 @@ import results
 from peers import Watch, here, watching, workload
 from results import Figure
 
-from purebpf.tools.offcpu import OffCpu, Options
-from purebpf.tools.wall import Options as WallOptions
-from purebpf.tools.wall import Wall
+from purebpf.tools.offcpu import OffCpu, OffCpuOptions
+from purebpf.tools.wall import Wall, WallOptions
 
 OURS = "purebpf offcpu"
 PEER = "offcputime"
@@ -35,7 +34,7 @@ def ours(losses: dict[str, int], **options: object) -> Watch:
 
     @contextmanager
     def watch() -> Iterator[None]:
-        with OffCpu(Options(**options)) as waiting:  # type: ignore[arg-type]
+        with OffCpu(OffCpuOptions(**options)) as waiting:  # type: ignore[arg-type]
             yield
             for cause in waiting.stop().loss.causes:
                 losses[cause.name] = losses.get(cause.name, 0) + cause.lost

@@ -23,7 +23,7 @@ from peers import Watch, here, watching, workload
 from results import Figure
 
 from purebpf import load
-from purebpf.tools.summary import Options, Summary
+from purebpf.tools.summary import Summary, SummaryOptions
 
 OURS = "purebpf summary"
 EMPTY = "empty tp_btf pair"
@@ -59,7 +59,7 @@ def empty_pair(folder: str) -> Watch:
 
 def ours(**options: object) -> Watch:
     """The summary, in this process."""
-    return lambda: Summary(Options(**options))  # type: ignore[arg-type]
+    return lambda: Summary(SummaryOptions(**options))  # type: ignore[arg-type]
 
 
 def under(

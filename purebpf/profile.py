@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.profile import Options, Profiler, WindowProfiler
+    from purebpf.tools.profile import ProfileOptions, Profiler, WindowProfiler
 
-__all__ = ["Options", "Profiler", "WindowProfiler"]
+__all__ = ["ProfileOptions", "Profiler", "WindowProfiler"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(__name__, {name: f"purebpf.tools.profile.{name}" for name in __all__})

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.record import EventOption, Options, Recorder
+    from purebpf.tools.record import EventOption, Recorder, RecordOptions
 
-__all__ = ["EventOption", "Options", "Recorder"]
+__all__ = ["EventOption", "RecordOptions", "Recorder"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(__name__, {name: f"purebpf.tools.record.{name}" for name in __all__})

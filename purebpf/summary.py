@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.summary import Options, Summary
+    from purebpf.tools.summary import Summary, SummaryOptions
 
-__all__ = ["Options", "Summary"]
+__all__ = ["Summary", "SummaryOptions"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(__name__, {name: f"purebpf.tools.summary.{name}" for name in __all__})

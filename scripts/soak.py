@@ -44,7 +44,7 @@ from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.spec import MapSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from purebpf.tools.profile.windows import WindowProfiler
 
 _RING_BYTES = 1 << 18
@@ -80,7 +80,7 @@ def profiler_rounds() -> Iterator[int]:
     """Profile the machine in rounds, while short processes run; yields the samples so far."""
     samples = 0
     while True:
-        with Profiler(Options(frequency=199)) as profiler:
+        with Profiler(ProfileOptions(frequency=199)) as profiler:
             end = time.monotonic() + _ROUND_S
             while time.monotonic() < end:
                 subprocess.run(["true"], check=True)
@@ -92,7 +92,7 @@ def profiler_rounds() -> Iterator[int]:
 def window_rounds() -> Iterator[int]:
     """Profile the machine by windows, while short processes run; yields the samples so far."""
     samples = 0
-    with WindowProfiler(Options(frequency=19)) as profiler:
+    with WindowProfiler(ProfileOptions(frequency=19)) as profiler:
         while True:
             end = time.monotonic() + _ROUND_S
             while time.monotonic() < end:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.services.agent.options import Options, build_parser, parse
+from purebpf.services.agent.options import AgentOptions, build_parser, parse
 
 if TYPE_CHECKING:
     from purebpf.services.agent.config import Config
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: AgentOptions) -> int:
     for is_wanted, name in (
         (options.systemd, "purebpf-agent.service"),
         (options.daemonset, "daemonset.yaml"),
@@ -40,7 +40,7 @@ def _run(options: Options) -> int:
     return _measure(options, config)
 
 
-def _measure(options: Options, config: Config) -> int:
+def _measure(options: AgentOptions, config: Config) -> int:
     """Run agents, one after the other, until a signal ends the last one."""
     from purebpf.measure.limits import raise_open_files
     from purebpf.measure.run import collecting
@@ -54,7 +54,7 @@ def _measure(options: Options, config: Config) -> int:
     return 0
 
 
-def _run_agent(options: Options, config: Config, signals: Signals) -> Config | None:
+def _run_agent(options: AgentOptions, config: Config, signals: Signals) -> Config | None:
     """Run one; the configuration that another one is to run with, or None."""
     import signal
 
@@ -85,7 +85,7 @@ def _run_agent(options: Options, config: Config, signals: Signals) -> Config | N
                     command.say(agent.describe_window())
 
 
-def _say_end(agent: Agent, options: Options) -> None:
+def _say_end(agent: Agent, options: AgentOptions) -> None:
     from purebpf.cli.loss import explain_profile
 
     command.say(agent.describe_window())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["AgentOptions", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Profile this machine all the time, at little cost: where its CPUs spend their
@@ -35,7 +35,7 @@ or root. Linux 5.10 or later. docs/agent.md"""
 CONFIG = "/etc/purebpf/agent.toml"
 
 
-class Options(NamedTuple):
+class AgentOptions(NamedTuple):
     """The configuration, and the action on it."""
 
     config: str = CONFIG
@@ -46,9 +46,9 @@ class Options(NamedTuple):
     daemonset: bool = False
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> AgentOptions:
     """Options from the command line; exits with status 2 when they are wrong."""
-    return parser.pick(Options, parser.parse(build_parser(), argv, {}))
+    return parser.pick(AgentOptions, parser.parse(build_parser(), argv, {}))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -65,5 +65,5 @@ def build_parser() -> argparse.ArgumentParser:
     shipped = made.add_argument_group("what is shipped")
     shipped.add_argument("--systemd", action="store_true", help="print the unit for systemd")
     shipped.add_argument("--daemonset", action="store_true", help="print one for Kubernetes")
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, AgentOptions)
     return made

@@ -31,7 +31,7 @@ from purebpf.services.agent.spool import Spool
 from purebpf.services.agent.window_clock import Span, WindowClock
 from purebpf.services.agent.window_writer import WindowWriter
 from purebpf.syscall.heap import map_large_blocks, trim_heap
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.profile.windows import WindowProfiler
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class Agent(Closing):
         cpu = self._config.cpu
         if not cpu.enabled:
             return
-        options = Options(
+        options = ProfileOptions(
             frequency=self._step.frequency, call_graph=cpu.call_graph, python=cpu.python
         )
         profiler = WindowProfiler(options, with_addresses=False)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import address, positive_int, seconds
 from purebpf.cli.destination import Destination, destinations
-from purebpf.services.fleet.request import Options, Query
+from purebpf.services.fleet.request import FleetOptions, Query
 
 __all__ = ["Parsed", "build_parser", "parse"]
 
@@ -62,7 +62,7 @@ _PRINTED = {"flamegraph": "folded"}
 class Parsed(NamedTuple):
     """The request, the destination of its answer, and the flag that makes missing data an error."""
 
-    options: Options
+    options: FleetOptions
     to: tuple[Destination, ...]
     strict: bool
 
@@ -96,7 +96,7 @@ def parse(argv: Sequence[str]) -> Parsed:
     parsed.query = parser.pick(Query, parsed)
     parsed.sides = (parsed.a, parsed.b)
     parsed.listen = parsed.listen or ("127.0.0.1", _PORTS.get(action, 0))
-    return Parsed(parser.pick(Options, parsed), to, parsed.strict)
+    return Parsed(parser.pick(FleetOptions, parsed), to, parsed.strict)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -113,7 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_question(made.add_argument_group("which samples"))
     _add_answers(made.add_argument_group("answers"))
     _add_keeping(made.add_argument_group("hub and store"))
-    parser.take_defaults(made, Options, Query)
+    parser.take_defaults(made, FleetOptions, Query)
     made.set_defaults(listen=None)  # the port depends on the action
     return made
 

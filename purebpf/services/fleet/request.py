@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Options", "Query"]
+__all__ = ["FleetOptions", "Query"]
 
 
 class Query(NamedTuple):
@@ -16,7 +16,7 @@ class Query(NamedTuple):
     where: tuple[tuple[str, str], ...] = ()
 
 
-class Options(NamedTuple):
+class FleetOptions(NamedTuple):
     """A frozen request.
 
     `words` are files to import, or a statement; `sides` the conditions that a diff compares, each

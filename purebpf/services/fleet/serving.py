@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError, PurebpfError
-from purebpf.services.fleet.request import Options
+from purebpf.services.fleet.request import FleetOptions
 from purebpf.services.fleet.stores.opening import open_store
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class ServingError(PurebpfError):
     """A server cannot be started as requested; the text says why."""
 
 
-def serve_hub(options: Options, say: Callable[[str], object]) -> None:
+def serve_hub(options: FleetOptions, say: Callable[[str], object]) -> None:
     """Receive windows until SIGTERM or Ctrl-C; windows that came by then are stored.
 
     Raises:
@@ -55,7 +55,7 @@ def serve_hub(options: Options, say: Callable[[str], object]) -> None:
     )
 
 
-def serve_pages(options: Options, say: Callable[[str], object]) -> None:
+def serve_pages(options: FleetOptions, say: Callable[[str], object]) -> None:
     """Show pages until SIGTERM or Ctrl-C.
 
     Raises:
@@ -82,7 +82,7 @@ def serve_pages(options: Options, say: Callable[[str], object]) -> None:
         _run(fleet_app(pool, access), listener, options, say, pool.end)
 
 
-def _check_address(options: Options) -> None:
+def _check_address(options: FleetOptions) -> None:
     host, has_tls = options.listen[0], bool(options.certificate)
     if host not in _LOOPBACK and not has_tls and not options.insecure:
         raise ServingError(
@@ -93,7 +93,7 @@ def _check_address(options: Options) -> None:
         raise ServingError("TLS needs both --certificate and --key")
 
 
-def _address(listener: socket.socket, options: Options) -> str:
+def _address(listener: socket.socket, options: FleetOptions) -> str:
     host = options.listen[0]
     name = f"[{host}]" if ":" in host else host
     return f"http{'s' if options.certificate else ''}://{name}:{listener.getsockname()[1]}"
@@ -102,7 +102,7 @@ def _address(listener: socket.socket, options: Options) -> str:
 def _run(
     app: Starlette,
     listener: socket.socket,
-    options: Options,
+    options: FleetOptions,
     say: Callable[[str], object],
     end: Callable[[], None] = lambda: None,
 ) -> None:

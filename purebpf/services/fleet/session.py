@@ -10,7 +10,7 @@ from purebpf.services.fleet import duck, render
 from purebpf.services.fleet.answers import Question
 from purebpf.services.fleet.coverage import Coverage
 from purebpf.services.fleet.profiles import describe
-from purebpf.services.fleet.request import Options, Query
+from purebpf.services.fleet.request import FleetOptions, Query
 from purebpf.services.fleet.rows import COLUMNS
 from purebpf.services.fleet.selection import Selection, check_kind, parse_range
 from purebpf.services.fleet.steps import steps_of
@@ -23,7 +23,7 @@ _BY_HOST = ("hosts", "sql", "regressions")
 
 
 @contextmanager
-def ask(options: Options, side: tuple[tuple[str, str], ...] = ()) -> Iterator[Question]:
+def ask(options: FleetOptions, side: tuple[tuple[str, str], ...] = ()) -> Iterator[Question]:
     """A question about the samples that the options choose.
 
     Args:
@@ -67,7 +67,7 @@ def select(query: Query, side: tuple[tuple[str, str], ...] = ()) -> Selection:
 _COLUMN = {"build": "version", **COLUMNS}
 
 
-def answer_lines(question: Question, options: Options, coverage: Coverage) -> Iterable[str]:
+def answer_lines(question: Question, options: FleetOptions, coverage: Coverage) -> Iterable[str]:
     """The lines of a table."""
     selection = question.selection
     range_us = selection.until_us - selection.since_us
@@ -89,7 +89,7 @@ def answer_lines(question: Question, options: Options, coverage: Coverage) -> It
         )
 
 
-def statement_lines(question: Question, options: Options) -> Iterable[str]:
+def statement_lines(question: Question, options: FleetOptions) -> Iterable[str]:
     """The rows of a statement about the views; or, to be printed, the statement with the views."""
     statement = " ".join(options.words).rstrip().rstrip(";")
     if options.shown and options.engine != "duckdb":

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.tools.completion.options import Options, build_parser, parse
+from purebpf.tools.completion.options import CompletionOptions, build_parser, parse
 
 __all__ = ["build_parser", "main"]
 
@@ -18,7 +18,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: CompletionOptions) -> int:
     from importlib import import_module
 
     from purebpf.cli.output import Output

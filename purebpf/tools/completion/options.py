@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 
-__all__ = ["SHELLS", "Options", "build_parser", "parse"]
+__all__ = ["SHELLS", "CompletionOptions", "build_parser", "parse"]
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -26,15 +26,15 @@ examples:
 exit status: 0; 1 an error; 2 a wrong option."""
 
 
-class Options(NamedTuple):
+class CompletionOptions(NamedTuple):
     """For which shell: one of `SHELLS`."""
 
     shell: str
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> CompletionOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    return Options(**vars(build_parser().parse_args(argv)))
+    return CompletionOptions(**vars(build_parser().parse_args(argv)))
 
 
 def build_parser() -> argparse.ArgumentParser:

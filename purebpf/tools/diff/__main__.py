@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from purebpf.cli import command
 from purebpf.cli.destination import Destination, writing
 from purebpf.cli.output import Output
-from purebpf.tools.diff.options import Options, build_parser, parse
+from purebpf.tools.diff.options import DiffOptions, build_parser, parse
 
 if TYPE_CHECKING:
     from purebpf.results import Profile
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: DiffOptions) -> int:
     from purebpf.cli.progress import doing
     from purebpf.observe.saved import profile_loader
     from purebpf.results.shape import diff
@@ -40,7 +40,7 @@ def _run(options: Options) -> int:
 
 
 def _render(
-    options: Options,
+    options: DiffOptions,
     difference: Difference,
     before: Profile,
     after: Profile,
@@ -58,7 +58,7 @@ def _render(
     return (fit_line(line, columns) for line in diff.text(difference))
 
 
-def _judge(options: Options, difference: Difference) -> int:
+def _judge(options: DiffOptions, difference: Difference) -> int:
     """The exit status, and why."""
     if options.fail_over is None or difference.worst <= options.fail_over:
         return 0

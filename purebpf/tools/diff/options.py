@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import output
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["DiffOptions", "build_parser", "parse"]
 
 FORMATS = ("text", "html", "json")
 
@@ -33,7 +33,7 @@ exit status: 0; 1 an error; 2 a wrong option; 3 with --fail-over.
 Needs no privileges, and runs on any system. docs/diff.md"""
 
 
-class Options(NamedTuple):
+class DiffOptions(NamedTuple):
     """A frozen request. `fail_over` is in percentage points; None never fails."""
 
     before: str
@@ -43,11 +43,11 @@ class Options(NamedTuple):
     fail_over: float | None = None
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> DiffOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     parsed = build_parser().parse_args(argv)
     format_name = parsed.format or _of_path(parsed.output)
-    return Options(parsed.before, parsed.after, format_name, parsed.output, parsed.fail_over)
+    return DiffOptions(parsed.before, parsed.after, format_name, parsed.output, parsed.fail_over)
 
 
 def _of_path(path: str | None) -> str:
@@ -82,6 +82,6 @@ def build_parser() -> argparse.ArgumentParser:
         "--fail-over", metavar="PCT", type=_points,
         help="exit with status 3 if a function's self time grew by more than N points",
     )  # fmt: skip
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, DiffOptions)
     made.set_defaults(format=None)  # as the name of the file says
     return made

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.tools.doctor.options import Options, build_parser, parse
+from purebpf.tools.doctor.options import DoctorOptions, build_parser, parse
 
 __all__ = ["build_parser", "main"]
 
@@ -18,7 +18,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: DoctorOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli.output import Output
     from purebpf.tools.doctor.render import document, lines

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import output
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["DoctorOptions", "build_parser", "parse"]
 
 _DESCRIPTION = """Check what BPF can do on this machine for this user: privileges, settings,
 kernel features found by trying them, and what each command of purebpf needs.
@@ -24,7 +24,7 @@ exit status: 0 every command would run, 1 something is in the way of one
 """
 
 
-class Options(NamedTuple):
+class DoctorOptions(NamedTuple):
     """The parts of the report to print.
 
     Attributes:
@@ -38,9 +38,9 @@ class Options(NamedTuple):
     output: str | None = None
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> DoctorOptions:
     """The options, or the end of the process with a usage message (status 2)."""
-    return Options(**vars(build_parser().parse_args(argv)))
+    return DoctorOptions(**vars(build_parser().parse_args(argv)))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -51,5 +51,5 @@ def build_parser() -> argparse.ArgumentParser:
     made.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, DoctorOptions)
     return made

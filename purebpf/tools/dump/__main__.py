@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.tools.dump.options import Options, build_parser, parse
+from purebpf.tools.dump.options import DumpOptions, build_parser, parse
 
 __all__ = ["build_parser", "main"]
 
@@ -18,7 +18,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: DumpOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli.output import Output
     from purebpf.results.model.width import fold

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import output, positive_int
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["DumpOptions", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Print the present stack of every thread of a process: native, Python and Java
@@ -31,7 +31,7 @@ Linux 5.15 or later. Python frames: CPython 3.8 to 3.15. Java frames: HotSpot 11
 to 25 on x86_64. docs/dump.md"""
 
 
-class Options(NamedTuple):
+class DumpOptions(NamedTuple):
     """The process to dump, and the parts to print.
 
     Attributes:
@@ -53,14 +53,14 @@ class Options(NamedTuple):
     verbose: bool = False
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> DumpOptions:
     """The options, or the end of the process with a usage message (status 2)."""
     made = build_parser()
     values = vars(made.parse_args(argv))
     given = values.pop("process")
     if (given is None) == (values["pid"] is None):
         made.error("one process is needed: purebpf dump PID")
-    return Options(**{**values, "pid": given if values["pid"] is None else values["pid"]})
+    return DumpOptions(**{**values, "pid": given if values["pid"] is None else values["pid"]})
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -91,5 +91,5 @@ def build_parser() -> argparse.ArgumentParser:
     made.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, DumpOptions)
     return made

@@ -1,8 +1,8 @@
 """Processes as they start programs and end: `purebpf exec`, and as a library:
 
-    from purebpf.tools.exec import Options, Processes
+    from purebpf.tools.exec import ExecOptions, Processes
 
-    with Processes(Options(duration_s=5)) as processes:
+    with Processes(ExecOptions(duration_s=5)) as processes:
         while not processes.wait():
             for event in processes.drain():     # Executed, Ended or Refused
                 print(event)
@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.exec.request import Options
+    from purebpf.tools.exec.request import ExecOptions
     from purebpf.tools.exec.session import Processes
 
-__all__ = ["Options", "Processes"]
+__all__ = ["ExecOptions", "Processes"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
-            "Options": "purebpf.tools.exec.request.Options",
+            "ExecOptions": "purebpf.tools.exec.request.ExecOptions",
             "Processes": "purebpf.tools.exec.session.Processes",
         },
     )

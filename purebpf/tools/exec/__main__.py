@@ -8,7 +8,7 @@ from functools import partial
 
 from purebpf.cli import command, event_command
 from purebpf.tools.exec.options import Columns, build_parser, parse
-from purebpf.tools.exec.request import Options
+from purebpf.tools.exec.request import ExecOptions
 
 __all__ = ["build_parser", "main"]
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: event_command.EventView, columns: Columns) -> int:
+def _run(options: ExecOptions, view: event_command.EventView, columns: Columns) -> int:
     # what --help and a misspelt option need not pay
     from purebpf.tools.exec.render import JsonPrinter, TextPrinter
     from purebpf.tools.exec.session import Processes

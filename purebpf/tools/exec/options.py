@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import positive_int
-from purebpf.tools.exec.request import Options
+from purebpf.tools.exec.request import ExecOptions
 
 __all__ = ["Columns", "build_parser", "parse"]
 
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
     top: int | None = None
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Columns]:
+def parse(argv: Sequence[str]) -> tuple[ExecOptions, event_command.EventView, Columns]:
     """Return the tasks to follow and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
@@ -54,7 +54,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Column
         made.error("--summary counts successes and failures; leave out --failed")
     parsed.cpu_times = parsed.summary
     view = parser.pick(event_command.EventView, parsed)
-    return parser.pick(Options, parsed), view, parser.pick(Columns, parsed)
+    return parser.pick(ExecOptions, parsed), view, parser.pick(Columns, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -77,5 +77,5 @@ def build_parser() -> argparse.ArgumentParser:
         *("-n", "--top"), metavar="N", type=positive_int, help="only the first N rows"
     )
     event_command.add_columns(output)
-    parser.take_defaults(made, Options, event_command.EventView, Columns)
+    parser.take_defaults(made, ExecOptions, event_command.EventView, Columns)
     return made

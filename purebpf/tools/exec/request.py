@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Options"]
+__all__ = ["ExecOptions"]
 
 
-class Options(NamedTuple):
+class ExecOptions(NamedTuple):
     """The processes to follow, and their events. Empty tuples and None mean: no restriction.
 
     `tree`: the children of `pids` as well. `failed`: failures only: calls of execve(2) that were

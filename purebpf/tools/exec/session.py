@@ -9,7 +9,7 @@ from purebpf.measure.event_text import decode, join_names
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.observe.processes.cgroup_ids import CgroupIds
 from purebpf.tools.exec.events import Ended, Event, Executed, Refused, Task, Used
-from purebpf.tools.exec.request import Options
+from purebpf.tools.exec.request import ExecOptions
 
 __all__ = ["Processes"]
 
@@ -44,7 +44,7 @@ class Processes(EventSession[Event]):
 
     explained = _LOSSES
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: ExecOptions, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
         self._cgroups = CgroupIds()

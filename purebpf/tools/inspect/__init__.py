@@ -17,15 +17,15 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf.tools.inspect.model import Report, describe
-    from purebpf.tools.inspect.request import Options
+    from purebpf.tools.inspect.request import InspectOptions
 
-__all__ = ["Options", "Report", "describe"]
+__all__ = ["InspectOptions", "Report", "describe"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
-            "Options": "purebpf.tools.inspect.request.Options",
+            "InspectOptions": "purebpf.tools.inspect.request.InspectOptions",
             "Report": "purebpf.tools.inspect.model.Report",
             "describe": "purebpf.tools.inspect.model.describe",
         },

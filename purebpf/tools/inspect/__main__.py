@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import command
 from purebpf.tools.inspect.options import build_parser, parse
-from purebpf.tools.inspect.request import Options
+from purebpf.tools.inspect.request import InspectOptions
 
 __all__ = ["build_parser", "main"]
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: InspectOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli.output import Output
 

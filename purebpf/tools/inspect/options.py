@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import output
-from purebpf.tools.inspect.request import Options
+from purebpf.tools.inspect.request import InspectOptions
 
 __all__ = ["build_parser", "parse"]
 
@@ -28,11 +28,11 @@ _EXAMPLES = """examples:
 """
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> InspectOptions:
     """The options, or the end of the process with a usage message (status 2)."""
     made = build_parser()
     given = vars(made.parse_args(argv))
-    options = Options(**given | {"programs": tuple(given["programs"])})
+    options = InspectOptions(**given | {"programs": tuple(given["programs"])})
     if options.sections and (options.stubs or options.disassemble):
         other = "--stubs" if options.stubs else "--disassemble"
         made.error(f"--sections and {other} exclude each other")
@@ -87,5 +87,5 @@ def build_parser() -> argparse.ArgumentParser:
     made.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, InspectOptions)
     return made

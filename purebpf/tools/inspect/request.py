@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Options"]
+__all__ = ["InspectOptions"]
 
 
-class Options(NamedTuple):
+class InspectOptions(NamedTuple):
     """The subject of the report.
 
     Attributes:

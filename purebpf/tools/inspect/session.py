@@ -20,7 +20,7 @@ from purebpf.spec import ExternSpec, ObjectSpec
 from purebpf.symbols.kallsyms import addresses
 from purebpf.syscall import proc
 from purebpf.tools.inspect.model import Report, describe
-from purebpf.tools.inspect.request import Options
+from purebpf.tools.inspect.request import InspectOptions
 from purebpf.wire.perf_data import MAGIC as PERF_MAGIC
 
 if TYPE_CHECKING:  # construct and pyelftools take 24 and 28 ms to import
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-def inspect(options: Options) -> Report:
+def inspect(options: InspectOptions) -> Report:
     """Describe the object that the options name.
 
     Raises:

@@ -1,8 +1,8 @@
 """Latency of block devices: `purebpf io`, and as a library:
 
-    from purebpf.tools.io import Io, Options
+    from purebpf.tools.io import Io, IoOptions
 
-    with Io(Options(slower_ms=10, duration_s=5)) as requests:
+    with Io(IoOptions(slower_ms=10, duration_s=5)) as requests:
         while not requests.wait():
             for request in requests.drain():     # a purebpf.tools.io.event.Request that was slow
                 print(request.disk, request.took_ns, request.file)
@@ -21,17 +21,17 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf.tools.io.event import Request, Row
-    from purebpf.tools.io.request import Options
+    from purebpf.tools.io.request import IoOptions
     from purebpf.tools.io.session import Io
 
-__all__ = ["Io", "Options", "Request", "Row"]
+__all__ = ["Io", "IoOptions", "Request", "Row"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
             "Io": "purebpf.tools.io.session.Io",
-            "Options": "purebpf.tools.io.request.Options",
+            "IoOptions": "purebpf.tools.io.request.IoOptions",
             "Request": "purebpf.tools.io.event.Request",
             "Row": "purebpf.tools.io.event.Row",
         },

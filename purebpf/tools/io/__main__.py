@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
 from purebpf.tools.io.options import IoView, build_parser, parse
-from purebpf.tools.io.request import Options
+from purebpf.tools.io.request import IoOptions
 
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: EventView, details: IoView) -> int:
+def _run(options: IoOptions, view: EventView, details: IoView) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.tools.io.render import Json, Text
     from purebpf.tools.io.session import Io

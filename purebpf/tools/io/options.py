@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int
 from purebpf.cli.event_command import EventView
-from purebpf.tools.io.request import GROUPINGS, Options
+from purebpf.tools.io.request import GROUPINGS, IoOptions
 
 __all__ = ["IoView", "build_parser", "parse"]
 
@@ -45,13 +45,13 @@ class IoView(NamedTuple):
     histogram: bool = False
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, EventView, IoView]:
+def parse(argv: Sequence[str]) -> tuple[IoOptions, EventView, IoView]:
     """Return the requests and the output options; exit with status 2 on a usage error."""
     parsed = parser.parse(build_parser(), argv, {"-p": "pids", "-t": "tids"})
     if parsed.only_failed and parsed.slower_ms is None:
         parsed.slower_ms = 0.0
     return (
-        parser.pick(Options, parsed),
+        parser.pick(IoOptions, parsed),
         parser.pick(EventView, parsed),
         parser.pick(IoView, parsed),
     )
@@ -82,5 +82,5 @@ def build_parser() -> argparse.ArgumentParser:
         *("--rows",), metavar="N", type=positive_int,
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
-    parser.take_defaults(made, Options, EventView, IoView)
+    parser.take_defaults(made, IoOptions, EventView, IoView)
     return made

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["GROUPINGS", "Options"]
+__all__ = ["GROUPINGS", "IoOptions"]
 
 GROUPINGS = ("device", "process", "file")
 """enum grouping of bpf_src/io.bpf.c."""
 
 
-class Options(NamedTuple):
+class IoOptions(NamedTuple):
     """The target, and which of its requests. Empty tuples and None mean: no restriction.
 
     `by` is one of GROUPINGS, with room for so many `rows`. Requests of `slower_ms` or more are

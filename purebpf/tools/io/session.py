@@ -10,7 +10,7 @@ from purebpf.measure.event_session import Ending, EventSession, loss_of
 from purebpf.measure.targets import NoSuchTargetError
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.tools.io.event import Request, Row, error_name, file_name, op_name
-from purebpf.tools.io.request import GROUPINGS, Options
+from purebpf.tools.io.request import GROUPINGS, IoOptions
 
 __all__ = ["Io"]
 
@@ -43,7 +43,7 @@ class Io(EventSession[Request]):
 
     explained = _LOSSES
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: IoOptions, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
         self._disks: dict[int, str] = {}

@@ -1,8 +1,8 @@
 """Interrupts, softirqs and other work of the kernel itself: `purebpf kwork`, and as a library:
 
-    from purebpf.tools.kwork import Kwork, Options
+    from purebpf.tools.kwork import Kwork, KworkOptions
 
-    with Kwork(Options(kinds=("softirq", "work"), duration_s=5)) as kwork:
+    with Kwork(KworkOptions(kinds=("softirq", "work"), duration_s=5)) as kwork:
         kwork.wait()
         for row in kwork.stop().rows:            # a purebpf.tools.kwork.rows.Row for each function
             print(row.kind, row.name, row.runs, row.total_ns, row.delay_ns)
@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.kwork.request import Options
+    from purebpf.tools.kwork.request import KworkOptions
     from purebpf.tools.kwork.rows import Result, Row
     from purebpf.tools.kwork.session import Kwork
 
-__all__ = ["Kwork", "Options", "Result", "Row"]
+__all__ = ["Kwork", "KworkOptions", "Result", "Row"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
             "Kwork": "purebpf.tools.kwork.session.Kwork",
-            "Options": "purebpf.tools.kwork.request.Options",
+            "KworkOptions": "purebpf.tools.kwork.request.KworkOptions",
             "Result": "purebpf.tools.kwork.rows.Result",
             "Row": "purebpf.tools.kwork.rows.Row",
         },

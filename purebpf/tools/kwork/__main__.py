@@ -10,7 +10,7 @@ from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
 from purebpf.cli.output import Output
 from purebpf.tools.kwork.options import KworkView, build_parser, parse
-from purebpf.tools.kwork.request import Options
+from purebpf.tools.kwork.request import KworkOptions
 
 __all__ = ["build_parser", "main"]
 
@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: EventView, details: KworkView) -> int:
+def _run(options: KworkOptions, view: EventView, details: KworkView) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli.loss import explain_table
     from purebpf.measure import run as pipeline
@@ -58,7 +58,7 @@ def _run(options: Options, view: EventView, details: KworkView) -> int:
     return status
 
 
-def _show_runs(options: Options, view: EventView) -> int:
+def _show_runs(options: KworkOptions, view: EventView) -> int:
     from purebpf.cli.loss import explain_table
     from purebpf.measure import run as pipeline
     from purebpf.tools.kwork.session import Kwork

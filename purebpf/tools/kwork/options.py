@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import cpu_list, positive_int, seconds
 from purebpf.cli.event_command import EventView
-from purebpf.tools.kwork.request import KINDS, Options
+from purebpf.tools.kwork.request import KINDS, KworkOptions
 
 __all__ = ["MODES", "SORTS", "KworkView", "build_parser", "parse"]
 
@@ -57,7 +57,7 @@ class KworkView(NamedTuple):
     most: int = 25
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, EventView, KworkView]:
+def parse(argv: Sequence[str]) -> tuple[KworkOptions, EventView, KworkView]:
     """Return the work to measure and the output options; exit with status 2 on a usage error."""
     mode = argv[0] if argv and argv[0] in MODES else ""
     parsed = parser.parse(build_parser(), argv[1:] if mode else argv, {})
@@ -72,7 +72,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, EventView, KworkView]:
     if parsed.mode == "top" and parsed.interval_s is None:
         parsed.interval_s = 1.0
     return (
-        parser.pick(Options, parsed),
+        parser.pick(KworkOptions, parsed),
         parser.pick(EventView, parsed),
         parser.pick(KworkView, parsed),
     )
@@ -102,7 +102,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="what runs on these CPUs: 0-3,8",
     )  # fmt: skip
     _add_output(event_command.add_output(made, ("text", "json", "csv")))
-    parser.take_defaults(made, Options, EventView, KworkView)
+    parser.take_defaults(made, KworkOptions, EventView, KworkView)
     made.set_defaults(sort="")  # what is measured decides
     return made
 

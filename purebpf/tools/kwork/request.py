@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["KINDS", "PROGRAMS", "Options"]
+__all__ = ["KINDS", "PROGRAMS", "KworkOptions"]
 
 KINDS = ("irq", "softirq", "tasklet", "work", "hrtimer", "timer", "ipi")
 """enum kind of bpf_src/kwork.bpf.c."""
@@ -21,7 +21,7 @@ PROGRAMS = {
 """What measures a kind: what sees the ends first, so that each run that begins has an end."""
 
 
-class Options(NamedTuple):
+class KworkOptions(NamedTuple):
     """The work to measure. Empty tuples and None mean: no restriction.
 
     `kinds` are some of KINDS; () is all that this kernel has. `names` are patterns as the shell has

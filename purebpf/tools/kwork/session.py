@@ -26,7 +26,7 @@ from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results import Cause, Loss, count_cause
 from purebpf.symbols.frame import is_of_tracepoint, spell_kernel_frame
 from purebpf.syscall import proc
-from purebpf.tools.kwork.request import KINDS, PROGRAMS, Options
+from purebpf.tools.kwork.request import KINDS, PROGRAMS, KworkOptions
 from purebpf.tools.kwork.rows import SOFTIRQS, Result, Row, Run, merge, subtract
 
 __all__ = ["Kwork", "supported_kinds"]
@@ -68,7 +68,7 @@ class Kwork(Closing):
         KernelError, NotSupportedError: the kernel refused. Needs BTF (CONFIG_DEBUG_INFO_BTF).
     """
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: KworkOptions, command_pid: int = 0) -> None:
         del command_pid
         self._options = options
         self._clock = RunClock(options.duration_s, options.interval_s)
@@ -120,7 +120,7 @@ class Kwork(Closing):
         return self._clock.wait(*ends)
 
     def runs(self) -> Iterator[Run]:
-        """The runs that ended since the last call, in this order; needs `Options.each_run`."""
+        """The runs that ended since the last call, in this order; needs `KworkOptions.each_run`."""
         for record in self._ring.drain():
             name = self._name(record, record)
             if self._is_wanted(name):

@@ -1,8 +1,8 @@
 """The durations of calls: `purebpf latency`, and as a library:
 
-    from purebpf.tools.latency import CallLatency, Options
+    from purebpf.tools.latency import CallLatency, LatencyOptions
 
-    with CallLatency(Options(("libc.so.6:malloc",), pids=(185,))) as latency:
+    with CallLatency(LatencyOptions(("libc.so.6:malloc",), pids=(185,))) as latency:
         work()
         ending = latency.stop()
     latency.rows     # by function: calls, time, and a histogram
@@ -18,10 +18,10 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf.tools.latency.calls import Branch, Call, Interval, Row
-    from purebpf.tools.latency.request import Options
+    from purebpf.tools.latency.request import LatencyOptions
     from purebpf.tools.latency.session import CallLatency
 
-__all__ = ["Branch", "Call", "CallLatency", "Interval", "Options", "Row"]
+__all__ = ["Branch", "Call", "CallLatency", "Interval", "LatencyOptions", "Row"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
@@ -31,7 +31,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "Call": "purebpf.tools.latency.calls.Call",
             "CallLatency": "purebpf.tools.latency.session.CallLatency",
             "Interval": "purebpf.tools.latency.calls.Interval",
-            "Options": "purebpf.tools.latency.request.Options",
+            "LatencyOptions": "purebpf.tools.latency.request.LatencyOptions",
             "Row": "purebpf.tools.latency.calls.Row",
         },
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
 from purebpf.tools.latency.options import LatencyView, build_parser, parse
-from purebpf.tools.latency.request import Options
+from purebpf.tools.latency.request import LatencyOptions
 
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: EventView, details: LatencyView) -> int:
+def _run(options: LatencyOptions, view: EventView, details: LatencyView) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.tools.latency import page, render, session
     from purebpf.tools.latency.scale import Scale

@@ -19,7 +19,7 @@ class Call(NamedTuple):
             a jump to another file.
         depth: the number of the thread's traced calls that surround it.
         kernel_stack, user_stack: names of the callers, the innermost first; empty without
-            `Options.stacks`, and where there is no such stack.
+            `LatencyOptions.stacks`, and where there is no such stack.
     """
 
     time_ns: int
@@ -42,7 +42,7 @@ class Row(NamedTuple):
         function: its name; of a pair, both.
         group: a command, the path of a cgroup, a CPU, a word; "" without a grouping.
         pid, tid: of a process or thread that it is grouped by; else 0.
-        calls: that returned; with `Options.only_count`, that began.
+        calls: that returned; with `LatencyOptions.only_count`, that began.
         total_ns: of them; nested calls of a function count in each other.
         least_ns, most_ns: the shortest and the longest; of an interval, as its buckets say.
         buckets: how many took how long: see `purebpf.results.shape.histogram`.

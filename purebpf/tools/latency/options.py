@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int, seconds
 from purebpf.cli.event_command import EventView
-from purebpf.tools.latency.request import MOST_ARGUMENTS, Options, parse_grouping
+from purebpf.tools.latency.request import MOST_ARGUMENTS, LatencyOptions, parse_grouping
 
 __all__ = ["LatencyView", "build_parser", "parse"]
 
@@ -54,7 +54,7 @@ class LatencyView(NamedTuple):
     most: int = 20
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, EventView, LatencyView]:
+def parse(argv: Sequence[str]) -> tuple[LatencyOptions, EventView, LatencyView]:
     """Return the calls to time and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"}, intermixed=True)
@@ -67,7 +67,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, EventView, LatencyView]:
         parsed.interval_s = parsed.interval_s or _COLUMN_S
     _check(made, parsed)
     return (
-        parser.pick(Options, parsed),
+        parser.pick(LatencyOptions, parsed),
         parser.pick(EventView, parsed),
         parser.pick(LatencyView, parsed),
     )
@@ -128,7 +128,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_calls(made.add_argument_group("which calls"))
     output = event_command.add_output(made, formats=FORMATS)
     _add_tables(output)
-    parser.take_defaults(made, Options, EventView, LatencyView)
+    parser.take_defaults(made, LatencyOptions, EventView, LatencyView)
     made.set_defaults(format=None)  # as the name of the file says
     return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["GROUPINGS", "Grouping", "Options", "parse_grouping"]
+__all__ = ["GROUPINGS", "Grouping", "LatencyOptions", "parse_grouping"]
 
 GROUPINGS = ("", "process", "thread", "comm", "cpu", "cgroup", "ret", "arg")
 """enum grouping of bpf_src/latency/rows.h."""
@@ -49,7 +49,7 @@ def parse_grouping(text: str) -> Grouping:
     return Grouping(kind, number, 32 if word[2] else 64, word[2] != ":uint")
 
 
-class Options(NamedTuple):
+class LatencyOptions(NamedTuple):
     """The target, and which of its calls. Empty tuples and None mean: no restriction.
 
     Attributes:

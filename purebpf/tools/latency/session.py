@@ -19,7 +19,7 @@ from purebpf.tools.latency.attaching import Attacher, Target
 from purebpf.tools.latency.calls import Branch, Call, Interval, Row
 from purebpf.tools.latency.functions import Pair, User, Wanted, find_functions, find_pair
 from purebpf.tools.latency.limits import describe_limits
-from purebpf.tools.latency.request import GROUPINGS, MOST_ARGUMENTS, Options, parse_grouping
+from purebpf.tools.latency.request import GROUPINGS, MOST_ARGUMENTS, LatencyOptions, parse_grouping
 from purebpf.tools.latency.scale import Scale
 from purebpf.tools.latency.sums import Key, Sum, branches, differences, make_rows, merge
 
@@ -71,7 +71,7 @@ class CallLatency(EventSession[Call | Interval]):
 
     explained = _LOSSES
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: LatencyOptions, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
         self._grouping = parse_grouping(options.by)

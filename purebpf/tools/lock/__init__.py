@@ -1,8 +1,8 @@
 """Waits for locks: `purebpf lock`, and as a library:
 
-    from purebpf.tools.lock import Locks, Options
+    from purebpf.tools.lock import Locks, LockOptions
 
-    with Locks(Options(by="caller", duration_s=5)) as locks:
+    with Locks(LockOptions(by="caller", duration_s=5)) as locks:
         while not locks.wait():
             for wait in locks.drain():           # with slower_ms: a purebpf.tools.lock.event.Wait
                 print(wait.type, wait.took_ns, wait.owner)
@@ -25,19 +25,19 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf.tools.lock.event import Row, Wait
-    from purebpf.tools.lock.request import Options
+    from purebpf.tools.lock.request import LockOptions
     from purebpf.tools.lock.session import Locks
     from purebpf.tools.lock.user_event import UserRow, UserWait
     from purebpf.tools.lock.user_session import UserLocks
 
-__all__ = ["Locks", "Options", "Row", "UserLocks", "UserRow", "UserWait", "Wait"]
+__all__ = ["LockOptions", "Locks", "Row", "UserLocks", "UserRow", "UserWait", "Wait"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
             "Locks": "purebpf.tools.lock.session.Locks",
-            "Options": "purebpf.tools.lock.request.Options",
+            "LockOptions": "purebpf.tools.lock.request.LockOptions",
             "Row": "purebpf.tools.lock.event.Row",
             "UserLocks": "purebpf.tools.lock.user_session.UserLocks",
             "UserRow": "purebpf.tools.lock.user_event.UserRow",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
 from purebpf.tools.lock.options import LockView, build_parser, parse
-from purebpf.tools.lock.request import Options
+from purebpf.tools.lock.request import LockOptions
 
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
 class _Waits(NamedTuple):
     """The session and the printers of waits: for locks of the kernel, or of programs."""
 
-    session: Callable[[Options, int], Any]
+    session: Callable[[LockOptions, int], Any]
     text: Callable[..., Printer[Any]]
     json: Callable[..., Printer[Any]]
     csv: Callable[..., Printer[Any]]
@@ -48,7 +48,7 @@ def _waits(*, userspace: bool) -> _Waits:
     return _Waits(Locks, Text, Json, Csv, "Measuring waits for locks")
 
 
-def _run(options: Options, view: EventView, details: LockView) -> int:
+def _run(options: LockOptions, view: EventView, details: LockView) -> int:
     from purebpf.tools.lock.render import Folded
 
     waits = _waits(userspace=options.userspace)

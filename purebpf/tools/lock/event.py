@@ -19,7 +19,7 @@ class Wait(NamedTuple):
         owner, owner_pid, owner_tid: who held it when the wait began; "" and 0 for types that do not
             say: all but mutexes, and semaphores that a writer holds.
         caller: the function that asked for the lock; "": not asked for.
-        stack: names of the functions, the innermost first; empty without `Options.stacks`.
+        stack: names of the functions, the innermost first; empty without `LockOptions.stacks`.
         owner_stack: the same of the owner, if it slept while it was waited for.
         known_from: where `name` is from: as of `Row`.
     """

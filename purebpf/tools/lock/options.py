@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int, seconds
 from purebpf.cli.event_command import EventView
-from purebpf.tools.lock.request import GROUPINGS, TYPES, USER_TYPES, Options
+from purebpf.tools.lock.request import GROUPINGS, TYPES, USER_TYPES, LockOptions
 
 __all__ = ["LockView", "build_parser", "parse"]
 
@@ -57,13 +57,13 @@ class LockView(NamedTuple):
     most: int = 20
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, EventView, LockView]:
+def parse(argv: Sequence[str]) -> tuple[LockOptions, EventView, LockView]:
     """Return the waits to measure and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     _check(made, parsed)
     return (
-        parser.pick(Options, parsed),
+        parser.pick(LockOptions, parsed),
         parser.pick(EventView, parsed),
         parser.pick(LockView, parsed),
     )
@@ -107,7 +107,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("--rows",), metavar="N", type=positive_int,
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
-    parser.take_defaults(made, Options, EventView, LockView)
+    parser.take_defaults(made, LockOptions, EventView, LockView)
     made.set_defaults(by="")  # what is measured decides
     return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["GROUPINGS", "TYPES", "USER_TYPES", "Options", "slower_ns", "type_bits", "type_name"]
+__all__ = ["GROUPINGS", "TYPES", "USER_TYPES", "LockOptions", "slower_ns", "type_bits", "type_name"]
 
 GROUPINGS = ("caller", "lock", "process", "thread", "owner", "cgroup", "stack")
 """enum grouping of bpf_src/lock.bpf.c; "stack" is there what "caller" is."""
@@ -44,7 +44,7 @@ some a thread waits for work, or for the end of another, which is not contention
 _NAMES = {flags: name for name, flags in TYPES.items()}
 
 
-class Options(NamedTuple):
+class LockOptions(NamedTuple):
     """The target, and which of its waits. Empty tuples and None mean: no restriction.
 
     `by` is one of GROUPINGS, with room for so many `rows`; `types` are names of TYPES, without

@@ -20,7 +20,7 @@ from purebpf.tools.lock.event import Row, Wait
 from purebpf.tools.lock.longest import with_longest
 from purebpf.tools.lock.members import member_of
 from purebpf.tools.lock.names import Callers, LockNames
-from purebpf.tools.lock.request import GROUPINGS, Options, slower_ns, type_bits, type_name
+from purebpf.tools.lock.request import GROUPINGS, LockOptions, slower_ns, type_bits, type_name
 from purebpf.tools.lock.sums import Sum, key_of, slab_of
 
 __all__ = ["Locks"]
@@ -54,7 +54,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
 
     explained = _LOSSES
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: LockOptions, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
         self._cgroups = CgroupIds()

@@ -56,7 +56,7 @@ class UserRow(NamedTuple):
         handed_on: waits that ended with the lock while others still waited for it.
         buckets: of nanoseconds, of those that ended: see `purebpf.results.shape.histogram`.
         stack: names of the functions of most of the time, the innermost first; empty without
-            `Options.stacks`. `waker`: the same of the thread that last let go.
+            `LockOptions.stacks`. `waker`: the same of the thread that last let go.
     """
 
     name: str

@@ -24,7 +24,7 @@ from purebpf.tools.lock.data_symbols import DataSymbols
 from purebpf.tools.lock.longest import with_longest
 from purebpf.tools.lock.old_waits import OldWait, OldWaits
 from purebpf.tools.lock.regions import Regions
-from purebpf.tools.lock.request import USER_TYPES, Options, slower_ns
+from purebpf.tools.lock.request import USER_TYPES, LockOptions, slower_ns
 from purebpf.tools.lock.user_event import UserRow, UserWait
 from purebpf.tools.lock.user_sums import UserSum
 from purebpf.tools.lock.user_types import Wait, describe
@@ -88,7 +88,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         NotSupportedError: this is not x86-64.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: LockOptions, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
         self._before: tuple[UserRow, ...] = ()

@@ -1,8 +1,8 @@
 """Memory by user stack: `purebpf mem`, and as a library:
 
-    from purebpf.tools.mem import Memory, Options
+    from purebpf.tools.mem import Memory, MemOptions
 
-    with Memory(Options(pids=(185,))) as memory:
+    with Memory(MemOptions(pids=(185,))) as memory:
         work()
         use = memory.stop()
     use.unfreed      # a purebpf.report.Profile, in bytes, as are allocated and grown
@@ -19,10 +19,10 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf.tools.mem.profiles import MemoryUse
-    from purebpf.tools.mem.request import Options
+    from purebpf.tools.mem.request import MemOptions
     from purebpf.tools.mem.session import Memory
 
-__all__ = ["Memory", "MemoryUse", "Options"]
+__all__ = ["MemOptions", "Memory", "MemoryUse"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
@@ -30,6 +30,6 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
         {
             "Memory": "purebpf.tools.mem.session.Memory",
             "MemoryUse": "purebpf.tools.mem.profiles.MemoryUse",
-            "Options": "purebpf.tools.mem.request.Options",
+            "MemOptions": "purebpf.tools.mem.request.MemOptions",
         },
     )

@@ -13,7 +13,7 @@ from purebpf.tools.mem.request import title, with_limits
 
 if TYPE_CHECKING:
     from purebpf.cli.destination import ResultOptions
-    from purebpf.tools.mem.request import Options
+    from purebpf.tools.mem.request import MemOptions
 
 __all__ = ["build_parser", "main"]
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: ResultOptions) -> int:
+def _run(options: MemOptions, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
     from purebpf.tools.mem.session import Memory

@@ -9,7 +9,7 @@ from purebpf.observe.instruments.stack_maps import MAX_DEPTH
 from purebpf.results import Loss, count_cause
 from purebpf.results.build.stored_stacks import causes
 from purebpf.results.model.spelling import count_text, printable
-from purebpf.tools.mem.request import Options
+from purebpf.tools.mem.request import MemOptions
 
 __all__ = ["losses", "untraced_files", "untraced_functions"]
 
@@ -20,7 +20,7 @@ _OF_THE_MACHINE = "faults_missed"
 
 
 def losses(
-    stats: Mapping[str, int], options: Options, *, side_band_lost: int, max_depth: int
+    stats: Mapping[str, int], options: MemOptions, *, side_band_lost: int, max_depth: int
 ) -> Loss:
     """Every way to lose something, zero or not.
 

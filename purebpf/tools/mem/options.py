@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import ResultOptions, add_destinations, add_folded, destinations
-from purebpf.tools.mem.request import COST_PERCENT, SHOWN, Options
+from purebpf.tools.mem.request import COST_PERCENT, SHOWN, MemOptions
 
 __all__ = ["build_parser", "parse"]
 
@@ -41,7 +41,7 @@ Needs CAP_BPF and CAP_PERFMON; for malloc CAP_SYS_ADMIN on some kernels; or
 root. Linux 5.15 or later with BTF, x86-64. docs/mem.md"""
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
+def parse(argv: Sequence[str]) -> tuple[MemOptions, ResultOptions]:
     """Return the memory to trace and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
@@ -50,7 +50,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     if parsed.libraries and not parsed.malloc:
         made.error("--library and --no-malloc exclude each other")
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
-    options = parser.pick(Options, parsed)
+    options = parser.pick(MemOptions, parsed)
     if options.show in ("unfreed", "allocated") and not options.traces_malloc:
         made.error(
             f"--show {options.show} needs a target (-p, -t, --comm, -G, --container, --) or "
@@ -67,7 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_targets(group, cpus=None)
     _add_memory(made.add_argument_group("memory"))
     _add_output(made.add_argument_group("output"))
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, MemOptions)
     made.set_defaults(cost_percent=None)  # the target decides
     return made
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.results.model.units import bytes_in_unit
 from purebpf.tools.mem.growth import Growth
-from purebpf.tools.mem.request import Options
+from purebpf.tools.mem.request import MemOptions
 
 if TYPE_CHECKING:
     from purebpf.cli.destination import ResultOptions
@@ -25,7 +25,7 @@ _HEADS = {
 
 
 def render(
-    use: MemoryUse, options: Options, view: ResultOptions, format_name: str
+    use: MemoryUse, options: MemOptions, view: ResultOptions, format_name: str
 ) -> Iterable[str | bytes]:
     """The pieces of one output, without the title."""
     profile: Profile = getattr(use, options.shown)
@@ -37,7 +37,7 @@ def render(
     return _text(use, options, view)
 
 
-def _text(use: MemoryUse, options: Options, view: ResultOptions) -> Iterator[str]:
+def _text(use: MemoryUse, options: MemOptions, view: ResultOptions) -> Iterator[str]:
     from purebpf.results.formats import answer
     from purebpf.tools.mem.lead import choose_profile, describe_growth
 
@@ -64,7 +64,7 @@ def _growths(use: MemoryUse) -> tuple[list[Growth], float]:
     return [Growth(**growth) for growth in growths], elapsed_s
 
 
-def sums(about: dict[str, object], options: Options, shown: str = "") -> Iterator[str]:
+def sums(about: dict[str, object], options: MemOptions, shown: str = "") -> Iterator[str]:
     """Yield a line for each kind of result, and the option that shows it unless it is `shown`."""
     shown = shown or options.shown
     number = {name: value for name, value in about.items() if isinstance(value, int)}
@@ -89,7 +89,7 @@ def sums(about: dict[str, object], options: Options, shown: str = "") -> Iterato
     yield f"{_HEADS['faults']:<12}{faults:>12,}{disk}{_option('faults', shown)}\n"
 
 
-def _cost(about: dict[str, object], options: Options) -> Iterator[str]:
+def _cost(about: dict[str, object], options: MemOptions) -> Iterator[str]:
     """Yield the cost of tracing allocators, where there is a target that it slows down."""
     rate, percent = about.get("malloc_calls_per_s"), about.get("malloc_cost_percent")
     if not isinstance(rate, int) or not isinstance(percent, int | float) or options.command:

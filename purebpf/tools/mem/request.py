@@ -8,7 +8,7 @@ __all__ = [
     "ALLOCATION_STORAGE_SIZE",
     "COST_PERCENT",
     "SHOWN",
-    "Options",
+    "MemOptions",
     "profile_title",
     "title",
     "with_limits",
@@ -24,7 +24,7 @@ COST_PERCENT = 5.0
 """Of a CPU, that tracing allocators may take from a target that a command line names."""
 
 
-class Options(NamedTuple):
+class MemOptions(NamedTuple):
     """The target, and the uses of its memory. Empty tuples and None mean: no restriction.
 
     `tree` adds the children of `pids`; the children of a command always belong to it. `malloc`
@@ -76,7 +76,7 @@ class Options(NamedTuple):
         return self.show or ("unfreed" if self.traces_malloc else "grown")
 
 
-def with_limits(options: Options) -> Options:
+def with_limits(options: MemOptions) -> MemOptions:
     """Return the options for a person: a target that runs already has a limit of cost, and lines.
 
     The first lines of the text name the lines of Python.
@@ -95,14 +95,14 @@ _WHAT = {
 }
 
 
-def profile_title(options: Options, shown: str) -> str:
+def profile_title(options: MemOptions, shown: str) -> str:
     """The sentence that heads a profile of one of `SHOWN`."""
     from purebpf.measure.headline import until, whose
 
     return f"{_WHAT[shown]} of {whose(options, 'all processes')} by user stack{until(options)}"
 
 
-def title(options: Options) -> str:
+def title(options: MemOptions) -> str:
     """The sentence that heads the output."""
     from purebpf.measure.headline import until, whose  # which --help does not need
 

@@ -25,7 +25,7 @@ from purebpf.tools.mem.cost import CostLimit
 from purebpf.tools.mem.growth import GrowthWatch
 from purebpf.tools.mem.loss import losses, untraced_files, untraced_functions
 from purebpf.tools.mem.profiles import MemoryUse, fill, since, totals
-from purebpf.tools.mem.request import SHOWN, Options, profile_title
+from purebpf.tools.mem.request import SHOWN, MemOptions, profile_title
 
 if TYPE_CHECKING:
     from purebpf.loader.host.debug_files import Fetch
@@ -58,7 +58,9 @@ class Memory(UserStackSession[MemoryTracer]):
         NotSupportedError: this is not x86-64; no file of the target has an allocator with symbols.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
+    def __init__(
+        self, options: MemOptions, command_pid: int = 0, fetch: Fetch | None = None
+    ) -> None:
         super().__init__(options, command_pid, fetch)
         self._options = options
         self._allocators: tuple[Allocator, ...] = ()

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.tools.new.options import Options, build_parser, parse
+from purebpf.tools.new.options import NewOptions, build_parser, parse
 
 __all__ = ["build_parser", "main"]
 
@@ -18,7 +18,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: NewOptions) -> int:
     from purebpf.cli.output import Output
     from purebpf.tools.new.session import create
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["NewOptions", "build_parser", "parse"]
 
 _DESCRIPTION = """Begin a BPF tool: a folder NAME with C, Python, a test and a
 pyproject.toml. The C is compiled at once where there is a compiler: an
@@ -26,7 +26,7 @@ _EXAMPLES = """examples:
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-class Options(NamedTuple):
+class NewOptions(NamedTuple):
     """The project to begin.
 
     Attributes:
@@ -36,9 +36,9 @@ class Options(NamedTuple):
     name: str
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> NewOptions:
     """The options, or the end of the process with a usage message (status 2)."""
-    return Options(build_parser().parse_args(argv).name)
+    return NewOptions(build_parser().parse_args(argv).name)
 
 
 def build_parser() -> argparse.ArgumentParser:

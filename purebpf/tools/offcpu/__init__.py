@@ -1,8 +1,8 @@
 """Off-CPU time: `purebpf offcpu`, and as a library:
 
-    from purebpf.tools.offcpu import OffCpu, Options
+    from purebpf.tools.offcpu import OffCpu, OffCpuOptions
 
-    with OffCpu(Options()) as waiting:
+    with OffCpu(OffCpuOptions()) as waiting:
         work()
         profile = waiting.stop()      # a purebpf.report.Profile, in nanoseconds
 
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.offcpu.request import Options
+    from purebpf.tools.offcpu.request import OffCpuOptions
     from purebpf.tools.offcpu.session import OffCpu
 
-__all__ = ["OffCpu", "Options"]
+__all__ = ["OffCpu", "OffCpuOptions"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
             "OffCpu": "purebpf.tools.offcpu.session.OffCpu",
-            "Options": "purebpf.tools.offcpu.request.Options",
+            "OffCpuOptions": "purebpf.tools.offcpu.request.OffCpuOptions",
         },
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from purebpf.cli import parser, time_options
 from purebpf.cli.arguments import milliseconds
 from purebpf.cli.destination import ResultOptions, destinations
-from purebpf.tools.offcpu.request import STATES, Options
+from purebpf.tools.offcpu.request import STATES, OffCpuOptions
 
 __all__ = ["ONE_BY_ONE", "build_parser", "parse"]
 
@@ -52,7 +52,7 @@ Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later, with BTF.
 docs/offcpu.md"""
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
+def parse(argv: Sequence[str]) -> tuple[OffCpuOptions, ResultOptions]:
     """Return the waits to trace and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
@@ -61,7 +61,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     parsed.python_lines = parsed.lines
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
     parsed.one_by_one = any(destination.format in ONE_BY_ONE for destination in parsed.to)
-    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
+    return parser.pick(OffCpuOptions, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -73,7 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
     output = made.add_argument_group("output")
     parser.add_stack_kinds(output)
     time_options.add_output(output, details="-d, -s and --waker")
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, OffCpuOptions)
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DEFAULT_THRESHOLD_MS", "STATES", "Options", "title"]
+__all__ = ["DEFAULT_THRESHOLD_MS", "STATES", "OffCpuOptions", "title"]
 
 DEFAULT_THRESHOLD_MS = 500.0
 """perf's: a sleep of half a second is worth a record of its own."""
@@ -13,7 +13,7 @@ STATES = "SDITtPWG"
 """The letters of ps(1) for threads that do not run; `G` are those of `S` that wait for the GIL."""
 
 
-class Options(NamedTuple):
+class OffCpuOptions(NamedTuple):
     """The target, and which of its off-CPU time. Empty tuples and None mean: no restriction.
 
     `states` are letters of ps(1). `duration_s` None: until a signal, or until `command` ends.
@@ -59,7 +59,7 @@ class Options(NamedTuple):
         return states + "R" if self.preempt and "R" not in states else states
 
 
-def title(options: Options) -> str:
+def title(options: OffCpuOptions) -> str:
     """The sentence that heads the output, in the words of bcc's offcputime."""
     from purebpf.measure.headline import stacks, until, whose  # which --help does not need
 

@@ -11,7 +11,7 @@ from purebpf.measure.thread_profiler import ThreadProfiler
 from purebpf.results import Profile
 from purebpf.results.build.offcpu_rows import fill, merge_spans, row
 from purebpf.results.build.stored_stacks import Stacks
-from purebpf.tools.offcpu.request import Options, title
+from purebpf.tools.offcpu.request import OffCpuOptions, title
 
 __all__ = ["OffCpu"]
 
@@ -29,7 +29,9 @@ class OffCpu(ThreadProfiler):
         NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
+    def __init__(
+        self, options: OffCpuOptions, command_pid: int = 0, fetch: Fetch | None = None
+    ) -> None:
         super().__init__(title(options), _request(options), command_pid, fetch)
         self._options = options
 
@@ -55,7 +57,7 @@ class OffCpu(ThreadProfiler):
         fill(profile, spans, stacks, cgroup_of, is_split=options.waker)
 
 
-def _request(options: Options) -> Request:
+def _request(options: OffCpuOptions) -> Request:
     return narrow(
         Request,
         options,

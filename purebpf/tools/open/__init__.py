@@ -1,8 +1,8 @@
 """Files as they are opened: `purebpf open`, and as a library:
 
-    from purebpf.tools.open import Options, Opens
+    from purebpf.tools.open import OpenOptions, Opens
 
-    with Opens(Options(duration_s=5)) as opens:
+    with Opens(OpenOptions(duration_s=5)) as opens:
         while not opens.wait():
             for event in opens.drain():     # a purebpf.tools.open.events.Opened
                 print(event)
@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.open.request import Options
+    from purebpf.tools.open.request import OpenOptions
     from purebpf.tools.open.session import Opens
 
-__all__ = ["Opens", "Options"]
+__all__ = ["OpenOptions", "Opens"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
-            "Options": "purebpf.tools.open.request.Options",
+            "OpenOptions": "purebpf.tools.open.request.OpenOptions",
             "Opens": "purebpf.tools.open.session.Opens",
         },
     )

@@ -8,7 +8,7 @@ from functools import partial
 
 from purebpf.cli import command, event_command
 from purebpf.tools.open.options import Shape, build_parser, parse
-from purebpf.tools.open.request import Options
+from purebpf.tools.open.request import OpenOptions
 
 __all__ = ["build_parser", "main"]
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: event_command.EventView, shape: Shape) -> int:
+def _run(options: OpenOptions, view: event_command.EventView, shape: Shape) -> int:
     # what --help and a misspelt option need not pay
     from purebpf.tools.open.render import JsonPrinter, TablePrinter, TextPrinter
     from purebpf.tools.open.session import Opens

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import positive_int
-from purebpf.tools.open.request import Options
+from purebpf.tools.open.request import OpenOptions
 
 __all__ = ["Shape", "build_parser", "parse"]
 
@@ -47,7 +47,7 @@ class Shape(NamedTuple):
     top: int | None = None
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Shape]:
+def parse(argv: Sequence[str]) -> tuple[OpenOptions, event_command.EventView, Shape]:
     """Return the calls to follow and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
@@ -55,7 +55,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Shape]
         made.error("--by and --top are options of --summary")
     parsed.by = parsed.by or "path"
     view = parser.pick(event_command.EventView, parsed)
-    return parser.pick(Options, parsed), view, parser.pick(Shape, parsed)
+    return parser.pick(OpenOptions, parsed), view, parser.pick(Shape, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -80,6 +80,6 @@ def build_parser() -> argparse.ArgumentParser:
         *("-n", "--top"), metavar="N", type=positive_int, help="only the first N rows"
     )
     event_command.add_columns(output)
-    parser.take_defaults(made, Options, event_command.EventView, Shape)
+    parser.take_defaults(made, OpenOptions, event_command.EventView, Shape)
     made.set_defaults(by=None)  # needs --summary
     return made

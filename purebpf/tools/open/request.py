@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Options"]
+__all__ = ["OpenOptions"]
 
 
-class Options(NamedTuple):
+class OpenOptions(NamedTuple):
     """The tasks and the calls to follow. Empty tuples and None mean: no restriction.
 
     `tree`: the children of `pids` as well. `failed`: only calls that failed; `errno`: with this

@@ -10,7 +10,7 @@ from purebpf.measure.event_text import decode, join_names, join_path
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.observe.processes.cgroup_ids import CgroupIds
 from purebpf.tools.open.events import Opened
-from purebpf.tools.open.request import Options
+from purebpf.tools.open.request import OpenOptions
 
 __all__ = ["Opens"]
 
@@ -43,7 +43,7 @@ class Opens(EventSession[Opened]):
 
     explained = _LOSSES
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: OpenOptions, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
         self._cgroups = CgroupIds()

@@ -1,8 +1,8 @@
 """The CPU profiler: `purebpf profile`, and as a library:
 
-    from purebpf.tools.profile import Options, Profiler
+    from purebpf.tools.profile import ProfileOptions, Profiler
 
-    with Profiler(Options(frequency=99)) as profiler:
+    with Profiler(ProfileOptions(frequency=99)) as profiler:
         work()
         profile = profiler.stop()      # a purebpf.report.Profile
 
@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.profile.request import Options
+    from purebpf.tools.profile.request import ProfileOptions
     from purebpf.tools.profile.session import Profiler
     from purebpf.tools.profile.windows import WindowProfiler
 
-__all__ = ["Options", "Profiler", "WindowProfiler"]
+__all__ = ["ProfileOptions", "Profiler", "WindowProfiler"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
-            "Options": "purebpf.tools.profile.request.Options",
+            "ProfileOptions": "purebpf.tools.profile.request.ProfileOptions",
             "Profiler": "purebpf.tools.profile.session.Profiler",
             "WindowProfiler": "purebpf.tools.profile.windows.WindowProfiler",
         },

@@ -15,7 +15,7 @@ from purebpf.tools.profile.request import title
 if TYPE_CHECKING:
     from purebpf.cli.destination import ResultOptions
     from purebpf.results import Profile
-    from purebpf.tools.profile.request import Options
+    from purebpf.tools.profile.request import ProfileOptions
 
 __all__ = ["build_parser", "main"]
 
@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: ResultOptions) -> int:
+def _run(options: ProfileOptions, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
     from purebpf.tools.profile.session import Profiler
@@ -46,7 +46,7 @@ def _run(options: Options, view: ResultOptions) -> int:
     return command.LOSS if view.strict and profile.loss.any else status
 
 
-def _adapt(options: Options, view: ResultOptions) -> Options:
+def _adapt(options: ProfileOptions, view: ResultOptions) -> ProfileOptions:
     """Leave out this process, and read lines of Python for a text, if the run is short enough.
 
     With lines, each place in a function is a stack of its own. There must be room for one of each
@@ -62,7 +62,7 @@ def _adapt(options: Options, view: ResultOptions) -> Options:
     return options
 
 
-def _explain(options: Options, profile: Profile, *, verbose: bool) -> None:
+def _explain(options: ProfileOptions, profile: Profile, *, verbose: bool) -> None:
     """Print the samples, the losses, and the fix for each loss."""
     from purebpf.cli.loss import explain_profile, say_each
     from purebpf.measure.headline import name_target

@@ -9,7 +9,7 @@ from purebpf.observe.instruments.process_tree import CAPACITY
 from purebpf.observe.instruments.stack_maps import MAX_DEPTH
 from purebpf.results import Loss, count_cause
 from purebpf.results.build.stored_stacks import causes
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def count_asleep(clock: Clock, missed: int, idle_s: float, idle_seen: int) -> in
 
 def losses(
     stats: Mapping[str, int],
-    options: Options,
+    options: ProfileOptions,
     *,
     expected: int,
     tolerance: int,

@@ -15,7 +15,7 @@ from purebpf.cli.destination import (
     destinations,
     says_when,
 )
-from purebpf.tools.profile.request import DEFAULT_FREQUENCY, Options
+from purebpf.tools.profile.request import DEFAULT_FREQUENCY, ProfileOptions
 
 __all__ = ["build_parser", "parse"]
 
@@ -48,7 +48,7 @@ Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later. docs/profile.md,
 docs/stacks.md"""
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
+def parse(argv: Sequence[str]) -> tuple[ProfileOptions, ResultOptions]:
     """Return the target to sample and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
@@ -57,7 +57,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
     parsed.python_lines = parsed.lines
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
     parsed.timeline = says_when(parsed.to) or parsed.serve is not None
-    return parser.pick(Options, parsed, is_partial=True), parser.pick(
+    return parser.pick(ProfileOptions, parsed, is_partial=True), parser.pick(
         ResultOptions, parsed, is_partial=True
     )
 
@@ -69,7 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_targets(made.add_argument_group("what to sample"))
     _add_sampling(made.add_argument_group("how to sample"))
     _add_output(made.add_argument_group("output"))
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, ProfileOptions)
     return made
 
 

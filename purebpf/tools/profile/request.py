@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from purebpf.tuples import NamedTuple
 
-__all__ = ["DEFAULT_FREQUENCY", "Options", "title"]
+__all__ = ["DEFAULT_FREQUENCY", "ProfileOptions", "title"]
 
 DEFAULT_FREQUENCY = 49
 """Hertz: odd, so that it does not run in step with what happens 50 or 100 times a second."""
 
 
-class Options(NamedTuple):
+class ProfileOptions(NamedTuple):
     """The target to sample, and the settings. Empty tuples and None mean: no restriction.
 
     `frequency` is in Hertz; with `period`, the kernel samples every so many events instead.
@@ -54,7 +54,7 @@ class Options(NamedTuple):
     left_out: int = 0
 
 
-def title(options: Options) -> str:
+def title(options: ProfileOptions) -> str:
     """The sentence that heads the output, in the words of bcc's profile."""
     from purebpf.measure.headline import stacks, until, whose  # which --help does not need
 

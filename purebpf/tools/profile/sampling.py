@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from purebpf.observe.runtimes.cpython.python_tables import PythonTables
     from purebpf.spec import ObjectSpec
     from purebpf.symbols.address_spaces import Earlier
-    from purebpf.tools.profile.request import Options
+    from purebpf.tools.profile.request import ProfileOptions
 
 __all__ = ["Sampling"]
 
@@ -65,7 +65,7 @@ class Sampling(Closing):
         started: time.monotonic() when it began.
     """
 
-    def __init__(self, options: Options, command_pid: int) -> None:
+    def __init__(self, options: ProfileOptions, command_pid: int) -> None:
         self._options = options
         self._command_pid = command_pid
         self._owned = ExitStack()

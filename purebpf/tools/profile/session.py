@@ -14,7 +14,7 @@ from purebpf.closable import Closing
 from purebpf.measure.stop import HasFileno
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.call_graph import describe_walking
-from purebpf.tools.profile.request import Options, title
+from purebpf.tools.profile.request import ProfileOptions, title
 from purebpf.tools.profile.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ class Profiler(Closing):
         NotSupportedError: the kernel, or a pinned map, lacks a feature that the programs need.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
+    def __init__(
+        self, options: ProfileOptions, command_pid: int = 0, fetch: Fetch | None = None
+    ) -> None:
         self._options = options
         self._fetch = fetch
         self._command_pid = command_pid

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from purebpf.results import Slots
-    from purebpf.tools.profile.request import Options
+    from purebpf.tools.profile.request import ProfileOptions
 
 __all__ = ["Timeline", "slot_length_ns", "sum_by_stack"]
 
@@ -24,7 +24,7 @@ Counts = Iterable[tuple[Any, int]]
 """(struct count_key, samples), as `bpf_src/profile.bpf.c` declares them."""
 
 
-def slot_length_ns(options: Options) -> int:
+def slot_length_ns(options: ProfileOptions) -> int:
     """Return the initial length of a slot: four samples of a CPU; 0 without `timeline`."""
     if not options.timeline:
         return 0

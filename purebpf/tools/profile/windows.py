@@ -1,6 +1,6 @@
 """Profiles of one window after the other, for sessions that sample for weeks.
 
-    with WindowProfiler(Options(frequency=19)) as profiler:
+    with WindowProfiler(ProfileOptions(frequency=19)) as profiler:
         while not profiler.wait(ends, at_most_s=60):
             profile = profiler.window()
         profile = profiler.window(is_last=True)

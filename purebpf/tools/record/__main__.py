@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.tools.record.options import build_parser, parse
-from purebpf.tools.record.request import Options, title
+from purebpf.tools.record.request import RecordOptions, title
 
 if TYPE_CHECKING:
     from purebpf.measure.run import Ends
@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run_filtered(parse(argv)))
 
 
-def _run_filtered(options: Options) -> int:
+def _run_filtered(options: RecordOptions) -> int:
     """Run; show a mistake in a filter at its place, on separate lines."""
     if not any(event.filters for event in options.events):
         return _run(options)
@@ -40,7 +40,7 @@ def _run_filtered(options: Options) -> int:
         return _USAGE
 
 
-def _explain_filters(options: Options) -> int:
+def _explain_filters(options: RecordOptions) -> int:
     from purebpf.cli.output import Output
     from purebpf.tools.record.filters import explain_filters
 
@@ -49,7 +49,7 @@ def _explain_filters(options: Options) -> int:
     return 0
 
 
-def _run(options: Options) -> int:
+def _run(options: RecordOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.measure.run import prepare, run
     from purebpf.tools.record.loss import losses
@@ -68,12 +68,14 @@ def _run(options: Options) -> int:
     return status
 
 
-def _announce(options: Options) -> None:
+def _announce(options: RecordOptions) -> None:
     if options.duration_s is None and not options.command:
         command.say(f"{title(options)}... Hit Ctrl-C to end.")
 
 
-def _run_live(where: tuple[str, int], options: Options, recorder: Recorder, ends: Ends) -> Recorded:
+def _run_live(
+    where: tuple[str, int], options: RecordOptions, recorder: Recorder, ends: Ends
+) -> Recorded:
     from purebpf.cli.live import LivePage
     from purebpf.measure.naming import naming_until
     from purebpf.measure.run import run

@@ -20,7 +20,7 @@ from purebpf.loader.perf.perf_names import event_named
 from purebpf.loader.perf.perf_ring import PerfRing
 from purebpf.measure.perf_targets import EventPlace
 from purebpf.syscall import perf_event as sys
-from purebpf.tools.record.request import DEFAULT_EVENT, FREQUENCY, EventOption, Options
+from purebpf.tools.record.request import DEFAULT_EVENT, FREQUENCY, EventOption, RecordOptions
 from purebpf.unwind.perf_registers import MASKS
 from purebpf.wire.perf_data import RecordedEvent
 
@@ -79,7 +79,7 @@ class Sampled(NamedTuple):
         return self.opened[0].event.name
 
 
-def sample_type(options: Options, choice: Choice) -> int:
+def sample_type(options: RecordOptions, choice: Choice) -> int:
     """Return the fields of an event's samples, as bits of `sample_type`."""
     bits_of_all = int(_ALWAYS)
     for name, bits in _ASKED:
@@ -96,7 +96,7 @@ def sample_type(options: Options, choice: Choice) -> int:
     return bits_of_all
 
 
-def has_tracepoints(options: Options) -> bool:
+def has_tracepoints(options: RecordOptions) -> bool:
     """Return True if one of the events is a tracepoint of the kernel."""
     return any(choose_event(option.name).is_tracepoint for option in options.events)
 
@@ -108,7 +108,7 @@ def _is_counted(choice: Choice) -> bool:
     return choice.is_tracepoint or (is_software and choice.event.config not in clocks)
 
 
-def _rate(options: Options, choice: Choice) -> dict[str, int]:
+def _rate(options: RecordOptions, choice: Choice) -> dict[str, int]:
     """Return the sampling rate: the event's, or the user's, or else the default."""
     own = {name: choice.attr[name] for name in _RATES if name in choice.attr}
     if "sample_period" in own:
@@ -120,7 +120,7 @@ def _rate(options: Options, choice: Choice) -> dict[str, int]:
     return {"sample_freq": options.frequency or FREQUENCY, "freq": 1}
 
 
-def _attr(options: Options, choice: Choice, *, by_tree: bool = False) -> dict[str, Any]:
+def _attr(options: RecordOptions, choice: Choice, *, by_tree: bool = False) -> dict[str, Any]:
     follows = options.follows_command and not by_tree
     return {
         "sample_type": sample_type(options, choice),
@@ -138,14 +138,14 @@ def _attr(options: Options, choice: Choice, *, by_tree: bool = False) -> dict[st
     }
 
 
-def _who_inherits(options: Options) -> dict[str, int]:
+def _who_inherits(options: RecordOptions) -> dict[str, int]:
     """Threads of processes; of commands and users, and with `tree`, children, too."""
     if options.follows_command or options.uid is not None or (options.pids and options.tree):
         return {"inherit": 1}
     return inherited_by_threads() if options.pids else {}
 
 
-def _copies(options: Options) -> dict[str, int]:
+def _copies(options: RecordOptions) -> dict[str, int]:
     """Registers and stack to copy: the same registers as perf(1), so that it unwinds them too."""
     if not options.copy_bytes:
         return {}
@@ -162,7 +162,7 @@ def _copies(options: Options) -> dict[str, int]:
 
 
 def open_events(
-    options: Options,
+    options: RecordOptions,
     places: Iterable[EventPlace],
     stack: ExitStack,
     of_tree: Iterable[EventPlace] = (),
@@ -192,7 +192,7 @@ class _Opening:
     """Opens an event; the first place settles the attributes for the others."""
 
     def __init__(
-        self, options: Options, option: EventOption, choice: Choice, *, by_tree: bool
+        self, options: RecordOptions, option: EventOption, choice: Choice, *, by_tree: bool
     ) -> None:
         self._option = option
         self._choice = choice
@@ -255,7 +255,7 @@ class _Opening:
         return False
 
 
-def side_band_pages(options: Options) -> int:
+def side_band_pages(options: RecordOptions) -> int:
     """Pages of the rings that tell of processes and mappings."""
     return min(_SIDE_BAND_PAGES, options.pages)
 
@@ -265,7 +265,7 @@ def _watermark(pages: int) -> int:
 
 
 def open_side_band(
-    options: Options, places: Iterable[EventPlace], like: Sampled, stack: ExitStack
+    options: RecordOptions, places: Iterable[EventPlace], like: Sampled, stack: ExitStack
 ) -> tuple[PerfEvent, ...]:
     """Open the events that report new processes and mappings, in the places, in the layout of
     `like`.

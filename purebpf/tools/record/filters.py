@@ -14,7 +14,7 @@ from purebpf.loader.perf.event_parser import EventError, choose_event
 from purebpf.measure import perf_targets
 from purebpf.syscall import perf_event as perf
 from purebpf.tools.record.events import Sampled, sample_type
-from purebpf.tools.record.request import Options
+from purebpf.tools.record.request import RecordOptions
 from purebpf.wire.perf_data import RecordedEvent
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import LostSamples, Sample
@@ -155,14 +155,14 @@ class Filters:
                 yield f"filter: {name}: in user space, since {sample_filter.why_user_space}"
 
 
-def processes_to_search(options: Options) -> tuple[int, ...]:
+def processes_to_search(options: RecordOptions) -> tuple[int, ...]:
     """The processes that have functions a filter can name: those that are recorded, but not all."""
     if options.pids or options.tids or options.uid is not None:
         return tuple(perf_targets.existing_processes(options))
     return ()
 
 
-def explain_filters(options: Options) -> Iterator[str]:
+def explain_filters(options: RecordOptions) -> Iterator[str]:
     """Explain the filters, and show the code they become; nothing is recorded.
 
     Raises:

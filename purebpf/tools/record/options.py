@@ -16,7 +16,7 @@ from purebpf.tools.record.request import (
     LARGEST_COPY,
     RING_PAGES,
     EventOption,
-    Options,
+    RecordOptions,
 )
 
 __all__ = ["build_parser", "parse"]
@@ -50,7 +50,7 @@ processes without them if kernel.perf_event_paranoid is 2 or less.
 docs/record.md"""
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> RecordOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     made = build_parser()
     parsed = parser.parse(made, argv, {})
@@ -82,7 +82,7 @@ def parse(argv: Sequence[str]) -> Options:
         if parsed.copy_bytes:
             made.error("--serve cannot unwind copied stacks in time: use purebpf profile --serve")
         parsed.callchains = True
-    return Options(**vars(parsed))
+    return RecordOptions(**vars(parsed))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -103,7 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("--explain",), action="store_true",
         help="print what the filters mean and how they run, then exit",
     )  # fmt: skip
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, RecordOptions)
     return made
 
 

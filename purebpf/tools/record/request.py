@@ -12,7 +12,7 @@ __all__ = [
     "LARGEST_COPY",
     "RING_PAGES",
     "EventOption",
-    "Options",
+    "RecordOptions",
     "title",
 ]
 
@@ -34,7 +34,7 @@ class EventOption(NamedTuple):
     filters: tuple[str, ...] = ()
 
 
-class Options(NamedTuple):
+class RecordOptions(NamedTuple):
     """A frozen request. Empty tuples, None and False mean: not asked for.
 
     Without `events`, CPU cycles. Without a target (`all_cpus`, `pids`, `tids`, `uid`, `cpus`,
@@ -107,7 +107,7 @@ class Options(NamedTuple):
         )
 
 
-def title(options: Options) -> str:
+def title(options: RecordOptions) -> str:
     """Return the sentence that describes the recording."""
     if options.pids:
         whom = f"process {', '.join(map(str, options.pids))}"

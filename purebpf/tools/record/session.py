@@ -29,7 +29,7 @@ from purebpf.syscall import proc
 from purebpf.tools.record import events
 from purebpf.tools.record.filters import Filters, processes_to_search
 from purebpf.tools.record.loss import Recorded
-from purebpf.tools.record.request import Options
+from purebpf.tools.record.request import RecordOptions
 from purebpf.wire.perf_count import count_types
 from purebpf.wire.perf_data import Feature
 from purebpf.wire.perf_data_features import pack_numbers
@@ -64,7 +64,7 @@ class Recorder(Closing):
         KernelError: the kernel refused something; the message says why, and names a fix.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: RecordOptions, command_pid: int = 0) -> None:
         self._options = options
         self._followed_pid = command_pid if options.follows_command else 0
         self._types: Counter[int] = Counter()

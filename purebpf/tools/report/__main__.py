@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from purebpf.cli import command
 from purebpf.cli.destination import Destination, ResultOptions, says_when, write
-from purebpf.tools.report.options import Options, build_parser, parse
+from purebpf.tools.report.options import ReportOptions, build_parser, parse
 
 __all__ = ["build_parser", "main"]
 
@@ -19,7 +19,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: ResultOptions) -> int:
+def _run(options: ReportOptions, view: ResultOptions) -> int:
     from purebpf.cli.loss import explain_profile
     from purebpf.cli.progress import doing
     from purebpf.cli.source_info import add_lines, debuginfod

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.destination import ResultOptions, add_answer, add_destinations, destinations
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["ReportOptions", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Read a perf.data file, of purebpf.tools.record or of perf record, and print its
@@ -33,7 +33,7 @@ Needs no privileges to read a file; CAP_SYSLOG to name the kernel's functions.
 docs/report.md"""
 
 
-class Options(NamedTuple):
+class ReportOptions(NamedTuple):
     """The file to read. `event` None: the first that has samples."""
 
     path: str = "perf.data"
@@ -41,12 +41,12 @@ class Options(NamedTuple):
     weight: str | None = None
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
+def parse(argv: Sequence[str]) -> tuple[ReportOptions, ResultOptions]:
     """Return the input and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = made.parse_args(argv)
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
-    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
+    return parser.pick(ReportOptions, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -70,5 +70,5 @@ def build_parser() -> argparse.ArgumentParser:
     add_answer(group)
     parser.add_names(group)
     parser.add_strict(group)
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, ReportOptions)
     return made

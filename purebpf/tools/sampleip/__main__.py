@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from purebpf.cli import command
 from purebpf.cli.output import Output
 from purebpf.tools.sampleip.options import build_parser, parse
-from purebpf.tools.sampleip.request import Options, title
+from purebpf.tools.sampleip.request import SampleIpOptions, title
 
 if TYPE_CHECKING:
     from purebpf.loader.perf.perf_event import Event
@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: SampleIpOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.measure.run import prepare, run
     from purebpf.observe.symbols.interruptible import interruptible

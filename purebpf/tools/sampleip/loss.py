@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from purebpf.results import Cause, count_cause
-from purebpf.tools.sampleip.request import Options
+from purebpf.tools.sampleip.request import SampleIpOptions
 
 __all__ = ["losses"]
 
 
-def losses(stats: Mapping[str, int], options: Options) -> tuple[Cause, ...]:
+def losses(stats: Mapping[str, int], options: SampleIpOptions) -> tuple[Cause, ...]:
     """Every way to lose a sample after it was seen, zero or not.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
-from purebpf.tools.sampleip.request import Options, Symbol
+from purebpf.tools.sampleip.request import SampleIpOptions, Symbol
 
 __all__ = ["build_parser", "parse"]
 
@@ -36,7 +36,7 @@ _SYMBOL = re.compile(r"(.+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _TOP = 1 << 64
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> SampleIpOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
@@ -45,7 +45,7 @@ def parse(argv: Sequence[str]) -> Options:
     for name in ("ranges", "symbols", "modules"):
         setattr(parsed, name, tuple(getattr(parsed, name)))
     parsed.ring_pages = 1 << (parsed.ring_pages - 1).bit_length()
-    return Options(**vars(parsed))
+    return SampleIpOptions(**vars(parsed))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -78,7 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_targets(made.add_argument_group("targets"))
     _add_output(made.add_argument_group("output"))
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, SampleIpOptions)
     return made
 
 

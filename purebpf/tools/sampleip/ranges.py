@@ -10,7 +10,7 @@ from purebpf.observe.filters.filter_names import MachineNames
 from purebpf.observe.processes import synthesized_records
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
-from purebpf.tools.sampleip.request import Options, Symbol
+from purebpf.tools.sampleip.request import SampleIpOptions, Symbol
 from purebpf.wire.perf_data import KERNEL
 
 __all__ = ["MAX_RANGES", "IpRange", "NoSuchRangeError", "resolve"]
@@ -31,7 +31,7 @@ class NoSuchRangeError(PurebpfError):
     """A name without addresses, or too many ranges."""
 
 
-def resolve(options: Options) -> tuple[IpRange, ...]:
+def resolve(options: SampleIpOptions) -> tuple[IpRange, ...]:
     """All ranges that the options name.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FREQUENCY", "MAP_ENTRIES", "RING_PAGES", "Options", "Symbol", "title"]
+__all__ = ["FREQUENCY", "MAP_ENTRIES", "RING_PAGES", "SampleIpOptions", "Symbol", "title"]
 
 FREQUENCY = 999
 MAP_ENTRIES = 8192
@@ -18,7 +18,7 @@ class Symbol(NamedTuple):
     offset: int | None = None
 
 
-class Options(NamedTuple):
+class SampleIpOptions(NamedTuple):
     """A frozen request. Without `ranges` (start and end, which is outside), `symbols` and
     `modules`, every address.
     """
@@ -45,7 +45,7 @@ class Options(NamedTuple):
     command: tuple[str, ...] = ()
 
 
-def title(options: Options) -> str:
+def title(options: SampleIpOptions) -> str:
     """Return the sentence that describes the sampling."""
     names = [f"{start:#x}-{end:#x}" for start, end in options.ranges]
     names += [

@@ -38,7 +38,7 @@ from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.tools.sampleip.loss import losses
 from purebpf.tools.sampleip.ranges import resolve
-from purebpf.tools.sampleip.request import Options
+from purebpf.tools.sampleip.request import SampleIpOptions
 
 __all__ = ["IpCounts", "Sample", "Sampler"]
 
@@ -74,7 +74,7 @@ class Sampler(Closing):
         KernelError: the kernel refused something; the message says why, and names a fix.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: SampleIpOptions, command_pid: int = 0) -> None:
         self._options = options
         self._command_pid = command_pid
         self._tree: process_tree.ProcessTree | None = None

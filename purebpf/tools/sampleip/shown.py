@@ -20,7 +20,7 @@ from purebpf.tools.sampleip.render import (
 if TYPE_CHECKING:
     from purebpf.cli.output import Output
     from purebpf.symbols.frame import Frame, Unknown
-    from purebpf.tools.sampleip.request import Options
+    from purebpf.tools.sampleip.request import SampleIpOptions
     from purebpf.tools.sampleip.session import Sample
 
 __all__ = ["shown"]
@@ -28,7 +28,7 @@ __all__ = ["shown"]
 _Rows = Iterable[tuple[int, int, int, "Frame | Unknown"]]
 
 
-def shown(output: Output, options: Options) -> Dumped | Listed:
+def shown(output: Output, options: SampleIpOptions) -> Dumped | Listed:
     """Return the printer of samples that the options choose."""
     return Dumped(output) if options.hex else Listed(output, options)
 
@@ -56,7 +56,7 @@ class Listed(Closing):
     A run without a defined end prints samples as they come, and the table at the end.
     """
 
-    def __init__(self, output: Output, options: Options) -> None:
+    def __init__(self, output: Output, options: SampleIpOptions) -> None:
         self._output = output
         self._counting = options.counting
         self._columns = None if options.verbose else output.columns

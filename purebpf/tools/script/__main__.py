@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from purebpf.cli import command
 from purebpf.tools.script.imitation import FOLLOWED, is_bpftrace, take_name
 from purebpf.tools.script.options import build_parser, parse
-from purebpf.tools.script.request import Options
+from purebpf.tools.script.request import ScriptOptions
 
 if TYPE_CHECKING:
     from purebpf.measure.child import Child
@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run("bpftrace", lambda: _run(parse(argv, as_bpftrace=True)))
 
 
-def _run(options: Options) -> int:
+def _run(options: ScriptOptions) -> int:
     from purebpf.script.script_error import ScriptError
     from purebpf.tools.script.session import compile_request, opened
     from purebpf.tools.script.source import MissingScriptError, read_script
@@ -60,7 +60,7 @@ def _run(options: Options) -> int:
         return _trace(options, compilation, stop, child, followed)
 
 
-def _list(options: Options) -> int:
+def _list(options: ScriptOptions) -> int:
     from purebpf.cli.output import Output
     from purebpf.tools.script.listing import list_requested
 
@@ -69,7 +69,7 @@ def _list(options: Options) -> int:
     return 0
 
 
-def _show_version(options: Options) -> int:
+def _show_version(options: ScriptOptions) -> int:
     from purebpf import __version__
     from purebpf.cli.output import Output
 
@@ -93,7 +93,7 @@ def _show_info() -> int:
 
 
 def _trace(
-    options: Options, compilation: Compilation, stop: Stop, child: Child | None, followed: int
+    options: ScriptOptions, compilation: Compilation, stop: Stop, child: Child | None, followed: int
 ) -> int:
     from purebpf.observe.script.session import ScriptSession
     from purebpf.tools.script.output import ScriptOutput

@@ -11,7 +11,7 @@ from purebpf.script.listing import describe_fields, list_points
 from purebpf.script.parser import parse
 from purebpf.script.points import expand
 from purebpf.script.script_error import ScriptError
-from purebpf.tools.script.request import Options
+from purebpf.tools.script.request import ScriptOptions
 from purebpf.tools.script.source import read_script
 
 __all__ = ["list_requested"]
@@ -20,7 +20,7 @@ _TAGS = ("struct ", "union ", "enum ")
 _TIMERS = ("interval", "profile")
 
 
-def list_requested(options: Options) -> Iterator[str]:
+def list_requested(options: ScriptOptions) -> Iterator[str]:
     """Yield the lines of `-l`."""
     host = LocalHost(options.pid)
     if options.text is not None or os.path.isfile(options.path):
@@ -41,7 +41,7 @@ def list_requested(options: Options) -> Iterator[str]:
             yield from (f"    {line}\n" for line in describe_fields(name, host))
 
 
-def _points_of_script(options: Options, host: LocalHost) -> list[str]:
+def _points_of_script(options: ScriptOptions, host: LocalHost) -> list[str]:
     text, name = read_script(options)
     names: dict[str, None] = {}
     try:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from purebpf.cli import parser
 from purebpf.tools.script.imitation import BpftraceParser
-from purebpf.tools.script.request import Options
+from purebpf.tools.script.request import ScriptOptions
 
 __all__ = ["build_parser", "parse"]
 
@@ -27,7 +27,7 @@ _EXAMPLES = """examples:
 """
 
 
-def parse(argv: Sequence[str], *, as_bpftrace: bool = False) -> Options:
+def parse(argv: Sequence[str], *, as_bpftrace: bool = False) -> ScriptOptions:
     """The options, or the end of the process with a usage message (status 2)."""
     made = build_parser(as_bpftrace=as_bpftrace)
     before, options, after = _split(argv)
@@ -39,7 +39,7 @@ def parse(argv: Sequence[str], *, as_bpftrace: bool = False) -> Options:
         path = words.pop(0)
     if parsed.text is None and runs and not path:
         made.error("a script is missing: FILE, or -e TEXT")
-    return Options(
+    return ScriptOptions(
         text=parsed.text,
         path=path,
         parameters=tuple(words),
@@ -157,5 +157,5 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument("-V", "--version", action="store_true", help="print the version")
     made.add_argument("--no-warnings", action="store_true", help="print no warnings")
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, ScriptOptions)
     return made

@@ -1,14 +1,14 @@
-"""`Options`: a script, and how to run it."""
+"""`ScriptOptions`: a script, and how to run it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["Options"]
+__all__ = ["ScriptOptions"]
 
 
-class Options(NamedTuple):
+class ScriptOptions(NamedTuple):
     """A request of `purebpf script`.
 
     Attributes:

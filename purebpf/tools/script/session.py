@@ -16,14 +16,14 @@ from purebpf.observe.script.local_host import LocalHost
 from purebpf.observe.script.session import ScriptSession
 from purebpf.script.compilation import Compilation, compile_script
 from purebpf.script.settings import Settings
-from purebpf.tools.script.request import Options
+from purebpf.tools.script.request import ScriptOptions
 
 __all__ = ["compile_request", "opened", "wait"]
 
 _PREFIX = "BPFTRACE_"
 
 
-def compile_request(options: Options, text: str, name: str, child: int = 0) -> Compilation:
+def compile_request(options: ScriptOptions, text: str, name: str, child: int = 0) -> Compilation:
     """Compile the script of a request.
 
     Args:
@@ -46,7 +46,7 @@ def compile_request(options: Options, text: str, name: str, child: int = 0) -> C
 
 
 @contextmanager
-def opened(options: Options) -> Iterator[tuple[Stop, Child | None, int]]:
+def opened(options: ScriptOptions) -> Iterator[tuple[Stop, Child | None, int]]:
     """Catch signals, start the command in a waiting state, and find the process to follow.
 
     Yields:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from purebpf.errors import KernelError, PurebpfError
-from purebpf.tools.script.request import Options
+from purebpf.tools.script.request import ScriptOptions
 
 __all__ = ["MissingScriptError", "read_script"]
 
@@ -15,7 +15,7 @@ class MissingScriptError(PurebpfError):
     """A script that cannot be read, in bpftrace's words."""
 
 
-def read_script(options: Options) -> tuple[str, str]:
+def read_script(options: ScriptOptions) -> tuple[str, str]:
     """Return the text of the requested script, and its name in messages.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from purebpf.cli import command
 from purebpf.tools.setup.options import build_parser, parse
-from purebpf.tools.setup.request import Options
+from purebpf.tools.setup.request import SetupOptions
 
 __all__ = ["build_parser", "main"]
 
@@ -19,7 +19,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: SetupOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli.output import Output
     from purebpf.tools.setup import render, session

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, user_id
-from purebpf.tools.setup.request import Options
+from purebpf.tools.setup.request import SetupOptions
 
 __all__ = ["build_parser", "parse"]
 
@@ -26,7 +26,7 @@ _EXAMPLES = """examples:
 """
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> SetupOptions:
     """The options, or the end of the process with a usage message (status 2)."""
     made = build_parser()
     parsed = made.parse_args(argv)
@@ -35,7 +35,7 @@ def parse(argv: Sequence[str]) -> Options:
         made.error("users required: --user or --group")
     if parsed.action == "status" and users:
         made.error("status shows the current user; for another one use: sudo -u USER")
-    return Options(parsed.action, users, parsed.slots, parsed.bpffs)
+    return SetupOptions(parsed.action, users, parsed.slots, parsed.bpffs)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -55,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
         ),
     )  # fmt: skip
     made.add_argument("--bpffs", metavar="DIR", help="the bpf file system (default: /sys/fs/bpf)")
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, SetupOptions)
     return made
 
 

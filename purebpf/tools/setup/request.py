@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DEFAULT_SLOTS", "Options"]
+__all__ = ["DEFAULT_SLOTS", "SetupOptions"]
 
 DEFAULT_SLOTS = 4
 
 
-class Options(NamedTuple):
+class SetupOptions(NamedTuple):
     """The action and its users.
 
     Attributes:

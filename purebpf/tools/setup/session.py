@@ -9,7 +9,7 @@ from purebpf.errors import KernelError
 from purebpf.observe.filters import pinned_setup, pinned_slots
 from purebpf.observe.filters.filter_preflight import Preflight, preflight
 from purebpf.observe.filters.pinned_slots import BPFFS, Slot
-from purebpf.tools.setup.request import Options
+from purebpf.tools.setup.request import SetupOptions
 
 __all__ = ["Done", "Status", "pin", "status", "unpin"]
 
@@ -53,7 +53,7 @@ class Status(NamedTuple):
         return not self.problems and not any(slot.faults for _, slot in self.slots)
 
 
-def pin(options: Options) -> list[Done]:
+def pin(options: SetupOptions) -> list[Done]:
     """Give each user slots.
 
     Raises:
@@ -68,7 +68,7 @@ def pin(options: Options) -> list[Done]:
     return done
 
 
-def unpin(options: Options) -> list[Done]:
+def unpin(options: SetupOptions) -> list[Done]:
     """Remove each user's slots; a failure for one does not stop the others.
 
     Raises:
@@ -86,7 +86,7 @@ def unpin(options: Options) -> list[Done]:
     return done
 
 
-def status(options: Options) -> Status:
+def status(options: SetupOptions) -> Status:
     """The state of the slots. Users see their own, root sees all.
 
     Raises:

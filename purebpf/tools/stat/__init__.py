@@ -1,8 +1,8 @@
 """Counts of events: `purebpf stat`, and as a library:
 
-    from purebpf.tools.stat import Counter, Options
+    from purebpf.tools.stat import Counter, StatOptions
 
-    with Counter(Options(groups=(("task-clock",), ("page-faults",)), pids=(185,))) as counter:
+    with Counter(StatOptions(groups=(("task-clock",), ("page-faults",)), pids=(185,))) as counter:
         time.sleep(5)
         for count in counter.stop().counts:      # a purebpf.tools.stat.counts.Count for each event
             print(count.event, count.value, count.percent_running)
@@ -18,10 +18,10 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf.tools.stat.counts import Count, Result
-    from purebpf.tools.stat.request import Options
+    from purebpf.tools.stat.request import StatOptions
     from purebpf.tools.stat.session import Counter
 
-__all__ = ["Count", "Counter", "Options", "Result"]
+__all__ = ["Count", "Counter", "Result", "StatOptions"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
@@ -29,7 +29,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
         {
             "Count": "purebpf.tools.stat.counts.Count",
             "Counter": "purebpf.tools.stat.session.Counter",
-            "Options": "purebpf.tools.stat.request.Options",
+            "StatOptions": "purebpf.tools.stat.request.StatOptions",
             "Result": "purebpf.tools.stat.counts.Result",
         },
     )

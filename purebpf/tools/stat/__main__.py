@@ -11,7 +11,7 @@ from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
 from purebpf.cli.output import Output
 from purebpf.tools.stat.options import Repeats, build_parser, parse
-from purebpf.tools.stat.request import Options
+from purebpf.tools.stat.request import StatOptions
 
 if TYPE_CHECKING:
     from purebpf.measure.child import Child
@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: EventView, repeats: Repeats) -> int:
+def _run(options: StatOptions, view: EventView, repeats: Repeats) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli.loss import explain_table
     from purebpf.tools.stat.render import csv_header, render
@@ -58,7 +58,7 @@ def _run(options: Options, view: EventView, repeats: Repeats) -> int:
     return status
 
 
-def _measure(options: Options, view: EventView, output: Output) -> tuple[Result, int, bool]:
+def _measure(options: StatOptions, view: EventView, output: Output) -> tuple[Result, int, bool]:
     """Run once; return the result, the command's status, and True if a signal ended the run."""
     from purebpf.measure import run as pipeline
     from purebpf.tools.stat.render import render

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import positive_int, seconds
 from purebpf.cli.event_command import EventView
-from purebpf.tools.stat.request import Groups, Options, parse_groups
+from purebpf.tools.stat.request import Groups, StatOptions, parse_groups
 
 __all__ = ["Repeats", "build_parser", "parse"]
 
@@ -51,7 +51,7 @@ class Repeats(NamedTuple):
     runs: int = 1
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, EventView, Repeats]:
+def parse(argv: Sequence[str]) -> tuple[StatOptions, EventView, Repeats]:
     """Return the events to count and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
@@ -99,7 +99,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, EventView, Repeats]:
         if wrong:
             made.error(why)
     return (
-        parser.pick(Options, parsed),
+        parser.pick(StatOptions, parsed),
         parser.pick(EventView, parsed),
         parser.pick(Repeats, parsed),
     )
@@ -135,7 +135,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("-r", "--repeat"), dest="runs", metavar="N", type=positive_int,
         help="run the command N times; print means and standard errors",
     )  # fmt: skip
-    parser.take_defaults(made, Options, EventView, Repeats)
+    parser.take_defaults(made, StatOptions, EventView, Repeats)
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["GROUPINGS", "HARDWARE", "Groups", "Options", "default_groups", "parse_groups"]
+__all__ = ["GROUPINGS", "HARDWARE", "Groups", "StatOptions", "default_groups", "parse_groups"]
 
 Groups = tuple[tuple[str, ...], ...]
 """Events by name; those of a tuple run on the CPU's counters together or not at all."""
@@ -15,7 +15,7 @@ HARDWARE: Groups = (("cycles", "instructions"), ("branches", "branch-misses"))
 """What is counted by default where the machine has hardware counters."""
 
 
-class Options(NamedTuple):
+class StatOptions(NamedTuple):
     """The target, and which events. Empty tuples and None mean: no restriction.
 
     `groups` () is `default_groups`, and HARDWARE where there is any. `tree`: children of `pids`

@@ -20,7 +20,7 @@ from purebpf.tools.stat.cgroups import cgroup_name, cgroup_places
 from purebpf.tools.stat.counts import Part, Result, add_up, losses
 from purebpf.tools.stat.opening import OpenCounter, Opened, open_counters
 from purebpf.tools.stat.programs import RUNS, ProgramCounts, Times
-from purebpf.tools.stat.request import Options
+from purebpf.tools.stat.request import StatOptions
 
 if TYPE_CHECKING:
     from purebpf.tools.stat.shared import SharedCounter
@@ -43,7 +43,7 @@ class Counter(Closing):
         KernelError: the kernel refused an event, and why.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: StatOptions, command_pid: int = 0) -> None:
         self._options = options
         self._command_pid = 0 if options.is_of_all else command_pid
         self._has_begun = False

@@ -1,8 +1,8 @@
 """The system call summary: `purebpf summary`, and as a library:
 
-    from purebpf.tools.summary import Options, Summary
+    from purebpf.tools.summary import SummaryOptions, Summary
 
-    with Summary(Options(mode="process")) as summary:
+    with Summary(SummaryOptions(mode="process")) as summary:
         work()
         table = summary.stop()      # a purebpf.tools.summary.table.Table
 
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.summary.request import Options
+    from purebpf.tools.summary.request import SummaryOptions
     from purebpf.tools.summary.session import Summary
 
-__all__ = ["Options", "Summary"]
+__all__ = ["Summary", "SummaryOptions"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
-            "Options": "purebpf.tools.summary.request.Options",
+            "SummaryOptions": "purebpf.tools.summary.request.SummaryOptions",
             "Summary": "purebpf.tools.summary.session.Summary",
         },
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from purebpf.cli import command
 from purebpf.cli.output import Output
 from purebpf.tools.summary.options import View, build_parser, parse
-from purebpf.tools.summary.request import Options
+from purebpf.tools.summary.request import SummaryOptions
 
 if TYPE_CHECKING:
     from purebpf.measure.stop import HasFileno
@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: View) -> int:
+def _run(options: SummaryOptions, view: View) -> int:
     # 60 ms that --help and a misspelt option need not pay
     from purebpf.measure.run import prepare, run
     from purebpf.tools.summary.screen import screen

@@ -21,7 +21,7 @@ from purebpf.observe.instruments import process_tree
 from purebpf.observe.processes.process_tracker import Followed
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results import Cause, count_cause
-from purebpf.tools.summary.request import MODES, Options
+from purebpf.tools.summary.request import MODES, SummaryOptions
 from purebpf.tools.summary.table import FaultPlace, Faults
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class FaultCounter(Closing):
         NotSupportedError: the kernel does not show its types (CONFIG_DEBUG_INFO_BTF).
     """
 
-    def __init__(self, options: Options, whose: TaskFilter) -> None:
+    def __init__(self, options: SummaryOptions, whose: TaskFilter) -> None:
         self._before: Counter[Any] = Counter()
         kinds = _KINDS.values() if options.faults == "all" else (_KINDS[options.faults],)
         with ExitStack() as stack:
@@ -163,7 +163,7 @@ class FaultCounter(Closing):
         self._owned.close()
 
 
-def _spec(options: Options, whose: TaskFilter) -> Any:
+def _spec(options: SummaryOptions, whose: TaskFilter) -> Any:
     perf_event = bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT
     follows = bool(whose.command_pid or options.tree)
     spec = (

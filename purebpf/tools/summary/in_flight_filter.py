@@ -10,7 +10,7 @@ from purebpf.observe.instruments.process_tree import processes_called
 from purebpf.syscall import proc
 from purebpf.tools.summary.calls import slots
 from purebpf.tools.summary.inflight import UNDECIDED, WANTED, Open
-from purebpf.tools.summary.request import Options
+from purebpf.tools.summary.request import SummaryOptions
 
 __all__ = ["InFlightFilter"]
 
@@ -21,7 +21,7 @@ class InFlightFilter:
     A call that is still open has no result and no CPU where it ends: -x, -e and -C take it.
     """
 
-    def __init__(self, options: Options, command_pid: int) -> None:
+    def __init__(self, options: SummaryOptions, command_pid: int) -> None:
         self._options = options
         self._follows_command = command_pid != 0
         self._named = () if options.comm is None else frozenset(processes_called(options.comm))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from purebpf.results import Cause, Loss, count_cause
-from purebpf.tools.summary.request import Options
+from purebpf.tools.summary.request import SummaryOptions
 
 __all__ = ["EXPLANATIONS", "losses"]
 
@@ -21,7 +21,7 @@ def losses(
     in_flight: int,
     still_open: int,
     misses: int,
-    options: Options,
+    options: SummaryOptions,
     fault_causes: tuple[Cause, ...] = (),
 ) -> Loss:
     """Every cause, zero or not.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, seconds, user_id
-from purebpf.tools.summary.request import FAULTS, HISTOGRAMS, MAP_ENTRIES, MODES, Options
+from purebpf.tools.summary.request import FAULTS, HISTOGRAMS, MAP_ENTRIES, MODES, SummaryOptions
 
 __all__ = ["SORTS", "View", "build_parser", "parse"]
 
@@ -59,7 +59,7 @@ class View(NamedTuple):
         return self.histogram or self.sort in ("p50", "p95", "p99")
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, View]:
+def parse(argv: Sequence[str]) -> tuple[SummaryOptions, View]:
     """Return the calls to count and the output options; exit with status 2 on a usage error.
 
     JSON and CSV have all counts, and JSON also their cost.
@@ -72,7 +72,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, View]:
     parsed.errno_summary = view.errno_summary or view.format != "text"
     parsed.cost = view.format == "json"
     parsed.fault_places = bool(parsed.faults) and (view.verbose or view.format == "json")
-    return parser.pick(Options, parsed), view
+    return parser.pick(SummaryOptions, parsed), view
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -83,7 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_filters(made.add_argument_group("which calls"))
     _add_faults(made.add_argument_group("page faults"))
     _add_output(made.add_argument_group("output"))
-    parser.take_defaults(made, Options, View)
+    parser.take_defaults(made, SummaryOptions, View)
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FAULTS", "HISTOGRAMS", "MAP_ENTRIES", "MODES", "Options"]
+__all__ = ["FAULTS", "HISTOGRAMS", "MAP_ENTRIES", "MODES", "SummaryOptions"]
 
 MODES = ("total", "thread", "process", "cgroup", "command")
 FAULTS = ("maj", "min", "all")
@@ -16,7 +16,7 @@ _ERRORS = 16384
 """Histograms (1.6 kB each) and pairs of row and error that there is room for by default."""
 
 
-class Options(NamedTuple):
+class SummaryOptions(NamedTuple):
     """The calls to count, and their tasks. Empty tuples and None mean: no restriction.
 
     `histogram` counts durations by size, for percentiles; `errno_summary` counts failed calls by

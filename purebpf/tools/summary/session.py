@@ -24,7 +24,7 @@ from purebpf.tools.summary.in_flight_filter import InFlightFilter
 from purebpf.tools.summary.inflight import Open, open_calls
 from purebpf.tools.summary.loading import load_best
 from purebpf.tools.summary.loss import losses
-from purebpf.tools.summary.request import MODES, Options
+from purebpf.tools.summary.request import MODES, SummaryOptions
 from purebpf.tools.summary.table import Cost, Faults, Group, OpenCall, Row, Table
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Summary(Closing):
         NotSupportedError: the kernel lacks a feature that the programs need.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: SummaryOptions, command_pid: int = 0) -> None:
         self._options = options
         self._command_pid = command_pid
         self._total = options.mode == "total"
@@ -175,7 +175,7 @@ class Summary(Closing):
         """Return the calls that returned since the start or the last call of this.
 
         Intervals that passed before there was time for their table are part of the next one. Needs
-        `Options.interval_s`, which makes room for calls during the read.
+        `SummaryOptions.interval_s`, which makes room for calls during the read.
 
         Raises:
             KernelError: a map could not be read.

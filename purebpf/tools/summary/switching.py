@@ -7,7 +7,7 @@ from typing import Self
 
 from purebpf.closable import Closing
 from purebpf.measure.stop import HasFileno
-from purebpf.tools.summary.request import Options
+from purebpf.tools.summary.request import SummaryOptions
 from purebpf.tools.summary.session import Summary
 from purebpf.tools.summary.table import Table
 
@@ -17,7 +17,7 @@ __all__ = ["SwitchingSummary"]
 class SwitchingSummary(Closing):
     """`Summary` with one mode after the other; each begins with a new interval."""
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: SummaryOptions, command_pid: int = 0) -> None:
         self._options, self._command_pid = options, command_pid
         self.current = Summary(options, command_pid)
 

@@ -1,8 +1,8 @@
 """TCP connections as they begin and end: `purebpf tcp`, and as a library:
 
-    from purebpf.tools.tcp import Options, Tcp
+    from purebpf.tools.tcp import TcpOptions, Tcp
 
-    with Tcp(Options(duration_s=5)) as connections:
+    with Tcp(TcpOptions(duration_s=5)) as connections:
         while not connections.wait():
             for event in connections.drain():     # a purebpf.tools.tcp.event.Event
                 print(event.kind, event.remote_address, event.took_ns)
@@ -19,17 +19,17 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf.tools.tcp.event import Event
-    from purebpf.tools.tcp.request import Options
+    from purebpf.tools.tcp.request import TcpOptions
     from purebpf.tools.tcp.session import Tcp
 
-__all__ = ["Event", "Options", "Tcp"]
+__all__ = ["Event", "Tcp", "TcpOptions"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
             "Event": "purebpf.tools.tcp.event.Event",
-            "Options": "purebpf.tools.tcp.request.Options",
+            "TcpOptions": "purebpf.tools.tcp.request.TcpOptions",
             "Tcp": "purebpf.tools.tcp.session.Tcp",
         },
     )

@@ -9,7 +9,7 @@ from functools import partial
 from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
 from purebpf.tools.tcp.options import Shape, build_parser, parse
-from purebpf.tools.tcp.request import Options
+from purebpf.tools.tcp.request import TcpOptions
 
 __all__ = ["build_parser", "main"]
 
@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: EventView, shape: Shape) -> int:
+def _run(options: TcpOptions, view: EventView, shape: Shape) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.tools.tcp.render import Json, Text
     from purebpf.tools.tcp.session import Tcp

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.event_command import EventView
-from purebpf.tools.tcp.request import EVENTS, Options
+from purebpf.tools.tcp.request import EVENTS, TcpOptions
 
 __all__ = ["Shape", "build_parser", "parse"]
 
@@ -52,7 +52,7 @@ class Shape(NamedTuple):
     top: int | None = None
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, EventView, Shape]:
+def parse(argv: Sequence[str]) -> tuple[TcpOptions, EventView, Shape]:
     """Return the connections and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
@@ -62,7 +62,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, EventView, Shape]:
         parsed.events = (*parsed.events, "dns")
     parsed.dns = "dns" in parsed.events
     view = parser.pick(EventView, parsed)
-    return parser.pick(Options, parsed), view, parser.pick(Shape, parsed)
+    return parser.pick(TcpOptions, parsed), view, parser.pick(Shape, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -95,7 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("--connections",), metavar="N", type=positive_int,
         help="maximum number of open connections to follow (default %(default)s)",
     )  # fmt: skip
-    parser.take_defaults(made, Options, EventView, Shape)
+    parser.take_defaults(made, TcpOptions, EventView, Shape)
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DEFAULT_EVENTS", "EVENTS", "Options"]
+__all__ = ["DEFAULT_EVENTS", "EVENTS", "TcpOptions"]
 
 EVENTS = ("connect", "accept", "close", "fail", "retransmit", "synack", "state", "dns")
 """enum tcp_event_kind of bpf_src/tcp/records.h."""
@@ -12,7 +12,7 @@ EVENTS = ("connect", "accept", "close", "fail", "retransmit", "synack", "state",
 DEFAULT_EVENTS = EVENTS[: EVENTS.index("state")]
 
 
-class Options(NamedTuple):
+class TcpOptions(NamedTuple):
     """The target, and which of its events. Empty tuples and None mean: no restriction.
 
     `events` are of EVENTS; with `dns`, answers of name servers are read, and remote addresses

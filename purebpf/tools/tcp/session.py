@@ -22,7 +22,7 @@ from purebpf.observe.instruments.process_tree import processes_called
 from purebpf.syscall import proc, tracefs
 from purebpf.tools.tcp.dns import Names, parse
 from purebpf.tools.tcp.event import DIRECTIONS, STATES, Event
-from purebpf.tools.tcp.request import EVENTS, Options
+from purebpf.tools.tcp.request import EVENTS, TcpOptions
 
 __all__ = ["Tcp"]
 
@@ -55,7 +55,7 @@ class Tcp(EventSession[Event]):
 
     explained = _LOSSES
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: TcpOptions, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
         self._names = Names()
@@ -157,7 +157,7 @@ class Tcp(EventSession[Event]):
 class _Wanted:
     """A test for processes that ran before the trace: are they targets?"""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: TcpOptions) -> None:
         self._all = not (options.pids or options.tids or options.comm is not None)
         self._cgroup = options.cgroup
         self._pids = set(options.pids)

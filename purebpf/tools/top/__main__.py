@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.cli.output import Output
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top.options import View, build_parser, parse
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: View) -> int:
+def _run(options: ProfileOptions, view: View) -> int:
     from purebpf.measure.naming import naming_until
     from purebpf.measure.run import prepare, run
     from purebpf.tools.top.measuring import Measuring

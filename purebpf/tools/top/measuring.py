@@ -8,7 +8,7 @@ from typing import Self
 from purebpf.closable import Closing
 from purebpf.errors import PurebpfError
 from purebpf.measure.stop import HasFileno
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top.due import Due
 from purebpf.tools.top.screens import load
 from purebpf.tools.top.screens.base import Reading, Screen
@@ -33,7 +33,7 @@ class Measuring(Closing):
     """
 
     def __init__(
-        self, options: Options, name: str, by: str, interval_s: float, command_pid: int = 0
+        self, options: ProfileOptions, name: str, by: str, interval_s: float, command_pid: int = 0
     ) -> None:
         self._options, self._interval_s = options, interval_s
         self._command_pid = command_pid

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, seconds
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top.screens import SCREENS
 
 __all__ = ["View", "build_parser", "parse"]
@@ -52,7 +52,7 @@ class View(NamedTuple):
     verbose: bool = False
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, View]:
+def parse(argv: Sequence[str]) -> tuple[ProfileOptions, View]:
     """Return the target to sample and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
@@ -69,7 +69,7 @@ def parse(argv: Sequence[str]) -> tuple[Options, View]:
     chosen = parsed.pids or parsed.tids or parsed.comm is not None or parsed.cgroup is not None
     if not kind.has_targets and chosen:
         made.error(f"--screen {parsed.screen} is of the whole machine: only CPUs can be chosen")
-    return parser.pick(Options, parsed, is_partial=True), parser.pick(View, parsed)
+    return parser.pick(ProfileOptions, parsed, is_partial=True), parser.pick(View, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -94,7 +94,7 @@ def build_parser() -> argparse.ArgumentParser:
     how.add_argument("--by", choices=BY, metavar="KIND", help=_choices("bys"))
     how.add_argument("--sort", choices=SORTS, metavar="COLUMN", help=_choices("sorts"))
     parser.add_strict(how)
-    parser.take_defaults(made, Options, View)
+    parser.take_defaults(made, ProfileOptions, View)
     made.set_defaults(frequency=_FREQUENCY, by=None, sort=None)  # by and sort: as the screen says
     return made
 

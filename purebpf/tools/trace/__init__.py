@@ -1,8 +1,8 @@
 """System calls as they happen: `purebpf trace`, and as a library:
 
-    from purebpf.tools.trace import Options, Traces
+    from purebpf.tools.trace import TraceOptions, Traces
 
-    with Traces(Options(duration_s=5, events=("%file",))) as traces:
+    with Traces(TraceOptions(duration_s=5, events=("%file",))) as traces:
         while not traces.wait():
             for event in traces.drain():     # of purebpf.tools.trace.events
                 print(event)
@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.trace.request import Options
+    from purebpf.tools.trace.request import TraceOptions
     from purebpf.tools.trace.session import Traces
 
-__all__ = ["Options", "Traces"]
+__all__ = ["TraceOptions", "Traces"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
         __name__,
         {
-            "Options": "purebpf.tools.trace.request.Options",
+            "TraceOptions": "purebpf.tools.trace.request.TraceOptions",
             "Traces": "purebpf.tools.trace.session.Traces",
         },
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command, event_command
 from purebpf.tools.trace.options import Shape, build_parser, parse
-from purebpf.tools.trace.request import Options
+from purebpf.tools.trace.request import TraceOptions
 
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: event_command.EventView, shape: Shape) -> int:
+def _run(options: TraceOptions, view: event_command.EventView, shape: Shape) -> int:
     # what --help and a misspelt option need not pay
     from purebpf.tools.trace.render import JsonPrinter, StracePrinter, TextPrinter
     from purebpf.tools.trace.session import Traces

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int
-from purebpf.tools.trace.request import Options
+from purebpf.tools.trace.request import TraceOptions
 
 __all__ = ["Shape", "build_parser", "parse"]
 
@@ -51,14 +51,14 @@ class Shape(NamedTuple):
     summary: bool = False
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, event_command.EventView, Shape]:
+def parse(argv: Sequence[str]) -> tuple[TraceOptions, event_command.EventView, Shape]:
     """Return the events to trace and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     parsed.events = tuple(parsed.events or ())
     _check_events(made, parsed.events)
     view = parser.pick(event_command.EventView, parsed)
-    return parser.pick(Options, parsed), view, parser.pick(Shape, parsed)
+    return parser.pick(TraceOptions, parsed), view, parser.pick(Shape, parsed)
 
 
 def _check_events(made: argparse.ArgumentParser, events: tuple[str, ...]) -> None:
@@ -130,7 +130,7 @@ def build_parser() -> argparse.ArgumentParser:
         "copies, all copied, or by frame pointers; auto: tables, or fp where this kernel or CPU "
         "cannot",
     )  # fmt: skip
-    parser.take_defaults(made, Options, event_command.EventView, Shape)
+    parser.take_defaults(made, TraceOptions, event_command.EventView, Shape)
     return made
 
 

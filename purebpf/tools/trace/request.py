@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Options"]
+__all__ = ["TraceOptions"]
 
 
-class Options(NamedTuple):
+class TraceOptions(NamedTuple):
     """The tasks and the calls to trace. Empty tuples and None mean: no restriction.
 
     `events`: names, patterns and groups of calls, and tracepoints

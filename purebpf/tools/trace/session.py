@@ -24,7 +24,7 @@ from purebpf.tools.trace.constants import signal_name
 from purebpf.tools.trace.descriptors import Descriptors
 from purebpf.tools.trace.events import Call, Ended, Event, Lost, Passed, Signalled, Task
 from purebpf.tools.trace.kinds import signature
-from purebpf.tools.trace.request import Options
+from purebpf.tools.trace.request import TraceOptions
 from purebpf.tools.trace.results import show_result
 from purebpf.tools.trace.selection import select, split
 from purebpf.tools.trace.siginfo import show_siginfo
@@ -78,7 +78,7 @@ class Traces(EventSession[Event]):
 
     explained = _LOSSES
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: TraceOptions, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
         self._machine = syscalls.machine(os.uname().machine)

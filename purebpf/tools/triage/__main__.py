@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli import command
 from purebpf.cli.output import Output
-from purebpf.tools.triage.options import Options, build_parser, parse
+from purebpf.tools.triage.options import TriageOptions, build_parser, parse
 
 if TYPE_CHECKING:
     from purebpf.findings.facts import Facts
@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: TriageOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.findings.find import find
     from purebpf.tools.triage.render import document, lines
@@ -47,7 +47,7 @@ def _run(options: Options) -> int:
     return FOUND if any(not finding.is_busy for finding in findings) else 0
 
 
-def _measure(options: Options) -> tuple[Facts, list[tuple[str, Loss, str]]]:
+def _measure(options: TriageOptions) -> tuple[Facts, list[tuple[str, Loss, str]]]:
     from purebpf.measure.run import prepare, run
     from purebpf.tools.triage.countdown import countdown
     from purebpf.tools.triage.session import Triage

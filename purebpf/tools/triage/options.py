@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import seconds
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["TriageOptions", "build_parser", "parse"]
 
 DEFAULT_S = 10.0
 
@@ -33,7 +33,7 @@ Needs CAP_BPF and CAP_PERFMON, or root, and the kernel's BTF. Linux 5.15 or
 later. docs/triage.md"""
 
 
-class Options(NamedTuple):
+class TriageOptions(NamedTuple):
     """The duration of the look, and the form of the result."""
 
     duration_s: float = DEFAULT_S
@@ -45,9 +45,9 @@ class Options(NamedTuple):
     verbose: bool = False
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> TriageOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    return parser.pick(Options, parser.parse(build_parser(), argv, {}))
+    return parser.pick(TriageOptions, parser.parse(build_parser(), argv, {}))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -62,5 +62,5 @@ def build_parser() -> argparse.ArgumentParser:
     output.add_argument("--save", metavar="FILE", help="write the facts to a file, too")
     output.add_argument("--load", metavar="FILE", help="find in saved facts instead of measuring")
     parser.add_output(output)
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, TriageOptions)
     return made

@@ -71,7 +71,7 @@ class Triage(Closing):
 
     def __init__(self, duration_s: float, command_pid: int = 0) -> None:  # noqa: ARG002 - no command
         self._duration_s = duration_s
-        options = profile.Options(frequency=_FREQUENCY, by_thread=True, python_lines=True)
+        options = profile.ProfileOptions(frequency=_FREQUENCY, by_thread=True, python_lines=True)
         self._profiler = profile.WindowProfiler(options)
         self._memory: mem.Memory | None = None
         self._has_chosen = False
@@ -116,7 +116,7 @@ class Triage(Closing):
     def _try_memory(self, pids: tuple[int, ...]) -> mem.Memory | None:
         for _ in range(_ATTEMPTS):
             pids = living(pids)
-            options = mem.Options(malloc=False, python_lines=True, pids=pids)
+            options = mem.MemOptions(malloc=False, python_lines=True, pids=pids)
             try:
                 return self._owned.enter_context(mem.Memory(options)) if pids else None
             except NoSuchTargetError:  # a process ended in this moment

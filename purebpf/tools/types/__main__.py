@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from purebpf.cli import command
 from purebpf.cli.output import Output
 from purebpf.tools.types.options import View, build_parser, parse
-from purebpf.tools.types.request import Options
+from purebpf.tools.types.request import TypesOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: View) -> int:
+def _run(options: TypesOptions, view: View) -> int:
     # what --help and a misspelt option need not pay for
     from importlib.util import find_spec
 

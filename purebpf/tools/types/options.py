@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
-from purebpf.tools.types.request import Options
+from purebpf.tools.types.request import TypesOptions
 
 __all__ = ["View", "build_parser", "parse"]
 
@@ -48,7 +48,7 @@ class View(NamedTuple):
     verbose: bool = False
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, View]:
+def parse(argv: Sequence[str]) -> tuple[TypesOptions, View]:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
@@ -57,7 +57,9 @@ def parse(argv: Sequence[str]) -> tuple[Options, View]:
         made.error("-i reads samples from a file: it excludes targets, a duration and a command")
     if parsed.event and not parsed.path:
         made.error("-e chooses an event of a file: add -i FILE")
-    return parser.pick(Options, parsed, is_partial=True), parser.pick(View, parsed, is_partial=True)
+    return parser.pick(TypesOptions, parsed, is_partial=True), parser.pick(
+        View, parsed, is_partial=True
+    )
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -96,5 +98,5 @@ def build_parser() -> argparse.ArgumentParser:
         help="maximum number of sampled addresses (default %(default)s)",
     )  # fmt: skip
     parser.add_output(group)
-    parser.take_defaults(made, Options, View)
+    parser.take_defaults(made, TypesOptions, View)
     return made

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FREQUENCY", "MAP_ENTRIES", "Options"]
+__all__ = ["FREQUENCY", "MAP_ENTRIES", "TypesOptions"]
 
 FREQUENCY = 999
 MAP_ENTRIES = 65536
 
 
-class Options(NamedTuple):
+class TypesOptions(NamedTuple):
     """A frozen request: the targets, the rate, and the end."""
 
     frequency: int = FREQUENCY

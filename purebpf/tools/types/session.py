@@ -9,10 +9,10 @@ from purebpf.loader.perf.perf_event import Event
 from purebpf.measure.stop import HasFileno
 from purebpf.results.model.spelling import spell_location
 from purebpf.symbols.budget import Budget
-from purebpf.tools.sampleip.request import Options as Sampling
+from purebpf.tools.sampleip.request import SampleIpOptions as Sampling
 from purebpf.tools.sampleip.session import IpCounts, Sampler
 from purebpf.tools.types.attribute import DataOfPrograms
-from purebpf.tools.types.request import Options
+from purebpf.tools.types.request import TypesOptions
 from purebpf.tools.types.result import DataTypes, Tally
 
 __all__ = ["TypeSampler"]
@@ -30,7 +30,7 @@ class TypeSampler(Closing):
         KernelError: the kernel refused something; the message says why, and names a fix.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: TypesOptions, command_pid: int = 0) -> None:
         self._sampler = Sampler(Sampling(counting=True, **options._asdict()), command_pid)
 
     @property

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.tools.view.options import Options, build_parser, parse
+from purebpf.tools.view.options import ViewOptions, build_parser, parse
 
 __all__ = ["build_parser", "main"]
 
@@ -19,7 +19,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: ViewOptions) -> int:
     import gc
 
     from purebpf.measure.stop import Stop

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import address
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["ViewOptions", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Serve a page over a folder of saved profiles: a list, a time line of how much
@@ -27,17 +27,17 @@ the printed address. Ctrl-C ends it.
 Needs no privileges, and runs on any system. docs/view.md"""
 
 
-class Options(NamedTuple):
+class ViewOptions(NamedTuple):
     """A frozen request; `where` is (host, port), port 0 any that is free."""
 
     folder: str
     where: tuple[str, int]
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> ViewOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     parsed = build_parser().parse_args(argv)
-    return Options(parsed.folder, parsed.serve or ("127.0.0.1", 0))
+    return ViewOptions(parsed.folder, parsed.serve or ("127.0.0.1", 0))
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from purebpf.cli import command
-from purebpf.tools.vmlinux.options import Options, build_parser, parse
+from purebpf.tools.vmlinux.options import VmlinuxOptions, build_parser, parse
 
 __all__ = ["build_parser", "main"]
 
@@ -18,7 +18,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(parse(argv)))
 
 
-def _run(options: Options) -> int:
+def _run(options: VmlinuxOptions) -> int:
     from purebpf.build.headers import make_vmlinux, read_sources
     from purebpf.cli.output import Output
     from purebpf.loader.types.btf_file import read_btf_file

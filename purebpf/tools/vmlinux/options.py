@@ -9,7 +9,7 @@ from typing import NamedTuple
 from purebpf.cli import parser
 from purebpf.cli.arguments import output
 
-__all__ = ["Options", "build_parser", "parse"]
+__all__ = ["VmlinuxOptions", "build_parser", "parse"]
 
 _DESCRIPTION = """Write a vmlinux.h: the types of the running kernel, or of another one, and the
 kernel functions (kfuncs) that BPF programs may call. Needs no root.
@@ -22,7 +22,7 @@ _EXAMPLES = """examples:
 """
 
 
-class Options(NamedTuple):
+class VmlinuxOptions(NamedTuple):
     """The output of `purebpf vmlinux`.
 
     Attributes:
@@ -36,10 +36,10 @@ class Options(NamedTuple):
     output: str | None = None
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> VmlinuxOptions:
     """The options, or the end of the process with a usage message (status 2)."""
     parsed = build_parser().parse_args(argv)
-    return Options(tuple(parsed.sources), parsed.btf, parsed.output)
+    return VmlinuxOptions(tuple(parsed.sources), parsed.btf, parsed.output)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -61,5 +61,5 @@ def build_parser() -> argparse.ArgumentParser:
     made.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, VmlinuxOptions)
     return made

@@ -14,7 +14,7 @@ from purebpf.tools.wall.request import title
 if TYPE_CHECKING:
     from purebpf.cli.destination import ResultOptions
     from purebpf.results import Profile
-    from purebpf.tools.wall.request import Options
+    from purebpf.tools.wall.request import WallOptions
 
 __all__ = ["build_parser", "main"]
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     return command.run(NAME, lambda: _run(*parse(argv)))
 
 
-def _run(options: Options, view: ResultOptions) -> int:
+def _run(options: WallOptions, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
     from purebpf.cli.destination import head

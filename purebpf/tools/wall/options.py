@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from purebpf.cli import parser, time_options
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import ResultOptions, destinations
-from purebpf.tools.wall.request import Options
+from purebpf.tools.wall.request import WallOptions
 
 __all__ = ["build_parser", "parse"]
 
@@ -36,13 +36,13 @@ Needs CAP_BPF and CAP_PERFMON, or root. Linux 5.10 or later, with BTF.
 docs/wall.md"""
 
 
-def parse(argv: Sequence[str]) -> tuple[Options, ResultOptions]:
+def parse(argv: Sequence[str]) -> tuple[WallOptions, ResultOptions]:
     """Return the threads to trace and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
     parsed.python_lines = parsed.lines
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
-    return parser.pick(Options, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
+    return parser.pick(WallOptions, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -53,7 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
         made.add_argument_group("targets"), cpus="threads that run on, or leave, these CPUs"
     )
     _add_output(made.add_argument_group("output"))
-    parser.take_defaults(made, Options)
+    parser.take_defaults(made, WallOptions)
     return made
 
 

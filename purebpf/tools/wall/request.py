@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DEFAULT_FREQUENCY", "Options", "title"]
+__all__ = ["DEFAULT_FREQUENCY", "WallOptions", "title"]
 
 DEFAULT_FREQUENCY = 99
 """Hertz: odd, so that it does not run in step with what happens 100 times a second."""
 
 
-class Options(NamedTuple):
+class WallOptions(NamedTuple):
     """The target, and how to sample it. Empty tuples and None mean: no restriction.
 
     `python` reads the frames of Python functions, with `python_lines` also their lines; `native`
@@ -41,7 +41,7 @@ class Options(NamedTuple):
     async_tasks: bool = False
 
 
-def title(options: Options) -> str:
+def title(options: WallOptions) -> str:
     """The sentence that heads the output."""
     from purebpf.measure.headline import until, whose  # which --help does not need
 

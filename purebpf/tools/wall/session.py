@@ -11,7 +11,7 @@ from purebpf.measure.sched_trace import Request, Times
 from purebpf.measure.thread_profiler import ThreadProfiler
 from purebpf.results import Profile
 from purebpf.results.build.stored_stacks import Stacks
-from purebpf.tools.wall.request import Options, title
+from purebpf.tools.wall.request import WallOptions, title
 from purebpf.tools.wall.threads import Thread, fill, threads
 
 __all__ = ["Wall", "WallResult"]
@@ -37,7 +37,9 @@ class Wall(ThreadProfiler):
         NoSuchTargetError, KernelError, NotSupportedError: as `ThreadTime`.
     """
 
-    def __init__(self, options: Options, command_pid: int = 0, fetch: Fetch | None = None) -> None:
+    def __init__(
+        self, options: WallOptions, command_pid: int = 0, fetch: Fetch | None = None
+    ) -> None:
         super().__init__(title(options), _request(options), command_pid, fetch)
         self._frequency = options.frequency
 
@@ -61,7 +63,7 @@ class Wall(ThreadProfiler):
         }
 
 
-def _request(options: Options) -> Request:
+def _request(options: WallOptions) -> Request:
     return narrow(
         Request,
         options,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from purebpf.tools.exec import Options, Processes
+from purebpf.tools.exec import ExecOptions, Processes
 from purebpf.tools.exec.events import Ended, Executed
 from purebpf.tools.exec.render import JsonPrinter
 from tests.commands.conftest import ROOT
@@ -31,7 +31,7 @@ ROOM = 16384
 
 def events(*command: str, failed: bool = False) -> list[dict[str, Any]]:
     """What is shown of a command; nothing was lost."""
-    make = partial(Processes, Options(command=command, failed=failed))
+    make = partial(Processes, ExecOptions(command=command, failed=failed))
     return follow(make, JsonPrinter().show, command, notes=("arguments_cut",))
 
 
@@ -174,7 +174,7 @@ def test_a_tree_has_the_children_that_exist_and_those_to_come() -> None:
         assert target.stdin is not None
         assert target.stdout is not None
         assert target.stdout.readline() == "ready\n"
-        with Processes(Options(pids=(target.pid,), tree=True, duration_s=60)) as processes:
+        with Processes(ExecOptions(pids=(target.pid,), tree=True, duration_s=60)) as processes:
             subprocess.run(["/bin/true", "stranger"], check=True)
             print(file=target.stdin, flush=True)
             seen = []
@@ -199,7 +199,7 @@ def test_without_tree_only_the_process_counts() -> None:
         text=True,
     ) as target:
         assert target.stdin is not None
-        with Processes(Options(pids=(target.pid,), duration_s=60)) as processes:
+        with Processes(ExecOptions(pids=(target.pid,), duration_s=60)) as processes:
             print(file=target.stdin, flush=True)
             seen = []
             while not processes.wait():
@@ -217,7 +217,7 @@ def test_a_cgroup_is_a_target_and_a_label(tmp_path: Path) -> None:
     group.mkdir()
     try:
         script = f"echo $$ > {group}/cgroup.procs; /bin/true inside"
-        session = Processes(Options(cgroup=str(group), duration_s=60))
+        session = Processes(ExecOptions(cgroup=str(group), duration_s=60))
         with session as processes:
             subprocess.run(["sh", "-c", script], check=True)
             subprocess.run(["/bin/true", "outside"], check=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.measure.targets import NoSuchTargetError
-from purebpf.tools.io import Io, Options, Request
+from purebpf.tools.io import Io, IoOptions, Request
 from tests.support.environment import run
 from tests.support.host.loops import loop_device, written
 
@@ -57,7 +57,7 @@ def _direct(disk: str, writes: int, reads: int) -> None:
 
 
 def test_counts_and_bytes_are_those_of_diskstats(disk):
-    with Io(Options(device=disk)) as io:
+    with Io(IoOptions(device=disk)) as io:
         before = written(disk)
         direct(disk, WRITES, READS)
         after = written(disk)
@@ -77,7 +77,7 @@ def test_counts_and_bytes_are_those_of_diskstats(disk):
 
 
 def test_slow_requests_are_shown_one_by_one(disk):
-    with Io(Options(device=disk, slower_ms=0)) as io:
+    with Io(IoOptions(device=disk, slower_ms=0)) as io:
         pid = direct(disk, WRITES, READS)
         events = io.stop().events
     assert len(events) == WRITES + READS
@@ -88,25 +88,25 @@ def test_slow_requests_are_shown_one_by_one(disk):
 
 
 def test_requests_below_the_threshold_are_only_counted(disk):
-    with Io(Options(device=disk, slower_ms=1e9)) as io:
+    with Io(IoOptions(device=disk, slower_ms=1e9)) as io:
         direct(disk, WRITES, 0)
         assert io.stop().events == ()
     assert sum(row.requests for row in io.rows) == WRITES
 
 
 def test_only_the_target_and_the_device_count(disk):
-    with Io(Options(device=disk, pids=(os.getppid(),))) as io:
+    with Io(IoOptions(device=disk, pids=(os.getppid(),))) as io:
         direct(disk, 3, 3)
         io.stop()
     assert io.rows == ()
-    with Io(Options(device="7:1048575")) as io:
+    with Io(IoOptions(device="7:1048575")) as io:
         direct(disk, 3, 3)
         io.stop()
     assert io.rows == ()
 
 
 def test_rows_by_process(disk):
-    with Io(Options(device=disk, by="process")) as io:
+    with Io(IoOptions(device=disk, by="process")) as io:
         pid = direct(disk, WRITES, 0)
         io.stop()
     comm = Path("/proc/self/comm").read_text().strip()
@@ -116,7 +116,7 @@ def test_rows_by_process(disk):
 
 
 def test_a_failed_request_says_why(disk, tmp_path):
-    with Io(Options(device=disk, only_failed=True, slower_ms=0)) as io:
+    with Io(IoOptions(device=disk, only_failed=True, slower_ms=0)) as io:
         os.truncate(tmp_path / "disk", BLOCK)
         try:
             direct(disk, 0, 2)
@@ -145,7 +145,7 @@ def test_a_file_has_its_name(disk, tmp_path):
     place.mkdir()
     subprocess.run(["mount", f"/dev/{disk}", str(place)], check=True)
     try:
-        with Io(Options(device=disk, by="file", slower_ms=0)) as io:
+        with Io(IoOptions(device=disk, by="file", slower_ms=0)) as io:
             in_child(lambda: save(place / "folder"))
             events: tuple[Request, ...] = io.stop().events
     finally:
@@ -157,9 +157,9 @@ def test_a_file_has_its_name(disk, tmp_path):
 
 def test_a_device_that_does_not_exist_is_said():
     with pytest.raises(NoSuchTargetError, match=r"no block device is called 'nodisk'.*lsblk"):
-        Io(Options(device="nodisk")).__enter__()
+        Io(IoOptions(device="nodisk")).__enter__()
     with pytest.raises(NoSuchTargetError, match="expected a name or MAJOR:MINOR"):
-        Io(Options(device="a:b")).__enter__()
+        Io(IoOptions(device="a:b")).__enter__()
 
 
 def test_the_command_shows_a_table_and_json(disk):

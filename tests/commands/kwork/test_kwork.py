@@ -17,7 +17,7 @@ from purebpf import PerfEvent
 from purebpf.errors import NotSupportedError
 from purebpf.measure.targets import NoSuchTargetError
 from purebpf.results.shape.histogram import bucket_bounds
-from purebpf.tools.kwork import Kwork, Options, Row
+from purebpf.tools.kwork import Kwork, KworkOptions, Row
 from tests.support.environment import ROOT, run
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
@@ -45,7 +45,7 @@ def interrupts() -> dict[int, int]:
 def test_softirqs_and_interrupts_are_those_of_proc(tmp_path):
     """What is read before and after the programs are there bounds what they count."""
     outer = softirqs(), interrupts()
-    with Kwork(Options(kinds=("irq", "softirq"))) as kwork:
+    with Kwork(KworkOptions(kinds=("irq", "softirq"))) as kwork:
         inner = softirqs(), interrupts()
         for turn in range(7):
             with (tmp_path / f"{turn}").open("wb") as file:
@@ -70,7 +70,7 @@ def test_softirqs_and_interrupts_are_those_of_proc(tmp_path):
 
 
 def test_times_are_those_of_the_histograms():
-    with Kwork(Options(by_cpu=True)) as kwork:
+    with Kwork(KworkOptions(by_cpu=True)) as kwork:
         time.sleep(0.3)
         result = kwork.stop()
     assert {row.kind for row in result.rows} >= {"softirq", "hrtimer"}
@@ -99,7 +99,7 @@ def alarms() -> None:
 
 
 def test_every_expiration_of_a_timer_counts_with_its_delay():
-    with Kwork(Options(kinds=("hrtimer",), names=("it_real_fn",))) as kwork:
+    with Kwork(KworkOptions(kinds=("hrtimer",), names=("it_real_fn",))) as kwork:
         pid = os.fork()
         if not pid:
             alarms()
@@ -119,7 +119,7 @@ def test_calls_of_another_cpu_are_counted_where_they_run():
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         pytest.skip("a CPU can only call another one")
-    options = Options(kinds=("ipi",), cpus=(cpus[1],), by_cpu=True)
+    options = KworkOptions(kinds=("ipi",), cpus=(cpus[1],), by_cpu=True)
     with PerfEvent.software("cpu-clock", cpu=cpus[1]) as event:
         try:
             os.sched_setaffinity(0, {cpus[0]})
@@ -151,7 +151,7 @@ def test_a_call_that_wakes_a_task_has_its_function():
         os._exit(0)
     try:
         os.sched_setaffinity(0, {cpus[0]})
-        with Kwork(Options(kinds=("ipi",))) as kwork:
+        with Kwork(KworkOptions(kinds=("ipi",))) as kwork:
             for _ in range(READS):
                 os.write(there[1], b"!")
                 os.read(back[0], 1)
@@ -169,7 +169,7 @@ def test_a_call_that_wakes_a_task_has_its_function():
 
 
 def test_work_has_its_delay_and_who_queued_it():
-    with Kwork(Options(kinds=("work",), stacks=True)) as kwork:
+    with Kwork(KworkOptions(kinds=("work",), stacks=True)) as kwork:
         for _ in range(MAPS):  # the kernel frees a map in a work of its own
             with purebpf.load(ROOT / "tests/data/load_counter.bpf.o"):
                 pass
@@ -202,7 +202,7 @@ def test_a_full_table_is_loss():
 
 def test_a_cpu_that_is_offline_is_reported():
     with pytest.raises(NoSuchTargetError, match="CPU 4095 is offline"):
-        Kwork(Options(cpus=(4095,))).__enter__()
+        Kwork(KworkOptions(cpus=(4095,))).__enter__()
 
 
 def test_a_kernel_without_btf_is_said_so():
@@ -213,7 +213,7 @@ def test_a_kernel_without_btf_is_said_so():
 
 
 def test_each_run_is_shown_once_and_adds_up_to_the_rows() -> None:
-    with Kwork(Options(kinds=("irq", "softirq", "work", "timer"), each_run=True)) as kwork:
+    with Kwork(KworkOptions(kinds=("irq", "softirq", "work", "timer"), each_run=True)) as kwork:
         time.sleep(0.3)
         shown = list(kwork.runs())
         time.sleep(0.2)

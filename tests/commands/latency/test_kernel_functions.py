@@ -8,7 +8,7 @@ import pytest
 
 from purebpf.loader.features.attach_features import have_attach
 from purebpf.loader.features.features import have_attach_cookie
-from purebpf.tools.latency import Call, CallLatency, Options, attaching
+from purebpf.tools.latency import Call, CallLatency, LatencyOptions, attaching
 from tests.commands.waiting import waiting
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64", "kprobes")
@@ -34,7 +34,7 @@ def allow(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_calls_are_counted_timed_and_have_their_results(way, workloads, monkeypatch):
     allow(way, monkeypatch)
-    options = Options((GETPPID,), by="ret:int", slower_ms=0, stacks=True)
+    options = LatencyOptions((GETPPID,), by="ret:int", slower_ms=0, stacks=True)
     with (
         waiting(workloads, "calls", CALLS) as workload,
         CallLatency(options._replace(pids=(workload.pid,))) as session,
@@ -56,7 +56,7 @@ def test_calls_are_counted_timed_and_have_their_results(way, workloads, monkeypa
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "kprobe.session"])
 def test_calls_are_counted_without_their_returns(way, workloads, monkeypatch):
     allow(way, monkeypatch)
-    options = Options((GETPPID,), only_count=True)
+    options = LatencyOptions((GETPPID,), only_count=True)
     with (
         waiting(workloads, "calls", CALLS) as workload,
         CallLatency(options._replace(pids=(workload.pid,))) as session,
@@ -69,7 +69,7 @@ def test_calls_are_counted_without_their_returns(way, workloads, monkeypatch):
 
 @pytest.mark.needs("tracefs")
 def test_a_pattern_finds_functions_of_the_kernel(workloads):
-    options = Options((GETPPID.replace("getppid", "getpp?d"), GETPPID))
+    options = LatencyOptions((GETPPID.replace("getppid", "getpp?d"), GETPPID))
     with (
         waiting(workloads, "calls", CALLS) as workload,
         CallLatency(options._replace(pids=(workload.pid,))) as session,

@@ -18,7 +18,7 @@ from purebpf.measure.run import prepare
 from purebpf.measure.run import run as measure
 from purebpf.results import Loss
 from purebpf.results.shape.histogram import BUCKETS, bucket_bounds
-from purebpf.tools.latency import Branch, Call, CallLatency, Interval, Options, Row
+from purebpf.tools.latency import Branch, Call, CallLatency, Interval, LatencyOptions, Row
 from tests.commands.waiting import waiting
 from tests.support.environment import ROOT, run, said
 
@@ -64,7 +64,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trace(program: Path, names: str, capfd: pytest.CaptureFixture[str], **wanted: object) -> Ran:
     functions = tuple(f"{program}:{name}" for name in names.split())
     words = (str(program), str(wanted.pop("mode", "all")))
-    options = Options(functions, command=words)._replace(**wanted)  # type: ignore[arg-type]
+    options = LatencyOptions(functions, command=words)._replace(**wanted)  # type: ignore[arg-type]
     events: list[Call | Interval] = []
     with prepare(partial(CallLatency, options), words) as (session, ends):
         last = measure(session, ends, lambda: events.extend(session.drain()))
@@ -216,7 +216,7 @@ def test_static_probes_make_a_pair(usdt, pair):
     """`guarded` is passed three times: as many calls begin, of which one ends."""
     begin, end = pair.split(",")
     with subprocess.Popen([usdt], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        options = Options(pairs=(f"{usdt}:purebpf:{begin},{end}",), pids=(process.pid,))
+        options = LatencyOptions(pairs=(f"{usdt}:purebpf:{begin},{end}",), pids=(process.pid,))
         with CallLatency(options) as session:
             assert process.stdin
             assert process.stdout
@@ -236,7 +236,7 @@ def test_static_probes_make_a_pair(usdt, pair):
 def trace_probes(usdt: Path, pair: str, by: str, lines: int = 3) -> dict[str, int]:
     """Calls by group of a pair of static probes that are passed for each line."""
     with subprocess.Popen([usdt], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        options = Options(pairs=(f"{usdt}:purebpf:{pair}",), pids=(process.pid,), by=by)
+        options = LatencyOptions(pairs=(f"{usdt}:purebpf:{pair}",), pids=(process.pid,), by=by)
         with CallLatency(options) as session:
             assert process.stdin
             assert process.stdout
@@ -288,7 +288,7 @@ def test_tracepoints_make_a_pair(workloads):
     pair = "syscalls:sys_enter_getppid,sys_exit_getppid"
     with (
         waiting(workloads, "calls", 101) as workload,
-        CallLatency(Options(pairs=(pair,), pids=(workload.pid,))) as session,
+        CallLatency(LatencyOptions(pairs=(pair,), pids=(workload.pid,))) as session,
     ):
         workload.act()
         ending = session.stop()

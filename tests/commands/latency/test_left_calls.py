@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from purebpf import objects
-from purebpf.tools.latency import CallLatency, Options
+from purebpf.tools.latency import CallLatency, LatencyOptions
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64")
 
@@ -187,7 +187,7 @@ def build(folder: Path, source: str, *words: str) -> Path:
 def traced(program: Path, *names: str, **fields: object) -> tuple[Ran, str]:
     """What the functions did in a run of the program, and its output; it has to end well."""
     functions = tuple(f"{program}:{name}" for name in names)
-    options = Options(functions)._replace(**fields)  # type: ignore[arg-type]
+    options = LatencyOptions(functions)._replace(**fields)  # type: ignore[arg-type]
     with CallLatency(options) as session:
         done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=100)
         ending = session.stop()
@@ -288,7 +288,7 @@ int main(void) { for (int i = 0; i < 3; i++) tail(40 + i); }
 """
     )
     program = build(tmp_path, source, "gcc", "-O2")
-    with CallLatency(Options((f"{program}:tail",), by="ret:int")) as session:
+    with CallLatency(LatencyOptions((f"{program}:tail",), by="ret:int")) as session:
         subprocess.run([program], check=True)
         session.stop()
     assert {row.group: row.calls for row in session.rows} == {"40": 1, "41": 1, "42": 1}

@@ -11,7 +11,7 @@ import pytest
 
 from purebpf.errors import NotSupportedError
 from purebpf.observe.instruments import sched_compat
-from purebpf.tools.latency import Call, CallLatency, Options, attaching
+from purebpf.tools.latency import Call, CallLatency, LatencyOptions, attaching
 from tests.support.environment import ROOT
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64")
@@ -52,7 +52,7 @@ def test_calls_are_counted_all_the_same(
     pipe = subprocess.PIPE
     with (
         subprocess.Popen([program], stdin=pipe, stdout=pipe) as process,
-        CallLatency(Options(functions, pids=(process.pid,), time=True)) as session,
+        CallLatency(LatencyOptions(functions, pids=(process.pid,), time=True)) as session,
     ):
         process.communicate(b"\n")
         ending = session.stop()
@@ -68,7 +68,7 @@ def test_slow_calls_have_stacks_all_the_same(
 ) -> None:
     lacking(monkeypatch)
     functions = (f"{program}:leaf", f"{program}:outer")
-    options = Options(functions, slower_ms=0, stacks=True, call_graph="fp")
+    options = LatencyOptions(functions, slower_ms=0, stacks=True, call_graph="fp")
     with (
         subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
         CallLatency(options._replace(pids=(process.pid,))) as session,
@@ -91,7 +91,7 @@ def test_functions_of_cpp_are_found_by_what_people_call_them(tmp_path: Path) -> 
         "for (long i = 0; i < 5; i++) pool.take(i); }\n"
     )
     subprocess.run(["g++", "-O1", "-o", target, source], check=True)
-    options = Options((f"{target}:db::Pool::take", f"{target}:db::P*::take(int)"))
+    options = LatencyOptions((f"{target}:db::Pool::take", f"{target}:db::P*::take(int)"))
     with CallLatency(options) as session:
         subprocess.run([target], check=True)
         session.stop()
@@ -111,10 +111,10 @@ def test_returns_of_go_are_refused(tmp_path: Path, program: Path) -> None:
     subprocess.run(["objcopy", "--add-section", section, program, target], check=True)
     with (
         pytest.raises(NotSupportedError, match="Go program"),
-        CallLatency(Options((f"{target}:leaf",))),
+        CallLatency(LatencyOptions((f"{target}:leaf",))),
     ):
         pass
-    with CallLatency(Options((f"{target}:leaf",), only_count=True)) as session:
+    with CallLatency(LatencyOptions((f"{target}:leaf",), only_count=True)) as session:
         subprocess.run([target, "all"], check=True, stdout=subprocess.DEVNULL)
         session.stop()
     assert [row.calls for row in session.rows] == [21]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.tools.latency import Call, CallLatency, Options
+from purebpf.tools.latency import Call, CallLatency, LatencyOptions
 from tests.support.environment import run, said
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64")
@@ -91,7 +91,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def slow_calls(program: Path, *functions: str, **fields: object) -> list[Call]:
     """The calls of a run that loses nothing."""
-    options = Options(tuple(f"{program}:{name}" for name in functions))
+    options = LatencyOptions(tuple(f"{program}:{name}" for name in functions))
     asked = options._replace(slower_ms=SLOWER_MS, stacks=True, **fields)  # type: ignore[arg-type]
     with (
         subprocess.Popen([program], stdin=subprocess.PIPE) as process,
@@ -172,7 +172,7 @@ def test_a_slow_function_of_the_kernel_has_both_stacks(program):
     with (
         subprocess.Popen([program], stdin=subprocess.PIPE) as process,
         CallLatency(
-            Options(("hrtimer_nanosleep",), pids=(process.pid,))._replace(**options)
+            LatencyOptions(("hrtimer_nanosleep",), pids=(process.pid,))._replace(**options)
         ) as session,
     ):
         process.communicate(b"\n")
@@ -224,7 +224,7 @@ def test_callers_in_python_are_shown(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(PYTHON)
     pair = "syscalls:sys_enter_clock_nanosleep,sys_exit_clock_nanosleep"
-    options = Options(pairs=(pair,), slower_ms=0, stacks=True)
+    options = LatencyOptions(pairs=(pair,), slower_ms=0, stacks=True)
     with (
         subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE) as process,
         CallLatency(options._replace(pids=(process.pid,))) as session,

@@ -13,7 +13,7 @@ import pytest
 
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.results.model.intervals import Interval
-from purebpf.tools.lock import Locks, Options, Row, Wait
+from purebpf.tools.lock import LockOptions, Locks, Row, Wait
 from tests.support.environment import run
 from tests.support.programs.held_lock import PROGRAM, has_userfaultfd
 
@@ -67,7 +67,9 @@ def held(waiters: int = WAITERS, hold_s: float = 0.1, file: Path | None = None) 
             process.kill()
 
 
-def measure(options: Options, held: Held) -> tuple[tuple[Row, ...], tuple[Wait, ...], list[int]]:
+def measure(
+    options: LockOptions, held: Held
+) -> tuple[tuple[Row, ...], tuple[Wait, ...], list[int]]:
     with Locks(options._replace(pids=(held.pid,), types=("mutex",))) as locks:
         held.hold()
         times = held.give()
@@ -83,7 +85,7 @@ def of_pipe(rows: tuple[Row, ...]) -> Row:
 
 def test_waits_are_counted_and_timed():
     with held() as program:
-        rows, events, times = measure(Options(slower_ms=50), program)
+        rows, events, times = measure(LockOptions(slower_ms=50), program)
     began_ns, waiting_ns, given_ns, ended_ns = times
     row = of_pipe(rows)
     assert (row.waits, row.open, row.type) == (WAITERS, 0, "mutex")
@@ -101,7 +103,7 @@ def test_waits_are_counted_and_timed():
 @pytest.mark.parametrize("by", ["lock", "process", "thread", "owner", "cgroup"])
 def test_waits_are_grouped(by):
     with held(hold_s=0.02) as program:
-        rows, _, (_, waiting_ns, given_ns, _) = measure(Options(by=by), program)
+        rows, _, (_, waiting_ns, given_ns, _) = measure(LockOptions(by=by), program)
     row = of_pipe(rows)
     if by == "thread":
         rows = tuple(row for row in rows if row.total_ns >= given_ns - waiting_ns)
@@ -118,7 +120,7 @@ def test_waits_are_grouped(by):
 
 
 def test_waits_that_last_are_open():
-    with held() as program, Locks(Options(pids=(program.pid,), types=("mutex",))) as locks:
+    with held() as program, Locks(LockOptions(pids=(program.pid,), types=("mutex",))) as locks:
         program.hold()
         ending = locks.stop()
         row = of_pipe(locks.rows)
@@ -133,7 +135,7 @@ def test_waits_that_last_are_open():
 )
 def test_stacks_lead_to_the_wait_and_to_the_owner():
     with held(hold_s=0.02) as program:
-        rows, events, _ = measure(Options(by="owner", stacks=True, slower_ms=10), program)
+        rows, events, _ = measure(LockOptions(by="owner", stacks=True, slower_ms=10), program)
     row = of_pipe(rows)
     assert any("pipe_read" in name for name in row.stack)
     assert any("handle_userfault" in name for name in row.owner_stack)
@@ -144,7 +146,7 @@ def test_stacks_lead_to_the_wait_and_to_the_owner():
     not kernel_btf().find("bpf_get_kmem_cache"), reason="no bpf_get_kmem_cache: Linux 6.13"
 )
 def test_a_lock_in_a_slab_object_is_named_by_its_member(tmp_path):
-    options = Options(by="lock", types=("mutex",), slower_ms=10)
+    options = LockOptions(by="lock", types=("mutex",), slower_ms=10)
     with (
         held(hold_s=0.02, file=tmp_path / "file") as program,
         Locks(options._replace(pids=(program.pid,))) as locks,
@@ -164,7 +166,7 @@ def test_a_lock_in_a_slab_object_is_named_by_its_member(tmp_path):
 
 def test_intervals_add_up_to_all():
     with held() as program:
-        options = Options(pids=(program.pid,), types=("mutex",), interval_s=0.1)
+        options = LockOptions(pids=(program.pid,), types=("mutex",), interval_s=0.1)
         events: list[object] = []
         with Locks(options) as locks:
             program.hold()
@@ -209,7 +211,7 @@ def test_each_stack_has_a_line(tmp_path):
 
 def test_other_types_are_left_out():
     with held(hold_s=0.02) as program:
-        options = Options(pids=(program.pid,), types=("rwsem", "semaphore"))
+        options = LockOptions(pids=(program.pid,), types=("rwsem", "semaphore"))
         with Locks(options) as locks:
             program.hold()
             program.give()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.results.model.intervals import Interval
-from purebpf.tools.lock import Options, UserLocks, UserRow, UserWait
+from purebpf.tools.lock import LockOptions, UserLocks, UserRow, UserWait
 from tests.support.environment import ROOT, run
 
 pytestmark = pytest.mark.needs(
@@ -94,7 +94,7 @@ def held(program: Path, kind: str) -> Iterator[Held]:
 
 def measure(program: Path, kind: str, **options: object) -> tuple[UserRow, tuple[int, ...]]:
     with held(program, kind) as process:
-        asked = Options(pids=(process.pid,), types=(kind,))._replace(**options)
+        asked = LockOptions(pids=(process.pid,), types=(kind,))._replace(**options)
         with UserLocks(asked) as locks:
             seen_ns = process.hold()
             times = process.give()
@@ -120,7 +120,7 @@ def test_waits_are_counted_timed_and_named(program, kind):
 def test_the_owner_of_a_mutex_is_the_thread_that_holds_it(program):
     with (
         held(program, "mutex") as process,
-        UserLocks(Options(pids=(process.pid,), by="owner")) as locks,
+        UserLocks(LockOptions(pids=(process.pid,), by="owner")) as locks,
     ):
         process.hold()
         locks.stop()
@@ -132,7 +132,7 @@ def test_the_owner_of_a_mutex_is_the_thread_that_holds_it(program):
 def test_a_lock_has_the_name_of_its_variable(program):
     with (
         held(program, "mutex") as process,
-        UserLocks(Options(pids=(process.pid,), by="lock")) as locks,
+        UserLocks(LockOptions(pids=(process.pid,), by="lock")) as locks,
     ):
         process.hold()
         locks.stop()
@@ -142,7 +142,7 @@ def test_a_lock_has_the_name_of_its_variable(program):
 
 
 def test_a_lock_of_a_process_that_has_ended_has_its_name_too(program):
-    with held(program, "mutex") as process, UserLocks(Options(by="lock")) as locks:
+    with held(program, "mutex") as process, UserLocks(LockOptions(by="lock")) as locks:
         process.hold()
         process.give()
         process.process.communicate()
@@ -153,7 +153,10 @@ def test_a_lock_of_a_process_that_has_ended_has_its_name_too(program):
 
 @pytest.mark.parametrize("by", ["process", "thread", "cgroup"])
 def test_waits_are_grouped(program, by):
-    with held(program, "mutex") as process, UserLocks(Options(pids=(process.pid,), by=by)) as locks:
+    with (
+        held(program, "mutex") as process,
+        UserLocks(LockOptions(pids=(process.pid,), by=by)) as locks,
+    ):
         process.hold()
         process.give()
         locks.stop()
@@ -170,7 +173,7 @@ def test_stacks_lead_to_the_wait_and_to_who_let_go(program):
 
 def test_slow_waits_are_shown_one_by_one(program):
     with held(program, "mutex") as process:
-        options = Options(pids=(process.pid,), slower_ms=0, stacks=True)
+        options = LockOptions(pids=(process.pid,), slower_ms=0, stacks=True)
         with UserLocks(options) as locks:
             process.hold()
             process.give()
@@ -193,7 +196,7 @@ def test_slow_waits_are_shown_one_by_one(program):
 def test_waits_that_are_not_slow_are_added_up_only(program):
     with (
         held(program, "mutex") as process,
-        UserLocks(Options(pids=(process.pid,), slower_ms=100_000)) as locks,
+        UserLocks(LockOptions(pids=(process.pid,), slower_ms=100_000)) as locks,
     ):
         process.hold()
         process.give()
@@ -209,7 +212,7 @@ def test_waits_begin_on_the_cpus_that_are_asked_for(program):
     for cpu, waits in ((here, THREADS), (others[0], 0)):
         with held(program, "mutex") as process:
             os.sched_setaffinity(process.pid, {here})
-            with UserLocks(Options(pids=(process.pid,), cpus=(cpu,))) as locks:
+            with UserLocks(LockOptions(pids=(process.pid,), cpus=(cpu,))) as locks:
                 process.hold()
                 process.give()
                 locks.stop()
@@ -219,7 +222,7 @@ def test_waits_begin_on_the_cpus_that_are_asked_for(program):
 def test_intervals_add_up_to_all(program):
     with (
         held(program, "mutex") as process,
-        UserLocks(Options(pids=(process.pid,), interval_s=0.1)) as locks,
+        UserLocks(LockOptions(pids=(process.pid,), interval_s=0.1)) as locks,
     ):
         process.hold()
         events: list[object] = []
@@ -236,7 +239,10 @@ def test_intervals_add_up_to_all(program):
 
 
 def test_waits_for_work_are_added_up_apart(program):
-    with held(program, "condition") as process, UserLocks(Options(pids=(process.pid,))) as locks:
+    with (
+        held(program, "condition") as process,
+        UserLocks(LockOptions(pids=(process.pid,))) as locks,
+    ):
         began_ns = time.monotonic_ns()
         process.hold()
         locks.stop()
@@ -250,7 +256,7 @@ def test_threads_of_python_wait_for_the_gil():
     pipe = subprocess.PIPE
     words = [sys.executable, "-c", SPINS]
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
-        options = Options(pids=(process.pid,), types=("GIL",))
+        options = LockOptions(pids=(process.pid,), types=("GIL",))
         with UserLocks(options) as locks:
             process.communicate("\n")
             locks.stop()

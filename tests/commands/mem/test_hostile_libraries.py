@@ -12,7 +12,7 @@ import pytest
 
 from purebpf.observe.instruments import allocators
 from purebpf.observe.instruments.allocators import allocators_of
-from purebpf.tools.mem import Memory, Options
+from purebpf.tools.mem import MemOptions, Memory
 
 pytestmark = pytest.mark.needs(
     "bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64", "atomic_fetch"
@@ -85,7 +85,7 @@ def mapping(folder: Path, count: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_an_allocator_that_cannot_be_probed_does_not_stop_the_run(folder: Path) -> None:
-    with mapping(folder, 1) as process, Memory(Options(pids=(process.pid,))) as memory:
+    with mapping(folder, 1) as process, Memory(MemOptions(pids=(process.pid,))) as memory:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"a")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.tools.mem import Memory, MemoryUse, Options
+from purebpf.tools.mem import MemOptions, Memory, MemoryUse
 
 pytestmark = pytest.mark.needs(
     "bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "g++", "x86_64", "atomic_fetch"
@@ -45,7 +45,7 @@ int main() {{
 def measured(program: Path) -> tuple[MemoryUse, str]:
     pipe = subprocess.PIPE
     with subprocess.Popen([program], stdin=pipe, stdout=pipe, text=True) as process:
-        with Memory(Options(pids=(process.pid,))) as memory:
+        with Memory(MemOptions(pids=(process.pid,))) as memory:
             said, _ = process.communicate("\n", timeout=100)
             use = memory.stop()
         assert process.returncode == 0

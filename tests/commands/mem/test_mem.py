@@ -17,7 +17,7 @@ import pytest
 
 from purebpf.observe.instruments import allocators, memory_tracer
 from purebpf.report import Profile
-from purebpf.tools.mem import Memory, MemoryUse, Options
+from purebpf.tools.mem import MemOptions, Memory, MemoryUse
 from tests.support.environment import ROOT, run, said
 
 pytestmark = pytest.mark.needs(
@@ -96,7 +96,7 @@ def do_all(process: subprocess.Popen[bytes]) -> None:
 
 def measured(program: Path, **options: object) -> MemoryUse:
     """All that the program does, with stacks that are whole from the first."""
-    asked = Options(show="allocated")._replace(**options)
+    asked = MemOptions(show="allocated")._replace(**options)
     with waiting(program) as process, Memory(asked._replace(pids=(process.pid,))) as memory:
         walk_whole(process, memory)
         do_all(process)
@@ -214,7 +214,7 @@ def test_the_text_fits_80_columns_and_says_how_to_see_more(program):
 
 
 def test_only_the_process_that_was_asked_for_is_traced(program):
-    with waiting(program) as process, Memory(Options(pids=(process.pid,))) as memory:
+    with waiting(program) as process, Memory(MemOptions(pids=(process.pid,))) as memory:
         subprocess.run([program], check=False)
         use = memory.stop()
     assert use.allocated.total == 0
@@ -251,14 +251,14 @@ def test_one_probe_for_each_function_counts_the_same(program, monkeypatch):
 
 
 def test_the_run_ends_with_its_process(program):
-    with waiting(program) as process, Memory(Options(pids=(process.pid,))) as memory:
+    with waiting(program) as process, Memory(MemOptions(pids=(process.pid,))) as memory:
         process.kill()
         assert memory.wait(at_most_s=30)
         assert memory.stop().unfreed.about["ended"] == [process.pid]
 
 
 def test_a_look_while_it_runs_shows_what_was_added(program):
-    with waiting(program) as process, Memory(Options(pids=(process.pid,))) as memory:
+    with waiting(program) as process, Memory(MemOptions(pids=(process.pid,))) as memory:
         memory.last()
         do_all(process)
         _, times = by_leaf(memory.last())

@@ -16,7 +16,7 @@ import pytest
 from purebpf.measure.sched_trace import Request, ThreadTime, Times
 from purebpf.results import Profile, Row
 from purebpf.results.formats.json import document
-from purebpf.tools.offcpu import OffCpu, Options
+from purebpf.tools.offcpu import OffCpu, OffCpuOptions
 from tests.commands.conftest import ROOT, Workloads, thread_ids
 
 pytestmark = pytest.mark.needs("bpf", "gcc")
@@ -25,7 +25,7 @@ SLOW = os.environ.get("PUREBPF_SLOW_HOST") == "1"
 CHILDREN = 40 if SLOW else 400
 
 
-def run(options: Options, seconds: float = 0.3) -> Profile:
+def run(options: OffCpuOptions, seconds: float = 0.3) -> Profile:
     """Trace for a while, as a library user would."""
     with OffCpu(options) as waiting:
         time.sleep(seconds)
@@ -36,7 +36,7 @@ def of_command(*command: str, **options: object) -> Profile:
     """Trace a command from its execve to its end."""
     from purebpf.measure.child import Child
 
-    asked = Options(command=command, **options)  # type: ignore[arg-type]
+    asked = OffCpuOptions(command=command, **options)  # type: ignore[arg-type]
     with Child(command) as child, OffCpu(asked, child.pid) as waiting:
         child.start()
         waiting.wait(child)
@@ -78,7 +78,7 @@ def test_every_child_appears(workloads: Workloads) -> None:
 @pytest.mark.parametrize("of_users", [True, False], ids=["user threads", "kernel threads"])
 def test_only_one_kind_of_threads(workloads: Workloads, of_users: bool) -> None:
     with workloads.running("wait", "naps", "0", "2000") as pid:
-        found = run(Options(user_threads_only=of_users, kernel_threads_only=not of_users))
+        found = run(OffCpuOptions(user_threads_only=of_users, kernel_threads_only=not of_users))
     assert any(row.labels.pid == pid for row in found.rows()) == of_users
     kernel_threads = [row for row in found.rows() if row.labels.comm.startswith("rcu_")]
     assert bool(kernel_threads) != of_users
@@ -114,7 +114,7 @@ def test_no_nanosecond_is_counted_twice(workloads: Workloads, threshold_ms: int)
 
 def test_single_waits_come_in_the_order_of_time(workloads: Workloads) -> None:
     with workloads.running("wait", "naps", "0", "2000") as pid:
-        found = run(Options(pids=(pid,), one_by_one=True, threshold_ms=0))
+        found = run(OffCpuOptions(pids=(pid,), one_by_one=True, threshold_ms=0))
     tree = json.loads(document(found))
     ends = [sample["time_ns"] for sample in tree["samples"]]
     assert len(ends) > 10
@@ -125,7 +125,7 @@ def test_single_waits_come_in_the_order_of_time(workloads: Workloads) -> None:
 
 def test_a_wait_that_never_ends_is_shown(workloads: Workloads) -> None:
     with workloads.running("wait", "three") as pid:
-        found = run(Options(pids=(pid,)))
+        found = run(OffCpuOptions(pids=(pid,)))
     elapsed_ns = found.about["ended_ns"] - found.about["started_ns"]  # type: ignore[operator]
     still = {row.labels.comm: row for row in found.rows() if row.marks.is_open}
     assert still.keys() == {"reader", "wait"}
@@ -139,7 +139,7 @@ def test_a_wait_that_never_ends_is_shown(workloads: Workloads) -> None:
 @pytest.mark.needs("task_pt_regs")
 def test_who_sleeps_all_the_time_has_a_user_stack(workloads: Workloads) -> None:
     with workloads.running("wait", "three") as pid:
-        found = run(Options(pids=(pid,)))
+        found = run(OffCpuOptions(pids=(pid,)))
     (reader,) = [row for row in found.rows() if row.labels.comm == "reader"]
     assert reader.user
     assert names(reader)[len(reader.kernel or ())].endswith("read")
@@ -147,7 +147,7 @@ def test_who_sleeps_all_the_time_has_a_user_stack(workloads: Workloads) -> None:
 
 def test_inflight_shows_nothing_else(workloads: Workloads) -> None:
     with workloads.running("wait", "naps", "0", "1000"):
-        found = run(Options(inflight=True, threshold_ms=0, one_by_one=True))
+        found = run(OffCpuOptions(inflight=True, threshold_ms=0, one_by_one=True))
     assert found.rows()
     assert all(row.marks.is_open for row in found.rows())
 
@@ -178,7 +178,9 @@ def test_the_holder_of_a_lock_is_the_waker(workloads: Workloads) -> None:
 def test_state_selects_waits_by_the_state_of_the_task(workloads: Workloads) -> None:
     with workloads.running("wait", "three") as pid:
         found = {
-            letter: {row.labels.state for row in run(Options(pids=(pid,), states=letter)).rows()}
+            letter: {
+                row.labels.state for row in run(OffCpuOptions(pids=(pid,), states=letter)).rows()
+            }
             for letter in "DS"
         }
     # "?": it was off the CPU when the run began, and moved before it was looked at
@@ -191,8 +193,8 @@ def test_preemption_is_there_when_asked_for(workloads: Workloads) -> None:
     with workloads.running("still") as pid:
         for tid in os.listdir(f"/proc/{pid}/task"):
             os.sched_setaffinity(int(tid), {cpu})
-        without = run(Options(pids=(pid,)))
-        preempted = run(Options(pids=(pid,), preempt=True))
+        without = run(OffCpuOptions(pids=(pid,)))
+        preempted = run(OffCpuOptions(pids=(pid,), preempt=True))
     assert "R" not in {row.labels.state for row in without.rows()}
     # two threads that never wait share a CPU: each is off for at least half of the time
     elapsed_ns = preempted.about["ended_ns"] - preempted.about["started_ns"]  # type: ignore[operator]
@@ -202,8 +204,8 @@ def test_preemption_is_there_when_asked_for(workloads: Workloads) -> None:
 
 def test_min_and_max_select_waits_by_their_length(workloads: Workloads) -> None:
     with workloads.running("wait", "naps", "0", "5000") as pid:
-        short = run(Options(pids=(pid,), max_us=1000))
-        long = run(Options(pids=(pid,), min_us=5000))
+        short = run(OffCpuOptions(pids=(pid,), max_us=1000))
+        long = run(OffCpuOptions(pids=(pid,), min_us=5000))
     assert not [row for row in short.rows() if any("nanosleep" in name for name in names(row)[:1])]
     assert sum(row.weight for row in long.rows()) > 0.2e9
 
@@ -211,7 +213,7 @@ def test_min_and_max_select_waits_by_their_length(workloads: Workloads) -> None:
 def test_a_thread_alone(workloads: Workloads) -> None:
     with workloads.running("wait", "three") as pid:
         (tid,) = thread_ids(pid, "reader")
-        found = run(Options(tids=(tid,)))
+        found = run(OffCpuOptions(tids=(tid,)))
     assert {row.labels.tid for row in found.rows()} == {tid}
 
 
@@ -223,7 +225,7 @@ def test_only_what_left_the_cpu_counts(workloads: Workloads, cpu: int) -> None:
     with subprocess.Popen(["taskset", "-c", "0", program, "naps", "1000", "300000"]) as naps:
         try:
             time.sleep(0.2)
-            found = run(Options(pids=(naps.pid,), cpus=(cpu,)), 0.5)
+            found = run(OffCpuOptions(pids=(naps.pid,), cpus=(cpu,)), 0.5)
         finally:
             naps.kill()
     assert (found.total > 0.3e9) if cpu == 0 else not found.rows()
@@ -253,7 +255,7 @@ def test_a_ring_that_is_too_small_loses_no_time(workloads: Workloads) -> None:
 
 def test_a_full_table_is_reported(workloads: Workloads) -> None:
     with workloads.running("wait", "naps", "0", "1000"):
-        found = run(Options(hash_storage_size=1))
+        found = run(OffCpuOptions(hash_storage_size=1))
     lost = {cause.name: cause.lost for cause in found.loss.causes}
     assert lost["map_full"] > 0
     assert found.loss.any
@@ -261,7 +263,7 @@ def test_a_full_table_is_reported(workloads: Workloads) -> None:
 
 def test_a_full_stack_table_is_reported(workloads: Workloads) -> None:
     with workloads.running("wait", "naps", "0", "1000"):
-        found = run(Options(stack_storage_size=1))
+        found = run(OffCpuOptions(stack_storage_size=1))
     lost = {cause.name: cause.lost for cause in found.loss.causes}
     assert lost["stacks_lost"] > 0
     assert any(row.kernel is None for row in found.rows())

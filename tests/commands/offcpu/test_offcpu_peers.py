@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.tools.offcpu import OffCpu, Options
+from purebpf.tools.offcpu import OffCpu, OffCpuOptions
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Comm, Sample
 from tests.commands.conftest import ROOT, Workloads, thread_ids
@@ -73,7 +73,7 @@ def test_perf_reports_the_file(tmp_path: Path) -> None:
 def test_offcputime_sees_as_much(workloads: Workloads) -> None:
     with (
         workloads.running("wait", "naps", "0", "5000") as pid,
-        OffCpu(Options(pids=(pid,))) as waiting,
+        OffCpu(OffCpuOptions(pids=(pid,))) as waiting,
     ):
         peer = subprocess.run(
             ["offcputime", "-p", str(pid), "2"], capture_output=True, text=True, check=False

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from purebpf.tools.open import Opens, Options
+from purebpf.tools.open import OpenOptions, Opens
 from purebpf.tools.open.render import JsonPrinter
 from tests.commands.following import follow
 from tests.support.environment import run
@@ -27,7 +27,7 @@ PYTHON = (sys.executable, "-S", "-E", "-c")
 
 def shown(*command: str, below: str = "", **asked: Any) -> list[dict[str, Any]]:
     """The calls of a command for paths below a directory; nothing was lost."""
-    make = partial(Opens, Options(command=command, **asked))
+    make = partial(Opens, OpenOptions(command=command, **asked))
     calls = follow(make, JsonPrinter().show, command, NOTES)
     return [call for call in calls if call["path"].startswith(below)]
 

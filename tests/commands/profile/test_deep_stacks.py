@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.results import Cause, Profile
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64")
 _PATIENCE_S = 120
@@ -54,7 +54,7 @@ def running(folder: Path) -> Iterator[int]:
 def sample(pid: int, call_graph: str, is_enough: Callable[[Profile], bool]) -> Profile:
     """Some seconds of it; in a slow guest the first samples by tables come late."""
     end = time.monotonic() + _PATIENCE_S
-    options = Options(pids=(pid,), frequency=99, call_graph=call_graph, duration_s=2)
+    options = ProfileOptions(pids=(pid,), frequency=99, call_graph=call_graph, duration_s=2)
     while True:
         with Profiler(options) as profiler:
             profiler.wait()

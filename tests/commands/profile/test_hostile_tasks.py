@@ -14,7 +14,7 @@ import pytest
 from purebpf.observe.runtimes.cpython.asyncio_file import find_task_layout
 from purebpf.observe.runtimes.cpython.python_process import find_python
 from purebpf.results import Profile
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from tests.commands.profile.test_python_frames import started
 from tests.commands.profile.test_python_tasks import NEWEST, of_program
 from tests.support.environment import run
@@ -169,7 +169,9 @@ def marked(profile: Profile) -> Counter[tuple[str, ...]]:
 def test_spoiled_tasks_end_in_a_mark(python: pythons.Python, tmp_path: Path) -> None:
     cases = [spoil for spoil, _ in SPOILED.values()]
     with informed(python, AWAITED, tmp_path, cases) as process:
-        options = Options(pids=(process.pid,), frequency=499, kernel_stacks=False, async_tasks=True)
+        options = ProfileOptions(
+            pids=(process.pid,), frequency=499, kernel_stacks=False, async_tasks=True
+        )
         with Profiler(options) as profiler:
             assert process.stdout
             profiler.wait(process.stdout, at_most_s=100)
@@ -233,7 +235,9 @@ def test_a_set_that_has_grown_is_not_read(
     """What awaits a task is in a set from the second on, which grows with the fifth."""
     program = SHARED.replace("AWAITERS", str(awaiters))
     with started(python.path, program, tmp_path) as process:
-        options = Options(pids=(process.pid,), frequency=499, kernel_stacks=False, async_tasks=True)
+        options = ProfileOptions(
+            pids=(process.pid,), frequency=499, kernel_stacks=False, async_tasks=True
+        )
         with Profiler(options) as profiler:
             profiler.wait(at_most_s=0.5)
             stacks = marked(profiler.stop())

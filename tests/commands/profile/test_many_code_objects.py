@@ -17,7 +17,7 @@ from purebpf.cli.loss import words_of_profile
 from purebpf.observe.instruments.call_graph import load_walking
 from purebpf.results import Profile
 from purebpf.spec import ObjectSpec
-from purebpf.tools.profile import Options, Profiler, sampling
+from purebpf.tools.profile import ProfileOptions, Profiler, sampling
 from tests.commands.profile.test_python_frames import EVERY, started
 from tests.support.programs import pythons
 
@@ -106,7 +106,9 @@ def test_names_are_right_however_many_code_objects_there_were(
     chains: Counter[str] = Counter()
     with (
         started(python.path, CHAINS, tmp_path) as process,
-        Profiler(Options(pids=(process.pid,), frequency=199, kernel_stacks=False)) as profiler,
+        Profiler(
+            ProfileOptions(pids=(process.pid,), frequency=199, kernel_stacks=False)
+        ) as profiler,
     ):
         for profile in half_seconds(profiler):
             for row in profile.rows():
@@ -132,7 +134,7 @@ def test_names_that_found_no_room_are_counted_in_words(
         return load_walking(spec.resize(**dict.fromkeys(rings, 4096)), *arguments, **keywords)
 
     monkeypatch.setattr(sampling, "load_walking", load)
-    options = Options(frequency=199, kernel_stacks=False)
+    options = ProfileOptions(frequency=199, kernel_stacks=False)
     with (
         started(sys.executable, CHAINS, tmp_path) as process,
         Profiler(options._replace(pids=(process.pid,))) as profiler,
@@ -164,7 +166,7 @@ def test_lines_of_code_that_was_thrown_away_are_its_own(
 ) -> None:
     """However late the tables of lines are read."""
     lines: Counter[str] = Counter()
-    options = Options(frequency=999, kernel_stacks=False, python_lines=True)
+    options = ProfileOptions(frequency=999, kernel_stacks=False, python_lines=True)
     with (
         started(python.path, LINES, tmp_path) as process,
         Profiler(options._replace(pids=(process.pid,))) as profiler,
@@ -188,7 +190,9 @@ def test_code_objects_of_one_function_share_a_number(tmp_path: Path) -> None:
     samples = 0
     with (
         started(sys.executable, SAME, tmp_path) as process,
-        Profiler(Options(pids=(process.pid,), frequency=499, kernel_stacks=False)) as profiler,
+        Profiler(
+            ProfileOptions(pids=(process.pid,), frequency=499, kernel_stacks=False)
+        ) as profiler,
     ):
         for profile in half_seconds(profiler):
             for row in profile.rows():

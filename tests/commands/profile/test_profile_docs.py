@@ -12,7 +12,7 @@ from purebpf.results.shape.naming_loss import with_naming
 from purebpf.symbols.budget import Budget
 from purebpf.tools.profile.loss import losses
 from purebpf.tools.profile.options import parse
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 
@@ -34,7 +34,9 @@ def test_the_python_example_runs() -> None:
 
 def test_every_word_of_the_loss_line_is_explained() -> None:
     nothing: dict[str, int] = defaultdict(int)
-    loss = losses(nothing, Options(), expected=0, tolerance=0, max_depth=127, side_band_lost=0)
+    loss = losses(
+        nothing, ProfileOptions(), expected=0, tolerance=0, max_depth=127, side_band_lost=0
+    )
     loss = with_naming(loss, Budget())
     causes = [cause.name for cause in loss.causes]
     # by `PythonTables.with_python`, where Python frames are read

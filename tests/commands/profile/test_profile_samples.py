@@ -18,7 +18,7 @@ import pytest
 from purebpf.results import Profile
 from purebpf.spec import ObjectSpec
 from purebpf.symbols.frame import Unknown
-from purebpf.tools.profile import Options, Profiler, session
+from purebpf.tools.profile import ProfileOptions, Profiler, session
 from purebpf.tools.profile.sampling import Sampling
 from tests.commands.conftest import ROOT, Run, Workloads
 from tests.support import probes
@@ -26,7 +26,7 @@ from tests.support import probes
 pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
 
 
-def run(options: Options, seconds: float, kind: type[Profiler] = Profiler) -> Profile:
+def run(options: ProfileOptions, seconds: float, kind: type[Profiler] = Profiler) -> Profile:
     """Profile for a while, as a library user would."""
     with kind(options) as profiler:
         time.sleep(seconds)
@@ -46,7 +46,7 @@ def leaves(found: Profile, side: str = "user") -> Counter[str]:
 
 def test_a_known_split_comes_out(workloads: Workloads) -> None:
     with workloads.running("split") as pid:
-        found = run(Options(pids=(pid,), frequency=3999), 2)
+        found = run(ProfileOptions(pids=(pid,), frequency=3999), 2)
     counted = leaves(found)
     seventy, thirty = counted["spend_seventy"], counted["spend_thirty"]
     assert seventy + thirty > 2000
@@ -59,7 +59,7 @@ def test_a_name_that_is_written_down_later_is_found(workloads: Workloads) -> Non
         (start,) = (line.partition("-")[0] for line in maps.splitlines() if "rwxp" in line)
         names = Path(f"/tmp/perf-{pid}.map")
         # by frame pointers: in a slow guest the first samples by tables come later
-        with Profiler(Options(pids=(pid,), frequency=99, call_graph="fp")) as profiler:
+        with Profiler(ProfileOptions(pids=(pid,), frequency=99, call_graph="fp")) as profiler:
             try:
                 time.sleep(0.3)
                 profiler.take()
@@ -75,7 +75,7 @@ def test_a_name_that_is_written_down_later_is_found(workloads: Workloads) -> Non
 
 def test_kernel_frames_of_system_calls_are_named(workloads: Workloads) -> None:
     with workloads.running("calls") as pid:
-        found = run(Options(pids=(pid,), frequency=999), 1)
+        found = run(ProfileOptions(pids=(pid,), frequency=999), 1)
     inside = [row for row in found.rows() if row.kernel]
     named = sum(
         row.weight
@@ -88,14 +88,14 @@ def test_kernel_frames_of_system_calls_are_named(workloads: Workloads) -> None:
 
 def test_the_sampled_instruction_is_there_once(workloads: Workloads) -> None:
     with workloads.running("calls") as pid:
-        found = run(Options(pids=(pid,), frequency=999), 0.5)
+        found = run(ProfileOptions(pids=(pid,), frequency=999), 0.5)
     stacks = [row.kernel for row in found.rows() if row.kernel and len(row.kernel) > 1]
     assert stacks
     assert not any(stack[0].address == stack[1].address for stack in stacks)
 
 
 def test_processes_that_are_gone_are_named(workloads: Workloads) -> None:
-    with Profiler(Options(frequency=999)) as profiler:
+    with Profiler(ProfileOptions(frequency=999)) as profiler:
         for _ in range(10):
             subprocess.run([workloads.path("brief")], check=True)
         found = profiler.stop()
@@ -124,7 +124,7 @@ def same_hash(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("same_hash")
 def test_stacks_with_equal_hashes_stay_apart(workloads: Workloads) -> None:
     with workloads.running("still") as pid:
-        options = Options(pids=(pid,), frequency=999, kernel_stacks=False, call_graph="fp")
+        options = ProfileOptions(pids=(pid,), frequency=999, kernel_stacks=False, call_graph="fp")
         found = run(options, 0.5)
     counted = leaves(found)
     assert {"stand_left", "stand_right"} <= counted.keys()
@@ -138,7 +138,7 @@ def test_stacks_with_equal_hashes_stay_apart(workloads: Workloads) -> None:
 @pytest.mark.usefixtures("same_hash")
 def test_stacks_that_crowd_each_other_out_are_counted(workloads: Workloads) -> None:
     with workloads.running("calls"), workloads.running("split"):
-        found = run(Options(frequency=999, call_graph="fp"), 1)
+        found = run(ProfileOptions(frequency=999, call_graph="fp"), 1)
     lost = {cause.name: cause for cause in found.loss.causes}["stacks_lost"]
     missed = sum(row.weight * ((row.user is None) + (row.kernel is None)) for row in found.rows())
     assert lost.lost == missed > 0
@@ -158,7 +158,7 @@ def test_user_and_kernel_stacks_are_kept_separately(workloads: Workloads) -> Non
             return super().stop()
 
     with workloads.running("calls") as pid:
-        found = run(Options(pids=(pid,), frequency=3999, call_graph="fp"), 1, Counting)
+        found = run(ProfileOptions(pids=(pid,), frequency=3999, call_graph="fp"), 1, Counting)
     rows = found.rows()
     user, kernel = (
         {row.user for row in rows if row.user},
@@ -172,13 +172,13 @@ def test_user_and_kernel_stacks_are_kept_separately(workloads: Workloads) -> Non
 @pytest.mark.parametrize(
     ("options", "user", "kernel"),
     [
-        (Options(), True, True),
-        (Options(kernel_stacks=False), True, False),
-        (Options(user_stacks=False), False, True),
+        (ProfileOptions(), True, True),
+        (ProfileOptions(kernel_stacks=False), True, False),
+        (ProfileOptions(user_stacks=False), False, True),
     ],
 )
 def test_either_side_can_be_left_out(
-    workloads: Workloads, options: Options, user: bool, kernel: bool
+    workloads: Workloads, options: ProfileOptions, user: bool, kernel: bool
 ) -> None:
     with workloads.running("calls") as pid:
         found = run(options._replace(pids=(pid,), frequency=999), 0.3)
@@ -188,14 +188,14 @@ def test_either_side_can_be_left_out(
 
 def test_threads_can_be_picked(workloads: Workloads) -> None:
     with workloads.running("still") as pid:
-        found = run(Options(tids=(pid,), frequency=999, kernel_stacks=False), 0.4)
+        found = run(ProfileOptions(tids=(pid,), frequency=999, kernel_stacks=False), 0.4)
     assert leaves(found).keys() == {"stand_right"}
     assert {(row.labels.pid, row.labels.tid) for row in found.rows()} == {(pid, pid)}
 
 
 def test_a_process_has_all_of_its_threads(workloads: Workloads) -> None:
     with workloads.running("still") as pid:
-        found = run(Options(pids=(pid,), frequency=999, kernel_stacks=False), 0.4)
+        found = run(ProfileOptions(pids=(pid,), frequency=999, kernel_stacks=False), 0.4)
     assert leaves(found).keys() == {"stand_left", "stand_right"}
     assert {row.labels[:3] for row in found.rows()} == {("still", pid, 0)}
 
@@ -204,14 +204,14 @@ def test_one_cpu_can_be_picked(workloads: Workloads) -> None:
     cpu = min(os.sched_getaffinity(0))
     with workloads.running("split") as pid:
         os.sched_setaffinity(pid, {cpu})
-        found = run(Options(cpus=(cpu,), pids=(pid,), frequency=499), 0.4)
+        found = run(ProfileOptions(cpus=(cpu,), pids=(pid,), frequency=499), 0.4)
     assert found.about["cpus"] == [cpu]
     assert found.total > 20
 
 
 def test_a_period_counts_events(workloads: Workloads) -> None:
     with workloads.running("split") as pid:
-        found = run(Options(pids=(pid,), period=2_000_000), 0.4)
+        found = run(ProfileOptions(pids=(pid,), period=2_000_000), 0.4)
     assert found.about["period"] == 2_000_000
     assert found.total > 20
 
@@ -220,14 +220,14 @@ def test_idle_is_left_out_unless_asked_for(workloads: Workloads) -> None:
     cpu = min(os.sched_getaffinity(0))
     with workloads.running("split") as pid:
         os.sched_setaffinity(pid, {cpu})
-        without = run(Options(frequency=499), 0.3)
-        with_idle = run(Options(frequency=499, include_idle=True), 0.3)
+        without = run(ProfileOptions(frequency=499), 0.3)
+        with_idle = run(ProfileOptions(frequency=499, include_idle=True), 0.3)
     assert not any(row.labels.comm.startswith("swapper/") for row in without.rows())
     assert with_idle.about["idle"] == 0
 
 
 def test_the_programs_run_only_while_it_is_open(workloads: Workloads) -> None:
-    with Profiler(Options()) as profiler:
+    with Profiler(ProfileOptions()) as profiler:
         ids = {each.info.id for each in profiler._sampling.loaded.programs.values()}
         assert ids <= probes.kernel_objects()["program"]
         profiler.stop()
@@ -239,7 +239,7 @@ def test_the_programs_run_only_while_it_is_open(workloads: Workloads) -> None:
 
 def test_a_context_that_is_left_early_closes_everything(workloads: Workloads) -> None:
     before = probes.descriptors()
-    with pytest.raises(ZeroDivisionError), Profiler(Options()):
+    with pytest.raises(ZeroDivisionError), Profiler(ProfileOptions()):
         raise ZeroDivisionError
     assert probes.descriptors() == before
 
@@ -280,7 +280,7 @@ def own_cgroup(pid: int) -> Iterator[Path]:
 def test_a_cgroup_can_be_picked(workloads: Workloads) -> None:
     with workloads.running("split") as inside, workloads.running("calls") as outside:
         with own_cgroup(inside) as group:
-            found = run(Options(cgroup=str(group), frequency=999), 0.5)
+            found = run(ProfileOptions(cgroup=str(group), frequency=999), 0.5)
         assert {row.labels.pid for row in found.rows()} == {inside}
         assert outside != inside
     assert found.about["filtered"] != 0
@@ -350,7 +350,7 @@ def frames(found: Profile) -> list[Any]:
 
 def test_stacks_are_leaf_first_and_end_at_the_root(workloads: Workloads) -> None:
     with workloads.running("split") as pid:
-        options = Options(pids=(pid,), frequency=999, kernel_stacks=False, call_graph="fp")
+        options = ProfileOptions(pids=(pid,), frequency=999, kernel_stacks=False, call_graph="fp")
         found = run(options, 0.4)
     heaviest = found.rows()[-1].user
     assert heaviest

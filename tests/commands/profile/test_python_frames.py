@@ -16,7 +16,7 @@ import pytest
 
 import purebpf
 from purebpf.results import Row
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from tests.support.environment import run
 from tests.support.host.faults import slow_host
 from tests.support.programs import pythons
@@ -167,7 +167,7 @@ def chains_of(process: subprocess.Popen[str]) -> set[str]:
 @pytest.mark.parametrize("python", EVERY)
 def test_every_sample_has_the_chain_of_its_thread(python: pythons.Python, tmp_path: Path) -> None:
     with started(python.path, CHAINS, tmp_path) as process:
-        options = Options(
+        options = ProfileOptions(
             pids=(process.pid,), frequency=pythons.FREQUENCY, kernel_stacks=False, duration_s=3
         )
         with Profiler(options) as profiler:
@@ -224,7 +224,7 @@ def test_recursion_has_its_innermost_frames(python: pythons.Python, tmp_path: Pa
     seen: Counter[tuple[str, ...]] = Counter()
     end = time.monotonic() + _PATIENCE_S
     with started(python.path, DEEP, tmp_path) as process:
-        options = Options(
+        options = ProfileOptions(
             pids=(process.pid,), frequency=pythons.FREQUENCY, kernel_stacks=False, duration_s=1
         )
         while len(seen) < 4 and time.monotonic() < end:  # other work may leave it little CPU time
@@ -296,7 +296,7 @@ while True:
 def test_long_functions_have_their_lines(python: pythons.Python, tmp_path: Path) -> None:
     """Of their tables, some are sent with the name, and others read and checked."""
     lines: dict[str, set[int]] = {}
-    options = Options(
+    options = ProfileOptions(
         frequency=pythons.FREQUENCY, kernel_stacks=False, python_lines=True, duration_s=0.5
     )
     with started(python.path, LONG, tmp_path) as process:
@@ -353,7 +353,9 @@ def test_children_that_are_known_before_they_work_have_their_functions(tmp_path:
         assert process.stdin
         assert process.stdout
         frequency = 49 if slow_host() else 499
-        options = Options(pids=(process.pid,), tree=True, frequency=frequency, kernel_stacks=False)
+        options = ProfileOptions(
+            pids=(process.pid,), tree=True, frequency=frequency, kernel_stacks=False
+        )
         with Profiler(options) as profiler:
             profiler.wait(at_most_s=0.5)
             for _ in range(2):
@@ -378,7 +380,7 @@ def test_processes_of_fifty_milliseconds_have_their_functions() -> None:
     """Each of them: what a shell or a server did in that process before is another program's."""
     count, work_s, frequency = (4, 3, 49) if slow_host() else (13, 0.05, 999)
     burn = f"import time\ndef burn():\n  while time.process_time() < {work_s}: pass\nburn()"
-    with Profiler(Options(frequency=frequency, kernel_stacks=False)) as profiler:
+    with Profiler(ProfileOptions(frequency=frequency, kernel_stacks=False)) as profiler:
         profiler.wait(at_most_s=0.5)
         walking = profiler._sampling.walking
         assert walking is not None
@@ -410,7 +412,7 @@ def test_memories_of_processes_are_closed(tmp_path: Path) -> None:
         return [target for link in links if (target := os.readlink(link)).endswith("/mem")]
 
     with started(sys.executable, program, tmp_path):
-        with Profiler(Options(frequency=99, duration_s=1)) as profiler:
+        with Profiler(ProfileOptions(frequency=99, duration_s=1)) as profiler:
             profiler.wait()
             assert memories()
             profiler.stop()

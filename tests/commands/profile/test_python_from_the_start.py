@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf")
 
@@ -26,7 +26,7 @@ def spinning() -> Iterator[int]:
 
 
 def test_a_run_of_the_machine_knows_running_interpreters_when_it_starts(spinning: int) -> None:
-    with Profiler(Options(frequency=499, duration_s=0.5)) as profiler:
+    with Profiler(ProfileOptions(frequency=499, duration_s=0.5)) as profiler:
         python = profiler._sampling.python
         assert python is not None
         assert spinning in python.interpreters.published
@@ -46,7 +46,7 @@ def test_a_hint_knows_that_python_functions_are_read(
         "purebpf.measure.stacks.assemble_profile.hints",
         lambda profile, _: told.append("python_stacks" in profile.about) or [],
     )
-    with Profiler(Options(pids=(spinning,), frequency=499, duration_s=0.2)) as profiler:
+    with Profiler(ProfileOptions(pids=(spinning,), frequency=499, duration_s=0.2)) as profiler:
         profiler.wait()
         profiler.stop()
     assert told == [True]

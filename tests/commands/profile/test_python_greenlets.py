@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.results.model.stack_end import WHOLE
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
 pytest.importorskip("greenlet", reason="the package greenlet is not installed")
@@ -56,7 +56,9 @@ def test_each_greenlet_has_its_own_functions(tmp_path: Path) -> None:
             assert program.stdout
             assert program.stdout.readline() == b"begun\n"
             time.sleep(0.2)
-            options = Options(pids=(program.pid,), frequency=499, kernel_stacks=False, duration_s=2)
+            options = ProfileOptions(
+                pids=(program.pid,), frequency=499, kernel_stacks=False, duration_s=2
+            )
             with Profiler(options) as profiler:
                 profiler.wait()
                 profile = profiler.stop()

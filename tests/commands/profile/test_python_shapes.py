@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from tests.support.programs import pythons
 from tests.support.programs.python_shapes import EMBEDDED, SHAPES, WORK, read_chains
 
@@ -62,7 +62,7 @@ def running(command: Sequence[str | Path], folder: Path, **variables: str) -> It
 
 def compare(pid: int, folder: Path, *, seconds: float = 2, rate: int = 499) -> Truth:
     """What a profile of a process and its children has, and what the program says."""
-    options = Options(
+    options = ProfileOptions(
         pids=(pid,), tree=True, frequency=rate, kernel_stacks=False, duration_s=seconds
     )
     with Profiler(options) as profiler:

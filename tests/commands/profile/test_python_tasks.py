@@ -14,7 +14,7 @@ from purebpf import Frame
 from purebpf.results import Row
 from purebpf.tools import offcpu, wall
 from purebpf.tools.offcpu import OffCpu
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from purebpf.tools.wall import Wall
 from purebpf.tools.wall.session import WallResult
 from tests.commands.profile.test_python_frames import chains_of, folded, started
@@ -47,7 +47,7 @@ def test_every_sample_has_the_tasks_that_await_its_own(
     python: pythons.Python, tmp_path: Path
 ) -> None:
     with started(python.path, AWAITING, tmp_path) as process:
-        options = Options(
+        options = ProfileOptions(
             pids=(process.pid,),
             frequency=pythons.FREQUENCY,
             kernel_stacks=False,
@@ -107,7 +107,7 @@ asyncio.run(main())
 def test_a_chain_that_is_too_long_ends_in_a_mark(python: pythons.Python, tmp_path: Path) -> None:
     seen: Counter[tuple[str, ...]] = Counter()
     with started(python.path, DEEP, tmp_path) as process:
-        options = Options(
+        options = ProfileOptions(
             pids=(process.pid,), frequency=pythons.FREQUENCY, kernel_stacks=False, async_tasks=True
         )
         with Profiler(options) as profiler:
@@ -158,7 +158,7 @@ asyncio.run(main())
 @pytest.mark.parametrize("python", NEWEST)
 def test_suspended_coroutines_have_their_lines(python: pythons.Python, tmp_path: Path) -> None:
     with started(python.path, LINES, tmp_path) as process:
-        options = Options(
+        options = ProfileOptions(
             pids=(process.pid,),
             frequency=pythons.FREQUENCY,
             kernel_stacks=False,
@@ -212,7 +212,7 @@ def test_a_program_that_imports_asyncio_later_has_its_tasks(
 ) -> None:
     stacks: Counter[str] = Counter()
     with started(python.path, LATE, tmp_path) as process:
-        options = Options(
+        options = ProfileOptions(
             pids=(process.pid,), frequency=pythons.FREQUENCY, kernel_stacks=False, async_tasks=True
         )
         with Profiler(options) as profiler:
@@ -248,8 +248,8 @@ asyncio.run(main())
 """
 
 SESSIONS: dict[str, Callable[[int], OffCpu | Wall]] = {
-    "offcpu": lambda pid: OffCpu(offcpu.Options(pids=(pid,), async_tasks=True)),
-    "wall": lambda pid: Wall(wall.Options(pids=(pid,), async_tasks=True)),
+    "offcpu": lambda pid: OffCpu(offcpu.OffCpuOptions(pids=(pid,), async_tasks=True)),
+    "wall": lambda pid: Wall(wall.WallOptions(pids=(pid,), async_tasks=True)),
 }
 
 

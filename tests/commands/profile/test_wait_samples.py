@@ -18,7 +18,7 @@ from purebpf.observe.instruments.sleepers import SleeperList
 from purebpf.results import Profile
 from purebpf.results.model.profile import Row
 from purebpf.symbols.frame import Frame
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.profile.windows import WindowProfiler
 from tests.support.host.faults import slow_host
 
@@ -105,7 +105,7 @@ def running(words: Sequence[str], *, sleeps: bool = True, **options: object) -> 
 @contextmanager
 def looking() -> Iterator[WindowProfiler]:
     """A profiler of the machine that looks where threads wait."""
-    with WindowProfiler(Options(frequency=19), with_addresses=False) as profiler:
+    with WindowProfiler(ProfileOptions(frequency=19), with_addresses=False) as profiler:
         profiler.sample_waits(20)
         yield profiler
 

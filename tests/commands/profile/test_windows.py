@@ -13,7 +13,7 @@ import pytest
 from purebpf.observe.runtimes.cpython.interpreter_table import InterpreterTable
 from purebpf.observe.unwind.user_stacks import UserStacks
 from purebpf.results import Profile
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.profile.windows import WindowProfiler
 from tests.commands.conftest import Workloads
 
@@ -59,7 +59,7 @@ def test_windows_add_up_to_what_was_counted(workloads: Workloads) -> None:
     with (
         workloads.running("split") as pid,
         churning() as shell,
-        WindowProfiler(Options(frequency=199, pids=(pid, shell), tree=True)) as profiler,
+        WindowProfiler(ProfileOptions(frequency=199, pids=(pid, shell), tree=True)) as profiler,
     ):
         profiles = windows(profiler, 7, 0.2)
         in_all = profiler._before  # noqa: SLF001
@@ -84,7 +84,7 @@ def test_each_sample_of_a_window_is_counted_lost_or_idle() -> None:
 
     By frame pointers: no copy waits, so that each window has its own samples alone.
     """
-    options = Options(
+    options = ProfileOptions(
         frequency=997, call_graph="fp", python=False, hash_storage_size=16, stack_storage_size=16
     )
     with churning(), WindowProfiler(options) as profiler:
@@ -101,7 +101,7 @@ def test_each_sample_of_a_window_is_counted_lost_or_idle() -> None:
 def test_a_pause_is_in_no_window(workloads: Workloads) -> None:
     with (
         workloads.running("split") as pid,
-        WindowProfiler(Options(frequency=199, pids=(pid,))) as profiler,
+        WindowProfiler(ProfileOptions(frequency=199, pids=(pid,))) as profiler,
     ):
         while not (first := profiler.window(pause=True)).total:
             profiler.resume()
@@ -122,7 +122,7 @@ def test_processes_that_are_gone_are_forgotten(workloads: Workloads) -> None:
     rounds: list[list[int]] = []
     with (
         workloads.running("split") as pid,
-        WindowProfiler(Options(frequency=199, pids=(pid,), tree=True)) as profiler,
+        WindowProfiler(ProfileOptions(frequency=199, pids=(pid,), tree=True)) as profiler,
     ):
         for _ in range(5):
             rounds.append([])
@@ -158,7 +158,7 @@ def test_processes_are_listed_around_the_start_only(monkeypatch: pytest.MonkeyPa
         "publish_running",
         lambda table, *args, **words: listed.append(1) or publish(table, *args, **words),
     )
-    with WindowProfiler(Options(frequency=19)) as profiler:
+    with WindowProfiler(ProfileOptions(frequency=19)) as profiler:
         for _ in range(3):
             profiler.wait(at_most_s=0.05)
             profiler.window()
@@ -172,7 +172,7 @@ def test_stacks_of_a_window_go_however_busy_it_is(
     monkeypatch.setattr(UserStacks, "is_behind", True)
     with (
         workloads.running("split") as pid,
-        WindowProfiler(Options(frequency=199, pids=(pid,))) as profiler,
+        WindowProfiler(ProfileOptions(frequency=199, pids=(pid,))) as profiler,
     ):
         total = 0
         for _ in range(5):

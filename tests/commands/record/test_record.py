@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.tools.record import EventOption, Options, Recorder
+from purebpf.tools.record import EventOption, Recorder, RecordOptions
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Comm, Sample
 from tests.commands.conftest import ROOT, Workloads
@@ -202,7 +202,9 @@ def test_every_event_has_its_own_samples(workloads: Workloads, tmp_path: Path) -
     wanted = (EventOption("cpu-clock"), EventOption("task-clock"))
     with (
         workloads.running("split") as pid,
-        Recorder(Options(events=wanted, frequency=499, pids=(pid,), output=str(path))) as recorder,
+        Recorder(
+            RecordOptions(events=wanted, frequency=499, pids=(pid,), output=str(path))
+        ) as recorder,
     ):
         time.sleep(1)
         found = recorder.stop()

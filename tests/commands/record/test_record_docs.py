@@ -13,7 +13,7 @@ from purebpf.commands import package_of
 from purebpf.tools.record.__main__ import paragraphs
 from purebpf.tools.record.loss import Recorded
 from purebpf.tools.sampleip.loss import losses
-from purebpf.tools.sampleip.request import Options
+from purebpf.tools.sampleip.request import SampleIpOptions
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 
@@ -49,6 +49,6 @@ def test_every_word_of_the_recorders_loss_line_is_explained() -> None:
 
 def test_every_word_of_sampleips_loss_line_is_explained() -> None:
     nothing: dict[str, int] = defaultdict(int)
-    causes = [cause.name for cause in losses(nothing, Options())]
+    causes = [cause.name for cause in losses(nothing, SampleIpOptions())]
     words = ["expected", "seen", *causes, "ring_lost", "sideband_lost"]
     assert explained("sampleip") == words

@@ -14,22 +14,16 @@ from typing import NamedTuple
 import pytest
 
 from purebpf.measure.latency import Latency, Request
-from purebpf.tools.exec import Options as ExecOptions
-from purebpf.tools.exec import Processes
-from purebpf.tools.offcpu import OffCpu
-from purebpf.tools.offcpu import Options as OffCpuOptions
-from purebpf.tools.profile.request import Options as ProfileOptions
+from purebpf.tools.exec import ExecOptions, Processes
+from purebpf.tools.offcpu import OffCpu, OffCpuOptions
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.profile.session import Profiler
-from purebpf.tools.record import Options as RecordOptions
-from purebpf.tools.record import Recorder
-from purebpf.tools.sampleip.request import Options as SampleIpOptions
+from purebpf.tools.record import Recorder, RecordOptions
+from purebpf.tools.sampleip.request import SampleIpOptions
 from purebpf.tools.sampleip.session import Sampler
-from purebpf.tools.summary import Options as SummaryOptions
-from purebpf.tools.summary import Summary
-from purebpf.tools.trace import Options as TraceOptions
-from purebpf.tools.trace import Traces
-from purebpf.tools.wall import Options as WallOptions
-from purebpf.tools.wall import Wall
+from purebpf.tools.summary import Summary, SummaryOptions
+from purebpf.tools.trace import TraceOptions, Traces
+from purebpf.tools.wall import Wall, WallOptions
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
 

@@ -17,7 +17,7 @@ import pytest
 
 from purebpf.results import Profile
 from purebpf.symbols.frame import Reason, Unknown
-from purebpf.tools.offcpu import OffCpu, Options
+from purebpf.tools.offcpu import OffCpu, OffCpuOptions
 from tests.support.host.faults import slow_host
 from tests.support.programs import pythons
 from tests.support.programs.python_programs import running
@@ -158,7 +158,7 @@ def started(python: str, library: Path) -> Iterator[Steps]:
 
 def traced(python: str, library: Path, *steps: str) -> tuple[Profile, list[str]]:
     """What the program waits for, and what its steps say; names are read when all are taken."""
-    with started(python, library) as program, OffCpu(Options(pids=(program.pid,))) as waiting:
+    with started(python, library) as program, OffCpu(OffCpuOptions(pids=(program.pid,))) as waiting:
         waiting.wait(at_most_s=0.2)
         answers = [program.take(step) for step in steps]
         return waiting.stop(), answers
@@ -305,7 +305,7 @@ def test_functions_in_huge_pages_keep_their_names(tmp_path: Path) -> None:
         if "1" not in collapsed:
             pytest.skip("MADV_COLLAPSE (Linux 6.1) makes no huge page of this heap")
         for _ in range(5):  # until the moment was met
-            with OffCpu(Options(pids=(pid,))) as waiting:
+            with OffCpu(OffCpuOptions(pids=(pid,))) as waiting:
                 waiting.wait(at_most_s=2)
                 profile = waiting.stop()
             assert profile.about["python_stacks"]

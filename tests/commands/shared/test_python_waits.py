@@ -12,10 +12,9 @@ import pytest
 
 from purebpf.results import Profile, Row
 from purebpf.tools.offcpu import OffCpu
-from purebpf.tools.offcpu import Options as OffOptions
-from purebpf.tools.profile import Options, Profiler
-from purebpf.tools.wall import Options as WallOptions
-from purebpf.tools.wall import Wall
+from purebpf.tools.offcpu import OffCpuOptions as OffOptions
+from purebpf.tools.profile import ProfileOptions, Profiler
+from purebpf.tools.wall import Wall, WallOptions
 from tests.support.environment import run
 from tests.support.programs import pythons
 from tests.support.programs.python_programs import running
@@ -172,7 +171,9 @@ time.sleep(1000)
 @pytest.mark.parametrize("python", [*EVERY[:1], *EVERY[-1:]])
 def test_gil_counts_the_thread_that_holds_it(python: pythons.Python, tmp_path: Path) -> None:
     with running(python.path, HOLDS, tmp_path) as (pid, _):
-        options = Options(pids=(pid,), frequency=pythons.FREQUENCY, gil=True, kernel_stacks=False)
+        options = ProfileOptions(
+            pids=(pid,), frequency=pythons.FREQUENCY, gil=True, kernel_stacks=False
+        )
         with Profiler(options) as profiler:
             deadline = time.monotonic() + 20
             while time.monotonic() < deadline:  # until both had a CPU

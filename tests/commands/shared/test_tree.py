@@ -16,24 +16,16 @@ import pytest
 
 from purebpf.measure import target_ends
 from purebpf.measure.latency import Latency, Request
-from purebpf.tools.latency import CallLatency
-from purebpf.tools.latency import Options as LatencyOptions
-from purebpf.tools.lock import Options as LockOptions
-from purebpf.tools.lock import UserLocks
-from purebpf.tools.offcpu import OffCpu
-from purebpf.tools.offcpu import Options as OffCpuOptions
-from purebpf.tools.record import Options as RecordOptions
-from purebpf.tools.record import Recorder
-from purebpf.tools.sampleip.request import Options as SampleIpOptions
+from purebpf.tools.latency import CallLatency, LatencyOptions
+from purebpf.tools.lock import LockOptions, UserLocks
+from purebpf.tools.offcpu import OffCpu, OffCpuOptions
+from purebpf.tools.record import Recorder, RecordOptions
+from purebpf.tools.sampleip.request import SampleIpOptions
 from purebpf.tools.sampleip.session import Sampler
-from purebpf.tools.stat import Counter
-from purebpf.tools.stat import Options as StatOptions
-from purebpf.tools.summary import Options as SummaryOptions
-from purebpf.tools.summary import Summary
-from purebpf.tools.trace import Options as TraceOptions
-from purebpf.tools.trace import Traces
-from purebpf.tools.wall import Options as WallOptions
-from purebpf.tools.wall import Wall
+from purebpf.tools.stat import Counter, StatOptions
+from purebpf.tools.summary import Summary, SummaryOptions
+from purebpf.tools.trace import TraceOptions, Traces
+from purebpf.tools.wall import Wall, WallOptions
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
 

@@ -27,13 +27,13 @@ _EMULATED = 30
 """How much slower a machine is that is emulated, at most."""
 
 SESSIONS = {
-    "profile": lambda mode: profile.Profiler(profile.Options(call_graph=mode)),
-    "offcpu": lambda mode: offcpu.OffCpu(offcpu.Options(call_graph=mode)),
-    "wall": lambda mode: wall.Wall(wall.Options(call_graph=mode)),
+    "profile": lambda mode: profile.Profiler(profile.ProfileOptions(call_graph=mode)),
+    "offcpu": lambda mode: offcpu.OffCpu(offcpu.OffCpuOptions(call_graph=mode)),
+    "wall": lambda mode: wall.Wall(wall.WallOptions(call_graph=mode)),
     "profile --async": lambda mode: profile.Profiler(
-        profile.Options(call_graph=mode, async_tasks=True)
+        profile.ProfileOptions(call_graph=mode, async_tasks=True)
     ),
-    "wall --async": lambda mode: wall.Wall(wall.Options(call_graph=mode, async_tasks=True)),
+    "wall --async": lambda mode: wall.Wall(wall.WallOptions(call_graph=mode, async_tasks=True)),
 }
 
 

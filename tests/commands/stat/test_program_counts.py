@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.tools.stat import Counter, Options, Result
+from purebpf.tools.stat import Counter, Result, StatOptions
 from purebpf.tools.stat.programs import RUNS
 from tests.support.environment import run
 
@@ -34,7 +34,7 @@ def test_runs_are_counted_exactly_for_each_program(
     programs: tuple[purebpf.Program, purebpf.Program],
 ) -> None:
     first, second = programs
-    options = Options(bpf_programs=(first.info.id, second.info.id))
+    options = StatOptions(bpf_programs=(first.info.id, second.info.id))
     first.test_run(FRAME, repeat=11)
     with Counter(options) as counter:
         first.test_run(FRAME, repeat=1009)
@@ -52,7 +52,7 @@ def test_the_clock_runs_while_the_program_does(
 ) -> None:
     """Its nanoseconds are less than those of the whole run, and those of none without one."""
     first, second = programs
-    asked = Options((("cpu-clock",),), bpf_programs=(first.info.id, second.info.id))
+    asked = StatOptions((("cpu-clock",),), bpf_programs=(first.info.id, second.info.id))
     with Counter(asked) as counter:
         first.test_run(FRAME, repeat=1009)
         result = counter.stop()
@@ -67,7 +67,7 @@ def test_an_interval_has_its_own_runs(
     programs: tuple[purebpf.Program, purebpf.Program],
 ) -> None:
     first = programs[0]
-    with Counter(Options(bpf_programs=(first.info.id,))) as counter:
+    with Counter(StatOptions(bpf_programs=(first.info.id,))) as counter:
         first.test_run(FRAME, repeat=17)
         counted = values(counter.interval())
         first.test_run(FRAME, repeat=19)

@@ -17,7 +17,7 @@ from purebpf import Map, Program
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.spec import MapSpec
-from purebpf.tools.stat import Counter, Options, Result
+from purebpf.tools.stat import Counter, Result, StatOptions
 from tests.support.environment import ROOT, run
 from tests.support.host.users import public_bpffs
 
@@ -69,7 +69,7 @@ def await_sets_of_counters(wanted: int) -> None:
 
 def test_sessions_share_one_set_of_counters(bpffs: str) -> None:
     before = sets_of_counters()
-    options = Options(groups=CLOCK, shared=True, bpffs=bpffs)
+    options = StatOptions(groups=CLOCK, shared=True, bpffs=bpffs)
     with Counter(options) as first, Counter(options) as second:
         assert sets_of_counters() == before + 1
         time.sleep(0.3)
@@ -88,9 +88,9 @@ def test_sessions_share_one_set_of_counters(bpffs: str) -> None:
 def test_other_events_are_another_set(bpffs: str) -> None:
     before = sets_of_counters()
     with (
-        Counter(Options(groups=CLOCK, shared=True, bpffs=bpffs)),
-        Counter(Options(groups=GROUP, shared=True, bpffs=bpffs)) as group,
-        Counter(Options(groups=GROUP, shared=True, bpffs=bpffs, cpus=(0,))),
+        Counter(StatOptions(groups=CLOCK, shared=True, bpffs=bpffs)),
+        Counter(StatOptions(groups=GROUP, shared=True, bpffs=bpffs)) as group,
+        Counter(StatOptions(groups=GROUP, shared=True, bpffs=bpffs, cpus=(0,))),
     ):
         assert sets_of_counters() == before + 2
         time.sleep(0.1)
@@ -100,8 +100,8 @@ def test_other_events_are_another_set(bpffs: str) -> None:
 def test_a_process_has_what_it_used(bpffs: str, spinning: subprocess.Popen[bytes]) -> None:
     """Its CPU time by the kernel's accounts, and none of what others used."""
     cpu_clock = ~spinning.pid << 3 | 2  # CPUCLOCK_SCHED of another process: clock_getcpuclockid(3)
-    options = Options(groups=CLOCK, pids=(spinning.pid,), shared=True, bpffs=bpffs)
-    everything = Options(groups=CLOCK, shared=True, bpffs=bpffs)
+    options = StatOptions(groups=CLOCK, pids=(spinning.pid,), shared=True, bpffs=bpffs)
+    everything = StatOptions(groups=CLOCK, shared=True, bpffs=bpffs)
     with Counter(everything) as others, Counter(options) as counter:
         began_ns = time.clock_gettime_ns(cpu_clock)
         time.sleep(1)
@@ -114,8 +114,8 @@ def test_a_process_has_what_it_used(bpffs: str, spinning: subprocess.Popen[bytes
 
 def test_page_faults_of_a_process_are_exact(bpffs: str) -> None:
     """Of this one, which touches so many pages: in a group, and beside a session of its own."""
-    options = Options(groups=GROUP, pids=(os.getpid(),), shared=True, bpffs=bpffs)
-    alone = Options(groups=(("page-faults",),), pids=(os.getpid(),))
+    options = StatOptions(groups=GROUP, pids=(os.getpid(),), shared=True, bpffs=bpffs)
+    alone = StatOptions(groups=(("page-faults",),), pids=(os.getpid(),))
     with Counter(options) as shared, Counter(alone) as own:
         shared.interval()
         own.interval()
@@ -139,7 +139,7 @@ def test_a_session_that_is_killed_leaves_its_counters_to_others(
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as leader:
         assert leader.stdout is not None
         leader.stdout.readline()
-        options = Options(groups=CLOCK, pids=(spinning.pid,), shared=True, bpffs=bpffs)
+        options = StatOptions(groups=CLOCK, pids=(spinning.pid,), shared=True, bpffs=bpffs)
         with Counter(options) as follower:
             leader.send_signal(signal.SIGKILL)
             leader.wait()
@@ -147,13 +147,13 @@ def test_a_session_that_is_killed_leaves_its_counters_to_others(
             time.sleep(0.3)
             assert values(follower.stop())["cpu-clock"] > 0
     await_sets_of_counters(before)
-    with Counter(Options(groups=CLOCK, shared=True, bpffs=bpffs)) as anew:
+    with Counter(StatOptions(groups=CLOCK, shared=True, bpffs=bpffs)) as anew:
         time.sleep(0.05)
         assert values(anew.stop())["cpu-clock"] > 0
 
 
 def test_a_list_of_another_shape_is_refused(bpffs: str) -> None:
-    with Counter(Options(groups=CLOCK, shared=True, bpffs=bpffs)):
+    with Counter(StatOptions(groups=CLOCK, shared=True, bpffs=bpffs)):
         pass
     path = f"{bpffs}/purebpf/counts/sets"
     os.unlink(path)
@@ -161,7 +161,7 @@ def test_a_list_of_another_shape_is_refused(bpffs: str) -> None:
         other.pin(path)
     with (
         pytest.raises(KernelError, match="value_size 24, not 16"),
-        Counter(Options(groups=CLOCK, shared=True, bpffs=bpffs)),
+        Counter(StatOptions(groups=CLOCK, shared=True, bpffs=bpffs)),
     ):
         pass
 
@@ -171,14 +171,14 @@ def test_a_folder_of_another_user_is_refused(bpffs: str) -> None:
     os.chown(f"{bpffs}/purebpf", 4711, 4711)
     with (
         pytest.raises(NotSupportedError, match="4711"),
-        Counter(Options(groups=CLOCK, shared=True, bpffs=bpffs)),
+        Counter(StatOptions(groups=CLOCK, shared=True, bpffs=bpffs)),
     ):
         pass
 
 
 def test_another_link_under_the_same_number_is_not_joined(bpffs: str) -> None:
     """The list says which program it was; another one gets a set of its own."""
-    options = Options(groups=CLOCK, shared=True, bpffs=bpffs)
+    options = StatOptions(groups=CLOCK, shared=True, bpffs=bpffs)
     with Counter(options), Map.open(f"{bpffs}/purebpf/counts/sets") as sets:
         ((identity, entry),) = sets.items()
         sets[identity] = entry[:8] + bytes(8)  # another tag

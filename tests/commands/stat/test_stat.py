@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.tools.stat import Counter, Options, Result
+from purebpf.tools.stat import Counter, Result, StatOptions
 from tests.support.environment import run, start
 from tests.support.host import cgroups
 from tests.support.host.users import as_user
@@ -108,7 +108,10 @@ def touch() -> None:
 
 
 def test_page_faults_are_those_of_the_kernels_account():
-    with worker(touch) as one, Counter(Options((("page-faults",),), pids=(one.pid,))) as counter:
+    with (
+        worker(touch) as one,
+        Counter(StatOptions((("page-faults",),), pids=(one.pid,))) as counter,
+    ):
         minor, _, _ = one.do()
         result = counter.stop()
     assert minor <= value(result, "page-faults") <= minor + 3  # the accounts themselves
@@ -129,7 +132,7 @@ def test_each_cgroup_is_counted_alone_at_any_depth():
         stack.callback(idle.rmdir)
         one = stack.enter_context(worker(touch))
         (deep / "cgroup.procs").write_text(str(one.pid))
-        options = Options((("page-faults",),), for_each_cgroup=(f"{first.name}*",))
+        options = StatOptions((("page-faults",),), for_each_cgroup=(f"{first.name}*",))
         with Counter(options) as counter:
             minor, _, _ = one.do()
             result = counter.stop()
@@ -153,7 +156,7 @@ def test_context_switches_are_those_of_the_kernels_account():
         for _ in range(SLEEPS):
             time.sleep(0.001)  # long enough to be off the CPU on an emulated one, too
 
-    with worker(sleep) as one, Counter(Options((("cs",),), pids=(one.pid,))) as counter:
+    with worker(sleep) as one, Counter(StatOptions((("cs",),), pids=(one.pid,))) as counter:
         _, switches, _ = one.do()
         result = counter.stop()
     assert switches >= SLEEPS
@@ -164,7 +167,7 @@ def test_the_clock_of_a_task_is_its_cpu_time():
     def spin() -> None:
         sum(range(3_000_000))
 
-    with worker(spin) as one, Counter(Options((("task-clock",),), pids=(one.pid,))) as counter:
+    with worker(spin) as one, Counter(StatOptions((("task-clock",),), pids=(one.pid,))) as counter:
         _, _, used_ns = one.do()
         result = counter.stop()
     assert value(result, "task-clock") == pytest.approx(used_ns, rel=0.05)
@@ -182,7 +185,7 @@ def test_every_move_to_another_cpu_is_a_migration():
 
     with worker(move) as one:
         os.sched_setaffinity(one.pid, {cpus[0]})
-        with Counter(Options((("cpu-migrations",),), pids=(one.pid,))) as counter:
+        with Counter(StatOptions((("cpu-migrations",),), pids=(one.pid,))) as counter:
             one.do()
             result = counter.stop()
     assert MOVES <= value(result, "cpu-migrations") <= MOVES + 1
@@ -216,7 +219,7 @@ def test_children_that_a_process_starts_later_count_with_tree(tree):
             os.waitpid(pid, 0)
         os.getppid()
 
-    options = Options(groups=((GETPPID,),), tree=tree)
+    options = StatOptions(groups=((GETPPID,),), tree=tree)
     with worker(fork) as one, Counter(options._replace(pids=(one.pid,))) as counter:
         one.do()
         result = counter.stop()
@@ -275,7 +278,7 @@ def test_perf_counts_the_same_at_the_same_time(tmp_path: Path):
     names = (GETPPID, "page-faults", "page-faults:u")
     with (
         worker(work) as one,
-        Counter(Options((names[:1], names[1:]), pids=(one.pid,))) as counter,
+        Counter(StatOptions((names[:1], names[1:]), pids=(one.pid,))) as counter,
         perf_counting(one.pid, ",".join(names), tmp_path / "perf"),
     ):
         one.do()
@@ -332,7 +335,7 @@ def test_rows_of_cpus_and_threads_add_up():
 
     with worker(call) as one:
         for by in ("cpu", "thread"):
-            with Counter(Options(groups, pids=(one.pid,), by=by)) as counter:
+            with Counter(StatOptions(groups, pids=(one.pid,), by=by)) as counter:
                 one.do()
                 counts = counter.stop().counts
             assert sum(count.value or 0 for count in counts) == CALLS
@@ -378,7 +381,7 @@ def test_a_user_counts_its_own_code_and_reads_what_is_missing():
         pytest.skip(f"kernel.perf_event_paranoid is {paranoid}: nothing is refused, or everything")
 
     def count() -> object:
-        with Counter(Options((("page-faults",),), pids=(os.getpid(),))) as counter:
+        with Counter(StatOptions((("page-faults",),), pids=(os.getpid(),))) as counter:
             result = counter.stop()
         return result.counts[0].event.spaces, result.notes
 
@@ -393,7 +396,7 @@ def test_a_user_counts_its_own_code_and_reads_what_is_missing():
 
 
 def test_a_user_may_not_count_everything():
-    kind, text = as_user(65534, lambda: Counter(Options((("page-faults",),))).__enter__())
+    kind, text = as_user(65534, lambda: Counter(StatOptions((("page-faults",),))).__enter__())
     assert kind == "RefusedError"
     assert "CAP_PERFMON" in text
 
@@ -401,7 +404,7 @@ def test_a_user_may_not_count_everything():
 def test_every_event_of_a_group_runs_with_its_leader():
     """Also one of another unit than the leader's: a clock is not of that of the other events."""
     groups = (("cpu-clock", "page-faults", "context-switches"),)
-    for options in (Options(groups), Options(groups, pids=(os.getpid(),))):
+    for options in (StatOptions(groups), StatOptions(groups, pids=(os.getpid(),))):
         with Counter(options) as counter:
             time.sleep(0.1)
             with mmap.mmap(-1, mmap.PAGESIZE) as memory:

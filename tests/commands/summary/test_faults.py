@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from purebpf.tools.summary import Options, Summary
+from purebpf.tools.summary import Summary, SummaryOptions
 from purebpf.tools.summary.table import Table
 
 pytestmark = pytest.mark.needs("bpf", "gcc", "vmlinux_btf", "x86_64")
@@ -61,7 +61,7 @@ def faulting(program: Path) -> Iterator[Faulting]:
 
 def observed(faulting: Faulting, **asked: Any) -> tuple[Table, Counter[str]]:
     """The table, and what the kernel counted meanwhile."""
-    with Summary(Options(pids=(faulting.process.pid,), **asked)) as summary:
+    with Summary(SummaryOptions(pids=(faulting.process.pid,), **asked)) as summary:
         before = faulting.counted()
         faulting.touch()
         happened = faulting.counted() - before

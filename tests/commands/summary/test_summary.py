@@ -21,7 +21,7 @@ from purebpf.loader.programs.program import Program
 from purebpf.loader.types import kernel_btf as btf
 from purebpf.measure.targets import NoSuchTargetError
 from purebpf.observe.instruments.preemption import syscall_programs_are_preempted
-from purebpf.tools.summary import Options, Summary, loading
+from purebpf.tools.summary import Summary, SummaryOptions, loading
 from purebpf.tools.summary.statistics import Statistics
 from purebpf.tools.summary.table import Group, Table
 from tests.commands.conftest import Workloads
@@ -40,7 +40,9 @@ HOOKS = (
 )
 
 
-def observed(workloads: Workloads, options: Options, *arguments: object, calls: int = 1) -> Table:
+def observed(
+    workloads: Workloads, options: SummaryOptions, *arguments: object, calls: int = 1
+) -> Table:
     """What a workload does between its two words, as `options` ask with its pid."""
     with (
         waiting(workloads, *arguments, calls=calls) as workload,
@@ -72,7 +74,7 @@ def lost(table: Table) -> dict[str, int]:
 @pytest.mark.parametrize("hook", HOOKS)
 @pytest.mark.parametrize("calls", [0, 23, 10_007])
 def test_calls_are_counted_exactly(workloads: Workloads, hook: str, calls: int) -> None:
-    table = observed(workloads, Options(hook=hook), "calls", calls)
+    table = observed(workloads, SummaryOptions(hook=hook), "calls", calls)
     expected = {"write": 1} | ({"getppid": calls} if calls else {})
     assert {name: row.calls for name, row in rows(only(table)).items()} == expected
     assert not any(row.errors for row in rows(only(table)).values())
@@ -93,7 +95,7 @@ def no_kernel_btf(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_calls_are_counted_without_the_kernels_types(
     workloads: Workloads, hook: str | None
 ) -> None:
-    table = observed(workloads, Options(hook=hook), "calls", 23)
+    table = observed(workloads, SummaryOptions(hook=hook), "calls", 23)
     assert {name: row.calls for name, row in rows(only(table)).items()} == {
         "write": 1,
         "getppid": 23,
@@ -103,7 +105,7 @@ def test_calls_are_counted_without_the_kernels_types(
 @needs_btf
 @pytest.mark.needs("tracefs")
 def test_the_way_to_attach_is_one_that_is_exact() -> None:
-    with Summary(Options()) as summary:
+    with Summary(SummaryOptions()) as summary:
         assert summary.hook == ("tracepoint" if syscall_programs_are_preempted() else "tp_btf")
         assert summary.why_not == ""
         assert summary.abis_known
@@ -113,7 +115,7 @@ def test_the_way_to_attach_is_one_that_is_exact() -> None:
 @needs_btf
 @pytest.mark.slow
 def test_a_million_and_three(workloads: Workloads) -> None:
-    table = observed(workloads, Options(), "calls", 1_000_003)
+    table = observed(workloads, SummaryOptions(), "calls", 1_000_003)
     row = rows(only(table))["getppid"]
     assert row.calls == 1_000_003
     assert 0 < row.min_ns <= row.avg_ns <= row.max_ns < row.total_ns
@@ -122,7 +124,7 @@ def test_a_million_and_three(workloads: Workloads) -> None:
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_errors_are_counted_by_errno(workloads: Workloads, hook: str) -> None:
-    options = Options(hook=hook, errno_summary=True)
+    options = SummaryOptions(hook=hook, errno_summary=True)
     found = rows(only(observed(workloads, options, "failures", 7, 11, 13)))
     assert found["openat"].errnos == {2: 7}
     assert found["dup"].errnos == {9: 11}
@@ -132,24 +134,24 @@ def test_errors_are_counted_by_errno(workloads: Workloads, hook: str) -> None:
 
 
 def test_filters_leave_the_rest_out(workloads: Workloads) -> None:
-    def names(options: Options) -> dict[str, int]:
+    def names(options: SummaryOptions) -> dict[str, int]:
         table = observed(workloads, options, "failures", 7, 11, 13)
         return {name: row.calls for group in table.groups for name, row in rows(group).items()}
 
-    assert names(Options(only_failed=True)) == {"openat": 7, "dup": 11, "syscall:9999": 13}
-    assert names(Options(errno=9)) == {"dup": 11}
-    assert names(Options(calls=("dup", "write"))) == {"dup": 11, "write": 1}
-    assert names(Options(uid=os.getuid(), calls=("dup",))) == {"dup": 11}
-    assert names(Options(uid=54321)) == {}
+    assert names(SummaryOptions(only_failed=True)) == {"openat": 7, "dup": 11, "syscall:9999": 13}
+    assert names(SummaryOptions(errno=9)) == {"dup": 11}
+    assert names(SummaryOptions(calls=("dup", "write"))) == {"dup": 11, "write": 1}
+    assert names(SummaryOptions(uid=os.getuid(), calls=("dup",))) == {"dup": 11}
+    assert names(SummaryOptions(uid=54321)) == {}
     with pytest.raises(NoSuchTargetError, match="CPU 4095 is offline"):
-        names(Options(cpus=(4095,)))
+        names(SummaryOptions(cpus=(4095,)))
     every = tuple(range(os.cpu_count() or 1))
-    assert names(Options(cpus=every, calls=("dup",))) == {"dup": 11}
+    assert names(SummaryOptions(cpus=every, calls=("dup",))) == {"dup": 11}
 
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_threads_and_children_are_followed(workloads: Workloads, hook: str) -> None:
-    options = Options(hook=hook, mode="thread", calls=("getppid",))
+    options = SummaryOptions(hook=hook, mode="thread", calls=("getppid",))
     table = observed(workloads, options, "threads", 5, calls=101)
     assert [group.label.name for group in table.groups] == ["worker"] * 5
     assert len({group.label.number for group in table.groups}) == 5
@@ -167,7 +169,7 @@ def test_threads_and_children_are_followed(workloads: Workloads, hook: str) -> N
 def test_one_thread_is_not_its_process(workloads: Workloads) -> None:
     with (
         waiting(workloads, "threads", 3, calls=17) as workload,
-        Summary(Options(tids=(workload.pid,))) as summary,
+        Summary(SummaryOptions(tids=(workload.pid,))) as summary,
     ):
         workload.act()
         found = rows(only(summary.stop()))
@@ -177,7 +179,7 @@ def test_one_thread_is_not_its_process(workloads: Workloads) -> None:
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_short_threads_lose_nothing(workloads: Workloads, hook: str) -> None:
-    options = Options(hook=hook, mode="process")
+    options = SummaryOptions(hook=hook, mode="process")
     table = observed(workloads, options, "short-threads", 2003)
     found = rows(only(table))
     assert found["getppid"].calls == 2003
@@ -191,7 +193,7 @@ def test_short_threads_lose_nothing(workloads: Workloads, hook: str) -> None:
 @pytest.mark.any_kernel
 @pytest.mark.slow
 def test_a_hundred_thousand_short_threads_lose_nothing(workloads: Workloads) -> None:
-    table = observed(workloads, Options(), "short-threads", 100_000)
+    table = observed(workloads, SummaryOptions(), "short-threads", 100_000)
     assert rows(only(table))["getppid"].calls == 100_000
     assert lost(table) == {"open_at_start": 1, "exits": 100_000}
 
@@ -199,7 +201,7 @@ def test_a_hundred_thousand_short_threads_lose_nothing(workloads: Workloads) -> 
 @needs_btf
 @pytest.mark.slow
 def test_ten_thousand_threads_are_exact(workloads: Workloads) -> None:
-    options = Options(mode="thread", calls=("getppid",))
+    options = SummaryOptions(mode="thread", calls=("getppid",))
     threads = 1000 if os.environ.get("PUREBPF_SLOW_HOST") else 10_000  # a guest has 1 GB
     table = observed(workloads, options, "crowd", threads, calls=3)
     assert len(table.groups) == threads
@@ -211,7 +213,7 @@ def test_ten_thousand_threads_are_exact(workloads: Workloads) -> None:
 @x86_only
 @pytest.mark.parametrize("hook", HOOKS)
 def test_calls_of_other_abis_have_rows_of_their_own(workloads: Workloads, hook: str) -> None:
-    found = rows(only(observed(workloads, Options(hook=hook), "abis", 29, 31)))
+    found = rows(only(observed(workloads, SummaryOptions(hook=hook), "abis", 29, 31)))
     assert found["getppid(i386)"].calls == 29
     assert found["getppid(x32)"].calls == 31
     assert "getppid" not in found
@@ -223,7 +225,7 @@ def test_calls_of_other_abis_have_rows_of_their_own(workloads: Workloads, hook: 
 def test_calls_that_seccomp_refuses_are_counted_without_a_time(
     workloads: Workloads, hook: str
 ) -> None:
-    table = observed(workloads, Options(hook=hook, errno_summary=True), "refused", 19)
+    table = observed(workloads, SummaryOptions(hook=hook, errno_summary=True), "refused", 19)
     refused = rows(only(table))["getppid"]
     assert (refused.calls, refused.errors, refused.untimed) == (19, 19, 19)
     assert sum(refused.errnos.values()) == 19
@@ -234,7 +236,7 @@ def test_calls_that_seccomp_refuses_are_counted_without_a_time(
 @pytest.mark.parametrize("mode", ["total", "thread"])
 def test_a_call_in_progress_counts_when_it_returns(workloads: Workloads, mode: str) -> None:
     """It is the read that the workload waits in."""
-    (group,) = observed(workloads, Options(mode=mode), "calls", 7).groups
+    (group,) = observed(workloads, SummaryOptions(mode=mode), "calls", 7).groups
     (row,) = [row.statistics for row in group.rows if row.call.name == "read"]
     assert (row.calls - row.timed, row.errors) == (1, 0)
 
@@ -242,7 +244,7 @@ def test_a_call_in_progress_counts_when_it_returns(workloads: Workloads, mode: s
 @pytest.mark.parametrize("hook", HOOKS)
 def test_execve_in_a_thread_takes_over_the_process(workloads: Workloads, hook: str) -> None:
     with waiting(workloads, "execute-in-thread", 37) as workload:
-        options = Options(hook=hook, mode="thread", pids=(workload.pid,))
+        options = SummaryOptions(hook=hook, mode="thread", pids=(workload.pid,))
         with Summary(options) as summary:
             workload.begin()
             workload.process.wait()
@@ -260,9 +262,9 @@ def test_execve_in_a_thread_takes_over_the_process(workloads: Workloads, hook: s
 @needs_btf
 def test_an_open_call_is_listed_with_its_time(workloads: Workloads) -> None:
     with waiting(workloads, "calls", 1) as workload:
-        with Summary(Options(pids=(workload.pid,))) as summary:
+        with Summary(SummaryOptions(pids=(workload.pid,))) as summary:
             before = summary.stop()
-        with Summary(Options(pids=(workload.pid,))) as summary:
+        with Summary(SummaryOptions(pids=(workload.pid,))) as summary:
             workload.act()
             after = summary.stop()
     raw = bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT
@@ -279,7 +281,9 @@ def test_an_open_call_is_listed_with_its_time(workloads: Workloads) -> None:
 
 @needs_btf
 def test_sleeps_have_the_spread_of_their_durations(workloads: Workloads) -> None:
-    found = rows(only(observed(workloads, Options(histogram=True), "sleeps", 101, 2_000_000)))
+    found = rows(
+        only(observed(workloads, SummaryOptions(histogram=True), "sleeps", 101, 2_000_000))
+    )
     row = found["clock_nanosleep"]
     assert row.calls == sum(row.buckets) == 101
     assert 2_000_000 <= row.min_ns <= row.avg_ns <= row.max_ns
@@ -293,7 +297,7 @@ def test_sleeps_have_the_spread_of_their_durations(workloads: Workloads) -> None
 @pytest.mark.any_kernel
 @pytest.mark.slow
 def test_ten_second_sleeps_do_not_overflow(workloads: Workloads) -> None:
-    table = observed(workloads, Options(), "long-sleeps", 3, 10_000_000_000)
+    table = observed(workloads, SummaryOptions(), "long-sleeps", 3, 10_000_000_000)
     row = rows(only(table))["clock_nanosleep"]
     assert row.calls == 3
     assert row.total_ns >= 30_000_000_000
@@ -307,7 +311,7 @@ def test_ten_second_sleeps_do_not_overflow(workloads: Workloads) -> None:
 @needs_btf
 @pytest.mark.parametrize("mode", ["total", "thread", "process", "cgroup"])
 def test_every_mode_counts_the_same(workloads: Workloads, mode: str) -> None:
-    options = Options(mode=mode, errno_summary=True, histogram=True)
+    options = SummaryOptions(mode=mode, errno_summary=True, histogram=True)
     table = observed(workloads, options, "failures", 3, 5, 7)
     found = rows(only(table))
     assert {name: row.errors for name, row in found.items() if row.errors} == {
@@ -321,7 +325,7 @@ def test_every_mode_counts_the_same(workloads: Workloads, mode: str) -> None:
 
 @needs_btf
 def test_a_full_table_is_reported(workloads: Workloads) -> None:
-    options = Options(mode="thread", map_entries=4, calls=("getppid",))
+    options = SummaryOptions(mode="thread", map_entries=4, calls=("getppid",))
     table = observed(workloads, options, "threads", 11, calls=13)
     counted = sum(group.calls for group in table.groups)
     found = lost(table)
@@ -332,7 +336,7 @@ def test_a_full_table_is_reported(workloads: Workloads) -> None:
 @needs_btf
 def test_intervals_add_up(workloads: Workloads) -> None:
     for mode in ("total", "thread"):
-        options = Options(mode=mode, interval_s=60, errno_summary=True, histogram=True)
+        options = SummaryOptions(mode=mode, interval_s=60, errno_summary=True, histogram=True)
         with (
             waiting(workloads, "calls", 10_007) as workload,
             Summary(options._replace(pids=(workload.pid,))) as summary,
@@ -352,7 +356,7 @@ def test_no_call_is_lost_between_intervals(workloads: Workloads) -> None:
     """The tables change hands while the calls go on."""
     with (
         waiting(workloads, "threads", 2, calls=200_003) as workload,
-        Summary(Options(pids=(workload.pid,), interval_s=60, calls=("getppid",))) as summary,
+        Summary(SummaryOptions(pids=(workload.pid,), interval_s=60, calls=("getppid",))) as summary,
     ):
         workload.begin()
         tables = [summary.interval()]
@@ -365,7 +369,7 @@ def test_no_call_is_lost_between_intervals(workloads: Workloads) -> None:
 
 
 def test_this_process_is_left_out(workloads: Workloads) -> None:
-    with Summary(Options(mode="process")) as summary:
+    with Summary(SummaryOptions(mode="process")) as summary:
         subprocess.run([workloads.path("syscalls"), "calls", "41"], check=True)
         table = summary.stop()
     assert os.getpid() not in {group.label.number for group in table.groups}
@@ -388,7 +392,7 @@ def test_an_interrupt_while_it_attaches_leaves_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr(Program, "attach", interrupted)
     before = probes.descriptors()
     with pytest.raises(KeyboardInterrupt):
-        Summary(Options(hook="tracepoint")).__enter__()
+        Summary(SummaryOptions(hook="tracepoint")).__enter__()
     assert [link.closed for link in made] == [True] * 3
     assert probes.descriptors() == before
 
@@ -403,7 +407,7 @@ def test_a_link_that_cannot_end_keeps_no_other(monkeypatch: pytest.MonkeyPatch) 
             raise KernelError("close(2)", errno.EIO)
 
     before = probes.descriptors()
-    run = Summary(Options(hook="tracepoint")).__enter__()
+    run = Summary(SummaryOptions(hook="tracepoint")).__enter__()
     monkeypatch.setattr(Link, "close", refused)
     with pytest.raises(KernelError, match="EIO"):
         run.close()

@@ -10,7 +10,7 @@ import pytest
 
 from purebpf.tools.summary.loss import losses
 from purebpf.tools.summary.options import parse
-from purebpf.tools.summary.request import Options
+from purebpf.tools.summary.request import SummaryOptions
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 
@@ -32,7 +32,9 @@ def test_the_python_example_runs() -> None:
 
 def test_every_word_of_the_loss_line_is_explained() -> None:
     nothing: dict[str, int] = defaultdict(int)
-    loss = losses(nothing, in_flight=0, still_open=0, misses=0, options=Options(map_entries=1))
+    loss = losses(
+        nothing, in_flight=0, still_open=0, misses=0, options=SummaryOptions(map_entries=1)
+    )
     cells = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| [^|]*\|$", PAGE, re.MULTILINE)
     words = [word.strip("`") for cell in cells for word in cell.split(", ")]
     assert words == [cause.name for cause in loss.causes]

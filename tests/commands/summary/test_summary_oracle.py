@@ -17,7 +17,7 @@ import pytest
 
 import purebpf
 from purebpf.abi import syscalls
-from purebpf.tools.summary import Options, Summary
+from purebpf.tools.summary import Summary, SummaryOptions
 from purebpf.tools.summary.statistics import Statistics
 from tests.commands.conftest import Workloads
 from tests.commands.summary.test_summary import only, rows
@@ -74,7 +74,7 @@ def traced(workloads: Workloads, name: str, *arguments: object) -> tuple[Statist
         spec = purebpf.read_object(STREAM).set(tgid=workload.pid)
         with purebpf.load(spec) as before, purebpf.load(spec) as after:
             before.attach()
-            with Summary(Options(pids=(workload.pid,), hook="tp_btf")) as summary:
+            with Summary(SummaryOptions(pids=(workload.pid,), hook="tp_btf")) as summary:
                 after.attach()
                 workload.act()
                 found = rows(only(summary.stop()))

@@ -19,7 +19,7 @@ from threading import Thread
 
 import pytest
 
-from purebpf.tools.tcp import Event, Options, Tcp
+from purebpf.tools.tcp import Event, Tcp, TcpOptions
 from purebpf.tools.tcp.summary import PeerTable
 from tests.support.environment import ROOT, run
 from tests.support.host import network
@@ -85,7 +85,7 @@ def ours(events: tuple[Event, ...]) -> list[Event]:
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_each_connection_is_made_accepted_and_closed_with_its_bytes(family):
     before = counters()
-    with listening(family) as listener, Tcp(Options()) as tcp:
+    with listening(family) as listener, Tcp(TcpOptions()) as tcp:
         address, port = listener.getsockname()[:2]
         for turn in range(CONNECTIONS):
             talk(listener, 997 * turn, 1009 * (turn % 3))
@@ -113,7 +113,7 @@ def test_ss_lists_the_same_connections():
     """iproute2 reads them from the kernel by sock_diag(7), while they are open."""
     with (
         listening() as listener,
-        Tcp(Options(events=("connect", "accept"))) as tcp,
+        Tcp(TcpOptions(events=("connect", "accept"))) as tcp,
         ExitStack() as ends,
     ):
         for _ in range(CONNECTIONS):
@@ -138,7 +138,7 @@ def test_a_refused_connection_says_so():
     with listening() as listener:
         port = listener.getsockname()[1]
     before = counters()
-    with Tcp(Options(port=port)) as tcp:
+    with Tcp(TcpOptions(port=port)) as tcp:
         for _ in range(7):
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.1", port))
@@ -150,7 +150,7 @@ def test_a_refused_connection_says_so():
 
 
 def test_a_reset_is_the_error_of_the_end_that_got_it():
-    with listening() as listener, Tcp(Options(events=("close",))) as tcp:
+    with listening() as listener, Tcp(TcpOptions(events=("close",))) as tcp:
         client = socket.create_connection(listener.getsockname())
         server, _ = listener.accept()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -166,7 +166,7 @@ def test_a_reset_is_the_error_of_the_end_that_got_it():
 
 
 def test_retransmits_are_those_that_the_kernel_counts():
-    with listening() as listener, Tcp(Options(events=("retransmit", "close"))) as tcp:
+    with listening() as listener, Tcp(TcpOptions(events=("retransmit", "close"))) as tcp:
         client = socket.create_connection(listener.getsockname())
         server, _ = listener.accept()
         before = counters()["RetransSegs"]
@@ -186,7 +186,7 @@ def test_retransmits_are_those_that_the_kernel_counts():
 
 
 def test_states_follow_each_other():
-    with listening() as listener, Tcp(Options(events=("state",))) as tcp:
+    with listening() as listener, Tcp(TcpOptions(events=("state",))) as tcp:
         talk(listener, 1, 1)
         events = ours(tcp.stop().events)
     by_socket: dict[str, list[tuple[str, str]]] = {}
@@ -203,7 +203,7 @@ def test_a_connection_of_before_has_its_owner_but_no_age():
     with listening() as listener:
         client = socket.create_connection(listener.getsockname())
         server, _ = listener.accept()
-        with Tcp(Options(pids=(os.getpid(),), events=("close",))) as tcp:
+        with Tcp(TcpOptions(pids=(os.getpid(),), events=("close",))) as tcp:
             client.sendall(b"x" * 11)
             assert server.recv(11)
             client.close()
@@ -214,7 +214,7 @@ def test_a_connection_of_before_has_its_owner_but_no_age():
 
 
 def test_only_the_target_is_shown():
-    with listening() as listener, Tcp(Options(pids=(os.getppid(),))) as tcp:
+    with listening() as listener, Tcp(TcpOptions(pids=(os.getppid(),))) as tcp:
         talk(listener, 5, 5)
         assert ours(tcp.stop().events) == []
 
@@ -222,7 +222,7 @@ def test_only_the_target_is_shown():
 def test_a_connection_that_is_closed_by_another_process_is_its_makers():
     """tcplife names whatever task an interrupt met."""
     with listening() as listener, ExitStack() as stack:
-        tcp = stack.enter_context(Tcp(Options(events=("close",))))
+        tcp = stack.enter_context(Tcp(TcpOptions(events=("close",))))
         client = socket.create_connection(listener.getsockname())
         server, _ = listener.accept()
         client.shutdown(socket.SHUT_WR)
@@ -240,7 +240,7 @@ def test_a_connection_that_is_closed_by_another_process_is_its_makers():
 
 def test_accepts_are_seen_without_tracefs_too(monkeypatch):
     monkeypatch.setattr("purebpf.tools.tcp.session._has_tracepoints", lambda: False)
-    with listening() as listener, Tcp(Options(events=("accept",))) as tcp:
+    with listening() as listener, Tcp(TcpOptions(events=("accept",))) as tcp:
         for _ in range(5):
             talk(listener, 3, 0)
         events = ours(tcp.stop().events)
@@ -248,7 +248,7 @@ def test_accepts_are_seen_without_tracefs_too(monkeypatch):
 
 
 def test_a_full_table_is_counted():
-    with listening() as listener, Tcp(Options(connections=1)) as tcp:
+    with listening() as listener, Tcp(TcpOptions(connections=1)) as tcp:
         pairs = []
         for _ in range(5):
             client = socket.create_connection(listener.getsockname())
@@ -282,7 +282,7 @@ def test_remote_addresses_have_the_name_that_dns_gave_them():
             message, place = server.recvfrom(512)
             server.sendto(answer(message), place)
 
-        tcp = stack.enter_context(Tcp(Options(dns=True, events=("dns", "connect"))))
+        tcp = stack.enter_context(Tcp(TcpOptions(dns=True, events=("dns", "connect"))))
         thread = Thread(target=serve)
         thread.start()
         client.sendto(QUESTION, ("127.0.0.1", 53))
@@ -312,7 +312,7 @@ assert client.recv(512)
 @pytest.mark.needs("mount_namespace")
 def test_what_is_said_in_another_network_names_nothing_here():
     """Every user is root in a network namespace of their own, and may send from port 53 there."""
-    with listening() as listener, Tcp(Options(dns=True, events=("dns", "connect"))) as tcp:
+    with listening() as listener, Tcp(TcpOptions(dns=True, events=("dns", "connect"))) as tcp:
         script = 'ip link set lo up && exec "$0" -c "$1"'
         line = ["unshare", "--net", "sh", "-c", script, sys.executable, ELSEWHERE]
         subprocess.run(line, check=True)
@@ -376,7 +376,7 @@ def test_the_table_counts_by_peer_and_port() -> None:
         closed.bind(("127.0.0.1", 0))
         refused = closed.getsockname()
     table = PeerTable(format="json")
-    with listening() as listener, Tcp(Options()) as session:
+    with listening() as listener, Tcp(TcpOptions()) as session:
         port = listener.getsockname()[1]
         for _ in range(CONNECTIONS):
             talk(listener, 1009, 211)

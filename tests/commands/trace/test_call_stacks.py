@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.observe.instruments import call_stacks
-from purebpf.tools.trace import Options, Traces
+from purebpf.tools.trace import TraceOptions, Traces
 from purebpf.tools.trace.events import Call
 from tests.support.environment import run
 
@@ -230,7 +230,7 @@ def test_new_stacks_take_the_place_of_old_ones(
     with subprocess.Popen([tmp_path / "many"], stdin=pipe, stdout=pipe, bufsize=0) as many:
         assert many.stdin is not None
         assert many.stdout is not None
-        options = Options(pids=(many.pid,), events=("getsid",), call_graph="auto")
+        options = TraceOptions(pids=(many.pid,), events=("getsid",), call_graph="auto")
         with Traces(options) as trace:
             for burst in range(1, BURSTS + 1):
                 many.stdin.write(b"!")

@@ -21,7 +21,7 @@ import pytest
 
 from purebpf.measure.run import prepare
 from purebpf.measure.run import run as follow_to_the_end
-from purebpf.tools.trace import Options, Traces
+from purebpf.tools.trace import TraceOptions, Traces
 from purebpf.tools.trace.events import Call, Ended, Event, Lost
 from purebpf.tools.trace.render import JsonPrinter, describe
 from tests.commands.following import follow
@@ -48,7 +48,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def events_of(*command: str, **asked: Any) -> list[Event]:
     """Everything that is seen of a command."""
     events: list[Event] = []
-    with prepare(partial(Traces, Options(command=command, **asked)), command) as (session, ends):
+    with prepare(partial(Traces, TraceOptions(command=command, **asked)), command) as (
+        session,
+        ends,
+    ):
         last = follow_to_the_end(session, ends, lambda: events.extend(session.drain()))
         ends.status()
     return [*events, *last.events]
@@ -145,7 +148,7 @@ for number in range(211):
     except OSError:
         pass
 """
-    make = partial(Traces, Options(command=(*PYTHON, code)))
+    make = partial(Traces, TraceOptions(command=(*PYTHON, code)))
     shown = follow(make, JsonPrinter().show, (*PYTHON, code))
     calls = [event for event in shown if event["event"] == "call"]
     by_thread = Counter(call["tid"] for call in calls if call["name"] == "getppid")
@@ -196,7 +199,7 @@ def test_a_call_that_lasts_is_shown_at_the_end() -> None:
     code = "import os; os.read(0, 1); os.read(0, 77)"
     with subprocess.Popen([*PYTHON, code], stdin=subprocess.PIPE) as waiting:
         assert waiting.stdin is not None
-        with Traces(Options(pids=(waiting.pid,), events=("read", "exit*"))) as traces:
+        with Traces(TraceOptions(pids=(waiting.pid,), events=("read", "exit*"))) as traces:
             waiting.stdin.write(b"\n")
             waiting.stdin.flush()
             assert until(lambda: " 0x4d " in Path(f"/proc/{waiting.pid}/syscall").read_text())
@@ -226,7 +229,7 @@ def test_a_call_that_does_not_return_is_shown_with_the_end() -> None:
 def test_calls_that_are_lost_are_said_in_their_place() -> None:
     """A reader that stops, a ring that is full: what is shown and what is lost are all there is."""
     code = "import os\nfor _ in range(40009): os.getppid()"
-    small = partial(SmallRing, Options(command=(*PYTHON, code), events=("getppid",)))
+    small = partial(SmallRing, TraceOptions(command=(*PYTHON, code), events=("getppid",)))
     with prepare(small, (*PYTHON, code)) as (session, run_ends):
         assert run_ends.child is not None
         pid = run_ends.child.pid

@@ -13,7 +13,7 @@ from purebpf.measure.event_session import Ending
 from purebpf.measure.run import prepare
 from purebpf.measure.run import run as follow_to_the_end
 from purebpf.observe.instruments.event_stream import StreamRequest
-from purebpf.tools.trace import Options, Traces
+from purebpf.tools.trace import TraceOptions, Traces
 from purebpf.tools.trace.events import Call, Event, Lost, Passed
 from tests.support.environment import run
 
@@ -46,7 +46,7 @@ def test_each_is_shown_where_it_was_passed() -> None:
     """211 signals, each generated inside its kill(2)."""
     events = ("signal:signal_generate", "sched:sched_process_exec", "kill")
     command = (*PYTHON, SIGNALS)
-    shown = events_of(partial(Traces, Options(command=command, events=events)), command).events
+    shown = events_of(partial(Traces, TraceOptions(command=command, events=events)), command).events
     calls = [event for event in shown if isinstance(event, Call)]
     passed = [event for event in shown if isinstance(event, Passed)]
     signals = [event for event in passed if event.values.get("sig") == signal.SIGUSR1]
@@ -77,7 +77,7 @@ def test_what_is_lost_is_said_by_name() -> None:
             return super().request()._replace(sizes={"events": 4096})
 
     command = (*PYTHON, SIGNALS)
-    options = Options(command=command, events=("signal:signal_generate",))
+    options = TraceOptions(command=command, events=("signal:signal_generate",))
     ending = events_of(partial(Small, options), command, reads=False)
     passed = sum(isinstance(event, Passed) for event in ending.events)
     lost = [event for event in ending.events if isinstance(event, Lost)]

@@ -14,13 +14,10 @@ import pytest
 
 from purebpf.measure.run import prepare
 from purebpf.measure.run import run as follow_to_the_end
-from purebpf.tools.exec import Options as ExecOptions
-from purebpf.tools.exec import Processes
-from purebpf.tools.open import Opens
-from purebpf.tools.open import Options as OpenOptions
-from purebpf.tools.summary import Options as SummaryOptions
-from purebpf.tools.summary import Summary
-from purebpf.tools.trace import Options, Traces
+from purebpf.tools.exec import ExecOptions, Processes
+from purebpf.tools.open import OpenOptions, Opens
+from purebpf.tools.summary import Summary, SummaryOptions
+from purebpf.tools.trace import TraceOptions, Traces
 from purebpf.tools.trace.events import Call, Ended, Event, Signalled
 from tests.support.patience import until
 
@@ -53,7 +50,7 @@ def follow(kind: Any, options: Any) -> list[Any]:
 
 
 def traced(*command: str, **asked: Any) -> list[Event]:
-    return follow(Traces, Options(command=command, **asked))
+    return follow(Traces, TraceOptions(command=command, **asked))
 
 
 def calls_of(events: list[Event], name: str) -> list[Call]:
@@ -153,7 +150,7 @@ def sleeper() -> Any:
 
 def test_a_call_in_progress_is_shown_when_it_returns(sleeper: Any) -> None:
     events: list[Event] = []
-    with Traces(Options(pids=(sleeper.pid,))) as traces:
+    with Traces(TraceOptions(pids=(sleeper.pid,))) as traces:
         os.write(sleeper.stdin.fileno(), b"a")
         until(lambda: events.extend(traces.drain()) or calls_of(events, "write"))
         last = traces.stop()
@@ -169,7 +166,7 @@ def test_a_call_in_progress_is_shown_when_it_returns(sleeper: Any) -> None:
 def test_a_call_that_goes_on_all_the_time_is_shown_at_the_end(
     sleeper: Any, asked: tuple[str, ...]
 ) -> None:
-    with Traces(Options(pids=(sleeper.pid,), events=asked)) as traces:
+    with Traces(TraceOptions(pids=(sleeper.pid,), events=asked)) as traces:
         calls = [event for event in traces.stop().events if isinstance(event, Call)]
     shown = [(call.name, call.ending, call.duration_ns, call.arguments[0]) for call in calls]
     assert shown == ([] if asked == ("write",) else [("read", "in flight", None, "0")])

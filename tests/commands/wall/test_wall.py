@@ -15,7 +15,7 @@ import pytest
 from purebpf.measure.sched_trace import Request, ThreadTime
 from purebpf.results.build.offcpu_rows import ON_CPU
 from purebpf.tools import offcpu, profile
-from purebpf.tools.wall import Options, Wall
+from purebpf.tools.wall import Wall, WallOptions
 from purebpf.tools.wall.session import WallResult
 from tests.commands.conftest import ROOT, Workloads, thread_ids
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
 SECONDS = 1.0
 
 
-def run(options: Options, seconds: float = SECONDS) -> WallResult:
+def run(options: WallOptions, seconds: float = SECONDS) -> WallResult:
     """Trace for a while, as a library user would."""
     with Wall(options) as clock:
         time.sleep(seconds)
@@ -38,7 +38,7 @@ def elapsed_ns(found: WallResult) -> int:
 
 def test_every_threads_time_is_explained(workloads: Workloads) -> None:
     with workloads.running("wait", "three") as pid:
-        found = run(Options(pids=(pid,)))
+        found = run(WallOptions(pids=(pid,)))
     threads = {each.labels.comm: each for each in found.threads}
     assert threads.keys() == {"spinner", "reader", "wait"}
     for each in threads.values():
@@ -51,7 +51,7 @@ def test_every_threads_time_is_explained(workloads: Workloads) -> None:
 
 def test_the_rows_of_a_thread_add_up_to_its_wall_clock(workloads: Workloads) -> None:
     with workloads.running("wait", "three") as pid:
-        found = run(Options(pids=(pid,)))
+        found = run(WallOptions(pids=(pid,)))
     weights: Counter[tuple[int, str]] = Counter()
     for row in found.profile.rows():
         weights[row.labels.tid, row.marks.kind] += row.weight
@@ -69,7 +69,7 @@ def test_time_on_the_cpu_is_the_kernels_own(workloads: Workloads) -> None:
     with workloads.running("wait", "three") as pid:
         (tid,) = thread_ids(pid, "spinner")
         schedstat = Path(f"/proc/{pid}/task/{tid}/schedstat")
-        with Wall(Options(tids=(tid,))) as clock:
+        with Wall(WallOptions(tids=(tid,))) as clock:
             began, before = on_cpu()
             time.sleep(SECONDS)
             ended, after = on_cpu()
@@ -83,8 +83,8 @@ def test_time_on_the_cpu_is_the_kernels_own(workloads: Workloads) -> None:
 def test_profile_and_offcpu_add_up_as_well(workloads: Workloads) -> None:
     frequency = 999
     with workloads.running("wait", "three") as pid:
-        sampled = profile.Options(pids=(pid,), frequency=frequency)
-        waited = offcpu.Options(pids=(pid,), preempt=True)
+        sampled = profile.ProfileOptions(pids=(pid,), frequency=frequency)
+        waited = offcpu.OffCpuOptions(pids=(pid,), preempt=True)
         with profile.Profiler(sampled) as profiler, offcpu.OffCpu(waited) as waiting:
             time.sleep(SECONDS)
             off, on = waiting.stop(), profiler.stop()

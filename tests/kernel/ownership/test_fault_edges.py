@@ -27,7 +27,7 @@ from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.processes.sideband import SideBand
 from purebpf.syscall import memory, perf_event
 from purebpf.syscall.backend import replaced
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support import probes
 from tests.support.host.backends import Call
@@ -121,7 +121,7 @@ def events() -> None:
 
 
 def profile() -> None:
-    with Profiler(Options(pids=(os.getpid(),), frequency=99)) as profiler:
+    with Profiler(ProfileOptions(pids=(os.getpid(),), frequency=99)) as profiler:
         profiler.stop()
 
 

@@ -12,7 +12,7 @@ import purebpf
 from purebpf.loader.host import cpus
 from purebpf.loader.rings.perf_buffer import PerfBuffer
 from purebpf.loader.rings.ring_buffer import RingBuffer
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from tests.kernel.producers import Numbers, perf_producer, ring_producer
 from tests.support.programs.storm import sigprof_storm
 
@@ -93,7 +93,7 @@ def test_reading_a_perf_buffer() -> None:
 
 @pytest.mark.needs("perf_event")
 def test_a_profile_is_complete_under_a_storm_of_signals() -> None:
-    options = Options(pids=(os.getpid(),), frequency=199)
+    options = ProfileOptions(pids=(os.getpid(),), frequency=199)
     with sigprof_storm() as handled, Profiler(options) as profiler:
         start = time.process_time()
         while handled() < 200 or time.process_time() < start + 0.3:

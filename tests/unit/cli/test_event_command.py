@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from purebpf.cli.event_command import title
-from purebpf.tools.io import Options as IoOptions
-from purebpf.tools.tcp import Options as TcpOptions
+from purebpf.tools.io import IoOptions
+from purebpf.tools.tcp import TcpOptions
 
 
 @pytest.mark.parametrize("options", [IoOptions, TcpOptions])

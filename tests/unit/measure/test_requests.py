@@ -9,9 +9,9 @@ import pytest
 from purebpf.measure.latency import Request as LatencyRequest
 from purebpf.measure.requests import narrow
 from purebpf.measure.sched_trace import Request
-from purebpf.tools.offcpu.request import Options as OffCpuOptions
+from purebpf.tools.offcpu.request import OffCpuOptions
 from purebpf.tools.offcpu.session import _request as offcpu_request
-from purebpf.tools.wall.request import Options as WallOptions
+from purebpf.tools.wall.request import WallOptions
 from purebpf.tools.wall.session import _request as wall_request
 
 SHARED: dict[str, Any] = {
@@ -35,7 +35,7 @@ def test_fields_come_by_name_and_others_keep_their_defaults() -> None:
 
 
 def test_a_field_without_a_value_is_an_error() -> None:
-    with pytest.raises(TypeError, match="Request from Options: check times"):
+    with pytest.raises(TypeError, match="Request from OffCpuOptions: check times"):
         narrow(LatencyRequest, OffCpuOptions(), defaults=LACKING[:-1], measure="on_cpu")
 
 

@@ -13,7 +13,7 @@ from purebpf.errors import KernelError, errno_name
 from purebpf.services.agent.config import Metrics
 from purebpf.services.agent.metrics.counts import Counts
 from purebpf.tools.runqlat import Spans
-from purebpf.tools.summary import Options, Summary
+from purebpf.tools.summary import Summary, SummaryOptions
 
 __all__ = ["KernelCounts"]
 
@@ -42,7 +42,7 @@ class KernelCounts(Closing):
                     spans.start()
                     self._spans[measure] = spans
             if self._wanted.syscalls:
-                options = Options(interval_s=self._window_s, errno_summary=True)
+                options = SummaryOptions(interval_s=self._window_s, errno_summary=True)
                 self._summary = stack.enter_context(Summary(options))
             self._owned = stack.pop_all()
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from purebpf.tools.profile.request import Options
+    from purebpf.tools.profile.request import ProfileOptions
     from purebpf.tools.top.screens.base import Screen
 
 __all__ = ["SCREENS", "Kind", "load"]
@@ -45,7 +45,9 @@ SCREENS = {
 """By name, in the order of their keys."""
 
 
-def load(name: str, options: Options, by: str, interval_s: float, command_pid: int = 0) -> Screen:
+def load(
+    name: str, options: ProfileOptions, by: str, interval_s: float, command_pid: int = 0
+) -> Screen:
     """A screen of SCREENS that measures when its context is entered."""
     from importlib import import_module
 

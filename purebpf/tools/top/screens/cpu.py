@@ -11,7 +11,7 @@ from purebpf.measure.stop import HasFileno
 from purebpf.results import Profile
 from purebpf.results.model.units import weight_in_unit
 from purebpf.tools.profile import session
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top import rows
 from purebpf.tools.top.render import render
 from purebpf.tools.top.screens.base import Reading, Screen
@@ -26,7 +26,7 @@ class Cpu(Screen):
     deeper = rows.DEEPER
     heat_unit = "CPUs"
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: ProfileOptions, command_pid: int = 0) -> None:
         super().__init__()
         self._profiler = session.Profiler(options, command_pid)
         self.budget = self._profiler.budget
@@ -81,6 +81,6 @@ def _text(profile: Profile, heading: str, by: str, sort: str, lines: int) -> Ite
     return render(profile, by=by, lines=lines, heading=heading, sort=sort)
 
 
-def make(options: Options, _by: str, _interval_s: float, command_pid: int) -> Cpu:
+def make(options: ProfileOptions, _by: str, _interval_s: float, command_pid: int) -> Cpu:
     """The screen."""
     return Cpu(options, command_pid)

@@ -9,7 +9,7 @@ from purebpf.results import Loss
 from purebpf.tools.kwork import request
 from purebpf.tools.kwork.rows import Result
 from purebpf.tools.kwork.session import Kwork
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top.screens.base import Tallies
 from purebpf.tools.top.tally import Tally, columns
 
@@ -26,10 +26,10 @@ class KernelWork(Tallies):
     deeper = dict.fromkeys(("kind",), "function")
     heat_unit = "runs/s"
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: ProfileOptions, command_pid: int = 0) -> None:
         super().__init__(options.pids, options.duration_s)
         self._kwork = Kwork(
-            narrow(request.Options, options, defaults=_DEFAULTS, duration_s=None), command_pid
+            narrow(request.KworkOptions, options, defaults=_DEFAULTS, duration_s=None), command_pid
         )
 
     def start(self, stack: ExitStack) -> None:
@@ -61,6 +61,6 @@ def _read(result: Result) -> tuple[list[Tally], Loss]:
     return tallies, result.loss
 
 
-def make(options: Options, _by: str, _interval_s: float, command_pid: int) -> KernelWork:
+def make(options: ProfileOptions, _by: str, _interval_s: float, command_pid: int) -> KernelWork:
     """The screen."""
     return KernelWork(options, command_pid)

@@ -9,7 +9,7 @@ from purebpf.results import Loss
 from purebpf.tools.lock import request
 from purebpf.tools.lock.event import Row
 from purebpf.tools.lock.session import Locks
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top.screens.base import Tallies
 from purebpf.tools.top.tally import Tally, columns, differences
 
@@ -26,10 +26,10 @@ class KernelLocks(Tallies):
     heat_unit = "waits/s"
     reloads = True
 
-    def __init__(self, options: Options, by: str, command_pid: int = 0) -> None:
+    def __init__(self, options: ProfileOptions, by: str, command_pid: int = 0) -> None:
         super().__init__(options.pids, options.duration_s)
         self._locks = Locks(
-            narrow(request.Options, options, defaults=_DEFAULTS, by=by), command_pid
+            narrow(request.LockOptions, options, defaults=_DEFAULTS, by=by), command_pid
         )
         self._before: list[Tally] = []
 
@@ -60,6 +60,6 @@ def _tally(row: Row) -> Tally:
     return Tally((), "", key, name, row.waits, row.total_ns, buckets=row.buckets)
 
 
-def make(options: Options, by: str, _interval_s: float, command_pid: int) -> KernelLocks:
+def make(options: ProfileOptions, by: str, _interval_s: float, command_pid: int) -> KernelLocks:
     """The screen."""
     return KernelLocks(options, by, command_pid)

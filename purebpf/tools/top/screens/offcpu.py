@@ -11,7 +11,7 @@ from purebpf.measure.requests import narrow
 from purebpf.measure.stop import HasFileno
 from purebpf.tools.offcpu import request
 from purebpf.tools.offcpu.session import OffCpu
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top import rows
 from purebpf.tools.top.screens.base import Reading, Screen
 from purebpf.tools.top.screens.cpu import read_profile
@@ -42,9 +42,11 @@ class Waiting(Screen):
     deeper = rows.DEEPER
     heat_unit = "threads"
 
-    def __init__(self, options: Options, command_pid: int = 0) -> None:
+    def __init__(self, options: ProfileOptions, command_pid: int = 0) -> None:
         super().__init__()
-        self._session = OffCpu(narrow(request.Options, options, defaults=_DEFAULTS), command_pid)
+        self._session = OffCpu(
+            narrow(request.OffCpuOptions, options, defaults=_DEFAULTS), command_pid
+        )
         self.budget = self._session.budget
         self._read_s = self._elapsed_s = 0.0
 
@@ -79,6 +81,6 @@ class Waiting(Screen):
         self._session.close()
 
 
-def make(options: Options, _by: str, _interval_s: float, command_pid: int) -> Waiting:
+def make(options: ProfileOptions, _by: str, _interval_s: float, command_pid: int) -> Waiting:
     """The screen."""
     return Waiting(options, command_pid)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from purebpf.measure.latency import Interval, Latency, Request
 from purebpf.measure.requests import narrow
 from purebpf.results import Loss
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top.screens.base import Tallies
 from purebpf.tools.top.tally import Tally, columns
 
@@ -23,7 +23,7 @@ class RunQueue(Tallies):
     heat_unit = "waits/s"
     reloads = True
 
-    def __init__(self, options: Options, by: str, command_pid: int = 0) -> None:
+    def __init__(self, options: ProfileOptions, by: str, command_pid: int = 0) -> None:
         super().__init__(options.pids, options.duration_s)
         wanted = narrow(
             *(Request, options),
@@ -59,6 +59,6 @@ def _read(interval: Interval) -> tuple[list[Tally], Loss]:
     return tallies, interval.loss
 
 
-def make(options: Options, by: str, _interval_s: float, command_pid: int) -> RunQueue:
+def make(options: ProfileOptions, by: str, _interval_s: float, command_pid: int) -> RunQueue:
     """The screen."""
     return RunQueue(options, by, command_pid)

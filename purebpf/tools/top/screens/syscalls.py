@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from purebpf.measure.requests import narrow
 from purebpf.results import Loss
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.summary import request
 from purebpf.tools.summary.session import Summary
 from purebpf.tools.summary.table import Label, Table
@@ -41,11 +41,13 @@ class SystemCalls(Tallies):
     heat_unit = "calls/s"
     reloads = True
 
-    def __init__(self, options: Options, by: str, interval_s: float, command_pid: int = 0) -> None:
+    def __init__(
+        self, options: ProfileOptions, by: str, interval_s: float, command_pid: int = 0
+    ) -> None:
         super().__init__(options.pids, options.duration_s)
         mode = by if by in _OWNERS else "total"
         wanted = narrow(
-            request.Options, options, defaults=_DEFAULTS, mode=mode, interval_s=interval_s
+            request.SummaryOptions, options, defaults=_DEFAULTS, mode=mode, interval_s=interval_s
         )
         self._summary = Summary(wanted, command_pid)
 
@@ -86,6 +88,6 @@ def _spell(mode: str, label: Label) -> str:
     return f"{label.name or '?'} ({label.number})"
 
 
-def make(options: Options, by: str, interval_s: float, command_pid: int) -> SystemCalls:
+def make(options: ProfileOptions, by: str, interval_s: float, command_pid: int) -> SystemCalls:
     """The screen."""
     return SystemCalls(options, by, interval_s, command_pid)

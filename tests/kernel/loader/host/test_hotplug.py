@@ -15,7 +15,7 @@ from purebpf.loader.host import cpus
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.loader.rings.perf_buffer import PerfBuffer
 from purebpf.observe.processes.sideband import SideBand
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from tests.kernel.producers import Numbers, perf_producer
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "hotplug")
@@ -81,7 +81,7 @@ def wait_for_samples(profiler: Profiler, cpu: int) -> None:
 
 
 def test_sampling_goes_on_when_a_cpu_goes() -> None:
-    with busy(), Profiler(Options(pids=(os.getpid(),), frequency=99)) as profiler:
+    with busy(), Profiler(ProfileOptions(pids=(os.getpid(),), frequency=99)) as profiler:
         wait_for_samples(profiler, 0)
         wait_for_samples(profiler, 1)
         with without(1):
@@ -99,7 +99,7 @@ def test_sampling_goes_on_when_a_cpu_goes() -> None:
 
 
 def test_stopping_while_a_cpu_is_gone() -> None:
-    with busy(), Profiler(Options(pids=(os.getpid(),), frequency=99)) as profiler:
+    with busy(), Profiler(ProfileOptions(pids=(os.getpid(),), frequency=99)) as profiler:
         wait_for_samples(profiler, 1)
         with without(1):
             wait_for_samples(profiler, 0)
@@ -110,7 +110,7 @@ def test_stopping_while_a_cpu_is_gone() -> None:
 
 def test_waiting_while_a_cpu_goes_does_not_spin() -> None:
     """Its event hangs up: poll(2) would report that for ever."""
-    options = Options(pids=(os.getpid(),), frequency=99, duration_s=3)
+    options = ProfileOptions(pids=(os.getpid(),), frequency=99, duration_s=3)
     with Profiler(options) as profiler, without(1):
         before = time.process_time()
         profiler.wait()
@@ -126,7 +126,7 @@ def test_a_profile_begins_with_a_hole_in_the_cpus() -> None:
     with without(1):
         assert cpus.online() == (0, *range(2, last + 1))
         assert cpus.possible() == tuple(range(last + 1))
-        with busy(), Profiler(Options(pids=(os.getpid(),), frequency=99)) as profiler:
+        with busy(), Profiler(ProfileOptions(pids=(os.getpid(),), frequency=99)) as profiler:
             wait_for_samples(profiler, 0)
             profile = profiler.stop()
         assert profile.about["cpus"] == list(cpus.online())
@@ -143,7 +143,7 @@ def test_a_profile_begins_with_a_hole_in_the_cpus() -> None:
 
 def test_a_cpu_that_comes_later_is_not_sampled() -> None:
     switch(1, 0)
-    with busy(), Profiler(Options(pids=(os.getpid(),), frequency=99)) as profiler:
+    with busy(), Profiler(ProfileOptions(pids=(os.getpid(),), frequency=99)) as profiler:
         switch(1, 1)
         wait_for_samples(profiler, 0)
         profile = profiler.stop()

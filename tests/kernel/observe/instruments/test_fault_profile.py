@@ -13,7 +13,7 @@ import purebpf
 from purebpf.errors import errno_name
 from purebpf.loader.features import features
 from purebpf.syscall.backend import KernelBackend, replaced
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from tests.support import probes
 from tests.support.host.faults import Accountant, Fault, alive, faults
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.needs("bpf", "perf_event")
 
 DOCUMENTED = (purebpf.KernelError, purebpf.NotSupportedError)
 ABSENT = "BPF_MAP_LOOKUP_ELEM", errno.ENOENT  # a KeyError, as of every map
-OPTIONS = Options(pids=(os.getpid(),), frequency=999)
+OPTIONS = ProfileOptions(pids=(os.getpid(),), frequency=999)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 
@@ -23,7 +23,7 @@ def _run(*command: str) -> int:
 
 
 def test_those_without_samples_are_forgotten() -> None:
-    with Profiler(Options(pids=(os.getpid(),), tree=True, frequency=1)) as profiler:
+    with Profiler(ProfileOptions(pids=(os.getpid(),), tree=True, frequency=1)) as profiler:
         gone = [_run("true") for _ in range(5)]
         followed = profiler._sampling.watch.followed
         followed.drain()
@@ -37,7 +37,7 @@ def test_those_without_samples_are_forgotten() -> None:
 
 
 def test_those_that_no_one_asked_about_are_forgotten_at_once() -> None:
-    with Profiler(Options(pids=(os.getpid(),), tree=True, frequency=1)) as profiler:
+    with Profiler(ProfileOptions(pids=(os.getpid(),), tree=True, frequency=1)) as profiler:
         gone = [_run("true") for _ in range(5)]
         followed = profiler._sampling.watch.followed
         followed.drain()
@@ -46,7 +46,7 @@ def test_those_that_no_one_asked_about_are_forgotten_at_once() -> None:
 
 
 def test_those_with_samples_have_their_names_as_long_as_it_goes_on() -> None:
-    with Profiler(Options(pids=(os.getpid(),), tree=True, frequency=499)) as profiler:
+    with Profiler(ProfileOptions(pids=(os.getpid(),), tree=True, frequency=499)) as profiler:
         sampled = _run(sys.executable, "-c", BUSY)
         for _ in range(4):
             profiler.take()

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.observe.processes.java_attach import is_java, write_java_perf_map
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from tests.support.host.silent_fuse import silent
 
 pytestmark = pytest.mark.needs("x86_64")
@@ -105,7 +105,7 @@ def java(folder: Path, *options: str) -> list[str]:
 @pytest.mark.needs("bpf", "perf_event")
 def test_java_methods_have_names(busy: Path) -> None:
     with started(*java(busy, "-XX:+PreserveFramePointer")) as process:
-        options = Options(
+        options = ProfileOptions(
             pids=(process.pid,), frequency=499, kernel_stacks=False, duration_s=1,
             java_perf_map=True,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.observe.processes.process_names import ProcessNames
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from purebpf.tools.top.render import rank_lines
 from purebpf.wire.perf_records import Comm, Fork
 
@@ -65,7 +65,9 @@ def test_a_process_with_named_threads_is_one_in_the_profile() -> None:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
-            with Profiler(Options(pids=(process.pid,), frequency=199, duration_s=1.0)) as profiler:
+            with Profiler(
+                ProfileOptions(pids=(process.pid,), frequency=199, duration_s=1.0)
+            ) as profiler:
                 while not profiler.wait():
                     pass
                 profile = profiler.stop()

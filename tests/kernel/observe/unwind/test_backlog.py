@@ -13,7 +13,7 @@ import pytest
 from purebpf.observe.unwind import user_stacks
 from purebpf.observe.unwind.stack_finisher import MissedStack, StackFinisher
 from purebpf.observe.unwind.table_filler import TableFiller
-from purebpf.tools.profile import Options, Profiler
+from purebpf.tools.profile import ProfileOptions, Profiler
 from purebpf.unwind.unwinder import Unwound
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
@@ -35,7 +35,7 @@ def test_each_copy_is_counted_however_late(
     monkeypatch.setattr(user_stacks, "_SLICE_S", 0.0)
     monkeypatch.setattr(user_stacks, "_TURN_S", 0.0)
     monkeypatch.setattr(user_stacks, "_MOST_WAITING", room)
-    options = Options(pids=(busy,), frequency=999, duration_s=3.0, call_graph="copy")
+    options = ProfileOptions(pids=(busy,), frequency=999, duration_s=3.0, call_graph="copy")
     with Profiler(options) as profiler:
         profiler.wait()
         walking = profiler._sampling.walking
@@ -51,7 +51,7 @@ def test_each_copy_is_counted_however_late(
 def test_what_waits_makes_a_descriptor_readable(busy: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_stacks, "_SLICE_S", 0.0)
     monkeypatch.setattr(user_stacks, "_TURN_S", 0.0)
-    options = Options(pids=(busy,), frequency=199, call_graph="copy")
+    options = ProfileOptions(pids=(busy,), frequency=199, call_graph="copy")
     with Profiler(options) as profiler:
         walking = profiler._sampling.walking
         assert walking is not None
@@ -84,7 +84,7 @@ def test_rings_are_emptied_while_the_finisher_is_imported(
         select.select(walking.fds[:-1], [], [], 10)
 
     monkeypatch.setattr(user_stacks, "import_module", import_slowly)
-    options = Options(pids=(busy,), frequency=199, call_graph="copy")
+    options = ProfileOptions(pids=(busy,), frequency=199, call_graph="copy")
     with Profiler(options) as profiler:
         walking = profiler._sampling.walking
         assert walking is not None
@@ -96,7 +96,7 @@ def test_rings_are_emptied_while_the_finisher_is_imported(
 def test_what_processes_did_is_caught_up_with_when_their_mappings_are_read(busy: int) -> None:
     """They may have executed another program since, of which the mappings are."""
     times_ns = []
-    with Profiler(Options(pids=(busy,), frequency=199)) as profiler:
+    with Profiler(ProfileOptions(pids=(busy,), frequency=199)) as profiler:
         walking = profiler._sampling.walking
         assert walking is not None
         catch_up = walking.catch_up
@@ -132,7 +132,7 @@ def test_of_each_kind_the_first_copy_is_finished_before_others(
     monkeypatch.setattr(StackFinisher, "announce", note_announced)
     monkeypatch.setattr(StackFinisher, "finish", note_finished)
     monkeypatch.setattr(TableFiller, "work", lambda *_: False)  # so that all are copied
-    with Profiler(Options(pids=(busy,), frequency=499, duration_s=1.0)) as profiler:
+    with Profiler(ProfileOptions(pids=(busy,), frequency=499, duration_s=1.0)) as profiler:
         profiler._sampling.prepare()
         profiler.wait()
         profiler.stop()
@@ -157,7 +157,7 @@ def test_processes_are_met_before_any_other_work(
     """A process that lives 50 ms has ended when a large file before it has been read."""
     raw: list[int] = []
     announce, finish = StackFinisher.announce, StackFinisher.finish
-    options = Options(pids=(busy,), frequency=999, call_graph="copy")
+    options = ProfileOptions(pids=(busy,), frequency=999, call_graph="copy")
     with Profiler(options) as profiler:
         walking = profiler._sampling.walking
         assert walking is not None

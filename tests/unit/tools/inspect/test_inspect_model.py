@@ -11,7 +11,7 @@ from purebpf.btf.types.parse import Btf
 from purebpf.elf import read_object
 from purebpf.relocate import Linker
 from purebpf.spec import ObjectSpec
-from purebpf.tools.inspect import Options, Report, describe
+from purebpf.tools.inspect import InspectOptions, Report, describe
 from purebpf.tools.inspect.model import CoreLine
 from purebpf.tools.inspect.options import parse
 from purebpf.tools.inspect.render import document, lines
@@ -172,7 +172,7 @@ def test_json_is_the_report() -> None:
 
 
 def test_options_are_those_of_the_command_line() -> None:
-    assert parse(["a.o"]) == Options("a.o")
-    assert parse(["--btf", "k.btf", "--json", "-o", "x", "a.o"]) == Options(
+    assert parse(["a.o"]) == InspectOptions("a.o")
+    assert parse(["--btf", "k.btf", "--json", "-o", "x", "a.o"]) == InspectOptions(
         "a.o", "k.btf", json=True, output="x"
     )

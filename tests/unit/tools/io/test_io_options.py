@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.cli.event_command import EventView
 from purebpf.tools.io.options import IoView, parse
-from purebpf.tools.io.request import Options
+from purebpf.tools.io.request import IoOptions
 from tests.support.command_line import asking
 
 ALL = """\
@@ -15,12 +15,12 @@ ALL = """\
 
 
 def test_nothing_is_every_device() -> None:
-    assert parse([]) == (Options(), EventView(), IoView())
+    assert parse([]) == (IoOptions(), EventView(), IoView())
 
 
 def test_every_option_becomes_its_field() -> None:
     assert parse(ALL.split()) == asking(
-        (Options(), EventView(), IoView()),
+        (IoOptions(), EventView(), IoView()),
         pids=(12, 13),
         tree=True,
         cpus=(0, 1),

@@ -6,10 +6,10 @@ import pytest
 
 from purebpf.cli.event_command import EventView
 from purebpf.tools.kwork.options import KworkView, parse
-from purebpf.tools.kwork.request import KINDS, PROGRAMS, Options
+from purebpf.tools.kwork.request import KINDS, PROGRAMS, KworkOptions
 from tests.support.command_line import asking
 
-DEFAULTS = (Options(), EventView(), KworkView())
+DEFAULTS = (KworkOptions(), EventView(), KworkView())
 
 
 def test_nothing_is_a_report_of_all_kinds() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.cli.event_command import EventView
 from purebpf.tools.lock.options import LockView, parse
-from purebpf.tools.lock.request import TYPES, Options, type_bits, type_name
+from purebpf.tools.lock.request import TYPES, LockOptions, type_bits, type_name
 from tests.support.command_line import asking
 
 ALL = """\
@@ -15,12 +15,12 @@ ALL = """\
 
 
 def test_nothing_is_every_lock_by_caller() -> None:
-    assert parse([]) == (Options(), EventView(), LockView())
+    assert parse([]) == (LockOptions(), EventView(), LockView())
 
 
 def test_every_option_becomes_its_field() -> None:
     assert parse(ALL.split()) == asking(
-        (Options(), EventView(), LockView()),
+        (LockOptions(), EventView(), LockView()),
         pids=(12, 13),
         tree=True,
         cpus=(0, 1),

@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.cli.destination import Destination, ResultOptions
 from purebpf.tools.mem.options import parse
-from purebpf.tools.mem.request import Options, profile_title, title, with_limits
+from purebpf.tools.mem.request import MemOptions, profile_title, title, with_limits
 
 ALL = """\
 -p 12,13 --tree -G /sys/fs/cgroup --show faults --library libjemalloc.so.2 --library /a
@@ -16,14 +16,14 @@ ALL = """\
 
 def test_nothing_is_growth_and_faults_of_the_machine() -> None:
     options, view = parse([])
-    assert options == Options()
+    assert options == MemOptions()
     assert view == ResultOptions()
     assert (options.traces_malloc, options.shown) == (False, "grown")
 
 
 def test_every_option_becomes_its_field() -> None:
     options, view = parse(ALL.split())
-    assert options == Options(
+    assert options == MemOptions(
         pids=(12, 13),
         tree=True,
         cgroup="/sys/fs/cgroup",
@@ -91,12 +91,12 @@ def test_wrong_options_end_with_2(
 
 
 def test_the_title_says_what_is_traced() -> None:
-    assert title(Options(pids=(7,), duration_s=5.0)) == (
+    assert title(MemOptions(pids=(7,), duration_s=5.0)) == (
         "Tracing malloc, growth and page faults of PID [7] by user stack for 5 secs."
     )
-    assert profile_title(Options(pids=(7,), duration_s=5.0), "unfreed") == (
+    assert profile_title(MemOptions(pids=(7,), duration_s=5.0), "unfreed") == (
         "Memory not freed of PID [7] by user stack for 5 secs."
     )
-    assert title(Options()) == (
+    assert title(MemOptions()) == (
         "Tracing growth and page faults of all processes by user stack... Hit Ctrl-C to end."
     )

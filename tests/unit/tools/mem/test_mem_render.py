@@ -17,7 +17,7 @@ from purebpf.symbols.frame import Address, Frame
 from purebpf.tools.mem.loss import losses
 from purebpf.tools.mem.profiles import MemoryUse, fill, since, totals
 from purebpf.tools.mem.render import render
-from purebpf.tools.mem.request import SHOWN, Options
+from purebpf.tools.mem.request import SHOWN, MemOptions
 
 SITES = [
     Site("shop", 7, "malloc", 17, 100, 51_200, 40, 20_480, 10, 5_120),
@@ -100,7 +100,7 @@ def made() -> MemoryUse:
 
 
 def test_the_text_is_as_expected() -> None:
-    text = "".join(map(str, render(made(), Options(pids=(7,)), ResultOptions(), "text")))
+    text = "".join(map(str, render(made(), MemOptions(pids=(7,)), ResultOptions(), "text")))
     assert text == GOLDEN
 
 
@@ -125,7 +125,7 @@ def test_minor_and_major_faults_are_apart() -> None:
 
 
 def test_without_malloc_no_line_speaks_of_it() -> None:
-    text = "".join(map(str, render(made(), Options(), ResultOptions(), "text")))
+    text = "".join(map(str, render(made(), MemOptions(), ResultOptions(), "text")))
     assert "freed" not in text
     assert text.startswith("grown ")
 
@@ -162,14 +162,14 @@ def test_sizes_that_no_machine_has_do_not_spoil_the_profile_of_others(
     assert min(weights.values()) >= 0
     assert profile.total < 1 << 63
     assert sum(weight for (pid, _), weight in weights.items() if pid == 7) > 0
-    loss = losses({**STATS, "sizes_cut": cut}, Options(), side_band_lost=0, max_depth=127)
+    loss = losses({**STATS, "sizes_cut": cut}, MemOptions(), side_band_lost=0, max_depth=127)
     assert loss.any
 
 
 def test_each_loss_says_what_would_help() -> None:
     loss = losses(
         {**STATS, "allocations_full": 3, "sites_full": 2},
-        Options(),
+        MemOptions(),
         side_band_lost=0,
         max_depth=127,
     )
@@ -179,8 +179,10 @@ def test_each_loss_says_what_would_help() -> None:
     assert "--hash-storage-size 81920" in said["map_full"]
 
 
-@pytest.mark.parametrize(("options", "is_loss"), [(Options(), True), (Options(pids=(1,)), False)])
-def test_faults_of_other_processes_are_a_note(options: Options, *, is_loss: bool) -> None:
+@pytest.mark.parametrize(
+    ("options", "is_loss"), [(MemOptions(), True), (MemOptions(pids=(1,)), False)]
+)
+def test_faults_of_other_processes_are_a_note(options: MemOptions, *, is_loss: bool) -> None:
     loss = losses({**STATS, "faults_missed": 1}, options, side_band_lost=0, max_depth=127)
     assert loss.any is is_loss
 

@@ -6,15 +6,15 @@ import pytest
 
 from purebpf.cli.destination import Destination, ResultOptions
 from purebpf.tools.offcpu.options import parse
-from purebpf.tools.offcpu.request import Options, title
+from purebpf.tools.offcpu.request import OffCpuOptions, title
 from purebpf.tools.wall import options as wall
-from purebpf.tools.wall.request import Options as WallOptions
+from purebpf.tools.wall.request import WallOptions
 from purebpf.tools.wall.request import title as wall_title
 from tests.support.command_line import asking
 
 
-def asked(**fields: object) -> tuple[Options, ResultOptions]:
-    return asking((Options(), ResultOptions(offsets=False)), **fields)  # type: ignore[return-value]
+def asked(**fields: object) -> tuple[OffCpuOptions, ResultOptions]:
+    return asking((OffCpuOptions(), ResultOptions(offsets=False)), **fields)  # type: ignore[return-value]
 
 
 def test_an_empty_command_line_asks_for_the_defaults() -> None:
@@ -54,7 +54,7 @@ def test_an_empty_command_line_asks_for_the_defaults() -> None:
     ],
 )
 def test_a_command_line_becomes_its_options(
-    line: str, expected: tuple[Options, ResultOptions]
+    line: str, expected: tuple[OffCpuOptions, ResultOptions]
 ) -> None:
     assert parse(line.split()) == expected
 
@@ -85,25 +85,34 @@ def test_a_wrong_command_line_is_refused(
 
 
 def test_preempt_adds_a_state() -> None:
-    assert "R" not in Options().wanted_states
-    assert Options(preempt=True).wanted_states.endswith("R")
-    assert Options(states="D", preempt=True).wanted_states == "DR"
-    assert Options(states="R", preempt=True).wanted_states == "R"
+    assert "R" not in OffCpuOptions().wanted_states
+    assert OffCpuOptions(preempt=True).wanted_states.endswith("R")
+    assert OffCpuOptions(states="D", preempt=True).wanted_states == "DR"
+    assert OffCpuOptions(states="R", preempt=True).wanted_states == "R"
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (Options(), "of all threads by user + kernel stack... Hit Ctrl-C to end."),
-        (Options(pids=(1,), duration_s=5), "of PID [1] by user + kernel stack for 5 secs."),
-        (Options(tids=(1,), user_stacks_only=True), "of TID [1] by user stack... Hit Ctrl-C"),
-        (Options(user_threads_only=True, duration_s=1), "of user threads by user + kernel stack"),
-        (Options(kernel_threads_only=True, kernel_stacks_only=True), "kernel threads by kernel"),
-        (Options(command=("make",)), "of command 'make' by user + kernel stack until it ends."),
-        (Options(cgroup="/c", duration_s=1), "of all threads in cgroup /c by"),
+        (OffCpuOptions(), "of all threads by user + kernel stack... Hit Ctrl-C to end."),
+        (OffCpuOptions(pids=(1,), duration_s=5), "of PID [1] by user + kernel stack for 5 secs."),
+        (OffCpuOptions(tids=(1,), user_stacks_only=True), "of TID [1] by user stack... Hit Ctrl-C"),
+        (
+            OffCpuOptions(user_threads_only=True, duration_s=1),
+            "of user threads by user + kernel stack",
+        ),
+        (
+            OffCpuOptions(kernel_threads_only=True, kernel_stacks_only=True),
+            "kernel threads by kernel",
+        ),
+        (
+            OffCpuOptions(command=("make",)),
+            "of command 'make' by user + kernel stack until it ends.",
+        ),
+        (OffCpuOptions(cgroup="/c", duration_s=1), "of all threads in cgroup /c by"),
     ],
 )
-def test_the_title_says_what_is_traced(options: Options, text: str) -> None:
+def test_the_title_says_what_is_traced(options: OffCpuOptions, text: str) -> None:
     assert title(options).startswith("Tracing off-CPU time (us) of ")
     assert text in title(options)
 

@@ -7,7 +7,7 @@ import pytest
 from purebpf.loader.perf.perf_event import Reading
 from purebpf.results import Loss
 from purebpf.tools.profile.loss import Clock, count_asleep, expected_samples, losses
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 
 FIELDS = (
     *(
@@ -27,7 +27,7 @@ def found(
     side_band_lost: int = 0, max_depth: int = 127, children_missed: int | None = None, **stats: int
 ) -> Loss:
     counters = dict.fromkeys(FIELDS, 0) | stats
-    options = Options(hash_storage_size=100, stack_storage_size=50)
+    options = ProfileOptions(hash_storage_size=100, stack_storage_size=50)
     return losses(
         counters,
         options,

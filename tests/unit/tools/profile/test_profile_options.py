@@ -6,14 +6,14 @@ import pytest
 
 from purebpf.cli.destination import Destination, ResultOptions
 from purebpf.tools.profile.options import parse
-from purebpf.tools.profile.request import Options, title
+from purebpf.tools.profile.request import ProfileOptions, title
 from tests.support.command_line import asking
 
 FOLDED = Destination("folded", None)
 
 
-def asked(**fields: object) -> tuple[Options, ResultOptions]:
-    return asking((Options(), ResultOptions()), **fields)  # type: ignore[return-value]
+def asked(**fields: object) -> tuple[ProfileOptions, ResultOptions]:
+    return asking((ProfileOptions(), ResultOptions()), **fields)  # type: ignore[return-value]
 
 
 def test_an_empty_command_line_asks_for_the_defaults() -> None:
@@ -60,7 +60,7 @@ def test_an_empty_command_line_asks_for_the_defaults() -> None:
     ],
 )
 def test_a_command_line_becomes_its_options(
-    line: str, expected: tuple[Options, ResultOptions]
+    line: str, expected: tuple[ProfileOptions, ResultOptions]
 ) -> None:
     assert parse(line.split()) == expected
 

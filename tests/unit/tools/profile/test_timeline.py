@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.profile.timeline import Timeline, slot_length_ns, sum_by_stack
 
 MS = 1_000_000
@@ -24,12 +24,12 @@ class Key(NamedTuple):
     ("frequency", "length_ms"), [(999, 20), (199, 50), (99, 50), (49, 100), (8, 500), (1, 1000)]
 )
 def test_a_slot_has_room_for_four_samples(frequency: int, length_ms: int) -> None:
-    options = Options(frequency=frequency, timeline=True)
+    options = ProfileOptions(frequency=frequency, timeline=True)
     assert slot_length_ns(options) == length_ms * MS
 
 
 def test_without_a_timeline_there_are_no_slots() -> None:
-    assert slot_length_ns(Options()) == 0
+    assert slot_length_ns(ProfileOptions()) == 0
 
 
 def test_slots_begin_with_the_sampling() -> None:

@@ -8,7 +8,7 @@ from purebpf.filter.fields import FIELDS, Field
 from purebpf.loader.perf.event_parser import choose_event
 from purebpf.tools.record.events import sample_type
 from purebpf.tools.record.options import parse
-from purebpf.tools.record.request import EventOption, Options, title
+from purebpf.tools.record.request import EventOption, RecordOptions, title
 
 
 def test_a_filter_belongs_to_the_events_of_the_option_before_it() -> None:
@@ -93,13 +93,13 @@ def test_a_ring_has_a_power_of_two_of_pages() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (Options(), "Recording every process"),
-        (Options(cpus=(0, 2)), "Recording every process on CPU 0,2"),
-        (Options(pids=(1, 2)), "Recording process 1, 2"),
-        (Options(command=("make", "test")), "Recording make test"),
+        (RecordOptions(), "Recording every process"),
+        (RecordOptions(cpus=(0, 2)), "Recording every process on CPU 0,2"),
+        (RecordOptions(pids=(1, 2)), "Recording process 1, 2"),
+        (RecordOptions(command=("make", "test")), "Recording make test"),
     ],
 )
-def test_the_title_says_what_is_recorded(options: Options, said: str) -> None:
+def test_the_title_says_what_is_recorded(options: RecordOptions, said: str) -> None:
     assert title(options) == said
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from purebpf.tools.sampleip.options import parse
-from purebpf.tools.sampleip.request import Options, Symbol, title
+from purebpf.tools.sampleip.request import SampleIpOptions, Symbol, title
 
 
 def test_what_to_look_for() -> None:
@@ -50,6 +50,6 @@ def test_a_wrong_command_line_is_refused(
 
 
 def test_the_title_says_what_is_sampled() -> None:
-    assert title(Options(counting=True, period=1000)) == (
+    assert title(SampleIpOptions(counting=True, period=1000)) == (
         "Counting sampled addresses in everything, every 1000"
     )

@@ -14,7 +14,7 @@ from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.tools.sampleip.loss import losses
 from purebpf.tools.sampleip.render import count_lines, dump, sample_line
-from purebpf.tools.sampleip.request import Options
+from purebpf.tools.sampleip.request import SampleIpOptions
 from purebpf.wire.perf_data import RecordedEvent
 from purebpf.wire.perf_data_writer import PerfDataWriter
 from purebpf.wire.perf_encode import RecordEncoder
@@ -86,7 +86,7 @@ def test_every_loss_is_named() -> None:
         "outside_namespace",
     )
     nothing = dict.fromkeys(names, 0)
-    assert [cause.lost for cause in losses(nothing, Options())] == [0] * 6
+    assert [cause.lost for cause in losses(nothing, SampleIpOptions())] == [0] * 6
     each = dict(zip(names, range(1, 7), strict=True))
-    assert [cause.lost for cause in losses(each, Options())] == [1, 2, 3, 4, 5, 6]
-    assert "at 8192" in losses(each, Options())[3].what
+    assert [cause.lost for cause in losses(each, SampleIpOptions())] == [1, 2, 3, 4, 5, 6]
+    assert "at 8192" in losses(each, SampleIpOptions())[3].what

@@ -6,16 +6,16 @@ import pwd
 import pytest
 
 from purebpf.tools.setup.options import parse
-from purebpf.tools.setup.request import Options
+from purebpf.tools.setup.request import SetupOptions
 
 
 def test_status_is_of_no_user_with_four_slots_by_default():
-    assert parse(["status"]) == Options("status", (), 4, "")
+    assert parse(["status"]) == SetupOptions("status", (), 4, "")
 
 
 def test_users_are_known_by_name_and_number():
     assert parse(["pin", "--user", "root"]).users == (0,)
-    assert parse(["pin", "--user", "4711", "--slots", "9"]) == Options("pin", (4711,), 9)
+    assert parse(["pin", "--user", "4711", "--slots", "9"]) == SetupOptions("pin", (4711,), 9)
 
 
 def test_a_group_is_its_members_each_once(monkeypatch):

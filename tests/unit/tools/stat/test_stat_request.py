@@ -6,10 +6,10 @@ import pytest
 
 from purebpf.cli.event_command import EventView
 from purebpf.tools.stat.options import Repeats, parse
-from purebpf.tools.stat.request import Options, default_groups, parse_groups
+from purebpf.tools.stat.request import StatOptions, default_groups, parse_groups
 from tests.support.command_line import asking
 
-DEFAULTS = (Options(), EventView(), Repeats())
+DEFAULTS = (StatOptions(), EventView(), Repeats())
 
 
 def test_nothing_is_the_whole_machine() -> None:
@@ -82,8 +82,8 @@ def test_commas_in_a_group_and_between_slashes_do_not_split() -> None:
 def test_the_default_clock_is_that_of_the_target() -> None:
     assert default_groups(of_tasks=True)[0] == ("task-clock",)
     assert default_groups(of_tasks=False)[0] == ("cpu-clock",)
-    assert not Options(command=("true",), all_cpus=True).is_of_tasks
-    assert Options(command=("true",)).is_of_tasks
+    assert not StatOptions(command=("true",), all_cpus=True).is_of_tasks
+    assert StatOptions(command=("true",)).is_of_tasks
 
 
 def test_breakpoints_are_events_of_lists_and_groups() -> None:

@@ -7,7 +7,7 @@ import platform
 import pytest
 
 from purebpf.tools.summary.options import SORTS, View, parse
-from purebpf.tools.summary.request import Options
+from purebpf.tools.summary.request import SummaryOptions
 from purebpf.tools.summary.table import SORT_KEYS
 from tests.support.command_line import asking
 
@@ -21,13 +21,13 @@ ALL = """\
 
 
 def test_nothing_is_everything() -> None:
-    assert parse([]) == (Options(), View())
+    assert parse([]) == (SummaryOptions(), View())
 
 
 def test_every_option_becomes_its_field() -> None:
     found = parse(ALL.split())
     assert found == asking(
-        (Options(), View()),
+        (SummaryOptions(), View()),
         mode="thread",
         tids=(12, 13),
         cpus=(0, 1),
@@ -103,9 +103,9 @@ def test_calls_of_other_abis_are_known() -> None:
 
 
 def test_a_call_without_a_filter_has_none() -> None:
-    assert not Options(pids=(1,), mode="thread").has_filters
+    assert not SummaryOptions(pids=(1,), mode="thread").has_filters
     for changed in ({"errno": 1}, {"uid": 0}, {"cpus": (0,)}, {"cgroup": "/"}, {"calls": ("a",)}):
-        assert Options(**changed).has_filters
+        assert SummaryOptions(**changed).has_filters
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from purebpf.tools.summary.calls import Call
 from purebpf.tools.summary.loss import losses
 from purebpf.tools.summary.options import View
 from purebpf.tools.summary.render import csv_header, render
-from purebpf.tools.summary.request import Options
+from purebpf.tools.summary.request import SummaryOptions
 from purebpf.tools.summary.statistics import Statistics
 from purebpf.tools.summary.table import Cost, Group, Label, OpenCall, Row, Table, sort_groups
 
@@ -46,7 +46,7 @@ def row(call: Call, *durations: int, errors: dict[int, int] | None = None) -> Ro
 
 def table(mode: str, *groups: Group, open_calls: tuple[OpenCall, ...] = ()) -> Table:
     causes = dict.fromkeys(LOSSES, 0)
-    loss = losses(causes, in_flight=0, still_open=0, misses=0, options=Options())
+    loss = losses(causes, in_flight=0, still_open=0, misses=0, options=SummaryOptions())
     return Table(mode, 0, 1_000_000_007, 0, groups, open_calls, loss, Cost(1200, 4))
 
 
@@ -300,8 +300,8 @@ def test_top_cuts_groups_and_rows() -> None:
 
 
 def test_room_for_histograms_and_errors_grows_with_the_rows() -> None:
-    assert Options().row_entries == 131072
-    asked = Options(map_entries=50_000)
+    assert SummaryOptions().row_entries == 131072
+    asked = SummaryOptions(map_entries=50_000)
     assert (asked.row_entries, asked.histogram_entries, asked.error_entries) == (50_000,) * 3
     counted = dict.fromkeys(LOSSES, 0) | {"histograms_full": 3, "errors_full": 2}
     loss = losses(counted, in_flight=0, still_open=0, misses=0, options=asked)
@@ -326,7 +326,7 @@ def test_equal_rows_are_sorted_by_name() -> None:
 def explained(**counted: int) -> Loss:
     zero = dict.fromkeys(LOSSES, 0)
     return losses(
-        zero | counted, in_flight=3, still_open=2, misses=0, options=Options(map_entries=64)
+        zero | counted, in_flight=3, still_open=2, misses=0, options=SummaryOptions(map_entries=64)
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.cli.event_command import EventView
 from purebpf.tools.tcp.options import Shape, parse
-from purebpf.tools.tcp.request import DEFAULT_EVENTS, Options
+from purebpf.tools.tcp.request import DEFAULT_EVENTS, TcpOptions
 from tests.support.command_line import asking
 
 ALL = """\
@@ -15,12 +15,12 @@ ALL = """\
 
 
 def test_nothing_is_every_connection() -> None:
-    assert parse([]) == (Options(), EventView(), Shape())
+    assert parse([]) == (TcpOptions(), EventView(), Shape())
 
 
 def test_every_option_becomes_its_field() -> None:
     assert parse(ALL.split()) == asking(
-        (Options(), EventView(), Shape()),
+        (TcpOptions(), EventView(), Shape()),
         pids=(12, 13),
         tree=True,
         cpus=(0, 1),

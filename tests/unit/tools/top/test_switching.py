@@ -10,7 +10,7 @@ from purebpf.cli.sheet import Column, Line
 from purebpf.cli.table_screen import TableScreen
 from purebpf.errors import NotSupportedError
 from purebpf.measure.stop import HasFileno
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top import measuring
 from purebpf.tools.top.measuring import Measuring
 from purebpf.tools.top.options import View, parse
@@ -56,7 +56,7 @@ class Pressed:
             measuring, "load", lambda name, _options, by, *_: Silent(self.log, name, by)
         )
         monkeypatch.setattr(TableScreen, "redraw", lambda _: None)
-        self._measuring = Measuring(Options(), "cpu", "function", 1.0)
+        self._measuring = Measuring(ProfileOptions(), "cpu", "function", 1.0)
         self._measuring.__enter__()
         self.shown = Shown(View(by="function", sort="self"), self._measuring, with_keys=False)
 

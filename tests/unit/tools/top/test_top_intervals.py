@@ -15,7 +15,7 @@ from purebpf.results import Labels, Profile
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Frame
 from purebpf.tools.profile import session
-from purebpf.tools.profile.request import Options
+from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top import screen as screens
 from purebpf.tools.top.__main__ import main
 from purebpf.tools.top.screens.base import Reading
@@ -27,7 +27,7 @@ FREQUENCY = 10_000
 class BusyCpu:
     """Samples of one CPU that is never idle, and that take some time to be read."""
 
-    def __init__(self, _options: Options, _command_pid: int = 0) -> None:
+    def __init__(self, _options: ProfileOptions, _command_pid: int = 0) -> None:
         self.budget = Budget()
         self.elapsed_s = 0.0
         self._ticks = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from purebpf.abi import syscalls
-from purebpf.tools.trace import Options, Traces
+from purebpf.tools.trace import TraceOptions, Traces
 from purebpf.tools.trace.events import Lost
 from purebpf.tools.trace.loading import SLOTS
 from purebpf.tools.trace.render import describe
@@ -15,7 +15,7 @@ READ, GETPPID = (syscalls.number("x86_64", name) or 0 for name in ("read", "getp
 
 def test_names_are_of_as_many_calls_as_were_lost_there() -> None:
     counters = [0] * (2 * SLOTS)
-    traces = Traces(Options())
+    traces = Traces(TraceOptions())
     traces.stream = SimpleNamespace(object=SimpleNamespace(globals={"lost": counters}))  # type: ignore[assignment]
     traces._machine = syscalls.machine("x86_64")  # noqa: SLF001
     counters[GETPPID], counters[READ] = 900, 51  # by the time that the first is read

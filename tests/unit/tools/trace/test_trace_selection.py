@@ -24,7 +24,7 @@ from purebpf.tools.trace.compat.layouts import widen
 from purebpf.tools.trace.constants import numbers
 from purebpf.tools.trace.kinds import capture_of, described, signature
 from purebpf.tools.trace.options import parse
-from purebpf.tools.trace.request import Options
+from purebpf.tools.trace.request import TraceOptions
 from purebpf.tools.trace.selection import GROUPS, UnknownCallError, select
 from purebpf.tools.trace.special import CALLS as SPECIAL
 from purebpf.tools.trace.structs import SIZES
@@ -183,7 +183,7 @@ def test_options_are_read() -> None:
         ["-e", "%file", "-e", "!stat", "--failure", "--duration", "2.5", "--max-events", "9",
          "-s", "100", "-T", "--format", "strace", "-o", "out", "--", "ls", "-l"]
     )  # fmt: skip
-    assert options == Options(
+    assert options == TraceOptions(
         events=("%file", "!stat"), failed=True, least_ms=2.5, most_events=9, string_size=100,
         command=("ls", "-l"),
     )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from purebpf.findings.facts import Facts
 from purebpf.findings.finding import Finding, Loss, Source
-from purebpf.tools.triage.options import Options, parse
+from purebpf.tools.triage.options import TriageOptions, parse
 from purebpf.tools.triage.render import document, lines
 
 FACTS = Facts(10.0, 2, counters={"user": 3.0, "system": 1.0})
@@ -76,10 +76,10 @@ def test_the_document_has_a_schema() -> None:
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        ([], Options()),
-        (["3"], Options(duration_s=3.0)),
-        (["--json", "--save", "f.json"], Options(json=True, save="f.json")),
+        ([], TriageOptions()),
+        (["3"], TriageOptions(duration_s=3.0)),
+        (["--json", "--save", "f.json"], TriageOptions(json=True, save="f.json")),
     ],
 )
-def test_options(words: list[str], options: Options) -> None:
+def test_options(words: list[str], options: TriageOptions) -> None:
     assert parse(words) == options
