@@ -61,15 +61,22 @@ class Connections:
         return address.startswith("127.") or address == "::1" or address in self.local_addresses
 
     def servers_of(self, endpoint: Endpoint) -> set[int]:
-        """The processes of this machine that listen where a client's connection goes."""
+        """The processes of this machine that listen where a client's connection goes.
+
+        A unix socket leads to the processes that have its other end open.
+        """
+        if endpoint.family == "other":
+            return set(self._unix_peers(endpoint))
         if endpoint.kind != "socket" or not endpoint.port or not self.is_local(endpoint.address):
             return set()
         return self.listeners.get(endpoint.port, set())
 
     def readers_of(self, endpoint: Endpoint) -> list[int]:
-        """The processes of this machine at the other end of a pipe or of a TCP connection."""
+        """The processes of this machine at the other end of a pipe or of a connection."""
         if endpoint.kind == "pipe":
             return self.pipes.get(endpoint.inode, [])
+        if endpoint.family == "other":
+            return self._unix_peers(endpoint)
         if not endpoint.port:
             return []
         return [
@@ -78,6 +85,9 @@ class Connections:
             if (socket.port, socket.peer_port) == (endpoint.port, endpoint.local_port)
             for pid in self.sockets.get(socket.inode, ())
         ]
+
+    def _unix_peers(self, endpoint: Endpoint) -> list[int]:
+        return self.sockets.get(self._facts.unix_peers.get(endpoint.inode, 0), [])
 
     def side(self, endpoint: Endpoint) -> Side:
         """Return the side of the connection: client, server or unknown."""

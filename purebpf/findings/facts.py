@@ -303,6 +303,7 @@ class Facts(NamedTuple):
         counters: the growth of counters of the whole machine: seconds of /proc/stat by name, and
             `UdpInDatagrams`-like names of /proc/net/snmp and netstat.
         descriptors: links of /proc/PID/fd, by process and number.
+        unix_peers: the inode of the other end by the inode of a connected unix socket.
         lock_holders: the thread that holds the Python lock of a futex address, by process.
         thread_names: Python's names of threads.
         missing: measurements that failed here, a sentence each.
@@ -329,6 +330,7 @@ class Facts(NamedTuple):
     unanswered: tuple[Unanswered, ...] = ()
     counters: dict[str, float] = {}  # noqa: RUF012 - nobody changes facts
     descriptors: dict[int, dict[int, str]] = {}  # noqa: RUF012
+    unix_peers: dict[int, int] = {}  # noqa: RUF012
     lock_holders: dict[int, dict[int, int]] = {}  # noqa: RUF012
     missing: tuple[str, ...] = ()
     own_cpu_s: float = 0.0

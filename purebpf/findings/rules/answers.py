@@ -65,7 +65,7 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         *("downstream", name, pids, cost),
         f"waits for answers of {peer}{where}: {each_ms:.0f} ms each",
         (
-            f"{counted}; the peer is {at or 'not on this machine, or not known'}",
+            f"{counted}; the peer is {at or _unknown(stays[0].endpoint)}",
             team,
             f"by {path}" if " > " in path else "",
         ),
@@ -75,6 +75,10 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         own=source,
         place=peer,
     )
+
+
+def _unknown(endpoint: Endpoint) -> str:
+    return "not known" if endpoint.family == "other" else "not on this machine, or not known"
 
 
 def unanswered_requests(evidence: Evidence) -> Iterator[Finding]:

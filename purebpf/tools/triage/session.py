@@ -34,6 +34,7 @@ from purebpf.tools.triage.process_counters import (
 )
 from purebpf.tools.triage.socket_watch import SocketWatch
 from purebpf.tools.triage.unanswered import UnansweredWatch
+from purebpf.tools.triage.unix_peers import unix_peers
 
 __all__ = ["Triage"]
 
@@ -193,6 +194,7 @@ class Triage(Closing):
                 cgroups=since(read_cgroups(), self._cgroups),
                 counters=counters,
                 descriptors=descriptors(process.pid for process in processes),
+                unix_peers=unix_peers(),
                 lock_holders=python_lock_holders(blocked, self._processes.exe),
                 monitors=tuple(java_monitors(filter(self._runs_java, pids))),
             )

@@ -14,28 +14,21 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.facts import Unanswered
+from purebpf.tools.triage.sock_diag import attributes, dump
 from purebpf.tuples import NamedTuple
 
 __all__ = ["UnansweredWatch"]
 
-_SOCK_DIAG, _BY_FAMILY = 4, 20
-_DUMP = 0x301
-"""NLM_F_REQUEST | NLM_F_DUMP."""
 _TCP, _ESTABLISHED, _INFO = 6, 1, 2
-_HEADER = struct.Struct("<IHHII")
 _REQUEST = struct.Struct("<BBBxI48x")
 _MESSAGE = struct.Struct("<B3x4s16x16s12x16xI")
 """struct inet_diag_msg: the family, both ports, the peer's address and the inode."""
 _PORTS = struct.Struct(">HH")
-_ATTRIBUTE = struct.Struct("<HH")
 _SENT, _RECEIVED, _BYTES = 44, 52, 120
 """In struct tcp_info: tcpi_last_data_sent and _recv, tcpi_bytes_acked and _received."""
 _OF_SYN = 1
 """A byte of tcpi_bytes_acked that is no data."""
-_DONE, _ERROR = 3, 2
 _SLOW_MS, _FRESH_MS = 30, 1000
-_ROOM = 1 << 17
-_TIMEOUT_S = 0.5
 
 
 class _Clocks(NamedTuple):
@@ -105,21 +98,9 @@ class UnansweredWatch:
 
 def _connections(family: int) -> Iterator[tuple[int, _Clocks]]:
     request = _REQUEST.pack(family, _TCP, 1 << (_INFO - 1), 1 << _ESTABLISHED)
-    header = _HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 1, 0)
-    with socket.socket(
-        socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG
-    ) as sock:
-        sock.settimeout(_TIMEOUT_S)
-        sock.send(header + request)
-        while True:
-            data = sock.recv(_ROOM)
-            at = 0
-            while at + _HEADER.size <= len(data):
-                size, kind, *_ = _HEADER.unpack_from(data, at)
-                if kind in (_DONE, _ERROR) or size < _HEADER.size:
-                    return
-                yield from _read_message(data[at + _HEADER.size : at + size])
-                at += (size + 3) & ~3
+    for message in dump(request):
+        if len(message) >= _MESSAGE.size:
+            yield from _read_message(message)
 
 
 def _address(family: int, data: bytes) -> str:
@@ -131,22 +112,14 @@ def _address(family: int, data: bytes) -> str:
 
 
 def _read_message(message: bytes) -> Iterator[tuple[int, _Clocks]]:
-    if len(message) < _MESSAGE.size:
-        return
     family, ports, peer, inode = _MESSAGE.unpack_from(message)
     port, peer_port = _PORTS.unpack(ports)
     address = _address(family, peer)
-    at = _MESSAGE.size
-    while at + _ATTRIBUTE.size <= len(message):
-        size, kind = _ATTRIBUTE.unpack_from(message, at)
-        if kind == _INFO and size >= _ATTRIBUTE.size + _BYTES + 16:
-            info = message[at + _ATTRIBUTE.size : at + size]
+    for kind, info in attributes(message, _MESSAGE.size):
+        if kind == _INFO and len(info) >= _BYTES + 16:
             sent, received = (
                 struct.unpack_from("<I", info, offset)[0] for offset in (_SENT, _RECEIVED)
             )
             acknowledged, in_all = struct.unpack_from("<QQ", info, _BYTES)
             clocks = _Clocks(sent, received, acknowledged, in_all, address, peer_port, port)
             yield inode, clocks
-        if size < _ATTRIBUTE.size:
-            return
-        at += (size + 3) & ~3

@@ -1,0 +1,63 @@
+"""Unix sockets lead to the process at their other end."""
+
+from __future__ import annotations
+
+from purebpf.findings.facts import Endpoint, Facts, Process, StackFrame, WaitSum
+from purebpf.findings.find import find
+from tests.support.builders.facts import PYTHON, facts, library, own, running, waiting
+
+FLASK = library("Flask.dispatch", "/v/lib/python3.11/site-packages/flask/app.py")
+DATABASE = Process(9, 1, "postgres", "/usr/lib/postgresql/postgres")
+
+
+def asking(*, each_s: float, **more: object) -> Facts:
+    """A process that waits for answers on inode 31, of which inode 32 is the other end."""
+    times = round(9 / each_s)
+    end = Endpoint("socket", "other", inode=31)
+    asker = waiting(7, 7, "recvfrom", own("find_orders", 4), FLASK, argument=3)
+    measured = facts(
+        asker,
+        waits=(WaitSum(7, 7, "recvfrom", 3, 3, 0, end, 9.0, times, each_s),),
+        descriptors={7: {3: "socket:[31]"}, 9: {8: "socket:[32]"}},
+        unix_peers={31: 32, 32: 31},
+    )
+    processes = (Process(7, 1, "app7", PYTHON), DATABASE)
+    return measured._replace(processes=processes, **more)  # type: ignore[arg-type]
+
+
+def test_a_slow_answer_names_the_process_at_the_other_end() -> None:
+    (finding,) = find(asking(each_s=0.3))
+    assert "waits for answers of a unix socket in find_orders (app.py:4): 300 ms" in finding.text
+    assert finding.evidence[0] == "1 thread, 30 times; the peer is postgres (9)"
+    (finding,) = find(asking(each_s=0.3, unix_peers={}))
+    assert finding.evidence[0] == "1 thread, 30 times; the peer is not known"
+
+
+def test_a_client_of_a_quick_server_waits_as_all_clients_do() -> None:
+    assert find(asking(each_s=0.001)) == []
+
+
+def test_a_busy_server_has_the_waits_of_its_client() -> None:
+    client = asking(each_s=0.3)
+    sort = StackFrame("sort_rows", DATABASE.exe, 0, "user")
+    busy = client._replace(activities=(*client.activities, running(9, 9, sort)))
+    (finding,) = find(busy)
+    assert (finding.kind, finding.pid) == ("cpu", 9)
+    assert [loss.pid for loss in finding.lost_by] == [7]
+
+
+def test_the_reader_of_a_full_socket_is_named() -> None:
+    writing = waiting(7, 7, "write", own("tell", 4), argument=3)._replace(
+        kernel=("sock_alloc_send_pskb", "unix_dgram_sendmsg"), call="sendto"
+    )
+    end = Endpoint("socket", "other", inode=31)
+    sleeping = waiting(9, 9, "clock_nanosleep", StackFrame("nanosleep", "/lib/libc.so.6"))
+    measured = facts(
+        writing,
+        sleeping,
+        waits=(WaitSum(7, 7, "sendto", 3, 3, 0, end, 9.0, 30, 0.3),),
+        descriptors={7: {3: "socket:[31]"}, 9: {8: "socket:[32]"}},
+        unix_peers={31: 32},
+    )
+    finding = next(one for one in find(measured) if one.kind == "full-pipe")
+    assert finding.evidence[0] == "read by app9 (9), which sleeps"

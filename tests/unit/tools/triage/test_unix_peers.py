@@ -1,0 +1,47 @@
+"""The other ends of unix sockets, as the kernel lists them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from pathlib import Path
+
+import pytest
+
+from purebpf.tools.triage import sock_diag, unix_peers
+
+
+def inode(one: socket.socket) -> int:
+    return os.fstat(one.fileno()).st_ino
+
+
+def test_both_ends_of_a_pair_and_of_a_connection_are_known(tmp_path: Path) -> None:
+    near, far = socket.socketpair()
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(tmp_path / "s"))
+    server.listen()
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(str(tmp_path / "s"))
+    accepted, _ = server.accept()
+    with near, far, server, client, accepted:
+        peers = unix_peers.unix_peers()
+        assert peers[inode(near)] == inode(far)
+        assert peers[inode(far)] == inode(near)
+        assert peers[inode(client)] == inode(accepted)
+        assert inode(server) not in peers
+
+
+def test_a_kernel_that_does_not_answer_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(request: bytes) -> list[bytes]:
+        raise OSError(request)
+
+    monkeypatch.setattr(unix_peers, "dump", refuse)
+    assert unix_peers.unix_peers() == {}
+
+
+def test_a_cut_attribute_ends_a_message() -> None:
+    whole = struct.pack("<HHI", 8, 2, 77)
+    assert list(sock_diag.attributes(whole + whole, 0)) == [(2, whole[4:])] * 2
+    assert list(sock_diag.attributes(whole + b"\x02\x00\x02\x00", 0)) == [(2, whole[4:])]
+    assert list(sock_diag.attributes(whole + b"\x08", 0)) == [(2, whole[4:])]
