@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,7 @@ IN_TICKS = re.compile(r"`(?:sudo )?purebpf (\w+)([^`]*)`")
 EXAMPLE = re.compile(r"^ +(?:sudo )?purebpf (\w+)(.*)$", re.MULTILINE)
 IN_SENTENCE = re.compile(r"(?<![\w`.'\"-])purebpf (\w+)((?: +[^\s`]+)*)")
 ARGUMENT = re.compile(rf"-|\d|[A-Z_]+\b|[^ ]*/|.*{VALUE}")
-SHELL = re.compile(r" {2,}| > | < | [|] | && ")
-"""The end of an example: its explanation, or a word of the shell."""
+SHELL = {">", "<", "|", "&&"}
 END = re.compile(r"[,;:.)]+$")
 OFTEN_PLACEHOLDERS = re.compile(r"\bPIDS?\b|\bTID\b|\$!")
 
@@ -65,9 +65,9 @@ def commands_in(text: str) -> Iterator[tuple[str, str]]:
     yield from IN_TICKS.findall(text)
     text = IN_TICKS.sub("", text)
     for name, rest in EXAMPLE.findall(text):
-        yield name, SHELL.split("" if rest.startswith("  ") else rest)[0]
+        yield name, "" if rest.startswith("  ") else re.split(r" {2,}", rest)[0]
     for name, rest in IN_SENTENCE.findall(EXAMPLE.sub("", text)):
-        yield name, arguments_in(SHELL.split(rest)[0])
+        yield name, arguments_in(re.split(r" < ", rest)[0])
 
 
 def hints() -> set[tuple[str, str, str]]:
@@ -95,6 +95,7 @@ def test_a_command_in_a_message_parses(
     if name == "setup":
         rest = re.sub(r"\b(ann|dev)\b", "root", rest)
     arguments = shlex.split(OFTEN_PLACEHOLDERS.sub(VALUE, rest), comments=True)
+    arguments = list(takewhile(lambda word: word not in SHELL, arguments))
     if arguments or name not in NEED_ARGUMENTS:
         command.parse(arguments)
 
