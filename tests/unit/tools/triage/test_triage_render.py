@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
 from purebpf.findings.facts import Facts
 from purebpf.findings.finding import Finding, Loss, Source
 from purebpf.tools.triage.options import TriageOptions, parse
-from purebpf.tools.triage.render import document, lines
+from purebpf.tools.triage.render import SCHEMA, document, lines
+
+ROOT = Path(__file__).resolve().parents[4]
 
 FACTS = Facts(10.0, 2, counters={"user": 3.0, "system": 1.0})
 CONVOY = Finding(
@@ -71,6 +76,44 @@ def test_the_document_has_a_schema() -> None:
     assert finding["own"] == {"function": "reserve", "file": "/srv/stock.py", "line": 22}
     assert finding["lost_by"] == [{"name": "nginx", "pid": 99, "cost": 9.1}]
     assert [one["who"]["name"] for one in tree["busy"]] == ["batch"]
+
+
+def validator() -> jsonschema.Draft202012Validator:
+    schema = json.loads((ROOT / "docs" / "schemas" / f"triage-{SCHEMA}.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_documents_meet_the_json_schema() -> None:
+    check = validator()
+    for findings in ([], [CONVOY, BATCH], [CONVOY._replace(own=None, pids=(), lost_by=())]):
+        check.validate(json.loads(document(FACTS._replace(missing=("no faults",)), findings)))
+
+
+def test_the_json_schema_names_each_field() -> None:
+    def names(tree: object, schema: dict[str, Any]) -> None:
+        schema = schema["oneOf"][-1] if "oneOf" in schema else schema
+        schema = defined.get(schema.get("$ref", ""), schema)
+        if isinstance(tree, dict):
+            assert set(tree) == set(schema["properties"]) == set(schema["required"])
+            for name, value in tree.items():
+                names(value, schema["properties"][name])
+        elif isinstance(tree, list):
+            for value in tree:
+                names(value, schema["items"])
+
+    whole = validator().schema
+    defined = {f"#/$defs/{name}": one for name, one in whole["$defs"].items()}
+    names(json.loads(document(FACTS, [CONVOY, BATCH])), whole)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("schema", 2), ("findings", [{"kind": "cpu"}]), ("busy_cpus", "0.4"), ("cpus", 0)],
+)
+def test_other_documents_do_not_meet_it(field: str, value: object) -> None:
+    tree = {**json.loads(document(FACTS, [CONVOY])), field: value}
+    assert not validator().is_valid(tree)
 
 
 @pytest.mark.parametrize(
