@@ -113,7 +113,8 @@ def _by_owner(
 ) -> dict[tuple[str, str], list[tuple[Unanswered, Endpoint]]]:
     """Divide connections by the program that has them open.
 
-    Connections that are closed by the end belong to the only program that has others to this peer.
+    Connections that are closed by the end belong to the only program that has others to this peer,
+    or has connected to it.
     """
     owners: dict[tuple[str, str], list[tuple[Unanswered, Endpoint]]] = defaultdict(list)
     closed = []
@@ -123,9 +124,21 @@ def _by_owner(
             owners[evidence.family(pids[0])].append((one, endpoint))
         else:
             closed.append((one, endpoint))
-    if len(owners) == 1:
-        next(iter(owners.values())).extend(closed)
+    programs = set(owners) or {
+        evidence.family(pid) for pid in _connected(evidence, group[0][1]) if closed
+    }
+    if len(programs) == 1:
+        owners[programs.pop()].extend(closed)
     return owners
+
+
+def _connected(evidence: Evidence, endpoint: Endpoint) -> list[int]:
+    """Processes that have connected to a peer, the most eager first."""
+    times: Counter[int] = Counter()
+    for one in evidence.facts.connects:
+        if (one.address, one.port) == (endpoint.address, endpoint.port):
+            times[one.pid] += one.times
+    return [pid for pid, _ in times.most_common() if pid in evidence.processes]
 
 
 def _late_answers(
@@ -141,6 +154,7 @@ def _late_answers(
             pid for one, _ in group for pid in evidence.connections.sockets.get(one.inode, ())[:1]
         )
     )
+    pids = pids or tuple(_connected(evidence, group[0][1]))
     waited_for = {
         spell_endpoint(stay.endpoint)
         for pid in evidence.pids_of(family)

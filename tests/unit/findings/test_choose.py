@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.findings.facts import Endpoint, Facts, WaitSum
+from purebpf.findings.facts import Connect, Endpoint, Facts, Process, Unanswered, WaitSum
 from purebpf.findings.find import find
 from tests.support.builders.facts import LOCKING, THREAD, facts, library, own, waiting
 
@@ -32,3 +32,21 @@ def test_threads_that_wait_for_a_pool_are_named_beside_the_slow_answer() -> None
 def test_a_single_one_is_no_news() -> None:
     (finding,) = find(serving(threads=1))
     assert "meanwhile" not in finding.evidence[0]
+
+
+def test_connections_that_are_closed_belong_to_the_program_that_connected() -> None:
+    proxy = Process(7, 1, "proxy", "/usr/sbin/proxy")
+    ended = tuple(
+        Unanswered(inode, 0.2, 0.3, "10.0.0.9", 8080, 40_000 + inode) for inode in range(1, 8)
+    )
+    measured = Facts(
+        *(10.0, 2),
+        processes=(proxy, Process(8, 1, "other")),
+        connects=(Connect(7, 0, "10.0.0.9", 8080, 7),),
+        unanswered=ended,
+    )
+    (finding,) = find(measured)
+    assert (finding.kind, finding.pids) == ("downstream", (7,))
+    assert "waits for answers of 10.0.0.9:8080: 7 connections" in finding.text
+    two = (*measured.connects, Connect(8, 0, "10.0.0.9", 8080, 7))
+    assert find(measured._replace(connects=two)) == []
