@@ -32,6 +32,7 @@ _REPLACED = {
             "file-storm",
             "page-faults",
             "thread-storm",
+            "wakeups",
         }
     ),
     "timers": frozenset({"switch-storm"}),

@@ -47,7 +47,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(storage.synced_writes, storage.disk_waits),
     *(cpu.busy_programs,),
     *(processes.started_programs, processes.started_threads, processes.zombies),
-    *(storms.file_calls, storms.small_transfers, storms.timers, storms.signals),
+    *(storms.file_calls, storms.small_transfers, storms.timers, storms.wakeups, storms.signals),
     *(storms.switches, storms.calls),
     *(failures.spinning, failures.errors),
     *(network.refused, network.refused_children, network.connections, network.datagrams),

@@ -12,7 +12,7 @@ from purebpf.findings.facts import CallCount, SignalCount
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import call_site, share
 
-__all__ = ["calls", "file_calls", "signals", "small_transfers", "switches", "timers"]
+__all__ = ["calls", "file_calls", "signals", "small_transfers", "switches", "timers", "wakeups"]
 
 _OPENS = frozenset({"open", "openat", "openat2"})
 _LOOKS = frozenset(
@@ -36,6 +36,15 @@ _TIMERS = frozenset(
     {"clock_nanosleep", "nanosleep", "timerfd_settime", "setitimer", "timer_settime"}
 )
 _MANY_TIMERS = 1500.0
+_LOOP_WAITS = frozenset({"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select"})
+_SERVES = frozenset(
+    {
+        *("read", "write", "readv", "writev", "recvfrom", "sendto", "recvmsg", "sendmsg"),
+        *("accept", "accept4", "recvmmsg", "sendmmsg", "pread64", "pwrite64", "connect"),
+    }
+)
+_SERVED = 0.1
+"""Transfers of a loop that serves somebody, by its wake-ups."""
 _SENDS = frozenset({"kill", "tgkill", "tkill", "rt_sigqueueinfo"})
 _MANY_SIGNALS, _SIGNAL_S = 1000.0, 2e-5
 _MANY_CALLS, _CALL_S = 20_000.0, 2e-6
@@ -180,6 +189,25 @@ def _timed_waits(evidence: Evidence, count: CallCount) -> Finding:
         (f"{thread}{cpus:.2f} CPUs",),
         ("offcpu", "-p", str(count.pid)),
     )
+
+
+def wakeups(evidence: Evidence) -> Iterator[Finding]:
+    """An event loop wakes up thousands of times a second and transfers nothing."""
+    for pid, counts in evidence.calls.items():
+        waits = sum(one.times for one in counts if one.call in _LOOP_WAITS and not one.error)
+        served = sum(one.times for one in counts if one.call in _SERVES and not one.error)
+        rate = waits / evidence.elapsed_s
+        if rate < _MANY_TIMERS or served > _SERVED * waits or pid not in evidence.processes:
+            continue
+        function = call_site(evidence, (pid,), "epoll") or call_site(evidence, (pid,), "poll")
+        cpus = evidence.cpu_of[pid]
+        yield Finding(
+            *("wakeups", evidence.process(pid).comm, (pid,), max(cpus, rate * _CALL_S)),
+            f"its event loop wakes up {rate:.0f} times a second and hardly reads or writes: a "
+            "timer, or a descriptor that is always ready",
+            (f"in {function}" if function else "", f"{cpus:.2f} CPUs"),
+            ("summary", "-p", str(pid)),
+        )
 
 
 def signals(evidence: Evidence) -> Iterator[Finding]:

@@ -141,3 +141,15 @@ def test_young_heaps_of_interpreters_grow() -> None:
     assert grown("/usr/bin/ruby3.1", 300_000) == []
     assert len(grown("/usr/bin/ruby3.1", 3_000_000)) == 1
     assert len(grown("/usr/bin/python3.11", 300_000)) == 1
+
+
+def test_a_loop_that_wakes_up_for_nothing_is_named() -> None:
+    spinning = CallCount(7, "epoll_wait", 0, 600_000)
+    measured = Facts(10.0, 2, processes=(SHOP,), calls=(spinning,))
+    (finding,) = find(measured)
+    assert finding.kind == "wakeups"
+    assert finding.text.startswith("its event loop wakes up 60000 times a second")
+    serving = measured._replace(calls=(spinning, CallCount(7, "recvfrom", 0, 500_000, 5 << 30)))
+    assert "wakeups" not in [one.kind for one in find(serving)]
+    calm = CallCount(7, "epoll_wait", 0, 6_000)
+    assert find(measured._replace(calls=(calm,))) == []
