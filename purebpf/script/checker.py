@@ -13,7 +13,7 @@ from itertools import zip_longest
 from purebpf.script import tree
 from purebpf.script.constants import fold
 from purebpf.script.expression_types import ExpressionTypes
-from purebpf.script.functions import MAP_FUNCTIONS, aggregate_type
+from purebpf.script.functions.aggregates import MAP_FUNCTIONS, aggregate_type
 from purebpf.script.host import Host
 from purebpf.script.macros import Macros
 from purebpf.script.map_info import MapInfo

@@ -5,7 +5,7 @@ from __future__ import annotations
 from purebpf.script import tree
 from purebpf.script.builtins import builtin_type
 from purebpf.script.constants import fold, is_literal
-from purebpf.script.functions import check_call, is_function
+from purebpf.script.functions.calls import check_call, is_function
 from purebpf.script.host import Host
 from purebpf.script.macros import Macros
 from purebpf.script.map_info import MapInfo

@@ -1,0 +1,1 @@
+"""Types of calls, a file for each family of functions."""

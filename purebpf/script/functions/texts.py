@@ -1,0 +1,111 @@
+"""Types of calls that read, compare and make texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from purebpf.script import tree
+from purebpf.script.checking import Checking
+from purebpf.script.functions.arguments import Infer, literal_argument, refuse
+from purebpf.script.types import BOOL, U64, Type, late, spell, string
+
+__all__ = ["TEXTS"]
+
+
+def _str(check: Checking, node: tree.Call) -> Type | None:
+    longest = check.config.numbers["max_strlen"]
+    type_ = check.infer(node.arguments[0])
+    if len(node.arguments) == 2:
+        check.infer(node.arguments[1])
+        length = check.constant(node.arguments[1])
+        if length is not None and length < 0:
+            raise refuse(node.arguments[1], "str cannot use negative length")
+        if length:
+            longest = min(longest, length)
+    argument = node.arguments[0]
+    if isinstance(argument, tree.Parameter):
+        value = check.settings.parameter(argument.number)
+        text = str(value) if argument.number <= len(check.settings.parameters) else ""
+        return string(min(longest, len(text.encode()) + 1))
+    if type_ is None:
+        return None
+    if type_.kind == "string":
+        return string(min(longest, type_.size))
+    if type_.kind == "array" and type_.target.size == 1:
+        return string(min(longest, type_.size + 1))
+    if type_.kind not in ("int", "ptr"):
+        message = f"str() expects an integer or a pointer type as first argument ({spell(type_)} "
+        raise refuse(node, f"{message}provided)")
+    return string(longest)
+
+
+def _buf(check: Checking, node: tree.Call) -> Type | None:
+    type_ = check.infer(node.arguments[0])
+    size = check.config.numbers["max_strlen"]
+    if len(node.arguments) == 2:
+        check.infer(node.arguments[1])
+        length = check.constant(node.arguments[1])
+        if length is not None:
+            if length < 0:
+                raise refuse(node.arguments[1], "buf cannot use negative length")
+            size = min(size, length)
+    elif type_ is not None:
+        if type_.kind not in ("array", "string"):
+            raise refuse(node, "buf() expects a length argument for non-array type "
+                                f"{spell(type_)}")  # fmt: skip
+        size = min(size, type_.size)
+    return Type("buffer", max(1, size))
+
+
+def _strncmp(check: Checking, node: tree.Call) -> Type:
+    _strings(check, node)
+    check.number(node.arguments[2], "the length of strncmp()")
+    return U64
+
+
+def _strings(check: Checking, node: tree.Call) -> None:
+    for item in node.arguments[:2]:
+        type_ = check.infer(item)
+        if type_ is not None and type_.kind != "string":
+            message = f"{node.name}() expects strings, not a value of type '{spell(type_)}'"
+            raise refuse(item, message)
+
+
+def _strcontains(check: Checking, node: tree.Call) -> Type:
+    _strings(check, node)
+    kernel = check.world.kernel
+    found = kernel.function("bpf_strstr") if kernel is not None else None
+    if found is None:
+        raise refuse(node, "strcontains() needs the kernel function bpf_strstr (Linux 6.17)")
+    return BOOL
+
+
+def _strlen(check: Checking, node: tree.Call) -> Type:
+    type_ = check.infer(node.arguments[0])
+    if type_ is not None and type_.kind != "string":
+        raise refuse(node, f"strlen() expects a string, got {spell(type_)}")
+    return U64
+
+
+def _strerror(check: Checking, node: tree.Call) -> Type:
+    check.infer(node.arguments[0])
+    return late("strerror")
+
+
+def _signal_name(check: Checking, node: tree.Call) -> Type:
+    check.infer(node.arguments[0])
+    return late("signal")
+
+
+def _strftime(check: Checking, node: tree.Call) -> Type:
+    check.infer(node.arguments[1])
+    return late("time", text=literal_argument(check, node, 0))
+
+
+TEXTS: Mapping[str, tuple[int, int, Infer]] = {
+    "str": (1, 2, _str), "buf": (1, 2, _buf), "strncmp": (3, 3, _strncmp),
+    "strcontains": (2, 2, _strcontains), "strlen": (1, 1, _strlen),
+    "strerror": (1, 1, _strerror), "signal_name": (1, 1, _signal_name),
+    "strftime": (2, 2, _strftime),
+}  # fmt: skip
+"""The least and the largest number of arguments, and the function that finds the type."""
