@@ -37,8 +37,14 @@ def connect(port: int, said: bytes) -> socket.socket:
 
 @pytest.mark.parametrize(
     "said",
-    [b"", f"POST {PATH} HTTP/1.1\r\nHo".encode(), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"],
-    ids=["nothing", "half a head", "a request without a token"],
+    [
+        b"",
+        f"POST {PATH} HTTP/1.1\r\nHo".encode(),
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        f"POST {PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\n"
+        "Content-Length: 16000\r\n\r\nbody".encode(),
+    ],
+    ids=["nothing", "half a head", "a request without a token", "a body without an end"],
 )
 def test_connections_that_wait_shut_no_other_out(tmp_path: Path, said: bytes) -> None:
     (sent,) = messages(Truth(), hosts=1, minutes=1)
