@@ -10,10 +10,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["NamedTuple"]
+__all__ = ["NamedTuple", "Options"]
 
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from collections.abc import Mapping
+    from typing import ClassVar, NamedTuple, Self, dataclass_transform
+
+    @dataclass_transform(kw_only_default=True, frozen_default=True)
+    class Options:
+        """A named tuple that has the fields of its base classes behind its own.
+
+        Programs name the fields: `ProfileOptions(pids=(185,), frequency=99)`.
+        """
+
+        _fields: ClassVar[tuple[str, ...]]
+        _field_defaults: ClassVar[Mapping[str, Any]]
+
+        def _replace(self, **values: Any) -> Self:
+            """Return the same options, with other values for some fields."""
+            raise NotImplementedError
+
+        def _asdict(self) -> dict[str, Any]:
+            """Return the values by name."""
+            raise NotImplementedError
+
 else:
     import sys
     from collections import namedtuple
@@ -75,22 +95,46 @@ else:
             if not bases:
                 return super().__new__(cls, name, bases, namespace)
             annotations = namespace["__annotations__"]
-            fields = tuple(annotations)
-            defaults = {field: namespace.pop(field) for field in fields if field in namespace}
-            made = {
-                **_SHARED,
-                "__doc__": f"{name}({', '.join(fields)})",
-                "__match_args__": fields,
-                "_fields": fields,
-                "_field_defaults": defaults,
-                "__new__": _constructor(name, fields, tuple(defaults.values())),
-            }
-            made["__new__"].__annotations__ = annotations
-            if len(fields) > len(_getters):
-                like = _make_like(len(fields))
-                _getters[:] = [like.__dict__[field] for field in like._fields]
-            made |= zip(fields, _getters, strict=False)
-            return type(name, (tuple,), made | namespace)
+            defaults = {field: namespace.pop(field) for field in annotations if field in namespace}
+            return type(name, (tuple,), _members(name, annotations, defaults) | namespace)
+
+    def _members(name: str, annotations: Any, defaults: Any) -> dict[str, Any]:
+        """The members of a named tuple with these fields."""
+        fields = tuple(annotations)
+        members = {
+            **_SHARED,
+            "__doc__": f"{name}({', '.join(fields)})",
+            "__match_args__": fields,
+            "_fields": fields,
+            "_field_defaults": defaults,
+            "__new__": _constructor(name, fields, tuple(defaults.values())),
+        }
+        members["__new__"].__annotations__ = annotations
+        if len(fields) > len(_getters):
+            like = _make_like(len(fields))
+            _getters[:] = [like.__dict__[field] for field in like._fields]
+        return members | dict(zip(fields, _getters, strict=False))
 
     class NamedTuple(metaclass=_Maker):
         """As typing.NamedTuple; not together with Generic."""
+
+    class _Joiner(type):
+        """Makes a named tuple of the fields of a class and of its base classes."""
+
+        def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
+            annotations = dict(namespace.get("__annotations__", ()))
+            defaults = {field: namespace.pop(field) for field in annotations if field in namespace}
+            for base in bases:
+                annotations = {**annotations, **base.__dict__.get("_annotations", {})}
+                defaults = {**base.__dict__.get("_field_defaults", {}), **defaults}
+            required = [field for field in annotations if field not in defaults]
+            defaults = {field: defaults[field] for field in annotations if field in defaults}
+            annotations = {field: annotations[field] for field in (*required, *defaults)}
+            namespace["_annotations"] = annotations
+            members = _members(name, annotations, defaults)
+            return super().__new__(cls, name, bases, members | namespace)
+
+    class Options(tuple, metaclass=_Joiner):
+        """A named tuple that has the fields of its base classes, too."""
+
+        __slots__ = ()

@@ -6,11 +6,12 @@ import argparse
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.cli import command, parser
 from purebpf.cli.arguments import positive_int, seconds
 from purebpf.cli.output import Output
+from purebpf.measure.options import TargetOptions
 
 if TYPE_CHECKING:
     from purebpf.measure.latency import Interval
@@ -21,7 +22,7 @@ __all__ = ["USAGE", "SpanOptions", "add_options", "parse", "run"]
 USAGE = "[interval [count]] [-- command...]"
 
 
-class SpanOptions(NamedTuple):
+class SpanOptions(TargetOptions):
     """A frozen request. Empty tuples and None mean: no restriction.
 
     `by` is the owner of each histogram: "pid", "tid", "pidns", "cgroup", or "" for all tasks
@@ -34,12 +35,6 @@ class SpanOptions(NamedTuple):
     totals: bool = False
     include_idle: bool = False
     off_cpu: bool = False
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    tree: bool = False
-    comm: str | None = None
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     groups: int = 1024
     interval_s: float | None = None
     times: int | None = None

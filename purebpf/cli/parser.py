@@ -165,13 +165,13 @@ def pick(kind: type[Request], parsed: argparse.Namespace, *, is_partial: bool = 
     Raises:
         TypeError: a field has no option; the names of both differ.
     """
-    options, fields = vars(parsed), kind.__annotations__
+    options, fields = vars(parsed), vars(kind)["_fields"]
     if missing := [name for name in fields if name not in options and not is_partial]:
         raise TypeError(f"{kind.__name__} has fields without an option: {', '.join(missing)}")
     return kind(**{name: value for name, value in options.items() if name in fields})
 
 
-def take_defaults(parser: argparse.ArgumentParser, *kinds: type[tuple[object, ...]]) -> None:
+def take_defaults(parser: argparse.ArgumentParser, *kinds: type[object]) -> None:
     """Give each option the default of the field that has its name: types declare defaults, once.
 
     Args:

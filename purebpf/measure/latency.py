@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 from purebpf.closable import Closing
 from purebpf.loader.host.cgroups import paths_by_id
 from purebpf.measure import targets
+from purebpf.measure.options import TargetOptions
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import follow_descendants
@@ -23,7 +24,7 @@ _NOTES = frozenset({"open_at_start", "in_flight"})
 """Causes that belong to any run: the histograms are complete all the same."""
 
 
-class Request(NamedTuple):
+class Request(TargetOptions):
     """The measure, and its targets. Empty tuples and None mean: no restriction.
 
     `measure` is one of `purebpf.observe.instruments.latency_histograms.MEASURES`, `by` one of its
@@ -36,12 +37,6 @@ class Request(NamedTuple):
     unit_ns: int = 1000
     groups: int = 1024
     include_idle: bool = False
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    tree: bool = False
-    comm: str | None = None
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     interval_s: float | None = None
     times: int | None = None
 

@@ -25,7 +25,7 @@ def narrow(
         TypeError: a field has no value and is not in `defaults`, or a name in `defaults` is not a
             field that `source` lacks. The caller was not changed with one of the two types.
     """
-    fields = [name for name in kind.__annotations__ if name not in others]
+    fields = [name for name in vars(kind)["_fields"] if name not in others]
     shared = {name: getattr(source, name) for name in fields if hasattr(source, name)}
     wrong = {*fields}.difference(shared).symmetric_difference(defaults)
     if wrong:

@@ -13,6 +13,7 @@ from purebpf.closable import Closing
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.measure import targets
 from purebpf.measure.in_flight import Sleepers, open_spans
+from purebpf.measure.options import StackOptions, TargetOptions
 from purebpf.measure.privileges import needing
 from purebpf.measure.process_watch import ProcessWatch
 from purebpf.measure.stop import HasFileno
@@ -39,7 +40,7 @@ _TABLES_S = 0.3
 T = TypeVar("T")
 
 
-class Request(NamedTuple):
+class Request(TargetOptions, StackOptions):
     """The target, and which of its time. Empty tuples and None mean: no restriction.
 
     `states` are letters of `purebpf.results.build.offcpu_rows.STATES`. Times from `threshold_ns` on
@@ -51,12 +52,6 @@ class Request(NamedTuple):
     `async_tasks` adds the tasks that await the running one.
     """
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    tree: bool = False
-    comm: str | None = None
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     user_threads: bool = True
     kernel_threads: bool = True
     user_stacks: bool = True
@@ -70,13 +65,7 @@ class Request(NamedTuple):
     on_cpu: bool = False
     frequency: int = 0
     duration_s: float | None = None
-    hash_storage_size: int = 40960
-    stack_storage_size: int = 16384
     ring_size: int = 1 << 20
-    call_graph: str = "auto"
-    python: bool = True
-    python_lines: bool = False
-    native: bool = False
     async_tasks: bool = False
 
 

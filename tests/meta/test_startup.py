@@ -25,10 +25,11 @@ HELP_PACKAGES = {
     "purebpf.closable",
     "purebpf.errors",
     "purebpf.lazy",
+    "purebpf.measure",
     "purebpf.safe_path",
     "purebpf.tuples",
 }
-HELP_MODULES = 13
+HELP_MODULES = 15
 """Of any command, beside its own package: from these packages, and no more than so many."""
 
 SPAN_COMMANDS = ("runqlat", "cpudist")

@@ -123,3 +123,71 @@ def test_type_hints_are_those_of_the_module():
     assert typing.get_type_hints(ProgramSpec)["name"] is str
     assert inspect.signature(ObjectSpec).parameters["name"].annotation == "str"
     assert sys.modules[ObjectSpec.__module__].ObjectSpec is ObjectSpec
+
+
+class Target(tuples.Options):
+    """Of a test."""
+
+    pids: tuple[int, ...] = ()
+    comm: str | None = None
+
+
+class Run(tuples.Options):
+    """Of a test."""
+
+    duration_s: float | None = None
+
+
+class Wanted(Target, Run):
+    """Of a test: fields of its own, and of both."""
+
+    measure: str
+    rows: int = 7
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there is one."""
+        return bool(self.pids)
+
+
+def test_options_have_the_fields_of_their_bases() -> None:
+    assert Wanted._fields == ("measure", "rows", "pids", "comm", "duration_s")
+    assert Wanted._field_defaults == {"rows": 7, "pids": (), "comm": None, "duration_s": None}
+    wanted = Wanted(measure="calls", pids=(3,), duration_s=0.5)
+    assert (wanted.measure, wanted.rows, wanted.pids, wanted.comm) == ("calls", 7, (3,), None)
+    assert wanted.has_target
+    assert isinstance(wanted, Target)
+    assert isinstance(wanted, Run)
+    assert not isinstance(wanted, str)
+
+
+def test_options_are_named_tuples() -> None:
+    wanted = Wanted(measure="calls", pids=(3,))
+    assert repr(wanted) == "Wanted(measure='calls', rows=7, pids=(3,), comm=None, duration_s=None)"
+    assert wanted._replace(comm="x") == Wanted(measure="calls", pids=(3,), comm="x") != wanted
+    assert Wanted(**wanted._asdict()) == wanted
+    assert pickle.loads(pickle.dumps(wanted)) == wanted  # noqa: S301 - our own
+    assert copy.copy(wanted) == wanted
+    assert {wanted: 1}[Wanted(measure="calls", pids=(3,))] == 1
+    with pytest.raises(AttributeError):
+        wanted.rows = 8  # type: ignore[misc]
+    with pytest.raises(TypeError, match="measure"):
+        Wanted(pids=(3,))  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="pid"):
+        Wanted(measure="calls", pid=3)  # type: ignore[call-arg]
+
+
+def test_the_fields_of_a_base_stay_its_own() -> None:
+    assert Target._fields == ("pids", "comm")
+    assert Target(pids=(1,)).pids == (1,)
+
+
+def test_an_own_field_replaces_the_one_of_a_base() -> None:
+    class Longer(Run):
+        """Of a test."""
+
+        duration_s: float | None = 10.0
+
+    assert Longer._fields == ("duration_s",)
+    assert Longer().duration_s == 10.0
+    assert Run().duration_s is None

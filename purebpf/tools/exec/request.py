@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, TargetOptions
 
 __all__ = ["ExecOptions"]
 
 
-class ExecOptions(NamedTuple):
+class ExecOptions(TargetOptions, RunOptions):
     """The processes to follow, and their events. Empty tuples and None mean: no restriction.
 
     `tree`: the children of `pids` as well. `failed`: failures only: calls of execve(2) that were
@@ -16,13 +16,5 @@ class ExecOptions(NamedTuple):
     None: until a signal, or until `command` or all of `pids` end.
     """
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    tree: bool = False
-    comm: str | None = None
     failed: bool = False
     cpu_times: bool = False
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, TargetOptions
 
 __all__ = ["GROUPINGS", "IoOptions"]
 
@@ -10,7 +10,7 @@ GROUPINGS = ("device", "process", "file")
 """enum grouping of bpf_src/io.bpf.c."""
 
 
-class IoOptions(NamedTuple):
+class IoOptions(TargetOptions, RunOptions):
     """The target, and which of its requests. Empty tuples and None mean: no restriction.
 
     `by` is one of GROUPINGS, with room for so many `rows`. Requests of `slower_ms` or more are
@@ -19,16 +19,8 @@ class IoOptions(NamedTuple):
     `pids` also count.
     """
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    tree: bool = False
-    comm: str | None = None
     by: str = "device"
     rows: int = 1024
     slower_ms: float | None = None
     device: str | None = None
     only_failed: bool = False
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions
 
 __all__ = ["KINDS", "PROGRAMS", "KworkOptions"]
 
@@ -21,7 +21,7 @@ PROGRAMS = {
 """What measures a kind: what sees the ends first, so that each run that begins has an end."""
 
 
-class KworkOptions(NamedTuple):
+class KworkOptions(RunOptions):
     """The work to measure. Empty tuples and None mean: no restriction.
 
     `kinds` are some of KINDS; () is all that this kernel has. `names` are patterns as the shell has
@@ -38,6 +38,4 @@ class KworkOptions(NamedTuple):
     stacks: bool = False
     each_run: bool = False
     rows: int = 512
-    duration_s: float | None = None
     interval_s: float | None = None
-    command: tuple[str, ...] = ()

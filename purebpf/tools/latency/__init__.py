@@ -2,7 +2,7 @@
 
     from purebpf.tools.latency import CallLatency, LatencyOptions
 
-    with CallLatency(LatencyOptions(("libc.so.6:malloc",), pids=(185,))) as latency:
+    with CallLatency(LatencyOptions(functions=("libc.so.6:malloc",), pids=(185,))) as latency:
         work()
         ending = latency.stop()
     latency.rows     # by function: calls, time, and a histogram

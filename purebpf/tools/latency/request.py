@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from purebpf.measure.options import RunOptions, TargetOptions
+
 __all__ = ["GROUPINGS", "Grouping", "LatencyOptions", "parse_grouping"]
 
 GROUPINGS = ("", "process", "thread", "comm", "cpu", "cgroup", "ret", "arg")
@@ -49,7 +51,7 @@ def parse_grouping(text: str) -> Grouping:
     return Grouping(kind, number, 32 if word[2] else 64, word[2] != ":uint")
 
 
-class LatencyOptions(NamedTuple):
+class LatencyOptions(TargetOptions, RunOptions):
     """The target, and which of its calls. Empty tuples and None mean: no restriction.
 
     Attributes:
@@ -74,12 +76,6 @@ class LatencyOptions(NamedTuple):
 
     functions: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    tree: bool = False
-    comm: str | None = None
     by: str = ""
     only_count: bool = False
     time: bool = False
@@ -90,5 +86,3 @@ class LatencyOptions(NamedTuple):
     call_graph: str = "auto"
     interval_s: float | None = None
     rows: int = 1024
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, TargetOptions
 
 __all__ = ["GROUPINGS", "TYPES", "USER_TYPES", "LockOptions", "slower_ns", "type_bits", "type_name"]
 
@@ -44,7 +44,7 @@ some a thread waits for work, or for the end of another, which is not contention
 _NAMES = {flags: name for name, flags in TYPES.items()}
 
 
-class LockOptions(NamedTuple):
+class LockOptions(TargetOptions, RunOptions):
     """The target, and which of its waits. Empty tuples and None mean: no restriction.
 
     `by` is one of GROUPINGS, with room for so many `rows`; `types` are names of TYPES, without
@@ -57,12 +57,6 @@ class LockOptions(NamedTuple):
     `pids` also count.
     """
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    tree: bool = False
-    comm: str | None = None
     by: str = "caller"
     rows: int = 4096
     types: tuple[str, ...] = ()
@@ -70,8 +64,6 @@ class LockOptions(NamedTuple):
     stacks: bool = False
     userspace: bool = False
     interval_s: float | None = None
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
 
 
 def type_name(flags: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, StackOptions, TaskOptions
 
 __all__ = [
     "ALLOCATION_STORAGE_SIZE",
@@ -24,7 +24,7 @@ COST_PERCENT = 5.0
 """Of a CPU, that tracing allocators may take from a target that a command line names."""
 
 
-class MemOptions(NamedTuple):
+class MemOptions(TaskOptions, RunOptions, StackOptions):
     """The target, and the uses of its memory. Empty tuples and None mean: no restriction.
 
     `tree` adds the children of `pids`; the children of a command always belong to it. `malloc`
@@ -36,23 +36,10 @@ class MemOptions(NamedTuple):
     allocators once it has taken this share of a CPU from the target; 0 and None: never.
     """
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cgroup: str | None = None
-    tree: bool = False
-    comm: str | None = None
     malloc: bool = True
     libraries: tuple[str, ...] = ()
     show: str | None = None
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
-    hash_storage_size: int = 40960
-    stack_storage_size: int = 16384
     allocation_storage_size: int = ALLOCATION_STORAGE_SIZE
-    call_graph: str = "auto"
-    python: bool = True
-    python_lines: bool = False
-    native: bool = False
     cost_percent: float | None = None
 
     @property

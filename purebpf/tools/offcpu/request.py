@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, StackOptions, TargetOptions
 
 __all__ = ["DEFAULT_THRESHOLD_MS", "STATES", "OffCpuOptions", "title"]
 
@@ -13,7 +13,7 @@ STATES = "SDITtPWG"
 """The letters of ps(1) for threads that do not run; `G` are those of `S` that wait for the GIL."""
 
 
-class OffCpuOptions(NamedTuple):
+class OffCpuOptions(TargetOptions, RunOptions, StackOptions):
     """The target, and which of its off-CPU time. Empty tuples and None mean: no restriction.
 
     `states` are letters of ps(1). `duration_s` None: until a signal, or until `command` ends.
@@ -22,12 +22,6 @@ class OffCpuOptions(NamedTuple):
     the one that runs. `one_by_one` keeps each wait of `threshold_ms` or more apart, with its date.
     """
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    tree: bool = False
-    comm: str | None = None
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     user_threads_only: bool = False
     kernel_threads_only: bool = False
     user_stacks_only: bool = False
@@ -39,16 +33,8 @@ class OffCpuOptions(NamedTuple):
     max_us: int | None = None
     waker: bool = False
     inflight: bool = False
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
-    hash_storage_size: int = 40960
-    stack_storage_size: int = 16384
-    call_graph: str = "auto"
-    python: bool = True
-    python_lines: bool = False
-    native: bool = False
-    async_tasks: bool = False
     one_by_one: bool = False
+    async_tasks: bool = False
 
     @property
     def wanted_states(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.tuples import NamedTuple
+from purebpf.measure.options import RunOptions, StackOptions, TargetOptions
 
 __all__ = ["DEFAULT_FREQUENCY", "ProfileOptions", "title"]
 
@@ -10,7 +10,7 @@ DEFAULT_FREQUENCY = 49
 """Hertz: odd, so that it does not run in step with what happens 50 or 100 times a second."""
 
 
-class ProfileOptions(NamedTuple):
+class ProfileOptions(TargetOptions, RunOptions, StackOptions):
     """The target to sample, and the settings. Empty tuples and None mean: no restriction.
 
     `frequency` is in Hertz; with `period`, the kernel samples every so many events instead.
@@ -25,10 +25,6 @@ class ProfileOptions(NamedTuple):
     are only counted, as `own` in the facts of the profile; 0: none.
     """
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     cgroup_map: str | None = None
     mount_namespace_map: str | None = None
     frequency: int = DEFAULT_FREQUENCY
@@ -36,22 +32,12 @@ class ProfileOptions(NamedTuple):
     user_stacks: bool = True
     kernel_stacks: bool = True
     include_idle: bool = False
-    tree: bool = False
-    comm: str | None = None
     by_thread: bool = False
     timeline: bool = False
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
-    hash_storage_size: int = 40960
-    stack_storage_size: int = 16384
-    call_graph: str = "auto"
-    python: bool = True
-    python_lines: bool = False
-    native: bool = False
-    async_tasks: bool = False
     gil: bool = False
     java_perf_map: bool = False
     left_out: int = 0
+    async_tasks: bool = False
 
 
 def title(options: ProfileOptions) -> str:

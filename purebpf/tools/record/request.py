@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from purebpf.measure.options import RunOptions, TargetOptions
+
 __all__ = [
     "COPY_BYTES",
     "COPY_PAGES",
@@ -34,7 +36,7 @@ class EventOption(NamedTuple):
     filters: tuple[str, ...] = ()
 
 
-class RecordOptions(NamedTuple):
+class RecordOptions(TargetOptions, RunOptions):
     """A frozen request. Empty tuples, None and False mean: not asked for.
 
     Without `events`, CPU cycles. Without a target (`all_cpus`, `pids`, `tids`, `uid`, `cpus`,
@@ -49,13 +51,7 @@ class RecordOptions(NamedTuple):
     callchains: bool = False
     copy_bytes: int = 0
     all_cpus: bool = False
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    tree: bool = False
-    comm: str | None = None
     uid: int | None = None
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     addresses: bool = False
     timestamps: bool = False
     weights: bool = False
@@ -72,8 +68,6 @@ class RecordOptions(NamedTuple):
     serve: tuple[str, int] | None = None
     strict: bool = False
     verbose: bool = False
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
 
     @property
     def pages(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from purebpf.measure.options import RunOptions, TargetOptions
+
 __all__ = ["FREQUENCY", "MAP_ENTRIES", "RING_PAGES", "SampleIpOptions", "Symbol", "title"]
 
 FREQUENCY = 999
@@ -18,7 +20,7 @@ class Symbol(NamedTuple):
     offset: int | None = None
 
 
-class SampleIpOptions(NamedTuple):
+class SampleIpOptions(TargetOptions, RunOptions):
     """A frozen request. Without `ranges` (start and end, which is outside), `symbols` and
     `modules`, every address.
     """
@@ -30,19 +32,11 @@ class SampleIpOptions(NamedTuple):
     hex: bool = False
     frequency: int = FREQUENCY
     period: int | None = None
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    tree: bool = False
-    comm: str | None = None
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     map_entries: int = MAP_ENTRIES
     ring_pages: int = RING_PAGES
     output: str | None = None
     strict: bool = False
     verbose: bool = False
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
 
 
 def title(options: SampleIpOptions) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, TargetOptions
 
 __all__ = ["GROUPINGS", "HARDWARE", "Groups", "StatOptions", "default_groups", "parse_groups"]
 
@@ -15,7 +15,7 @@ HARDWARE: Groups = (("cycles", "instructions"), ("branches", "branch-misses"))
 """What is counted by default where the machine has hardware counters."""
 
 
-class StatOptions(NamedTuple):
+class StatOptions(TargetOptions, RunOptions):
     """The target, and which events. Empty tuples and None mean: no restriction.
 
     `groups` () is `default_groups`, and HARDWARE where there is any. `tree`: children of `pids`
@@ -31,12 +31,6 @@ class StatOptions(NamedTuple):
     """
 
     groups: Groups = ()
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    tree: bool = False
-    comm: str | None = None
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     all_cpus: bool = False
     for_each_cgroup: tuple[str, ...] = ()
     bpf_programs: tuple[int, ...] = ()
@@ -44,9 +38,7 @@ class StatOptions(NamedTuple):
     bpffs: str = ""
     by: str = ""
     inherit: bool = True
-    duration_s: float | None = None
     interval_s: float | None = None
-    command: tuple[str, ...] = ()
 
     @property
     def is_of_tasks(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, TargetOptions
 
 __all__ = ["FAULTS", "HISTOGRAMS", "MAP_ENTRIES", "MODES", "SummaryOptions"]
 
@@ -16,7 +16,7 @@ _ERRORS = 16384
 """Histograms (1.6 kB each) and pairs of row and error that there is room for by default."""
 
 
-class SummaryOptions(NamedTuple):
+class SummaryOptions(TargetOptions, RunOptions):
     """The calls to count, and their tasks. Empty tuples and None mean: no restriction.
 
     `histogram` counts durations by size, for percentiles; `errno_summary` counts failed calls by
@@ -28,12 +28,6 @@ class SummaryOptions(NamedTuple):
     """
 
     mode: str = "total"
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    tree: bool = False
-    comm: str | None = None
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     uid: int | None = None
     calls: tuple[str, ...] = ()
     only_failed: bool = False
@@ -44,8 +38,6 @@ class SummaryOptions(NamedTuple):
     faults: str = ""
     fault_places: bool = False
     interval_s: float | None = None
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
     map_entries: int | None = None
     hook: str | None = None
 

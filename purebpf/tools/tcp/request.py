@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, TargetOptions
 
 __all__ = ["DEFAULT_EVENTS", "EVENTS", "TcpOptions"]
 
@@ -12,7 +12,7 @@ EVENTS = ("connect", "accept", "close", "fail", "retransmit", "synack", "state",
 DEFAULT_EVENTS = EVENTS[: EVENTS.index("state")]
 
 
-class TcpOptions(NamedTuple):
+class TcpOptions(TargetOptions, RunOptions):
     """The target, and which of its events. Empty tuples and None mean: no restriction.
 
     `events` are of EVENTS; with `dns`, answers of name servers are read, and remote addresses
@@ -21,15 +21,7 @@ class TcpOptions(NamedTuple):
     at a time.
     """
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    tree: bool = False
-    comm: str | None = None
     events: tuple[str, ...] = DEFAULT_EVENTS
     dns: bool = False
     port: int | None = None
     connections: int = 65536
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()

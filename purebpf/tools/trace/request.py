@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, TargetOptions
 
 __all__ = ["TraceOptions"]
 
 
-class TraceOptions(NamedTuple):
+class TraceOptions(TargetOptions, RunOptions):
     """The tasks and the calls to trace. Empty tuples and None mean: no restriction.
 
     `events`: names, patterns and groups of calls, and tracepoints
@@ -19,12 +19,6 @@ class TraceOptions(NamedTuple):
     until `command` or all of `pids` end.
     """
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
-    tree: bool = False
-    comm: str | None = None
     events: tuple[str, ...] = ()
     failed: bool = False
     least_ms: float = 0.0
@@ -32,5 +26,3 @@ class TraceOptions(NamedTuple):
     string_size: int = 32
     paths: bool = False
     call_graph: str = ""
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()

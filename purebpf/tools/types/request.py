@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, TargetOptions
 
 __all__ = ["FREQUENCY", "MAP_ENTRIES", "TypesOptions"]
 
@@ -10,15 +10,8 @@ FREQUENCY = 999
 MAP_ENTRIES = 65536
 
 
-class TypesOptions(NamedTuple):
+class TypesOptions(TargetOptions, RunOptions):
     """A frozen request: the targets, the rate, and the end."""
 
     frequency: int = FREQUENCY
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    tree: bool = False
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     map_entries: int = MAP_ENTRIES
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.measure.options import RunOptions, StackOptions, TargetOptions
 
 __all__ = ["DEFAULT_FREQUENCY", "WallOptions", "title"]
 
@@ -10,7 +10,7 @@ DEFAULT_FREQUENCY = 99
 """Hertz: odd, so that it does not run in step with what happens 100 times a second."""
 
 
-class WallOptions(NamedTuple):
+class WallOptions(TargetOptions, RunOptions, StackOptions):
     """The target, and how to sample it. Empty tuples and None mean: no restriction.
 
     `python` reads the frames of Python functions, with `python_lines` also their lines; `native`
@@ -19,25 +19,11 @@ class WallOptions(NamedTuple):
     `command` ends.
     """
 
-    pids: tuple[int, ...] = ()
-    tids: tuple[int, ...] = ()
-    tree: bool = False
-    comm: str | None = None
-    cpus: tuple[int, ...] = ()
-    cgroup: str | None = None
     user_threads_only: bool = False
     kernel_threads_only: bool = False
     user_stacks_only: bool = False
     kernel_stacks_only: bool = False
     frequency: int = DEFAULT_FREQUENCY
-    duration_s: float | None = None
-    command: tuple[str, ...] = ()
-    hash_storage_size: int = 40960
-    stack_storage_size: int = 16384
-    call_graph: str = "auto"
-    python: bool = True
-    python_lines: bool = False
-    native: bool = False
     async_tasks: bool = False
 
 
