@@ -46,6 +46,8 @@ _REQUESTS = frozenset({"accept", "epoll", "poll", "cond", "join"})
 """Waits of a server for its next request."""
 _CPU_WEIGHT = 0.6
 """Of CPU time of a process that has another finding: that one is more telling."""
+_WEIGHTS = {"cpu": _CPU_WEIGHT, "run-queue": _CPU_WEIGHT}
+"""Of kinds that other findings about a process explain."""
 _IDLE_WEIGHT = 0.05
 _LEAST_LOSS = 0.05
 
@@ -129,9 +131,7 @@ def _costliest(found: list[Finding], pids: set[int]) -> int | None:
     about = [at for at, finding in enumerate(found) if pids & set(finding.pids)]
     if not about:
         return None
-    return max(
-        about, key=lambda at: found[at].cost * (_CPU_WEIGHT if found[at].kind == "cpu" else 1)
-    )
+    return max(about, key=lambda at: found[at].cost * _WEIGHTS.get(found[at].kind, 1.0))
 
 
 def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:

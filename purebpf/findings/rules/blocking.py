@@ -10,6 +10,7 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
 from purebpf.findings.ownership import short_name
 from purebpf.findings.words import (
+    call_site,
     chief,
     count_threads,
     describe_activity,
@@ -40,10 +41,12 @@ def full_pipes(evidence: Evidence) -> Iterator[Finding]:
         fd = stay.argument & 0xFFFFFFFF
         readers = [pid for pid in evidence.connections.readers_of(stay.endpoint) if pid not in pids]
         library = next((frame for frame in stay.user if frame.kind == "python"), None)
+        function = evidence.spell(stay.own) if stay.own else ""
+        function = function or call_site(evidence, pids, "send" if stay.kind[0] == "s" else "write")
         written = f"written in {evidence.spell(library)}" if library else ""
         yield Finding(
             *("full-pipe", evidence.process(pids[0]).comm, pids, cost),
-            f"blocks in {call} of {evidence.spell(stay.own)}: fd {fd} is full",
+            f"blocks in {call}{f' of {function}' if function else ''}: fd {fd} is full",
             (_reader(evidence, readers), _peer(stay), written),
             ("offcpu", "-p", str(pids[0])),
             own=evidence.source(stay.own),

@@ -33,13 +33,13 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
             for count in evidence.calls.get(pid, ())
             if count.call in _SYNCS
         )
-        function = evidence.spell(where) if where else call_site(evidence, pids, "sync") or "?"
+        function = evidence.spell(where) if where else call_site(evidence, pids, "sync")
         path = _path(evidence, stays)
         call = next((stay.call for stay in stays if stay.call in _SYNCS), "fsync")
         yield Finding(
             *("fsync", evidence.process(pids[0]).comm, pids, cost),
-            f"waits for {call} in {function}: {calls / evidence.elapsed_s:.0f} times "
-            "a second" + (f", of {path}" if path else ""),
+            f"waits for {call}{f' in {function}' if function else ''}: "
+            f"{calls / evidence.elapsed_s:.0f} times a second" + (f", of {path}" if path else ""),
             (f"{count_threads(stays, 'wait')} {cost:.2f} s a second",),
             ("offcpu", "-p", str(pids[0])),
             own=evidence.source(where),
@@ -69,7 +69,7 @@ def disk_waits(evidence: Evidence) -> Iterator[Finding]:
         kernel = stays[0].kernel[0] if stays[0].kernel else "?"
         yield Finding(
             *("disk", evidence.process(pids[0]).comm, pids, cost * (0.1 if is_mover else 1)),
-            f"waits for the disk in {evidence.spell(where)} ({kernel})"
+            f"waits for the disk{f' in {evidence.spell(where)}' if where else ''} ({kernel})"
             + (f", {path}" if path else ""),
             (
                 f"the disk is used by {', '.join(others)}"

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
-from purebpf.findings.facts import Connect, Endpoint, Facts, Process, Unanswered, WaitSum
+from purebpf.findings.facts import (
+    Connect,
+    Endpoint,
+    Facts,
+    Process,
+    Socket,
+    ThreadTime,
+    Unanswered,
+    WaitSum,
+)
 from purebpf.findings.find import find
-from tests.support.builders.facts import LOCKING, THREAD, facts, library, own, waiting
+from tests.support.builders.facts import (
+    LOCKING,
+    PYTHON,
+    THREAD,
+    facts,
+    library,
+    own,
+    running,
+    waiting,
+)
 
 FRAMEWORK = library("Handler.handle", "/v/lib/python3.11/site-packages/web/server.py")
 
@@ -50,3 +68,27 @@ def test_connections_that_are_closed_belong_to_the_program_that_connected() -> N
     assert "waits for answers of 10.0.0.9:8080: 7 connections" in finding.text
     two = (*measured.connects, Connect(8, 0, "10.0.0.9", 8080, 7))
     assert find(measured._replace(connects=two)) == []
+
+
+def test_clients_of_a_starved_server_are_lost_to_its_sharper_finding() -> None:
+    waits = [
+        waiting(7, tid, "futex", *LOCKING, own("reserve", 22), *THREAD, seconds=6.0)
+        for tid in range(9, 13)
+    ]
+    hog = running(9, 9, own("crunch", 4, "/srv/batch/job.py"), seconds=15.0)
+    ask = waiting(5, 5, "recvfrom", own("ask"), FRAMEWORK, argument=3)
+    client = Endpoint("socket", "inet", "127.0.0.1", 8080, 40000, 5)
+    measured = facts(*waits, hog, ask)._replace(
+        processes=(
+            Process(5, 1, "client", "/srv/client"),
+            Process(7, 1, "shop", PYTHON, "python3 shop.py"),
+            Process(9, 1, "batch", PYTHON, "python3 job.py"),
+        ),
+        threads=(ThreadTime(7, 9, 0.5, 30.0), ThreadTime(9, 9, 15.0, 0.0)),
+        waits=(WaitSum(5, 5, "recvfrom", 3, 3, 0, client, 9.0, 30, 0.3),),
+        sockets=(Socket(55, "tcp", "127.0.0.1", 8080, "", 0, 10),),
+        descriptors={7: {4: "socket:[55]"}},
+    )
+    found = {one.kind: one for one in find(measured)}
+    assert [loss.pid for loss in found["lock-convoy"].lost_by] == [5]
+    assert found["run-queue"].lost_by == ()

@@ -61,3 +61,9 @@ def test_the_reader_of_a_full_socket_is_named() -> None:
     )
     finding = next(one for one in find(measured) if one.kind == "full-pipe")
     assert finding.evidence[0] == "read by app9 (9), which sleeps"
+
+
+def test_a_writer_without_a_known_function_has_no_question_mark() -> None:
+    writing = waiting(7, 7, "write", argument=1)
+    (finding,) = find(facts(writing))
+    assert finding.text == "blocks in pipe_write: fd 1 is full"
