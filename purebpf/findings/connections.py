@@ -86,11 +86,27 @@ class Connections:
             for pid in self.sockets.get(socket.inode, ())
         ]
 
+    def named(self, endpoint: Endpoint) -> Endpoint:
+        """An endpoint with the address of its peer, if that is a unix socket with one."""
+        if endpoint.family != "other":
+            return endpoint
+        peer = self._facts.unix_peers.get(endpoint.inode, 0)
+        return endpoint._replace(address=self._facts.unix_names.get(peer, ""))
+
+    def _unix_side(self, endpoint: Endpoint) -> Side:
+        names = self._facts.unix_names
+        if endpoint.inode in names:
+            return Side.SERVER
+        is_client = self._facts.unix_peers.get(endpoint.inode, 0) in names
+        return Side.CLIENT if is_client else Side.UNKNOWN
+
     def _unix_peers(self, endpoint: Endpoint) -> list[int]:
         return self.sockets.get(self._facts.unix_peers.get(endpoint.inode, 0), [])
 
     def side(self, endpoint: Endpoint) -> Side:
         """Return the side of the connection: client, server or unknown."""
+        if endpoint.family == "other":
+            return self._unix_side(endpoint)
         if endpoint.kind != "socket" or not endpoint.port:
             return Side.UNKNOWN
         if endpoint.local_port in self.listeners:

@@ -206,7 +206,10 @@ class Evidence:
         is_open = is_open or (not sums and activity.seconds > 0.9 * self.elapsed_s)
         if blocked is not None and not endpoint.kind and (is_open or not sums):
             endpoint = self._endpoint_now(blocked)
+        endpoint = self.connections.named(endpoint)
         side = self.connections.side(endpoint)
+        if endpoint.family == "other" and not sums:
+            side = Side.UNKNOWN  # it may have subscribed to events
         judgement = judge(
             program,
             activity.kernel,

@@ -304,6 +304,7 @@ class Facts(NamedTuple):
             `UdpInDatagrams`-like names of /proc/net/snmp and netstat.
         descriptors: links of /proc/PID/fd, by process and number.
         unix_peers: the inode of the other end by the inode of a connected unix socket.
+        unix_names: the address of a unix socket by inode: of servers, and of their connections.
         lock_holders: the thread that holds the Python lock of a futex address, by process.
         thread_names: Python's names of threads.
         missing: measurements that failed here, a sentence each.
@@ -331,6 +332,7 @@ class Facts(NamedTuple):
     counters: dict[str, float] = {}  # noqa: RUF012 - nobody changes facts
     descriptors: dict[int, dict[int, str]] = {}  # noqa: RUF012
     unix_peers: dict[int, int] = {}  # noqa: RUF012
+    unix_names: dict[int, str] = {}  # noqa: RUF012
     lock_holders: dict[int, dict[int, int]] = {}  # noqa: RUF012
     missing: tuple[str, ...] = ()
     own_cpu_s: float = 0.0

@@ -82,7 +82,7 @@ def spell_endpoint(endpoint: Endpoint) -> str:
     if endpoint.kind != "socket":
         return ""
     if not endpoint.port:
-        return "a unix socket" if endpoint.family == "other" else "a socket"
+        return endpoint.address or ("a unix socket" if endpoint.family == "other" else "a socket")
     return spell_address(endpoint.address, endpoint.port)
 
 

@@ -34,7 +34,7 @@ from purebpf.tools.triage.process_counters import (
 )
 from purebpf.tools.triage.socket_watch import SocketWatch
 from purebpf.tools.triage.unanswered import UnansweredWatch
-from purebpf.tools.triage.unix_peers import unix_peers
+from purebpf.tools.triage.unix_sockets import unix_sockets
 
 __all__ = ["Triage"]
 
@@ -183,6 +183,7 @@ class Triage(Closing):
             }
             processes, threads = self._processes.finish()
             self._sockets.tick()
+            peers, names = unix_sockets()
             facts = Facts(
                 elapsed_s,
                 os.cpu_count() or 1,
@@ -194,7 +195,8 @@ class Triage(Closing):
                 cgroups=since(read_cgroups(), self._cgroups),
                 counters=counters,
                 descriptors=descriptors(process.pid for process in processes),
-                unix_peers=unix_peers(),
+                unix_peers=peers,
+                unix_names=names,
                 lock_holders=python_lock_holders(blocked, self._processes.exe),
                 monitors=tuple(java_monitors(filter(self._runs_java, pids))),
             )

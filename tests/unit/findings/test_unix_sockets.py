@@ -33,6 +33,29 @@ def test_a_slow_answer_names_the_process_at_the_other_end() -> None:
     assert finding.evidence[0] == "1 thread, 30 times; the peer is not known"
 
 
+def plain(*, names: dict[int, str], times: int = 30) -> Facts:
+    """A client without own functions, in another language."""
+    reader = waiting(7, 7, "recvfrom", StackFrame("zif_fgets", "/usr/bin/php"), argument=3)
+    measured = asking(each_s=9 / max(1, times), unix_names=names)
+    waits = measured.waits if times else ()
+    return measured._replace(
+        activities=(reader,),
+        processes=(Process(7, 1, "app7", "/usr/bin/php"), DATABASE),
+        waits=waits,
+    )
+
+
+def test_the_side_without_an_address_is_the_client() -> None:
+    (finding,) = find(plain(names={32: "/run/db.sock"}))
+    assert "waits for answers of /run/db.sock: 300 ms each" in finding.text
+    assert find(plain(names={31: "/run/db.sock"})) == []
+    assert find(plain(names={})) == []
+
+
+def test_who_waits_all_the_time_may_have_subscribed_to_events() -> None:
+    assert find(plain(names={32: "/run/bus.sock"}, times=0)) == []
+
+
 def test_a_client_of_a_quick_server_waits_as_all_clients_do() -> None:
     assert find(asking(each_s=0.001)) == []
 

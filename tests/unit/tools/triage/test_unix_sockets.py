@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.tools.triage import sock_diag, unix_peers
+from purebpf.tools.triage import sock_diag, unix_sockets
 
 
 def inode(one: socket.socket) -> int:
@@ -25,19 +25,28 @@ def test_both_ends_of_a_pair_and_of_a_connection_are_known(tmp_path: Path) -> No
     client.connect(str(tmp_path / "s"))
     accepted, _ = server.accept()
     with near, far, server, client, accepted:
-        peers = unix_peers.unix_peers()
+        peers, names = unix_sockets.unix_sockets()
         assert peers[inode(near)] == inode(far)
         assert peers[inode(far)] == inode(near)
         assert peers[inode(client)] == inode(accepted)
         assert inode(server) not in peers
+        assert names[inode(server)] == names[inode(accepted)] == str(tmp_path / "s")
+        assert not {inode(client), inode(near), inode(far)} & set(names)
+
+
+def test_an_abstract_address_begins_with_an_at_sign() -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("\0purebpf-test")
+        _, names = unix_sockets.unix_sockets()
+        assert names[inode(server)] == "@purebpf-test"
 
 
 def test_a_kernel_that_does_not_answer_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(request: bytes) -> list[bytes]:
         raise OSError(request)
 
-    monkeypatch.setattr(unix_peers, "dump", refuse)
-    assert unix_peers.unix_peers() == {}
+    monkeypatch.setattr(unix_sockets, "dump", refuse)
+    assert unix_sockets.unix_sockets() == ({}, {})
 
 
 def test_a_cut_attribute_ends_a_message() -> None:
