@@ -2,8 +2,8 @@
 
 The bound method stays there until the block ends (Python/bytecodes.c, BEFORE_WITH), so the frames
 of a thread show which locks it has, or is about to take. An `RLock` names its owner itself. A
-direct call of acquire() leaves no trace. For 3.11 and 3.12; from 3.13 on frames do not have the
-method in this form.
+direct call of acquire() leaves no trace. Words behind the frame's own are not read: they are left
+from calls that returned. For 3.11 and 3.12; later frames do not have the method in this form.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ __all__ = ["HeldLock", "held_locks"]
 
 _VALUES = {(3, 11): 72, (3, 12): 72}
 """offsetof(_PyInterpreterFrame, localsplus) of Include/internal/pycore_frame.h."""
-_SLOTS = 48
+_STACK_TOP = 64
+"""offsetof(_PyInterpreterFrame, stacktop): the number of used words; -1 while the frame runs."""
+_STACK_SIZE, _LOCALS = -4, 4
+"""co_stacksize and co_nlocalsplus of PyCodeObject, by their distance from co_firstlineno."""
+_SLOTS = 256
 """Variables and values of a frame that are looked at."""
 _MOST_FRAMES = 200
 _TYPE, _METHOD, _SELF = 8, 16, 24
@@ -53,7 +57,7 @@ def held_locks(
         return
     for thread in threads:
         for frame in _frames(layout, memory, thread.address):
-            for value in _words(memory, frame + values):
+            for value in _words(memory, frame + values, _used(layout, memory, frame)):
                 lock = _lock_of(layout, memory, value)
                 if lock is not None:
                     yield HeldLock(lock[0], thread.pthread, lock[1])
@@ -73,18 +77,32 @@ def _frames(layout: Layout, memory: Memory, thread: int) -> Iterator[int]:
         return
 
 
-def _words(memory: Memory, at: int) -> Iterator[int]:
+def _used(layout: Layout, memory: Memory, frame: int) -> int:
+    """The number of words of a frame that may be in use; 0 if it cannot be read."""
+    try:
+        code = memory.number(frame + layout.frame_code)
+        first_line = code + layout.code_first_line
+        most = _integer(memory, first_line + _STACK_SIZE) + _integer(memory, first_line + _LOCALS)
+        used = _integer(memory, frame + _STACK_TOP)
+    except UnreadableError:
+        return 0
+    return min(_SLOTS, used if 0 <= used <= most else max(0, most))
+
+
+def _integer(memory: Memory, at: int) -> int:
+    return int.from_bytes(memory.bytes(at, 4), "little", signed=True)
+
+
+def _words(memory: Memory, at: int, number: int) -> Iterator[int]:
     """Values that may be pointers to objects."""
-    for size in (8 * _SLOTS, 8 * _SLOTS // 4):
-        try:
-            raw = memory.bytes(at, size)
-        except UnreadableError:
-            continue
-        for offset in range(0, len(raw), 8):
-            value = int.from_bytes(raw[offset : offset + 8], "little")
-            if value > 4096 and not value & 7 and not value >> 47:  # noqa: PLR2004 - user space
-                yield value
+    try:
+        raw = memory.bytes(at, 8 * number)
+    except UnreadableError:
         return
+    for offset in range(0, len(raw), 8):
+        value = int.from_bytes(raw[offset : offset + 8], "little")
+        if value > 4096 and not value & 7 and not value >> 47:  # noqa: PLR2004 - user space
+            yield value
 
 
 def _lock_of(layout: Layout, memory: Memory, value: int) -> tuple[int, int] | None:
