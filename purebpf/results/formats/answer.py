@@ -18,19 +18,18 @@ which tells addresses and processes apart.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from purebpf.results.model.profile import Profile
+from purebpf.results.model.rates import cpus_of_sample
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import count_in_unit, weight_in_unit
 from purebpf.results.model.width import cut
-from purebpf.results.shape.functions import Function, Functions
+from purebpf.results.shape.display_names import display_name
+from purebpf.results.shape.functions import Functions
 from purebpf.symbols.frame import Frame
-from purebpf.symbols.script_names import spell_script
-from purebpf.symbols.short_names import merge_clones, shorten
 from purebpf.tuples import NamedTuple
 
 __all__ = ["WIDTH", "cpus_of_sample", "functions", "pieces", "rank", "stacks"]
@@ -44,8 +43,6 @@ _OWNER = 21
 """Where a process's name begins."""
 _ROOTS = 4
 """Of a stack that is longer than `_FRAMES`, the last ones."""
-_EXTENSION = re.compile(r"\.(cpython|abi)[\w-]*\.so")
-"""How CPython's extension modules end (PEP 3149)."""
 _HEADER = f"{'self':>8}  CPUs {'total':>10}  CPUs   function\n"
 
 
@@ -114,15 +111,6 @@ def pieces(
         yield f"        {100 * weight / total:.1f} %{in_cpus}  {spelled}\n\n"
 
 
-def cpus_of_sample(profile: Profile) -> float:
-    """Return the number of busy CPUs for each sample; 0.0 if samples do not come at a rate."""
-    about = profile.about
-    frequency, elapsed_s = about.get("frequency_hz"), about.get("elapsed_s")
-    if isinstance(frequency, int) and isinstance(elapsed_s, int | float) and elapsed_s > 0:
-        return 1 / frequency / elapsed_s
-    return 0.0
-
-
 def rank(profile: Profile, *, whole_names: bool = False) -> list[Ranked]:
     """Every function, the one with the greatest own weight first."""
     return _merge(profile, whole_names=whole_names).ranked
@@ -154,7 +142,10 @@ def _merge(profile: Profile, *, whole_names: bool) -> _Stacks:
         path.reverse()
         if len(known) > len(names):
             names += [
-                _name(function, lines, whole=whole_names) for function in known.table[len(names) :]
+                display_name(
+                    function, lines.get((function.name, function.module), 0), whole=whole_names
+                )
+                for function in known.table[len(names) :]
             ]
         stack = tuple([names[number] for number in path])
         how = "".join(f" {printable(word)}" for word in (row.marks.kind, row.labels.state) if word)
@@ -190,23 +181,6 @@ def _script_lines(profile: Profile) -> dict[tuple[str, str], int]:
                 lines = weights.setdefault((entry.name, entry.module), Counter())
                 lines[entry.line] += row.weight
     return {function: lines.most_common(1)[0][0] for function, lines in weights.items()}
-
-
-def _name(function: Function, lines: Mapping[tuple[str, str], int], *, whole: bool) -> str:
-    if function.kind == "python" and function.module:
-        place = function.module if whole else spell_script(function.module)
-        line = lines.get((function.name, function.module), 0)
-        return printable(
-            f"{function.name} ({place}:{line})" if line else f"{function.name} ({place})"
-        )
-    name = function.name if whole else merge_clones(shorten(function.name))
-    file = function.module.rpartition("/")[2] or function.module
-    if name.startswith(f"{file}!0x"):  # a function without a symbol: its name has the file
-        return printable(name if whole else _EXTENSION.sub("", name))
-    file = file.strip("[]")
-    if not whole:
-        file = _EXTENSION.sub("", file).partition(".so.")[0]
-    return printable(f"{name} [{file}]" if file else name)
 
 
 def _table(

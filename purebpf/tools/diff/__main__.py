@@ -55,7 +55,9 @@ def _render(
         from purebpf.results.formats import html
 
         return [html.comparison(before, after, difference.title)]
-    return (fit_line(line, columns) for line in diff.text(difference))
+    return (
+        fit_line(line, columns) for line in diff.text(difference, everything=options.everything)
+    )
 
 
 def _judge(options: DiffOptions, difference: Difference) -> int:

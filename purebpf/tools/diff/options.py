@@ -14,10 +14,11 @@ __all__ = ["DiffOptions", "build_parser", "parse"]
 FORMATS = ("text", "html", "json")
 
 _DESCRIPTION = """\
-Show what changed between two saved profiles, in percent of each one's total: a
-longer run is not a slower one. The text is a table of functions, ordered by the
-change of their self time; html is a flame graph, red where a function grew,
-blue where it shrank."""
+Show what changed between two saved profiles: in CPUs, or in percent of each
+one's total if a profile does not know its rate. The text is a table of functions,
+ordered by the change of their self time, without changes that the chance of
+sampling explains; html is a flame graph, red where a function grew, blue where it
+shrank."""
 
 _EPILOG = """\
 examples:
@@ -41,13 +42,16 @@ class DiffOptions(NamedTuple):
     format: str = "text"
     output: str | None = None
     fail_over: float | None = None
+    everything: bool = False
 
 
 def parse(argv: Sequence[str]) -> DiffOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     parsed = build_parser().parse_args(argv)
     format_name = parsed.format or _of_path(parsed.output)
-    return DiffOptions(parsed.before, parsed.after, format_name, parsed.output, parsed.fail_over)
+    return DiffOptions(
+        parsed.before, parsed.after, format_name, parsed.output, parsed.fail_over, parsed.everything
+    )
 
 
 def _of_path(path: str | None) -> str:
@@ -77,6 +81,10 @@ def build_parser() -> argparse.ArgumentParser:
     made.add_argument(
         *("-o", "--output"), metavar="FILE", type=output,
         help="write to FILE when it is complete; -: standard output",
+    )  # fmt: skip
+    made.add_argument(
+        "--all", dest="everything", action="store_true",
+        help="also functions that differ by no more than chance explains (text)",
     )  # fmt: skip
     made.add_argument(
         "--fail-over", metavar="PCT", type=_points,

@@ -31,7 +31,7 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 
 
 def test_the_text_has_both_shares_and_their_difference(pair: tuple[str, str]) -> None:
-    result = diff(*pair)
+    result = diff("--all", *pair)
     assert result.returncode == 0, result.stderr
     assert "    0.00    25.00   +25.00  extra\n" in result.stdout
     assert "   80.00    75.00    -5.00  work\n" in result.stdout

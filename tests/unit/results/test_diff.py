@@ -42,7 +42,7 @@ AFTER = profile(((WORK, MAIN), 180), ((READ, WORK, MAIN), 140), ((MAIN,), 80))
 def test_weights_are_parts_of_the_whole() -> None:
     found = {change.function.name: change for change in diff.compare(BEFORE, AFTER, "").changes}
     assert found["main"].own == 0
-    assert found["work"][1:] == (80, 45, 80, 80)
+    assert found["work"][1:5] == (80, 45, 80, 80)
     assert (found["help"].state, found["vfs_read"].state, found["work"].state) == (
         *("vanished", "new", ""),
     )
@@ -83,7 +83,45 @@ def test_the_json_has_the_changes_of_each_function() -> None:
         "own_after": 45.0,
         "total_before": 80.0,
         "total_after": 80.0,
+        "by_chance": False,
     }
+    assert tree["cpus"] is None
+
+
+def rated(elapsed_s: float, **weights: int) -> Profile:
+    """A profile of 100 Hz: a CPU is 100 samples in each second."""
+    made = profile(*(((_frame(name, "/srv/app"), MAIN), count) for name, count in weights.items()))
+    made.about |= {"frequency_hz": 100, "elapsed_s": elapsed_s}
+    return made
+
+
+def test_cpus_show_that_one_function_grew_and_the_other_did_not_shrink() -> None:
+    before, after = rated(10, parse=400, send=400), rated(20, parse=2400, send=800)
+    difference = diff.compare(before, after, "a -> b")
+    assert difference.cpus == pytest.approx((0.8, 1.6))
+    assert "".join(diff.text(difference)) == (
+        "a -> b\n"
+        "0.80 CPUs before, 1.60 after (800 samples before, 3200 after)\n\n"
+        "  before    after   change  function\n"
+        "    0.40     1.20    +0.80  parse [app]\n"
+        "1 function changed by no more than chance explains (all: --all)\n"
+    )
+
+
+def test_chance_is_hidden_unless_all_is_asked_for() -> None:
+    before, after = profile(((WORK, MAIN), 60), ((HELP, MAIN), 40)), profile(((WORK, MAIN), 55))
+    after.add((HELP, MAIN), (), 45, Labels("app", 1))  # type: ignore[arg-type]
+    difference = diff.compare(before, after, "a -> b")
+    assert "2 functions changed by no more than chance" in "".join(diff.text(difference))
+    assert "+5.00  help [app]" in "".join(diff.text(difference, everything=True))
+
+
+def test_weights_that_are_not_samples_do_not_vary_by_chance() -> None:
+    before, after = (Profile(unit="ns") for _ in range(2))
+    for made, weight in ((before, 5), (after, 6)):
+        made.add((WORK, MAIN), (), weight, Labels("app", 1))  # type: ignore[arg-type]
+        made.add((HELP, MAIN), (), 5, Labels("app", 1))  # type: ignore[arg-type]
+    assert "work [app]" in "".join(diff.text(diff.compare(before, after, "")))
 
 
 @pytest.mark.parametrize(
