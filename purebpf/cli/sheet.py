@@ -17,8 +17,8 @@ __all__ = [
     "Choices",
     "Column",
     "Line",
-    "Row",
     "Sheet",
+    "SheetRow",
     "State",
     "Step",
     "arrange",
@@ -104,7 +104,7 @@ class Column(NamedTuple):
     width: int
 
 
-class Row(NamedTuple):
+class SheetRow(NamedTuple):
     """A row: its name, a number and a text for each column, and its share of all (0 to 1)."""
 
     key: Hashable
@@ -122,7 +122,7 @@ class Sheet(NamedTuple):
 
     title: str
     columns: tuple[Column, ...]
-    rows: Sequence[Row]
+    rows: Sequence[SheetRow]
     heat: Sequence[float] = ()
     heat_unit: str = ""
     is_ascii: bool = False
@@ -130,7 +130,7 @@ class Sheet(NamedTuple):
     tab: str = ""
 
 
-def arrange(state: State, columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
+def arrange(state: State, columns: Sequence[Column], rows: Sequence[SheetRow]) -> list[SheetRow]:
     """The rows that match, sorted: numbers from the greatest, names from the first letter."""
     pattern = (state.pattern if state.typed is None else state.typed).lower()
     matching = [row for row in rows if pattern in row.name.lower()]
@@ -144,7 +144,7 @@ def arrange(state: State, columns: Sequence[Column], rows: Sequence[Row]) -> lis
     return matching
 
 
-def press(state: State, key: str, choices: Choices, rows: Sequence[Row], page: int) -> State:
+def press(state: State, key: str, choices: Choices, rows: Sequence[SheetRow], page: int) -> State:
     """Return the state after a key; `rows` are the visible rows, `page` is how many fit."""
     if state.typed is not None:
         return _type(state, state.typed, key)
@@ -202,7 +202,7 @@ def _type(state: State, typed: str, key: str) -> State:
     return state._replace(typed=typed + key, at=0) if len(key) == 1 else state
 
 
-def _enter(state: State, choices: Choices, rows: Sequence[Row]) -> State:
+def _enter(state: State, choices: Choices, rows: Sequence[SheetRow]) -> State:
     if not rows or state.by not in choices.deeper:
         return state
     row = rows[_clamp(state.at, len(rows))]

@@ -53,7 +53,7 @@ from purebpf.tools.trace.capture import (
     Nodes,
     Pointed,
     Strings,
-    Text,
+    TraceText,
     Unpacked,
     Vector,
     piece_id,
@@ -137,7 +137,7 @@ def _piece(copy: Copy, chance: random.Random, *, end: bool) -> bytes:
         first, sizes = copy.part, [copy.room if is_whole else chance.randint(1, copy.room)]
     elif isinstance(copy, Nodes):
         sizes = [8 * chance.randint(0, copy.room // 8)]
-    elif isinstance(copy, Text):
+    elif isinstance(copy, TraceText):
         sizes = [chance.choice((1, 2, 17, copy.room))]
     elif isinstance(copy, Bytes):
         most = copy.room // copy.unit

@@ -13,13 +13,13 @@ from purebpf.results.model.units import in_unit
 from purebpf.tools.exec.events import Ended, Event, Executed, Refused, Used
 from purebpf.tools.exec.signals import name_signal
 
-__all__ = ["ProgramTable", "Row"]
+__all__ = ["ExecRow", "ProgramTable"]
 
 ROOM = 1 << 16
 """Programs that there is room for, and processes that are followed at a time."""
 
 
-class Row:
+class ExecRow:
     """The starts and ends of one program.
 
     Attributes:
@@ -57,7 +57,7 @@ class ProgramTable:
         self._top = top
         self._format = format
         self._width: int | None = None
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, ExecRow] = {}
         self._programs: OrderedDict[int, str] = OrderedDict()
         self._dropped = 0
 
@@ -89,7 +89,7 @@ class ProgramTable:
             if len(self._rows) >= ROOM:
                 self._dropped += 1
                 return
-            row = self._rows[program] = Row()
+            row = self._rows[program] = ExecRow()
         _count(row, event)
 
     def end(self, loss: Loss) -> Iterator[str]:
@@ -115,7 +115,7 @@ class ProgramTable:
         return (Cause("rows_full", self._dropped, what),)
 
 
-def _count(row: Row, event: Event) -> None:
+def _count(row: ExecRow, event: Event) -> None:
     match event:
         case Executed():
             row.starts += 1
@@ -132,7 +132,7 @@ def _count(row: Row, event: Event) -> None:
                 row.failures[f"status {status}"] += 1
 
 
-def _line(row: Row) -> str:
+def _line(row: ExecRow) -> str:
     lived = in_unit(row.lifetime_ns / row.ends) if row.ends else "-"
     return (
         f"{row.starts:7} {row.ends:7} {row.failed:6} {in_unit(row.cpu_ns):>7} {lived:>7} "
@@ -140,14 +140,14 @@ def _line(row: Row) -> str:
     )
 
 
-def _why(row: Row) -> str:
+def _why(row: ExecRow) -> str:
     ranked = row.failures.most_common()
     if not ranked:
         return "-"
     return ranked[0][0] + (f" +{len(ranked) - 1}" if len(ranked) > 1 else "")
 
 
-def _document(program: str, row: Row) -> dict[str, object]:
+def _document(program: str, row: ExecRow) -> dict[str, object]:
     return {
         "event": "program",
         "program": program,

@@ -7,7 +7,7 @@
             for request in requests.drain():     # a purebpf.tools.io.event.Request that was slow
                 print(request.disk, request.took_ns, request.file)
         requests.stop()
-        for row in requests.rows:                # a purebpf.tools.io.event.Row for each device
+        for row in requests.rows:                # a purebpf.tools.io.event.IoRow for each device
             print(row.disk, row.op, row.requests)
 
 Names are imported when they are first used (PEP 562), so that --help answers at once.
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.io.event import Request, Row
+    from purebpf.tools.io.event import IoRow, Request
     from purebpf.tools.io.request import IoOptions
     from purebpf.tools.io.session import Io
 
-__all__ = ["Io", "IoOptions", "Request", "Row"]
+__all__ = ["Io", "IoOptions", "IoRow", "Request"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
@@ -33,6 +33,6 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "Io": "purebpf.tools.io.session.Io",
             "IoOptions": "purebpf.tools.io.request.IoOptions",
             "Request": "purebpf.tools.io.event.Request",
-            "Row": "purebpf.tools.io.event.Row",
+            "IoRow": "purebpf.tools.io.event.IoRow",
         },
     )

@@ -14,7 +14,7 @@ from purebpf.tools.io.request import IoOptions
 
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
-    from purebpf.tools.io.event import Request, Row
+    from purebpf.tools.io.event import IoRow, Request
 
 __all__ = ["build_parser", "main"]
 
@@ -28,15 +28,15 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: IoOptions, view: EventView, details: IoView) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.tools.io.render import Json, Text
+    from purebpf.tools.io.render import IoText, Json
     from purebpf.tools.io.session import Io
 
     make, session = event_command.keep(partial(Io, options))
 
-    def rows() -> Sequence[Row]:
+    def rows() -> Sequence[IoRow]:
         return session().rows
 
-    printer: Printer[Request] = Text(
+    printer: Printer[Request] = IoText(
         rows, options.by, slow=options.slower_ms is not None, histogram=details.histogram
     )
     if view.format == "json":

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from purebpf.errors import errno_name
 
-__all__ = ["Request", "Row", "error_name", "file_name", "op_name"]
+__all__ = ["IoRow", "Request", "error_name", "file_name", "op_name"]
 
 _OPS = {
     0: "read",
@@ -59,7 +59,7 @@ class Request(NamedTuple):
     file: str
 
 
-class Row(NamedTuple):
+class IoRow(NamedTuple):
     """Requests of one device, process or file and of one kind, added up.
 
     `buckets` are of microseconds since the creation of each request: see

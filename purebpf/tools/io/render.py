@@ -10,9 +10,9 @@ from purebpf.cli.units import size_text
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import count_in_unit, in_unit
 from purebpf.results.model.width import cut_start, pad
-from purebpf.tools.io.event import Request, Row
+from purebpf.tools.io.event import IoRow, Request
 
-__all__ = ["Json", "Text"]
+__all__ = ["IoText", "Json"]
 
 _SCALE = Scale("usecs", 1000, (50, 90, 99))
 _EVENTS = (
@@ -22,7 +22,7 @@ _EVENTS = (
 _KEYS = {"device": "DEVICE", "process": "PROCESS", "file": "FILE"}
 
 
-class Text(SumText[Request, Row]):
+class IoText(SumText[Request, IoRow]):
     """A line for each slow request, and a table at the end. `by`: one of GROUPINGS."""
 
     scale = _SCALE
@@ -40,7 +40,7 @@ class Text(SumText[Request, Row]):
             f"{self.scale.header()}"
         )
 
-    def row_lines(self, row: Row) -> Iterator[str]:
+    def row_lines(self, row: IoRow) -> Iterator[str]:
         """One."""
         yield (
             f"{self._key(row)} {row.op:7} {count_in_unit(row.requests, 6):>6} {row.errors:>6} "
@@ -48,7 +48,7 @@ class Text(SumText[Request, Row]):
             f"{self.scale.columns(row.buckets)}"
         )
 
-    def _key(self, row: Row) -> str:
+    def _key(self, row: IoRow) -> str:
         """Return the subject of the row in 20 columns; for a file, its end."""
         if self.by == "device":
             return f"{printable(row.disk)[:20]:20}"
@@ -57,7 +57,7 @@ class Text(SumText[Request, Row]):
         return pad(cut_start(printable(row.file) or "[direct]", 20), 20)
 
 
-class Json(SumJson[Request, Row]):
+class Json(SumJson[Request, IoRow]):
     """An object for each slow request, then the sums."""
 
     scale = _SCALE

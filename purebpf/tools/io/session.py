@@ -9,7 +9,7 @@ from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.measure.event_session import Ending, EventSession, loss_of
 from purebpf.measure.targets import NoSuchTargetError
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
-from purebpf.tools.io.event import Request, Row, error_name, file_name, op_name
+from purebpf.tools.io.event import IoRow, Request, error_name, file_name, op_name
 from purebpf.tools.io.request import GROUPINGS, IoOptions
 
 __all__ = ["Io"]
@@ -47,7 +47,7 @@ class Io(EventSession[Request]):
         super().__init__(options, command_pid)
         self._options = options
         self._disks: dict[int, str] = {}
-        self.rows: tuple[Row, ...] = ()
+        self.rows: tuple[IoRow, ...] = ()
 
     def request(self) -> StreamRequest:
         """The programs at the best place of this kernel to learn which task makes a request."""
@@ -107,8 +107,8 @@ class Io(EventSession[Request]):
             losses = self.stream.losses() | {"in_flight": in_flight}
             return Ending(tuple(self.drain()), loss_of(losses, self.explained))
 
-    def _row(self, key: Any, row: Any) -> Row:
-        return Row(
+    def _row(self, key: Any, row: Any) -> IoRow:
+        return IoRow(
             self._disk(key.disk) if self._options.by == "device" else "",
             key.tgid,
             row.comm if self._options.by == "process" else "",

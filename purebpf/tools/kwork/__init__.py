@@ -4,7 +4,7 @@
 
     with Kwork(KworkOptions(kinds=("softirq", "work"), duration_s=5)) as kwork:
         kwork.wait()
-        for row in kwork.stop().rows:            # a purebpf.tools.kwork.rows.Row for each function
+        for row in kwork.stop().rows:            # a KworkRow for each function
             print(row.kind, row.name, row.runs, row.total_ns, row.delay_ns)
 
 Names are imported when they are first used (PEP 562), so that --help answers at once.
@@ -18,10 +18,10 @@ from purebpf.lazy import names
 
 if TYPE_CHECKING:
     from purebpf.tools.kwork.request import KworkOptions
-    from purebpf.tools.kwork.rows import Result, Row
+    from purebpf.tools.kwork.rows import KworkRow, Result
     from purebpf.tools.kwork.session import Kwork
 
-__all__ = ["Kwork", "KworkOptions", "Result", "Row"]
+__all__ = ["Kwork", "KworkOptions", "KworkRow", "Result"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
@@ -30,6 +30,6 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "Kwork": "purebpf.tools.kwork.session.Kwork",
             "KworkOptions": "purebpf.tools.kwork.request.KworkOptions",
             "Result": "purebpf.tools.kwork.rows.Result",
-            "Row": "purebpf.tools.kwork.rows.Row",
+            "KworkRow": "purebpf.tools.kwork.rows.KworkRow",
         },
     )

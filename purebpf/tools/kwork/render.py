@@ -11,7 +11,7 @@ from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import cut, pad
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
-from purebpf.tools.kwork.rows import Result, Row
+from purebpf.tools.kwork.rows import KworkRow, Result
 
 __all__ = ["Layout", "csv_header", "render"]
 
@@ -54,7 +54,7 @@ def csv_header() -> str:
     return ",".join(_COLUMNS) + "\n"
 
 
-def _text(result: Result, rows: Sequence[Row], layout: Layout) -> Iterator[str]:
+def _text(result: Result, rows: Sequence[KworkRow], layout: Layout) -> Iterator[str]:
     if layout.is_interval:
         yield f"\n{result.time_s:.3f} s\n"
     if layout.mode == "latency":
@@ -80,12 +80,12 @@ def _text(result: Result, rows: Sequence[Row], layout: Layout) -> Iterator[str]:
         yield f"... {len(rows) - layout.most} more: -E {len(rows)}\n"
 
 
-def _name(row: Row) -> str:
+def _name(row: KworkRow) -> str:
     name = printable(row.name) if row.cpu < 0 else f"{row.cpu:>3} {printable(row.name)}"
     return pad(cut(name, _NAME), _NAME)
 
 
-def _numbers(row: Row, result: Result, layout: Layout) -> str:
+def _numbers(row: KworkRow, result: Result, layout: Layout) -> str:
     if layout.mode == "latency":
         count, total_ns, longest_ns, buckets = (
             row.delayed, row.delay_ns, row.max_delay_ns, row.delay_buckets,
@@ -120,7 +120,7 @@ def _marks(buckets: Sequence[int], most: int) -> Iterator[int]:
         yield percentile(buckets, percent, most=most) or 0
 
 
-def _document(result: Result, rows: Sequence[Row]) -> dict[str, object]:
+def _document(result: Result, rows: Sequence[KworkRow]) -> dict[str, object]:
     return {
         "time_s": round(result.time_s, 6),
         "elapsed_s": round(result.elapsed_s, 6),
@@ -131,7 +131,7 @@ def _document(result: Result, rows: Sequence[Row]) -> dict[str, object]:
     }
 
 
-def _object(row: Row) -> dict[str, object]:
+def _object(row: KworkRow) -> dict[str, object]:
     fields = row._asdict()
     for name in ("buckets", "delay_buckets"):
         fields[name] = [
@@ -140,7 +140,7 @@ def _object(row: Row) -> dict[str, object]:
     return fields
 
 
-def _csv(result: Result, rows: Sequence[Row]) -> Iterator[str]:
+def _csv(result: Result, rows: Sequence[KworkRow]) -> Iterator[str]:
     for row in rows:
         yield csv_line(
             (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from purebpf.results import Loss
 
-__all__ = ["SOFTIRQS", "Result", "Row", "Run", "merge", "subtract"]
+__all__ = ["SOFTIRQS", "KworkRow", "Result", "Run", "merge", "subtract"]
 
 SOFTIRQS = (
     *("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer"),
@@ -16,7 +16,7 @@ SOFTIRQS = (
 """The numbers of include/linux/interrupt.h; the names of /proc/softirqs, in small letters."""
 
 
-class Row(NamedTuple):
+class KworkRow(NamedTuple):
     """The runs of one function, handler or softirq. Times in nanoseconds.
 
     Attributes:
@@ -78,7 +78,7 @@ class Run(NamedTuple):
 class Result(NamedTuple):
     """The measured work of an interval or a whole run; `time_s` is its end, since the start."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[KworkRow, ...]
     elapsed_s: float
     time_s: float
     cpus: int
@@ -86,16 +86,16 @@ class Result(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def merge(rows: Iterable[Row]) -> list[Row]:
+def merge(rows: Iterable[KworkRow]) -> list[KworkRow]:
     """One row for each place, in the order of their first."""
-    merged: dict[tuple[object, ...], Row] = {}
+    merged: dict[tuple[object, ...], KworkRow] = {}
     for row in rows:
         known = merged.get(row.place)
         merged[row.place] = row if known is None else _add(known, row)
     return list(merged.values())
 
 
-def _add(one: Row, other: Row) -> Row:
+def _add(one: KworkRow, other: KworkRow) -> KworkRow:
     longer = max(one, other, key=lambda row: row.max_ns)
     later = max(one, other, key=lambda row: row.max_delay_ns)
     return one._replace(
@@ -112,7 +112,7 @@ def _add(one: Row, other: Row) -> Row:
     )
 
 
-def subtract(now: Iterable[Row], before: Iterable[Row]) -> list[Row]:
+def subtract(now: Iterable[KworkRow], before: Iterable[KworkRow]) -> list[KworkRow]:
     """Return the differences between two readings; the longest remain the ones of the run so
     far.
     """
@@ -124,7 +124,7 @@ def subtract(now: Iterable[Row], before: Iterable[Row]) -> list[Row]:
     ]
 
 
-def _less(row: Row, before: Row) -> Row:
+def _less(row: KworkRow, before: KworkRow) -> KworkRow:
     pairs = zip(row.buckets, before.buckets, strict=True)
     delays = zip(row.delay_buckets, before.delay_buckets, strict=True)
     return row._replace(

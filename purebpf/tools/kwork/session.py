@@ -27,7 +27,7 @@ from purebpf.results import Cause, Loss, count_cause
 from purebpf.symbols.frame import is_of_tracepoint, spell_kernel_frame
 from purebpf.syscall import proc
 from purebpf.tools.kwork.request import KINDS, PROGRAMS, KworkOptions
-from purebpf.tools.kwork.rows import SOFTIRQS, Result, Row, Run, merge, subtract
+from purebpf.tools.kwork.rows import SOFTIRQS, KworkRow, Result, Run, merge, subtract
 
 __all__ = ["Kwork", "supported_kinds"]
 
@@ -75,7 +75,7 @@ class Kwork(Closing):
         self._symbolizer = Symbolizer()
         self._function = cache(self._name_function)
         self._queuers = cache(self._name_stack)
-        self._before: list[Row] = []
+        self._before: list[KworkRow] = []
         self.last_runs: tuple[Run, ...] = ()
         """The runs that `stop()` found, which `runs()` had not given yet."""
         self._owned = ExitStack()
@@ -163,13 +163,13 @@ class Kwork(Closing):
                 self.last_runs = tuple(self.runs())
             return self.interval()
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Iterator[KworkRow]:
         options = self._options
         for key, row in self._object.maps["rows"].items():
             name = self._name(key, row)
             if not self._is_wanted(name):
                 continue
-            yield Row(
+            yield KworkRow(
                 KINDS[key.kind],
                 key.id,
                 name,

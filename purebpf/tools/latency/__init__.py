@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.latency.calls import Branch, Call, Interval, Row
+    from purebpf.tools.latency.calls import Branch, Call, Interval, LatencyRow
     from purebpf.tools.latency.request import LatencyOptions
     from purebpf.tools.latency.session import CallLatency
 
-__all__ = ["Branch", "Call", "CallLatency", "Interval", "LatencyOptions", "Row"]
+__all__ = ["Branch", "Call", "CallLatency", "Interval", "LatencyOptions", "LatencyRow"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
@@ -32,6 +32,6 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "CallLatency": "purebpf.tools.latency.session.CallLatency",
             "Interval": "purebpf.tools.latency.calls.Interval",
             "LatencyOptions": "purebpf.tools.latency.request.LatencyOptions",
-            "Row": "purebpf.tools.latency.calls.Row",
+            "LatencyRow": "purebpf.tools.latency.calls.LatencyRow",
         },
     )

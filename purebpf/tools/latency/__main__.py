@@ -55,7 +55,7 @@ def _run(options: LatencyOptions, view: EventView, details: LatencyView) -> int:
         Scale(options.unit_ns, options.linear, details.fine),
     )
     printers: dict[str, Callable[..., Printer[Call | Interval]]] = {
-        "text": render.Text,
+        "text": render.LatencyText,
         "html": page.Page,
         "folded": render.Folded,
         "json": render.Json,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Branch", "Call", "Interval", "Row"]
+__all__ = ["Branch", "Call", "Interval", "LatencyRow"]
 
 
 class Call(NamedTuple):
@@ -35,7 +35,7 @@ class Call(NamedTuple):
     user_stack: tuple[str, ...]
 
 
-class Row(NamedTuple):
+class LatencyRow(NamedTuple):
     """Calls of a function, and of a group where they are grouped, added up.
 
     Attributes:
@@ -60,7 +60,7 @@ class Row(NamedTuple):
     buckets: tuple[int, ...]
     is_timed: bool = True
 
-    def without_times(self) -> Row:
+    def without_times(self) -> LatencyRow:
         """Return the row of a function whose calls are only counted."""
         buckets = (0,) * len(self.buckets)
         return self._replace(total_ns=0, least_ns=0, most_ns=0, buckets=buckets, is_timed=False)
@@ -71,7 +71,7 @@ class Interval(NamedTuple):
 
     time_ns: int
     elapsed_s: float
-    rows: tuple[Row, ...]
+    rows: tuple[LatencyRow, ...]
 
 
 class Branch(NamedTuple):

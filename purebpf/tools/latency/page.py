@@ -12,7 +12,7 @@ from purebpf.cli.event_lines import clock
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
-from purebpf.tools.latency.calls import Call, Interval, Row
+from purebpf.tools.latency.calls import Call, Interval, LatencyRow
 from purebpf.tools.latency.render import Result, Shape, percentiles
 from purebpf.tools.latency.scale import Scale
 
@@ -146,11 +146,11 @@ class Page:
                 yield f"<p>{line}</p>\n"
 
 
-def _key(row: Row) -> _Key:
+def _key(row: LatencyRow) -> _Key:
     return row.function, row.group, row.pid, row.tid
 
 
-def _label(row: Row) -> str:
+def _label(row: LatencyRow) -> str:
     group = row.group + (f" ({row.tid or row.pid})" if row.pid else "")
     return printable(f"{row.function} [{group}]" if group else row.function)
 
@@ -164,7 +164,7 @@ def _join(one: _Column, other: _Column) -> _Column:
     return _Column(one.begin_ns, other.end_ns, buckets)
 
 
-def _table(rows: Iterable[Row], shape: Shape) -> Iterator[str]:
+def _table(rows: Iterable[LatencyRow], shape: Shape) -> Iterator[str]:
     yield "<table>\n<tr>"
     for name in ("calls", "total", "avg", "min", "p50", "p90", "p99", "max", "function"):
         yield f"<th>{name}</th>"

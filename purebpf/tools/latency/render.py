@@ -11,10 +11,10 @@ from purebpf.results import Loss
 from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
-from purebpf.tools.latency.calls import Branch, Call, Interval, Row
+from purebpf.tools.latency.calls import Branch, Call, Interval, LatencyRow
 from purebpf.tools.latency.scale import Scale
 
-__all__ = ["Csv", "Folded", "Json", "Result", "Shape", "Text", "percentiles"]
+__all__ = ["Csv", "Folded", "Json", "LatencyText", "Result", "Shape", "percentiles"]
 
 PERCENTS = (50, 90, 99)
 NO_TIME = "-"
@@ -32,7 +32,7 @@ class Result(NamedTuple):
     or not to their ends.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[LatencyRow]
     branches: Sequence[Branch]
     elapsed_s: float
     walking: Mapping[str, object] = {}
@@ -63,7 +63,7 @@ class Shape(NamedTuple):
     scale: Scale = Scale()
 
 
-class Text:
+class LatencyText:
     """A line for each slow call, a table for each interval, and one at the end."""
 
     def __init__(self, result: Callable[[], Result], shape: Shape) -> None:
@@ -105,7 +105,7 @@ class Text:
         for note in result.notes:
             yield from (line + "\n" for line in wrap(note, _WIDTH))
 
-    def _table(self, rows: Sequence[Row], elapsed_s: float) -> Iterator[str]:
+    def _table(self, rows: Sequence[LatencyRow], elapsed_s: float) -> Iterator[str]:
         if not rows:
             yield "no calls\n"
             return
@@ -155,7 +155,7 @@ class Json(JsonLines[Call | Interval]):
         yield from json_lines([summary])
         yield from super().end(loss)
 
-    def _row(self, row: Row) -> dict[str, object]:
+    def _row(self, row: LatencyRow) -> dict[str, object]:
         fields: dict[str, object] = row._asdict()
         if self._shape.only_count or not row.is_timed:
             return {
@@ -202,7 +202,7 @@ class Csv:
             for row in self._result().rows:
                 yield csv_line(self._cells(row))
 
-    def _cells(self, row: Row) -> list[object]:
+    def _cells(self, row: LatencyRow) -> list[object]:
         cells: list[object] = [row.function, row.group, row.pid, row.tid, row.calls]
         if not self._shape.only_count:
             if not row.is_timed:
@@ -237,7 +237,7 @@ class Folded:
             yield f"{';'.join(names)} {round(branch.self_ns / 1000)}\n"
 
 
-def percentiles(row: Row, scale: Scale) -> list[int]:
+def percentiles(row: LatencyRow, scale: Scale) -> list[int]:
     """In nanoseconds, of `PERCENTS`."""
     return [
         scale.percentile_ns(row.buckets, percent, row.least_ns, row.most_ns) or 0
@@ -252,7 +252,7 @@ def _line(call: Call) -> str:
     )
 
 
-def _sum_line(row: Row, scale: Scale) -> str:
+def _sum_line(row: LatencyRow, scale: Scale) -> str:
     if not row.is_timed:
         return f"{row.calls:>8}{f' {NO_TIME:>7}' * 6}"
     middle, _, high = percentiles(row, scale)
@@ -261,7 +261,7 @@ def _sum_line(row: Row, scale: Scale) -> str:
     return f"{row.calls:>8} {in_unit(row.total_ns):>7} {marks}"
 
 
-def _count_line(row: Row, elapsed_s: float) -> str:
+def _count_line(row: LatencyRow, elapsed_s: float) -> str:
     return f"{row.calls:>10} {row.calls / elapsed_s if elapsed_s else 0:>10.1f}"
 
 
@@ -273,7 +273,7 @@ def _branch_line(branch: Branch) -> str:
     )
 
 
-def _name(row: Row, by: str) -> str:
+def _name(row: LatencyRow, by: str) -> str:
     if not by:
         return row.function
     group = row.group

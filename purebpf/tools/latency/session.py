@@ -16,7 +16,7 @@ from purebpf.observe.instruments import sched_compat, stack_maps
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.observe.processes.cgroup_ids import CgroupIds
 from purebpf.tools.latency.attaching import Attacher, Target
-from purebpf.tools.latency.calls import Branch, Call, Interval, Row
+from purebpf.tools.latency.calls import Branch, Call, Interval, LatencyRow
 from purebpf.tools.latency.functions import Pair, User, Wanted, find_functions, find_pair
 from purebpf.tools.latency.limits import describe_limits
 from purebpf.tools.latency.request import GROUPINGS, MOST_ARGUMENTS, LatencyOptions, parse_grouping
@@ -81,7 +81,7 @@ class CallLatency(EventSession[Call | Interval]):
         self._stacks: CallerNames | None = None
         self.walking: Mapping[str, object] = {}
         self.targets: list[Target] = []
-        self.rows: tuple[Row, ...] = ()
+        self.rows: tuple[LatencyRow, ...] = ()
         self.branches: tuple[Branch, ...] = ()
         self.elapsed_s = 0.0
 
@@ -266,7 +266,7 @@ class CallLatency(EventSession[Call | Interval]):
     def _read(self) -> dict[Key, Sum]:
         return merge(self.stream.object.maps["rows"].items())
 
-    def _rows(self, sums: dict[Key, Sum]) -> tuple[Row, ...]:
+    def _rows(self, sums: dict[Key, Sum]) -> tuple[LatencyRow, ...]:
         rows = make_rows(sums, self.names, self._grouping, self._cgroups.label)
         untimed = {function.name for function in self.untimed}
         return tuple(row.without_times() if row.function in untimed else row for row in rows)

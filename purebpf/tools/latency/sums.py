@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from purebpf.tools.latency.calls import Branch, Row
+from purebpf.tools.latency.calls import Branch, LatencyRow
 from purebpf.tools.latency.request import Grouping
 from purebpf.tools.latency.scale import Scale
 
@@ -77,7 +77,7 @@ def make_rows(
     functions: Sequence[str],
     grouping: Grouping,
     cgroup: Callable[[int], str],
-) -> tuple[Row, ...]:
+) -> tuple[LatencyRow, ...]:
     """Return the sums with names, ordered by time, or else by number, the greatest first.
 
     Args:
@@ -87,7 +87,7 @@ def make_rows(
         cgroup: the label of one, by its number.
     """
     rows = [
-        Row(
+        LatencyRow(
             functions[key[0]],
             *_group(key, total, grouping, cgroup),
             total.calls,

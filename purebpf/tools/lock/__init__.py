@@ -7,7 +7,7 @@
             for wait in locks.drain():           # with slower_ms: a purebpf.tools.lock.event.Wait
                 print(wait.type, wait.took_ns, wait.owner)
         locks.stop()
-        for row in locks.rows:                   # a purebpf.tools.lock.event.Row for each caller
+        for row in locks.rows:                   # a LockRow for each caller
             print(row.type, row.name, row.waits, row.total_ns)
 
 `UserLocks` measures locks of user space in the same way; its rows are `UserRow`s, its waits
@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 from purebpf.lazy import names
 
 if TYPE_CHECKING:
-    from purebpf.tools.lock.event import Row, Wait
+    from purebpf.tools.lock.event import LockRow, Wait
     from purebpf.tools.lock.request import LockOptions
     from purebpf.tools.lock.session import Locks
     from purebpf.tools.lock.user_event import UserRow, UserWait
     from purebpf.tools.lock.user_session import UserLocks
 
-__all__ = ["LockOptions", "Locks", "Row", "UserLocks", "UserRow", "UserWait", "Wait"]
+__all__ = ["LockOptions", "LockRow", "Locks", "UserLocks", "UserRow", "UserWait", "Wait"]
 
 if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
     __getattr__ = names(
@@ -38,7 +38,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
         {
             "Locks": "purebpf.tools.lock.session.Locks",
             "LockOptions": "purebpf.tools.lock.request.LockOptions",
-            "Row": "purebpf.tools.lock.event.Row",
+            "LockRow": "purebpf.tools.lock.event.LockRow",
             "UserLocks": "purebpf.tools.lock.user_session.UserLocks",
             "UserRow": "purebpf.tools.lock.user_event.UserRow",
             "UserWait": "purebpf.tools.lock.user_event.UserWait",

@@ -37,7 +37,7 @@ class _Waits(NamedTuple):
 
 def _waits(*, userspace: bool) -> _Waits:
     # what --help and a misspelt option need not pay for
-    from purebpf.tools.lock.render import Csv, Json, Text, UserCsv, UserJson, UserText
+    from purebpf.tools.lock.render import Csv, Json, LockText, UserCsv, UserJson, UserText
 
     if userspace:
         from purebpf.tools.lock.user_session import UserLocks
@@ -45,7 +45,7 @@ def _waits(*, userspace: bool) -> _Waits:
         return _Waits(UserLocks, UserText, UserJson, UserCsv, "Measuring waits in futex(2)")
     from purebpf.tools.lock.session import Locks
 
-    return _Waits(Locks, Text, Json, Csv, "Measuring waits for locks")
+    return _Waits(Locks, LockText, Json, Csv, "Measuring waits for locks")
 
 
 def _run(options: LockOptions, view: EventView, details: LockView) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Row", "Wait"]
+__all__ = ["LockRow", "Wait"]
 
 
 class Wait(NamedTuple):
@@ -21,7 +21,7 @@ class Wait(NamedTuple):
         caller: the function that asked for the lock; "": not asked for.
         stack: names of the functions, the innermost first; empty without `LockOptions.stacks`.
         owner_stack: the same of the owner, if it slept while it was waited for.
-        known_from: where `name` is from: as of `Row`.
+        known_from: where `name` is from: as of `LockRow`.
     """
 
     time_ns: int
@@ -42,7 +42,7 @@ class Wait(NamedTuple):
     known_from: str = ""
 
 
-class Row(NamedTuple):
+class LockRow(NamedTuple):
     """Waits of one caller, lock, process, thread, owner or cgroup, added up.
 
     Attributes:

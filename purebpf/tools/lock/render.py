@@ -11,11 +11,11 @@ from purebpf.results import Loss
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import fold
-from purebpf.tools.lock.event import Row, Wait
+from purebpf.tools.lock.event import LockRow, Wait
 from purebpf.tools.lock.old_waits import OldWait, describe_old_waits
 from purebpf.tools.lock.user_event import UserRow, UserWait
 
-__all__ = ["Csv", "Folded", "Json", "Text", "UserCsv", "UserJson", "UserText"]
+__all__ = ["Csv", "Folded", "Json", "LockText", "UserCsv", "UserJson", "UserText"]
 
 _EVENTS = f"{'TIME':12} {'PID':>7} {'COMM':15} {'TYPE':11} {'TOOK':>7} LOCK"
 _SUMS = "   WAITS  OPEN   TOTAL     AVG     MAX"
@@ -25,7 +25,7 @@ _NOTHING = 0.005
 _UNKNOWN_OWNER = "[unknown: spinlocks, readers and RT do not say]"
 
 
-class Text(SumText[Wait, Row]):
+class LockText(SumText[Wait, LockRow]):
     """A line for each slow wait, and a table at the end below their sum. `by`: one of GROUPINGS.
 
     Args:
@@ -37,7 +37,7 @@ class Text(SumText[Wait, Row]):
 
     def __init__(
         self,
-        rows: Callable[[], Sequence[Row]],
+        rows: Callable[[], Sequence[LockRow]],
         by: str,
         *,
         cpu_s: Callable[[], float] = float,
@@ -71,7 +71,7 @@ class Text(SumText[Wait, Row]):
         typed = f"{'TYPE':11} " if self._is_typed else ""
         return f"{_SUMS}{self.scale.header()} {typed}{self.by.upper()}"
 
-    def row_lines(self, row: Row) -> Iterator[str]:
+    def row_lines(self, row: LockRow) -> Iterator[str]:
         """A sum and its stack."""
         average = in_unit(row.total_ns // (row.waits + row.open))
         typed = f"{row.type:11} " if self._is_typed else ""
@@ -87,13 +87,13 @@ class Text(SumText[Wait, Row]):
     def _is_typed(self) -> bool:
         return self.by in ("caller", "stack", "lock")
 
-    def _name(self, row: Row) -> str:
+    def _name(self, row: LockRow) -> str:
         if self.by == "owner":
             return f"{row.name} ({row.tid})" if row.tid else _UNKNOWN_OWNER
         return _name_task(self.by, row)
 
 
-class Json(SumJson[Wait, Row]):
+class Json(SumJson[Wait, LockRow]):
     """An object for each slow wait, then the sums."""
 
     def event_document(self, event: Wait) -> dict[str, object]:
@@ -103,14 +103,14 @@ class Json(SumJson[Wait, Row]):
         return event_document("wait", fields.pop("time_ns"), fields)
 
 
-class Csv(SumCsv[Wait, Row]):
+class Csv(SumCsv[Wait, LockRow]):
     """A line for each row."""
 
     columns = ("name", "type", "pid", "tid", "waits", "open", "total_ns", "max_ns", "known_from")
 
 
 class UserText(SumText[UserWait, UserRow]):
-    """As `Text`, for waits in user space, with a line about the waits it leaves out."""
+    """As `LockText`, for waits in user space, with a line about the waits it leaves out."""
 
     events_header = _EVENTS
     empty = "no waits"
@@ -210,7 +210,7 @@ class Folded:
         rows: the sums, once the run is over; by stack.
     """
 
-    def __init__(self, rows: Callable[[], Sequence[Row] | Sequence[UserRow]]) -> None:
+    def __init__(self, rows: Callable[[], Sequence[LockRow] | Sequence[UserRow]]) -> None:
         self._rows = rows
 
     def begin(self, width: int | None) -> Iterable[str]:
@@ -235,7 +235,7 @@ class Folded:
             yield f"{line} {round(total_ns / 1000)}\n"
 
 
-def _name_task(by: str, row: Row | UserRow) -> str:
+def _name_task(by: str, row: LockRow | UserRow) -> str:
     if by == "process":
         return f"{row.name} ({row.pid})"
     if by == "thread":

@@ -16,7 +16,7 @@ from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.observe.processes.cgroup_ids import CgroupIds
 from purebpf.results.model.intervals import Interval, subtract
 from purebpf.syscall import host_clock
-from purebpf.tools.lock.event import Row, Wait
+from purebpf.tools.lock.event import LockRow, Wait
 from purebpf.tools.lock.longest import with_longest
 from purebpf.tools.lock.members import member_of
 from purebpf.tools.lock.names import Callers, LockNames
@@ -37,7 +37,7 @@ _OWN_NAMES = ("", "mmap_lock", "siglock")
 _BY_STACK = ("caller", "stack")
 
 
-class Locks(EventSession[Wait | Interval[Row]]):
+class Locks(EventSession[Wait | Interval[LockRow]]):
     """Measures waits from when its context is entered until `stop()`.
 
     Args:
@@ -58,9 +58,9 @@ class Locks(EventSession[Wait | Interval[Row]]):
         super().__init__(options, command_pid)
         self._options = options
         self._cgroups = CgroupIds()
-        self._before: tuple[Row, ...] = ()
+        self._before: tuple[LockRow, ...] = ()
         self._interval_at = 0.0
-        self.rows: tuple[Row, ...] = ()
+        self.rows: tuple[LockRow, ...] = ()
         self.cpu_s = 0.0
 
     def request(self) -> StreamRequest:
@@ -128,14 +128,14 @@ class Locks(EventSession[Wait | Interval[Row]]):
             return super().pause_s()
         return self._interval_at + every_s - self._drained_at
 
-    def drain(self) -> Iterator[Wait | Interval[Row]]:
+    def drain(self) -> Iterator[Wait | Interval[LockRow]]:
         """The slow waits since the last call of this, and the interval, if it is over."""
         yield from super().drain()
         every_s = self._options.interval_s
         if every_s is not None and time.monotonic() >= self._interval_at + every_s:
             yield self._interval(self.so_far())
 
-    def _interval(self, rows: tuple[Row, ...]) -> Interval[Row]:
+    def _interval(self, rows: tuple[LockRow, ...]) -> Interval[LockRow]:
         now_s = time.monotonic()
         elapsed_s, self._interval_at = now_s - self._interval_at, now_s
         key = _stack_key if self._options.by == "stack" else _key
@@ -145,7 +145,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
         changed.sort(key=lambda row: row.total_ns, reverse=True)
         return Interval(time.time_ns(), elapsed_s, tuple(changed))
 
-    def so_far(self) -> tuple[Row, ...]:
+    def so_far(self) -> tuple[LockRow, ...]:
         """All waits since the start, as `rows`; those that have not ended count up to now.
 
         Raises:
@@ -153,7 +153,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
         """
         return tuple(self._add_up(host_clock.monotonic_ns()))
 
-    def stop(self) -> Ending[Wait | Interval[Row]]:
+    def stop(self) -> Ending[Wait | Interval[LockRow]]:
         """End it, add up, and close.
 
         Raises:
@@ -172,7 +172,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
             losses = self.stream.losses() | {"stacks_full": full}
             return Ending(tuple(events), loss_of(losses, self.explained))
 
-    def _add_up(self, now_ns: int) -> list[Row]:
+    def _add_up(self, now_ns: int) -> list[LockRow]:
         sums: dict[tuple[object, ...], Sum] = {}
         for key, row in self.stream.object.maps["rows"].items():
             sums.setdefault(self._place(key), Sum()).add(row)
@@ -199,7 +199,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
             return (key.id, key.flags)
         return (key.id, key.flags, key.name)
 
-    def _row(self, place: tuple[Any, ...], total: Sum) -> Row:
+    def _row(self, place: tuple[Any, ...], total: Sum) -> LockRow:
         by = self._options.by
         pid = tid = 0
         known_from = ""
@@ -223,7 +223,7 @@ class Locks(EventSession[Wait | Interval[Row]]):
                 name, known_from = self._locks.name(number, type_name(flags), total.slab)
         shown = self._options.stacks or by == "stack"
         stack = self._callers.stack(total.stack) if shown else ()
-        return Row(
+        return LockRow(
             name,
             pid,
             tid,
@@ -260,9 +260,9 @@ class Locks(EventSession[Wait | Interval[Row]]):
         return LockNames(run_queues, size, partial(member_of, btf))
 
 
-def _key(row: Row) -> tuple[object, ...]:
+def _key(row: LockRow) -> tuple[object, ...]:
     return row.name, row.pid, row.tid, row.type
 
 
-def _stack_key(row: Row) -> tuple[object, ...]:
+def _stack_key(row: LockRow) -> tuple[object, ...]:
     return row.stack, row.type

@@ -20,7 +20,7 @@ from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import pad
 from purebpf.tools.open.events import Opened
 from purebpf.tools.open.flags import access, names
-from purebpf.tools.open.summary import ROOM, Row, Summary
+from purebpf.tools.open.summary import ROOM, OpenRow, Summary
 
 __all__ = ["JsonPrinter", "TablePrinter", "TextPrinter"]
 
@@ -117,14 +117,14 @@ class TablePrinter:
         return (Cause("rows_full", dropped, what), Cause("lumped", lumped, note, is_note=True))
 
 
-def _row(row: Row) -> str:
+def _row(row: OpenRow) -> str:
     return (
         f"{row.failed:7} {row.calls:7} {len(row.others):6} {in_unit(row.total_ns):>7} "
         f"{in_unit(row.max_ns):>7} {_errors(row):13} "
     )
 
 
-def _errors(row: Row) -> str:
+def _errors(row: OpenRow) -> str:
     ranked = row.errors.most_common()
     if not ranked:
         return "-"
@@ -132,7 +132,7 @@ def _errors(row: Row) -> str:
     return errno_name(ranked[0][0]) + more
 
 
-def _row_document(by: str, pid: int, row: Row) -> dict[str, object]:
+def _row_document(by: str, pid: int, row: OpenRow) -> dict[str, object]:
     what = {"path": row.name} if by == "path" else {"pid": pid, "comm": row.name}
     return {
         "event": by,

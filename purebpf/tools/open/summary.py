@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.tools.open.events import Opened
 
-__all__ = ["ROOM", "Row", "Summary"]
+__all__ = ["ROOM", "OpenRow", "Summary"]
 
 ROOM = 1 << 17
 """Rows that there is room for: some 100 MB."""
@@ -18,7 +18,7 @@ _APART = 1 << 20
 """Paths and processes that are counted apart, of all rows: 100 MB."""
 
 
-class Row:
+class OpenRow:
     """The calls of one path or process.
 
     `errors` counts those that failed, by errno; `others` has the processes of a path, or hashes of
@@ -59,7 +59,7 @@ class Summary:
         self.dropped = self.lumped = 0
         self._room = room
         self._text_left, self._apart_left = _TEXT, _APART
-        self._rows: dict[_Key, Row] = {}
+        self._rows: dict[_Key, OpenRow] = {}
 
     def add(self, events: Iterable[Opened]) -> None:
         """Count calls."""
@@ -73,7 +73,7 @@ class Summary:
                     self.dropped += 1
                     continue
                 self._text_left -= len(name)
-                row = self._rows[key] = Row(name)
+                row = self._rows[key] = OpenRow(name)
             row.calls += 1
             duration_ns = event.duration_ns or 0  # where it is not known, too
             row.total_ns += duration_ns
@@ -82,7 +82,7 @@ class Summary:
                 row.errors[event.errno] += 1
             self._count_apart(row, event.pid if by_path else hash(event.path))
 
-    def _count_apart(self, row: Row, other: int) -> None:
+    def _count_apart(self, row: OpenRow, other: int) -> None:
         if other in row.others:
             return
         if not self._apart_left:
@@ -91,7 +91,7 @@ class Summary:
         self._apart_left -= 1
         row.others.add(other)
 
-    def rows(self) -> list[tuple[int, Row]]:
+    def rows(self) -> list[tuple[int, OpenRow]]:
         """Process ID (0 by path) and row: most failures first, then most calls."""
         rows = [(key.pid, row) for key, row in self._rows.items()]
         return sorted(rows, key=lambda item: (-item[1].failed, -item[1].calls, item[1].name))

@@ -7,7 +7,7 @@ from typing import Any
 
 from purebpf.tools.summary.calls import errno_name
 from purebpf.tools.summary.options import View
-from purebpf.tools.summary.table import Faults, Group, Label, Row, Table, sort_groups
+from purebpf.tools.summary.table import Faults, Group, Label, SummaryRow, Table, sort_groups
 from purebpf.tools.summary.text import PERCENTILES, longest_first, pieces
 
 __all__ = ["csv_header", "render"]
@@ -84,7 +84,7 @@ def _json_faults(faults: Faults | None) -> dict[str, Any]:
     return {"faults": {"major": faults.major, "minor": faults.minor, "places": places}}
 
 
-def _json_row(row: Row) -> dict[str, Any]:
+def _json_row(row: SummaryRow) -> dict[str, Any]:
     statistics = row.statistics
     return {
         "syscall": row.call.name,
@@ -119,7 +119,7 @@ def _fault_counts(faults: Faults | None) -> tuple[tuple[str, int], ...]:
     return () if faults is None else (("major", faults.major), ("minor", faults.minor))
 
 
-def _csv_row(table: Table, group: Group, row: Row) -> list[object]:
+def _csv_row(table: Table, group: Group, row: SummaryRow) -> list[object]:
     fields = _json_row(row)
     errnos, untimed = fields.pop("errno"), fields.pop("untimed")
     fields["avg_ns"] = f"{fields['avg_ns']:.3f}"

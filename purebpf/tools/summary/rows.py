@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from purebpf.cli.sheet import Choices, Column, Row, Step
+from purebpf.cli.sheet import Choices, Column, SheetRow, Step
 from purebpf.results.model.units import count_in_unit, in_unit
 from purebpf.tools.summary.calls import Call
 from purebpf.tools.summary.request import MODES
@@ -29,7 +29,7 @@ COLUMNS = (
 )
 
 
-def rows(table: Table, path: Sequence[Step]) -> list[Row]:
+def rows(table: Table, path: Sequence[Step]) -> list[SheetRow]:
     """Calls, of everything or of the group that was looked into; or groups."""
     whole = sum(group.total_ns for group in table.groups)
     if path or table.mode == "total":
@@ -42,7 +42,7 @@ def _merge(
     groups: Sequence[Group],
     name: Callable[[Label, Call], tuple[Hashable, str]],
     whole: int,
-) -> list[Row]:
+) -> list[SheetRow]:
     merged: dict[tuple[Hashable, str], Statistics] = {}
     for group in groups:
         for call, statistics in group.rows:
@@ -56,8 +56,8 @@ def _spell(mode: str, label: Label) -> str:
     return f"{label.name or '?'} ({label.number})"
 
 
-def _row(key: Hashable, name: str, row: Statistics, whole: int) -> Row:
+def _row(key: Hashable, name: str, row: Statistics, whole: int) -> SheetRow:
     values = (row.calls, row.errors, row.total_ns, row.avg_ns, row.max_ns)
     times = (in_unit(time_ns) for time_ns in values[2:])
     cells = (count_in_unit(row.calls), count_in_unit(row.errors, 6), *times)
-    return Row(key, name, values, cells, row.total_ns / (whole or 1))
+    return SheetRow(key, name, values, cells, row.total_ns / (whole or 1))

@@ -14,20 +14,20 @@ from purebpf.tools.summary.render import csv_header, render
 from purebpf.tools.summary.rows import CHOICES, COLUMNS, rows
 from purebpf.tools.summary.table import Table
 
-__all__ = ["Screen", "Text", "screen"]
+__all__ = ["Screen", "SummaryText", "screen"]
 
 
-def screen(output: Output, view: View, mode: str, *, has_command: bool) -> Screen | Text:
+def screen(output: Output, view: View, mode: str, *, has_command: bool) -> Screen | SummaryText:
     """Return the output that standard output supports. A running command has the keys for
     itself.
     """
     live = view.format == "text" and view.interval_s is not None and output.is_stdout
     if not (live and can_draw()):
-        return Text(output, view)
+        return SummaryText(output, view)
     return Screen(output, view, mode, with_keys=has_keys() and not has_command)
 
 
-class Text(TablesBelow):
+class SummaryText(TablesBelow):
     """Tables below each other; the CSV header is written before anything else.
 
     With an interval, text tables have a clock above them.

@@ -25,7 +25,7 @@ from purebpf.tools.summary.inflight import Open, open_calls
 from purebpf.tools.summary.loading import load_best
 from purebpf.tools.summary.loss import losses
 from purebpf.tools.summary.request import MODES, SummaryOptions
-from purebpf.tools.summary.table import Cost, Faults, Group, OpenCall, Row, Table
+from purebpf.tools.summary.table import Cost, Faults, Group, OpenCall, SummaryRow, Table
 
 if TYPE_CHECKING:
     from purebpf.tools.summary.faults import FaultCounter
@@ -256,7 +256,7 @@ class Summary(Closing):
         while counted:  # a hundred thousand rows need not be held twice
             group, rows = counted.popitem()
             own = None if faults is None else faults.get(group, Faults())
-            groups.append(Group(label(group), tuple(map(Row._make, rows.items())), own))
+            groups.append(Group(label(group), tuple(map(SummaryRow._make, rows.items())), own))
         return tables.by_label(groups) if mode == "command" else tuple(groups)
 
     def _open_call(self, open_one: Open, now_ns: int) -> OpenCall:

@@ -18,7 +18,7 @@ __all__ = [
     "Group",
     "Label",
     "OpenCall",
-    "Row",
+    "SummaryRow",
     "Table",
     "sort_groups",
 ]
@@ -35,7 +35,7 @@ class Label(NamedTuple):
     name: str = ""
 
 
-class Row(NamedTuple):
+class SummaryRow(NamedTuple):
     """One system call's statistics."""
 
     call: Call
@@ -82,7 +82,7 @@ class Group(NamedTuple):
     """
 
     label: Label
-    rows: tuple[Row, ...]
+    rows: tuple[SummaryRow, ...]
     faults: Faults | None = None
 
     @property

@@ -10,7 +10,7 @@ from purebpf.loader.host.cpus import possible
 from purebpf.loader.maps.map import Map
 from purebpf.tools.summary.calls import Call, call
 from purebpf.tools.summary.statistics import Statistics
-from purebpf.tools.summary.table import Faults, Group, Label, Row
+from purebpf.tools.summary.table import Faults, Group, Label, SummaryRow
 
 __all__ = [
     "EPOCHS",
@@ -158,7 +158,7 @@ def by_label(groups: Iterable[Group]) -> tuple[Group, ...]:
         own = group.faults
         faults[group.label] = own if before is None or own is None else before.plus(own)
     return tuple(
-        Group(label, tuple(map(Row._make, merged.items())), faults[label])
+        Group(label, tuple(map(SummaryRow._make, merged.items())), faults[label])
         for label, merged in rows.items()
     )
 

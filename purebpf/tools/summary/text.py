@@ -11,7 +11,7 @@ from purebpf.results.shape import histogram
 from purebpf.tools.summary.calls import errno_name
 from purebpf.tools.summary.options import View
 from purebpf.tools.summary.statistics import Statistics
-from purebpf.tools.summary.table import Faults, Label, OpenCall, Row, Table, sort_groups
+from purebpf.tools.summary.table import Faults, Label, OpenCall, SummaryRow, Table, sort_groups
 
 __all__ = ["PERCENTILES", "longest_first", "pieces"]
 
@@ -73,7 +73,7 @@ def _head(view: View) -> str:
     return f"{start} {'total':>7} {'min':>7} {'avg':>7} {'max':>7} std.err\n"
 
 
-def _row(row: Row, view: View) -> str:
+def _row(row: SummaryRow, view: View) -> str:
     """A name that is longer than its column has a line for itself."""
     counted = row.statistics
     name = pad(row.call.name, _NAME)
@@ -126,7 +126,7 @@ def _perfs_head(view: View) -> str:
     )
 
 
-def _perfs_row(row: Row, view: View) -> str:
+def _perfs_row(row: SummaryRow, view: View) -> str:
     statistics = row.statistics
     line = _PERFS_ROW.format(
         name=row.call.name,

@@ -23,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: TcpOptions, view: EventView, shape: Shape) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.tools.tcp.render import Json, Text
+    from purebpf.tools.tcp.render import Json, TcpText
     from purebpf.tools.tcp.session import Tcp
 
     follow = partial(event_command.run, partial(Tcp, options), options, view)
@@ -35,7 +35,7 @@ def _run(options: TcpOptions, view: EventView, shape: Shape) -> int:
         return follow(table, doing, losses=table.losses)
     if view.format == "json":
         return follow(Json(), doing)
-    return follow(Text(verbose=view.verbose), doing)
+    return follow(TcpText(verbose=view.verbose), doing)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.tools.tcp.event import Event
 
-__all__ = ["Json", "Text", "spell_end"]
+__all__ = ["Json", "TcpText", "spell_end"]
 
 _HEADER = (
     f"{'TIME':12} {'EVENT':7} {'PID':>7} {'COMM':8} {'TOOK':>7} {'IN':>4} {'OUT':>4} CONNECTION"
@@ -17,7 +17,7 @@ _WORDS = {"retransmit": "resent"}
 _ARROWS = {"out": ">", "in": "<", "": "-"}
 
 
-class Text(TextLines[Event]):
+class TcpText(TextLines[Event]):
     """A line for each event; `verbose`: with the local end of a connection, too."""
 
     def __init__(self, *, verbose: bool = False) -> None:

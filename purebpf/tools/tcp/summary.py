@@ -14,7 +14,7 @@ from purebpf.results.model.units import in_unit
 from purebpf.tools.tcp.event import Event
 from purebpf.tools.tcp.render import spell_end
 
-__all__ = ["Peer", "PeerTable", "Row"]
+__all__ = ["Peer", "PeerTable", "TcpRow"]
 
 ROOM = 1 << 16
 """Peers that there is room for: some 40 MB."""
@@ -34,7 +34,7 @@ class Peer(NamedTuple):
     port: int
 
 
-class Row:
+class TcpRow:
     """The events with one peer. Times are nanoseconds, sizes bytes."""
 
     __slots__ = (
@@ -96,7 +96,7 @@ class PeerTable:
         self._top = top
         self._format = format
         self._width: int | None = None
-        self._rows: dict[Peer, Row] = {}
+        self._rows: dict[Peer, TcpRow] = {}
         self._dropped = 0
 
     def begin(self, width: int | None) -> Iterable[str]:
@@ -116,11 +116,11 @@ class PeerTable:
                 row.add(event)
         return ()
 
-    def _row(self, peer: Peer) -> Row | None:
+    def _row(self, peer: Peer) -> TcpRow | None:
         if peer not in self._rows:
             if len(self._rows) >= ROOM:
                 return None
-            self._rows[peer] = Row()
+            self._rows[peer] = TcpRow()
         return self._rows[peer]
 
     def end(self, loss: Loss) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _peer(event: Event) -> Peer:
     return Peer(event.direction, address, port)
 
 
-def _line(peer: Peer, row: Row) -> str:
+def _line(peer: Peer, row: TcpRow) -> str:
     connect = in_unit(row.made_avg_ns) if row.made else "-"
     slowest = in_unit(row.slowest_ns) if row.made else "-"
     return (
@@ -169,14 +169,14 @@ def _spell(peer: Peer) -> str:
     return f"{peer.port} {'<' if peer.direction else '-'} {peer.address}"
 
 
-def _error(row: Row) -> str:
+def _error(row: TcpRow) -> str:
     ranked = row.errors.most_common()
     if not ranked:
         return "-"
     return ranked[0][0] + (f" +{len(ranked) - 1}" if len(ranked) > 1 else "")
 
 
-def _document(peer: Peer, row: Row) -> dict[str, object]:
+def _document(peer: Peer, row: TcpRow) -> dict[str, object]:
     return {
         "event": "peer",
         **peer._asdict(),

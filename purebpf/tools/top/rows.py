@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from purebpf.cli.sheet import Column, Row, Step
+from purebpf.cli.sheet import Column, SheetRow, Step
 from purebpf.results import Labels, Profile
 from purebpf.results.formats import answer
 
@@ -17,7 +17,7 @@ COLUMNS = (Column("self", 7), Column("total", 7), Column("CPUs", 6))
 _NO_CALLER = "[no caller]"
 
 
-def rows(profile: Profile, by: str, path: Sequence[Step], cpus: float) -> list[Row]:
+def rows(profile: Profile, by: str, path: Sequence[Step], cpus: float) -> list[SheetRow]:
     """The rows of a screen.
 
     Args:
@@ -95,11 +95,11 @@ def _callers(profile: Profile, chain: Sequence[str]) -> list[tuple[str, int, int
     return [(caller, own[caller], total[caller]) for caller in total]
 
 
-def _row(name: str, own: int, total: int, whole: int, cpus: float) -> Row:
+def _row(name: str, own: int, total: int, whole: int, cpus: float) -> SheetRow:
     share = own / (whole or 1)
     cells = (
         f"{100 * share:.2f}%",
         f"{100 * total / (whole or 1):.2f}%",
         f"{own * cpus:.2f}" if cpus else "",
     )
-    return Row(name, name, (own, total, own), cells, share)
+    return SheetRow(name, name, (own, total, own), cells, share)

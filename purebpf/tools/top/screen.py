@@ -11,21 +11,23 @@ from purebpf.tools.top.options import View
 from purebpf.tools.top.screens import SCREENS
 from purebpf.tools.top.screens.base import Reading
 
-__all__ = ["Screen", "Text", "screen"]
+__all__ = ["Screen", "TopText", "screen"]
 
 _NAMES = tuple(SCREENS)
 
 
-def screen(output: Output, view: View, measuring: Measuring, *, has_command: bool) -> Screen | Text:
+def screen(
+    output: Output, view: View, measuring: Measuring, *, has_command: bool
+) -> Screen | TopText:
     """Return the output that standard output supports. A running command has the keys for
     itself.
     """
     if not can_draw():
-        return Text(output, view)
+        return TopText(output, view)
     return Screen(view, measuring, with_keys=has_keys() and not has_command)
 
 
-class Text(TablesBelow):
+class TopText(TablesBelow):
     """Tables below each other; the format of record."""
 
     def __init__(self, output: Output, view: View) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from purebpf.cli.sheet import Column, Row, Step
+from purebpf.cli.sheet import Column, SheetRow, Step
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import count_in_unit, in_unit
 from purebpf.results.model.width import cut
@@ -86,7 +86,9 @@ def differences(now: Iterable[Tally], before: Iterable[Tally]) -> Iterator[Tally
             yield tally
 
 
-def rows(tallies: Sequence[Tally], path: Sequence[Step], *, by_owner: bool = False) -> list[Row]:
+def rows(
+    tallies: Sequence[Tally], path: Sequence[Step], *, by_owner: bool = False
+) -> list[SheetRow]:
     """A row for each item, of all or of the owner that was looked into; or for each owner."""
     whole = sum(tally.total_ns for tally in tallies)
     if path:
@@ -97,7 +99,7 @@ def rows(tallies: Sequence[Tally], path: Sequence[Step], *, by_owner: bool = Fal
     return [_row((tally.owner, tally.item), tally.name, tally, whole) for tally in tallies]
 
 
-def _row(key: Hashable, name: str, tally: Tally, whole: int) -> Row:
+def _row(key: Hashable, name: str, tally: Tally, whole: int) -> SheetRow:
     average = tally.total_ns / tally.number if tally.number else 0.0
     counts, times = [tally.number], [tally.total_ns, average]
     if tally.buckets:
@@ -106,11 +108,11 @@ def _row(key: Hashable, name: str, tally: Tally, whole: int) -> Row:
         counts.append(tally.errors)
         times.append(tally.max_ns)
     cells = (*(count_in_unit(count, 6) for count in counts), *map(in_unit, times))
-    return Row(key, name, (*counts, *times), cells, tally.total_ns / (whole or 1))
+    return SheetRow(key, name, (*counts, *times), cells, tally.total_ns / (whole or 1))
 
 
 def text(
-    heading: str, heads: Sequence[Column], by: str, shown: Sequence[Row], lines: int
+    heading: str, heads: Sequence[Column], by: str, shown: Sequence[SheetRow], lines: int
 ) -> Iterator[str]:
     """A table for a file or a pipe: the heading, the columns, and the first `lines` rows."""
     yield f"{heading}\n"

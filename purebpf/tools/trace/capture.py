@@ -27,7 +27,7 @@ __all__ = [
     "Nodes",
     "Pointed",
     "Strings",
-    "Text",
+    "TraceText",
     "Unpacked",
     "Vector",
     "piece_id",
@@ -54,7 +54,7 @@ MESSAGE_PARTS = 16
 MESSAGE_SIZE = 64  # struct mmsghdr
 
 
-class Text(NamedTuple):
+class TraceText(NamedTuple):
     """A string, of at most `room` bytes with its NUL."""
 
     argument: int
@@ -179,7 +179,7 @@ class Unpacked(NamedTuple):
 
 Copy = (
     Unpacked
-    | Text
+    | TraceText
     | Block
     | Pointed
     | Framed

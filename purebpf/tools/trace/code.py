@@ -31,7 +31,7 @@ from purebpf.tools.trace.capture import (
     Nodes,
     Pointed,
     Strings,
-    Text,
+    TraceText,
     Unpacked,
     Vector,
     piece_id,
@@ -282,7 +282,7 @@ class _Writer:
         self._bytes(argument, _Source(R10, _NUMBER), copy.room, identity, 8)
 
     def _kind(self, copy: Copy, argument: _Source, identity: int) -> None:
-        if isinstance(copy, Text):
+        if isinstance(copy, TraceText):
             self._text(argument, copy.room, identity)
         elif isinstance(copy, Block):
             self._block(argument, copy.size, identity + copy.part)

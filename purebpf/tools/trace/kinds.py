@@ -203,7 +203,7 @@ SPECIAL: Mapping[tuple[str, int], tuple[tuple[Copy, bool], ...]] = {
         (capture.Pointed(5, 0, 8, SIGMASK_PART, text=False), False),
     ),
     ("rt_sigreturn", 0): ((capture.Framed(0, _SIGNAL_MASK, 8), False),),
-    ("prctl", 1): ((capture.Text(1, 16), False), (capture.Text(1, 16), True)),
+    ("prctl", 1): ((capture.TraceText(1, 16), False), (capture.TraceText(1, 16), True)),
 }
 """Copies for arguments that are something else from operation to operation: and at the end?"""
 
@@ -218,7 +218,7 @@ def copies_of(name: str, index: int, kind: Kind, size: int) -> list[tuple[Copy, 
     if special := SPECIAL.get((name, index)):
         return list(special)
     if kind.name == "path":
-        return [(capture.Text(index, PATH_ROOM), False)]
+        return [(capture.TraceText(index, PATH_ROOM), False)]
     if kind.name == "argv":
         return [(capture.Strings(index, _STRINGS, size + 1), False)]
     if kind.name == "envp":

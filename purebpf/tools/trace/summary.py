@@ -14,12 +14,12 @@ from purebpf.tools.trace.events import Call, Event, Lost
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer
 
-__all__ = ["Row", "SummingPrinter"]
+__all__ = ["SummingPrinter", "TraceRow"]
 
 _NAME = 22
 
 
-class Row:
+class TraceRow:
     """The calls of a name. Times are nanoseconds, of the calls with a duration."""
 
     __slots__ = ("calls", "errors", "lost", "max_ns", "min_ns", "timed", "total_ns")
@@ -60,7 +60,7 @@ class SummingPrinter:
         self._printer = printer
         self._is_json = is_json
         self._width: int | None = None
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, TraceRow] = {}
 
     def begin(self, width: int | None) -> Iterable[str]:
         """The beginning of the other printer."""
@@ -81,8 +81,8 @@ class SummingPrinter:
                         self._row(name).lost += lost
             yield event
 
-    def _row(self, name: str) -> Row:
-        return self._rows.setdefault(name, Row())
+    def _row(self, name: str) -> TraceRow:
+        return self._rows.setdefault(name, TraceRow())
 
     def end(self, loss: Loss) -> Iterator[str]:
         """The table: the calls with the longest total time first."""
@@ -105,7 +105,7 @@ def _name(call: Call) -> str:
     return call.name if call.abi in ("x86_64", "aarch64") else f"{call.name}({call.abi})"
 
 
-def _line(name: str, row: Row) -> str:
+def _line(name: str, row: TraceRow) -> str:
     counts = f"{count_in_unit(row.calls + row.lost):>8} {count_in_unit(row.errors, 6):>6}"
     start = f"  {pad(name, _NAME)} {counts}"
     if not row.timed:
@@ -114,7 +114,7 @@ def _line(name: str, row: Row) -> str:
     return start + "".join(f" {in_unit(time_ns):>7}" for time_ns in times)
 
 
-def _document(name: str, row: Row) -> dict[str, object]:
+def _document(name: str, row: TraceRow) -> dict[str, object]:
     return {
         "event": "summary",
         "syscall": name,

@@ -17,7 +17,7 @@ from purebpf import PerfEvent
 from purebpf.errors import NotSupportedError
 from purebpf.measure.targets import NoSuchTargetError
 from purebpf.results.shape.histogram import bucket_bounds
-from purebpf.tools.kwork import Kwork, KworkOptions, Row
+from purebpf.tools.kwork import Kwork, KworkOptions, KworkRow
 from tests.support.environment import ROOT, run
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
@@ -110,7 +110,7 @@ def test_every_expiration_of_a_timer_counts_with_its_delay():
     assert (row.name, row.runs, row.delayed) == ("it_real_fn", ALARMS, ALARMS)
 
 
-def row_of(rows: tuple[Row, ...], name: str) -> Row:
+def row_of(rows: tuple[KworkRow, ...], name: str) -> KworkRow:
     (found,) = [row for row in rows if row.name == name]
     return found
 

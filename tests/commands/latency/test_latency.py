@@ -18,7 +18,7 @@ from purebpf.measure.run import prepare
 from purebpf.measure.run import run as measure
 from purebpf.results import Loss
 from purebpf.results.shape.histogram import BUCKETS, bucket_bounds
-from purebpf.tools.latency import Branch, Call, CallLatency, Interval, LatencyOptions, Row
+from purebpf.tools.latency import Branch, Call, CallLatency, Interval, LatencyOptions, LatencyRow
 from tests.commands.waiting import waiting
 from tests.support.environment import ROOT, run, said
 
@@ -40,7 +40,7 @@ CALLS = {
 class Ran(NamedTuple):
     """What a run gave; `own` are the program's times by function and argument."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[LatencyRow, ...]
     branches: tuple[Branch, ...]
     calls: list[Call]
     intervals: list[Interval]

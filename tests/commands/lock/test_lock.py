@@ -13,7 +13,7 @@ import pytest
 
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.results.model.intervals import Interval
-from purebpf.tools.lock import LockOptions, Locks, Row, Wait
+from purebpf.tools.lock import LockOptions, LockRow, Locks, Wait
 from tests.support.environment import run
 from tests.support.programs.held_lock import PROGRAM, has_userfaultfd
 
@@ -69,7 +69,7 @@ def held(waiters: int = WAITERS, hold_s: float = 0.1, file: Path | None = None) 
 
 def measure(
     options: LockOptions, held: Held
-) -> tuple[tuple[Row, ...], tuple[Wait, ...], list[int]]:
+) -> tuple[tuple[LockRow, ...], tuple[Wait, ...], list[int]]:
     with Locks(options._replace(pids=(held.pid,), types=("mutex",))) as locks:
         held.hold()
         times = held.give()
@@ -78,7 +78,7 @@ def measure(
     return locks.rows, ending.events, times
 
 
-def of_pipe(rows: tuple[Row, ...]) -> Row:
+def of_pipe(rows: tuple[LockRow, ...]) -> LockRow:
     """The row with the waits for the pipe: the interpreter may have waited for something else."""
     return max(rows, key=lambda row: row.total_ns)
 

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.cli.sheet import Choices, Column, Row, Sheet, State, Step, arrange, draw, press
+from purebpf.cli.sheet import Choices, Column, Sheet, SheetRow, State, Step, arrange, draw, press
 from purebpf.results.model.width import display_width
 
 CHOICES = Choices(("function", "process"), ("self", "total"), {"process": "function"})
 COLUMNS = (Column("self", 6), Column("total", 6))
 ROWS = [
-    Row("b", "beta", (3, 9), ("3", "9"), 0.3),
-    Row("a", "Alpha", (5, 5), ("5", "5"), 0.5),
-    Row("g", "gamma", (1, 7), ("1", "7"), 0.01),
+    SheetRow("b", "beta", (3, 9), ("3", "9"), 0.3),
+    SheetRow("a", "Alpha", (5, 5), ("5", "5"), 0.5),
+    SheetRow("g", "gamma", (1, 7), ("1", "7"), 0.01),
 ]
 START = State("function", "self")
 KEYS = (
@@ -34,7 +34,9 @@ def names(state: State) -> list[str]:
     return [row.name for row in arrange(state, COLUMNS, ROWS)]
 
 
-def screen(state: State, width: int = 80, height: int = 10, rows: list[Row] = ROWS) -> list[str]:
+def screen(
+    state: State, width: int = 80, height: int = 10, rows: list[SheetRow] = ROWS
+) -> list[str]:
     sheet = Sheet("12:00:00  9 samples", COLUMNS, arrange(state, COLUMNS, rows), (1, 2, 4), "CPUs")
     return ["".join(text for text, _ in line) for line in draw(state, sheet, width, height)]
 
@@ -109,7 +111,7 @@ def test_the_screen_has_the_rows_and_what_was_chosen() -> None:
 
 
 def test_rows_scroll_with_the_chosen_one() -> None:
-    many = [Row(n, f"row {n:02}", (100 - n, 0), (str(n), "0")) for n in range(50)]
+    many = [SheetRow(n, f"row {n:02}", (100 - n, 0), (str(n), "0")) for n in range(50)]
     assert "row 25" in "".join(screen(START._replace(at=25), rows=many))
     assert "row 00" not in "".join(screen(START._replace(at=25), rows=many))
     assert "row 49" in "".join(screen(START._replace(at=49), rows=many))
@@ -122,7 +124,7 @@ def test_rows_scroll_with_the_chosen_one() -> None:
     st.text(max_size=40),
 )
 def test_every_screen_fits(keys: list[str], width: int, height: int, name: str) -> None:
-    rows = [Row(name, name, (1, 1), ("1", "1"), 1.0), *ROWS]
+    rows = [SheetRow(name, name, (1, 1), ("1", "1"), 1.0), *ROWS]
     lines = screen(after(*keys), width, height, rows)
     assert len(lines) <= height
     assert max(map(display_width, lines)) <= width

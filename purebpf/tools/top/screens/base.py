@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import ClassVar, NamedTuple, Self
 
-from purebpf.cli.sheet import Column, Row, State, Step, arrange
+from purebpf.cli.sheet import Column, SheetRow, State, Step, arrange
 from purebpf.closable import Closing
 from purebpf.measure import wait
 from purebpf.measure.stop import HasFileno
@@ -36,7 +36,7 @@ class Reading(NamedTuple):
 
     summary: str
     heat: float
-    rows: Callable[[str, Sequence[Step]], list[Row]]
+    rows: Callable[[str, Sequence[Step]], list[SheetRow]]
     text: Callable[[str, str, str, int], Iterable[str]]
     loss: Loss = Loss()
     profile: Profile | None = None
@@ -153,7 +153,7 @@ def _read(
     """A reading of tallies; kinds of rows in `owners` are not of items."""
     count, total_ns = sum(one.number for one in tallies), sum(one.total_ns for one in tallies)
 
-    def rows(by: str, path: Sequence[Step]) -> list[Row]:
+    def rows(by: str, path: Sequence[Step]) -> list[SheetRow]:
         return tally.rows(tallies, path, by_owner=by in owners)
 
     def text(heading: str, by: str, sort: str, lines: int) -> Iterable[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Self
 
-from purebpf.cli.sheet import Row, Step
+from purebpf.cli.sheet import SheetRow, Step
 from purebpf.measure.stop import HasFileno
 from purebpf.results import Profile
 from purebpf.results.model.units import weight_in_unit
@@ -73,7 +73,7 @@ def read_profile(profile: Profile, share: float, unit: str) -> Reading:
     )
 
 
-def _rows(profile: Profile, share: float, by: str, path: Sequence[Step]) -> list[Row]:
+def _rows(profile: Profile, share: float, by: str, path: Sequence[Step]) -> list[SheetRow]:
     return rows.rows(profile, by, path, share)
 
 

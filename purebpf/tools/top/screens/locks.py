@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from purebpf.measure.requests import narrow
 from purebpf.results import Loss
 from purebpf.tools.lock import request
-from purebpf.tools.lock.event import Row
+from purebpf.tools.lock.event import LockRow
 from purebpf.tools.lock.session import Locks
 from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top.screens.base import Tallies
@@ -46,13 +46,13 @@ class KernelLocks(Tallies):
         loss = self._locks.stop().loss
         return self._since_last(self._locks.rows), loss
 
-    def _since_last(self, rows: tuple[Row, ...]) -> list[Tally]:
+    def _since_last(self, rows: tuple[LockRow, ...]) -> list[Tally]:
         now = list(map(_tally, rows))
         before, self._before = self._before, now
         return list(differences(now, before))
 
 
-def _tally(row: Row) -> Tally:
+def _tally(row: LockRow) -> Tally:
     name = f"{row.name} ({row.tid or row.pid})" if row.pid and "(" not in row.name else row.name
     if row.type:
         name = f"{name}  {row.type}"

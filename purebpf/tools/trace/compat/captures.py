@@ -135,7 +135,7 @@ def _is_alike(copy: Copy) -> bool:
     if isinstance(copy, capture.Block):
         return copy.size <= _COMPAT_WORD
     is_bytes = isinstance(copy, capture.Bytes) and copy.unit == 1
-    return is_bytes or isinstance(copy, capture.Text)
+    return is_bytes or isinstance(copy, capture.TraceText)
 
 
 def _i386_capture_of(name: str, known: Signature, string_size: int) -> Capture:

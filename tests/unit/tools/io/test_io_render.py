@@ -11,15 +11,15 @@ import pytest
 from purebpf.cli.event_lines import timestamp
 from purebpf.results import Cause, Loss
 from purebpf.results.shape.histogram import BUCKETS
-from purebpf.tools.io.event import Request, Row, error_name, file_name, op_name
-from purebpf.tools.io.render import Json, Text
+from purebpf.tools.io.event import IoRow, Request, error_name, file_name, op_name
+from purebpf.tools.io.render import IoText, Json
 
 SLOW = Request(
     1_700_000_000_123_456_789, 1234, 1235, 0, "postgres", 1, "vda", "write", 2048, 16384,
     13_100_000, 12_300_000, "", 77, "base/16384",
 )  # fmt: skip
 COUNTS = tuple(9 if bucket == 30 else 1 if bucket == 50 else 0 for bucket in range(BUCKETS))
-ROW = Row("vda", 0, "", "", "write", 10, 1, 163_840, 3_000_000, 70_000, COUNTS)
+ROW = IoRow("vda", 0, "", "", "write", 10, 1, 163_840, 3_000_000, 70_000, COUNTS)
 LOSS = Loss(causes=(Cause("rows_full", 3, "3 requests"),))
 GOLDEN = """\
 TIME             PID COMM      DEVICE  OP      SIZE   QUEUE    TOOK FILE
@@ -40,8 +40,8 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def text(by: str = "device", *rows: Row, histogram: bool = False) -> list[str]:
-    printer = Text(lambda: rows, by, slow=True, histogram=histogram)
+def text(by: str = "device", *rows: IoRow, histogram: bool = False) -> list[str]:
+    printer = IoText(lambda: rows, by, slow=True, histogram=histogram)
     events = [SLOW, SLOW._replace(op="read", file="", error="MEDIUM")]
     pieces = (*printer.begin(None), *printer.show(events), *printer.end(LOSS))
     return "".join(pieces).splitlines()

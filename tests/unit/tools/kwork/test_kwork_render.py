@@ -7,7 +7,7 @@ import json
 from purebpf.results import Cause, Loss
 from purebpf.results.shape.histogram import BUCKETS, bucket_bounds
 from purebpf.tools.kwork.render import Layout, csv_header, render
-from purebpf.tools.kwork.rows import Result, Row, merge, subtract
+from purebpf.tools.kwork.rows import KworkRow, Result, merge, subtract
 
 LOSS = Loss(causes=(Cause("rows_full", 3, "3 runs were not counted"),))
 
@@ -24,8 +24,10 @@ def buckets(*times_ns: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def row(kind: str, name: str, *times_ns: int, delays: tuple[int, ...] = (), cpu: int = -1) -> Row:
-    return Row(
+def row(
+    kind: str, name: str, *times_ns: int, delays: tuple[int, ...] = (), cpu: int = -1
+) -> KworkRow:
+    return KworkRow(
         *(kind, 7, name, cpu),
         *(len(times_ns), sum(times_ns), max(times_ns), 1000),
         *(len(delays), sum(delays), max(delays, default=0), 2000 if delays else 0),

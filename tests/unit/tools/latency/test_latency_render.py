@@ -7,9 +7,9 @@ import pytest
 
 from purebpf.results import Loss
 from purebpf.results.shape.histogram import BUCKETS
-from purebpf.tools.latency.calls import Branch, Call, Interval, Row
+from purebpf.tools.latency.calls import Branch, Call, Interval, LatencyRow
 from purebpf.tools.latency.page import Columns, Page
-from purebpf.tools.latency.render import Csv, Folded, Json, Result, Shape, Text
+from purebpf.tools.latency.render import Csv, Folded, Json, LatencyText, Result, Shape
 from purebpf.tools.latency.request import Grouping, parse_grouping
 from purebpf.tools.latency.scale import Scale
 from purebpf.tools.latency.sums import Sum, branches, differences, make_rows, merge
@@ -42,16 +42,18 @@ def buckets(**counts: int) -> tuple[int, ...]:
     return tuple(counts.get(f"b{at}", 0) for at in range(BUCKETS))
 
 
-def row(function: str = "read", **fields: object) -> Row:
-    plain = Row(function, "", 0, 0, 7, 70_000, 8000, 13_000, buckets(b8=5, b10=2))
+def row(function: str = "read", **fields: object) -> LatencyRow:
+    plain = LatencyRow(function, "", 0, 0, 7, 70_000, 8000, 13_000, buckets(b8=5, b10=2))
     return plain._replace(**fields)
 
 
 CALL = Call(1_795_000_000_123_000_000, 185, 186, 0, "db", "sync", 5_210_000, -1, 0, ("a",), ("b",))
 
 
-def text(shape: Shape, *rows: Row, tree: tuple[Branch, ...] = (), calls: tuple = ()) -> list[str]:
-    printer = Text(lambda: Result(rows, tree, 2.0), shape)
+def text(
+    shape: Shape, *rows: LatencyRow, tree: tuple[Branch, ...] = (), calls: tuple = ()
+) -> list[str]:
+    printer = LatencyText(lambda: Result(rows, tree, 2.0), shape)
     pieces = [*printer.begin(80), *printer.show(calls), *printer.end(Loss())]
     return "".join(pieces).splitlines()
 
@@ -220,7 +222,7 @@ def test_a_page_has_the_slowest_calls_with_their_stacks():
 def test_it_is_said_why_stacks_are_not_walked_by_tables():
     walking = {"call_graph": "fp", "call_graph_why": "this kernel has no x()"}
     result = Result([row()], (), 2.0, walking)
-    lines = "".join(Text(lambda: result, Shape(slow=True)).end(Loss())).splitlines()
+    lines = "".join(LatencyText(lambda: result, Shape(slow=True)).end(Loss())).splitlines()
     said = "stacks by frame pointers, as tables are not possible: this kernel has no x()"
     assert lines[1:3] == [said, ""]
     summary = json.loads(next(iter(Json(lambda: result, Shape()).end(Loss()))))

@@ -12,16 +12,16 @@ from purebpf.cli.event_lines import timestamp
 from purebpf.results import Cause, Loss
 from purebpf.results.model.intervals import Interval
 from purebpf.results.shape.histogram import BUCKETS
-from purebpf.tools.lock.event import Row, Wait
+from purebpf.tools.lock.event import LockRow, Wait
 from purebpf.tools.lock.longest import with_longest
-from purebpf.tools.lock.render import Csv, Folded, Json, Text
+from purebpf.tools.lock.render import Csv, Folded, Json, LockText
 
 WAIT = Wait(
     1_700_000_000_123_456_789, 1234, 1235, 0, "postgres", "rwsem:W", 0xFFFF888100000000,
     "mmap_lock", 13_100_000, "worker", 1234, 1236, "vm_mmap_pgoff", (),
 )  # fmt: skip
 COUNTS = tuple(9 if bucket == 50 else 1 if bucket == 90 else 0 for bucket in range(BUCKETS))
-ROW = Row("vm_mmap_pgoff", 0, 0, "rwsem:W", 10, 2, 120_000_000, 13_500_000, COUNTS, ())
+ROW = LockRow("vm_mmap_pgoff", 0, 0, "rwsem:W", 10, 2, 120_000_000, 13_500_000, COUNTS, ())
 LOSS = Loss(causes=(Cause("rows_full", 3, "3 waits"),))
 GOLDEN = """\
 TIME             PID COMM            TYPE           TOOK LOCK
@@ -42,8 +42,8 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def text(by: str, *rows: Row, width: int | None = None, **details: bool | int) -> list[str]:
-    printer = Text(lambda: rows, by, slow=True, **details)
+def text(by: str, *rows: LockRow, width: int | None = None, **details: bool | int) -> list[str]:
+    printer = LockText(lambda: rows, by, slow=True, **details)
     events = [
         WAIT,
         WAIT._replace(type="spinlock", name="run queue of CPU 1", owner="", caller=""),
@@ -64,7 +64,7 @@ def test_lines_are_the_golden_ones() -> None:
     ],
 )
 def test_a_sum_with_a_verdict_stands_before_the_rows(cpu_s: float, line: str) -> None:
-    printer = Text(lambda: (ROW, ROW), "caller", cpu_s=lambda: cpu_s)
+    printer = LockText(lambda: (ROW, ROW), "caller", cpu_s=lambda: cpu_s)
     first, header, *_ = "".join(printer.end(LOSS)).splitlines()
     assert first == line
     assert header.startswith("   WAITS")
@@ -119,7 +119,7 @@ def test_owners_are_below_those_who_wait() -> None:
 
 def test_intervals_are_tables_with_the_time() -> None:
     interval = Interval(WAIT.time_ns, 1.0, (ROW,))
-    printer = Text(lambda: (ROW, ROW), "caller", every=True)
+    printer = LockText(lambda: (ROW, ROW), "caller", every=True)
     lines = "".join((*printer.begin(None), *printer.show([interval]), *printer.end(LOSS)))
     assert lines == "\n22:13:20.123\n" + "".join(f"{line}\n" for line in GOLDEN.splitlines()[-2:])
     (document,) = map(json.loads, Json(lambda: (), "caller").show([interval]))

@@ -18,14 +18,14 @@ from purebpf.tools.summary.options import View
 from purebpf.tools.summary.render import csv_header, render
 from purebpf.tools.summary.request import SummaryOptions
 from purebpf.tools.summary.statistics import Statistics
-from purebpf.tools.summary.table import Cost, Group, Label, OpenCall, Row, Table, sort_groups
+from purebpf.tools.summary.table import Cost, Group, Label, OpenCall, SummaryRow, Table, sort_groups
 
 READ = Call("x86_64", 0, "read")
 OPENAT = Call("i386", 295, "openat(i386)")
 UNKNOWN = Call("x86_64", 9999, "syscall:9999")
 
 
-def row(call: Call, *durations: int, errors: dict[int, int] | None = None) -> Row:
+def row(call: Call, *durations: int, errors: dict[int, int] | None = None) -> SummaryRow:
     found = Statistics()
     found.add(
         len(durations),
@@ -41,7 +41,7 @@ def row(call: Call, *durations: int, errors: dict[int, int] | None = None) -> Ro
         exponent = each.bit_length() - 1
         buckets[(exponent - 1) * 4 + (each >> (exponent - 2) & 3)] += 1
     found.add_buckets(buckets)
-    return Row(call, found)
+    return SummaryRow(call, found)
 
 
 def table(mode: str, *groups: Group, open_calls: tuple[OpenCall, ...] = ()) -> Table:

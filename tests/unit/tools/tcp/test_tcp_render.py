@@ -11,7 +11,7 @@ import pytest
 from purebpf.cli.event_lines import timestamp
 from purebpf.results import Cause, Loss
 from purebpf.tools.tcp.event import Event
-from purebpf.tools.tcp.render import Json, Text
+from purebpf.tools.tcp.render import Json, TcpText
 
 OUT = Event(
     1_700_000_000_123_456_789,
@@ -65,7 +65,7 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def text(width: int | None = None, *events: Event) -> list[str]:
-    printer = Text()
+    printer = TcpText()
     return "".join((*printer.begin(width), *printer.show(events or EVENTS))).splitlines()
 
 
@@ -83,13 +83,13 @@ def test_a_usual_event_fits_without_being_cut() -> None:
 
 
 def test_verbose_has_the_local_address_too() -> None:
-    (line,) = Text(verbose=True).show([OUT])
+    (line,) = TcpText(verbose=True).show([OUT])
     assert line.endswith(" 10.0.0.5:43212 > 93.184.216.34:443\n")
 
 
 def test_names_of_others_do_not_move_the_cursor() -> None:
     evil = OUT._replace(comm="a\x1b[2Jb", remote_name="x\n\x1b]0;y\x07.com")
-    (line,) = Text().show([evil])
+    (line,) = TcpText().show([evil])
     assert line[:-1].isprintable()
     assert "a?[2Jb" in line
 

@@ -73,7 +73,7 @@ def test_calls_without_a_description_are_shown_by_their_types() -> None:
 
 
 def test_what_is_copied_follows_from_the_kinds() -> None:
-    path = capture.Text(1, 2048)
+    path = capture.TraceText(1, 2048)
     assert capture_of("openat", 32) == Capture((path,), ())
     assert capture_of("read", 32) == Capture((), (capture.Bytes(1, capture.RESULT, 32),))
     assert capture_of("getppid", 32) == Capture()
