@@ -230,7 +230,7 @@ class Checker(ExpressionTypes):
             word = "has no explicit keys (scalar map)" if info.is_scalar else "is never assigned"
             message = f"{source.name} {word}, and cannot be used for iteration"
             raise ScriptError(message, source.start, source.end)
-        if info.value is not None and info.value.kind in ("hist", "lhist", "stats"):
+        if info.value is not None and info.value.kind in ("hist", "lhist", "tseries", "stats"):
             message = f"Loops over maps of {info.value.kind}() are not supported yet"
             raise ScriptError(message, source.start, source.end)
         self.scopes.append({})
@@ -312,7 +312,15 @@ class Checker(ExpressionTypes):
             info.value, self.changed = new, True
             return
         wider = new if old == new else unify(old, new)
-        if wider is None or (AGGREGATES & {old.kind, new.kind} and old != wider):
+        is_aggregate = bool(AGGREGATES & {old.kind, new.kind})
+        if (
+            wider is not None
+            and is_aggregate
+            and (old.numbers, old.text) != (new.numbers, new.text)
+        ):
+            message = f"Different {new.kind} arguments in a single map unsupported"
+            raise ScriptError(message, node.start, node.end)
+        if wider is None or (is_aggregate and old != wider):
             message = f"Type mismatch for {info.name}: trying to assign value of type "
             message += f"'{spell(new)}' when map already has a type '{spell(old)}'"
             raise ScriptError(message, node.start, node.end)

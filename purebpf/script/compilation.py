@@ -146,7 +146,7 @@ def _ring_bytes(config: Config) -> int:
 
 def _map_spec(info: MapInfo) -> MapSpec:
     if info.is_scalar:
-        entries = info.buckets if info.is_histogram else 1
+        entries = info.buckets if info.has_buckets else 1
         kind = bpf_map_type.BPF_MAP_TYPE_PERCPU_ARRAY
         return MapSpec(info.bpf_name, kind, 4, info.value_size, entries)
     kind = _KINDS[info.kind]

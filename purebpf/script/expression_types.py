@@ -21,6 +21,7 @@ from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings
 from purebpf.script.token_stream import TokenStream
 from purebpf.script.types import (
+    AGGREGATES,
     BOOL,
     I64,
     NONE,
@@ -141,7 +142,7 @@ class ExpressionTypes:
         if new is None:
             return
         new = self.kept(new)
-        if new.kind in ("none", "void", "args", "struct") or new.kind in ("stats", "hist", "lhist"):
+        if new.kind in ("none", "void", "args", "struct") or new.kind in AGGREGATES:
             message = f"{spell(new)} cannot be used as a map key"
             raise ScriptError(message, node.start, node.end)
         wider = new if info.key is None else unify(info.key, new)

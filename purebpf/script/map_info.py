@@ -43,9 +43,9 @@ class MapInfo:
         return self.value is not None and self.value.kind in AGGREGATES
 
     @property
-    def is_histogram(self) -> bool:
-        """Return True if the BPF map counts buckets."""
-        return self.value is not None and self.value.kind in ("hist", "lhist")
+    def has_buckets(self) -> bool:
+        """Return True if a key has an element for each bucket, or each interval of tseries()."""
+        return self.value is not None and self.value.kind in ("hist", "lhist", "tseries")
 
     @property
     def in_globals(self) -> bool:
@@ -56,7 +56,7 @@ class MapInfo:
     def words(self) -> int:
         """The 8-byte words of an aggregate's value on each CPU."""
         kind = self.value.kind if self.value else ""
-        return {"avg": 2, "stats": 2, "min": 2, "max": 2}.get(kind, 1)
+        return {"avg": 2, "stats": 2, "min": 2, "max": 2, "tseries": 3}.get(kind, 1)
 
     @property
     def value_size(self) -> int:
@@ -70,12 +70,14 @@ class MapInfo:
         """The bytes of a key in the BPF map."""
         if self.is_scalar or self.key is None:
             return 4
-        return room(self.key) + 8 * self.is_histogram
+        return room(self.key) + 8 * self.has_buckets
 
     @property
     def buckets(self) -> int:
-        """The number of buckets of a histogram without a key."""
+        """The number of buckets of a histogram, or of intervals, without a key."""
         assert self.value is not None
+        if self.value.kind == "tseries":
+            return self.value.numbers[1]
         if self.value.kind == "hist":
             return (65 << self.value.numbers[0]) + 2
         low, high, step = self.value.numbers

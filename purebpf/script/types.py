@@ -38,7 +38,8 @@ SCALARS = frozenset(
     {"int", "bool", "ptr", "ksym", "kstack", "probe", "username", "cgroup", "strerror", "signal"}
 )
 """Kinds whose value is one word."""
-AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "stats", "hist", "lhist"})
+AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "stats", "hist", "lhist",
+                        "tseries"})  # fmt: skip
 """Kinds of maps that each CPU updates for itself."""
 _LATE_SIZES = {"ksym": 8, "usym": 16, "kstack": 8, "ustack": 16, "inet": 24, "time": 16,
                "probe": 8, "username": 8, "mac": 8, "cgroup": 8, "strerror": 8,

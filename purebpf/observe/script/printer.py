@@ -129,7 +129,7 @@ class Printer:
         if self._is_json:
             self._write(map_json(info, rows[-top:] if top else rows, divisor))
             return
-        if not rows and info.is_scalar and not info.is_histogram:
+        if not rows and info.is_scalar and not info.has_buckets:
             rows = self._maps.empty_rows(name)
         self._write(map_text(info, rows, top, divisor))
 
@@ -139,7 +139,7 @@ class Printer:
         for key, value in self._maps.rows(action.text):
             if key == wanted:
                 text = value_text(info, value)
-                self._say("value", text if info.is_histogram else f"{text}\n")
+                self._say("value", text if info.has_buckets else f"{text}\n")
 
     def print_all(self) -> None:
         """Print an empty line, and all maps that have values."""

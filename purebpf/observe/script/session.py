@@ -17,7 +17,7 @@ from purebpf.observe.script.printer import Printer
 from purebpf.observe.script.stored_maps import StoredMaps
 from purebpf.script.actions import Action
 from purebpf.script.compilation import Compilation
-from purebpf.script.lowering.layout import BUSY, LOST, LOST_STACKS, STACKS, STARTED
+from purebpf.script.lowering.layout import BUSY, LOST, LOST_STACKS, STACKS, STARTED, TAI, WALL
 from purebpf.script.output.decode import Decoder
 from purebpf.script.script_error import locate
 from purebpf.syscall.memory import Memory
@@ -75,7 +75,10 @@ class ScriptSession(SoleOwner):
             owned.callback(memory.close)
             self._words = memory.view.cast("Q")
             owned.callback(self._words.release)
-            self._words[STARTED // 8] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            started = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            self._words[STARTED // 8] = started
+            self._words[WALL // 8] = time.time_ns() - started
+            self._words[TAI // 8] = time.clock_gettime_ns(time.CLOCK_TAI) - started
             ring: RingBuffer[bytes] = RingBuffer(self._object.maps["events"], bytes)
             self._ring = owned.enter_context(ring)
             self._printer = self._make_printer()

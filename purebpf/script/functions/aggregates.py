@@ -6,17 +6,19 @@ from collections.abc import Mapping
 
 from purebpf.script import tree
 from purebpf.script.checking import Checking
-from purebpf.script.functions.arguments import check_count, refuse
+from purebpf.script.functions.arguments import check_count, literal_argument, refuse
 from purebpf.script.types import Type, spell
 
 __all__ = ["MAP_FUNCTIONS", "aggregate_type"]
 
 MAP_FUNCTIONS: Mapping[str, tuple[int, int]] = {
     "count": (0, 0), "sum": (1, 1), "avg": (1, 1), "min": (1, 1), "max": (1, 1), "stats": (1, 1),
-    "hist": (1, 2), "lhist": (4, 4),
+    "hist": (1, 2), "lhist": (4, 4), "tseries": (3, 4),
 }  # fmt: skip
 """Functions that are assigned to a map, and how many arguments they take."""
 _MOST_BUCKETS = 1000
+_MOST_INTERVALS = 1_000_000
+_SERIES = ("avg", "max", "min", "sum")
 
 
 def aggregate_type(check: Checking, node: tree.Call) -> Type:
@@ -42,6 +44,8 @@ def aggregate_type(check: Checking, node: tree.Call) -> Type:
     if node.name == "lhist":
         return _linear(check, node)
     is_signed = type_ is not None and type_.signed
+    if node.name == "tseries":
+        return _series(check, node, is_signed=is_signed)
     return Type(node.name, 8, is_signed)
 
 
@@ -54,3 +58,17 @@ def _linear(check: Checking, node: tree.Call) -> Type:
     if (high - low) // step > _MOST_BUCKETS:
         raise refuse(node, f"lhist() too many buckets, must be <= {_MOST_BUCKETS}")
     return Type("lhist", 8, numbers=(low, high, step))
+
+
+def _series(check: Checking, node: tree.Call, *, is_signed: bool) -> Type:
+    length, count = (check.number(item, "tseries() intervals") for item in node.arguments[1:3])
+    if length < 1:
+        raise refuse(node, f"tseries() interval_ns must be >= 1 ({length} provided)")
+    if not 1 <= count <= _MOST_INTERVALS:
+        side = ">= 1" if count < 1 else f"< {_MOST_INTERVALS}"
+        raise refuse(node, f"tseries() num_intervals must be {side} ({count} provided)")
+    text = literal_argument(check, node, 3) if len(node.arguments) == 4 else ""
+    if text and text not in _SERIES:
+        message = "tseries() expects one of the following aggregation functions: "
+        raise refuse(node, f'{message}{", ".join(_SERIES)} ("{text}" provided)')
+    return Type("tseries", 8, is_signed, numbers=(length, count), text=text)

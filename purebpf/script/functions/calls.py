@@ -23,7 +23,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Infer]] = {
     **PRINTING, **MAPS, **TEXTS, **NETWORK, **MACHINE,
 }  # fmt: skip
 _LATER = frozenset({
-    "signal", "signal_thread", "strstr", "path", "uaddr", "getopt", "tseries",
+    "signal", "signal_thread", "strstr", "path", "uaddr", "getopt",
     "percpu_kaddr", "override", "write_user", "skboutput", "socket_cookie", "unwatch", "assert",
     "static_assert", "fail", "debugf", "container_of", "find", "is_str",
     "is_ptr", "is_array", "is_err", "is_integer", "is_unsigned_integer", "is_literal", "memcmp",

@@ -13,7 +13,7 @@ from purebpf.script.types import U64, Type, late, pointer, spell
 
 __all__ = ["MACHINE"]
 
-_CLOCKS = ("boot", "monotonic")
+_CLOCKS = ("boot", "monotonic", "tai", "sw_tai")
 
 
 def _symbol(check: Checking, node: tree.Call) -> Type:
@@ -73,7 +73,9 @@ def _nsecs(check: Checking, node: tree.Call) -> Type:
         if not isinstance(item, tree.Name):
             raise refuse(item, "nsecs() expects the name of a clock")
         if item.name not in _CLOCKS:
-            raise refuse(item, f"the clock {item.name} is not supported yet", "boot, monotonic")
+            raise refuse(
+                item, f"the clock {item.name} is not supported yet", "boot, monotonic, tai, sw_tai"
+            )
     return U64
 
 

@@ -63,7 +63,7 @@ def _len(check: Checking, node: tree.Call) -> Type | None:
         info = check.map_info(argument.name)
         if info.is_scalar:
             raise refuse(node, "call to len() expects a map with explicit keys (non-scalar map)")
-        if info.is_histogram:
+        if info.has_buckets:
             raise refuse(node, "len() of a histogram is not supported yet")
         return U64
     type_ = check.infer(node.arguments[0])

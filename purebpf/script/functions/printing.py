@@ -31,7 +31,7 @@ def _printf(check: Checking, node: tree.Call) -> Type:
 
 
 def _fits(kind: str, type_: Type) -> bool:
-    if type_.kind in ("none", "void", "args", "hist", "lhist"):
+    if type_.kind in ("none", "void", "args", "hist", "lhist", "tseries"):
         return False
     if kind == "s":
         return True

@@ -8,7 +8,7 @@ from purebpf.asm import R0, R1, R2, R3, R4, R6
 from purebpf.script import tree
 from purebpf.script.actions import Action
 from purebpf.script.lowering.frame import Place
-from purebpf.script.lowering.layout import LOST
+from purebpf.script.lowering.layout import EXITED, LOST, TAI
 from purebpf.script.lowering.memory import Foreign
 from purebpf.script.lowering.stores import PROBE_READ_STR, STRING_READERS, Stores
 from purebpf.script.map_info import MapInfo
@@ -81,8 +81,12 @@ class Calls(Stores):
 
     def _clock(self, arguments: Sequence[tree.Expression]) -> None:
         clock = arguments[0].name if arguments and isinstance(arguments[0], tree.Name) else "boot"
-        helper = "ktime_get_ns" if clock == "monotonic" else "ktime_get_boot_ns"
-        self.code.call_helper(helper)
+        helpers = {"monotonic": "ktime_get_ns", "tai": "ktime_get_tai_ns"}
+        self.code.call_helper(helpers.get(clock, "ktime_get_boot_ns"))
+        if clock == "sw_tai":  # also on kernels older than Linux 6.1
+            self.code.map_value(R1, "globals", TAI)
+            self.code.load(R1, R1, 0, 8)
+            self.code.alu_register("+=", R0, R1)
 
     def _swap(self, node: tree.Call) -> None:
         self.scalar(node.arguments[0])
@@ -95,6 +99,8 @@ class Calls(Stores):
         types = (Type("int", 8, True),)
         zero = tree.Integer(0, 0, 0)
         self._send(Action("exit", types), arguments or [zero])
+        self.code.map_value(R1, "globals", EXITED)
+        self.code.store_constant(R1, 0, 1, 8)
         self.code.go(self.end)
 
     def _printf(self, node: tree.Call) -> None:

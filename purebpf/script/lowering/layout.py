@@ -11,12 +11,16 @@ from purebpf.script.map_info import MapInfo
 from purebpf.script.settings import Config, Settings
 from purebpf.script.types import Type
 
-__all__ = ["BUSY", "FIRST_FREE", "LOST", "LOST_STACKS", "SCRATCH", "SCRATCH_SLOTS", "STACKS",
-           "STACK_DEPTH", "STARTED", "ZEROS", "Context"]  # fmt: skip
+__all__ = ["BUSY", "EXITED", "FIRST_FREE", "LOST", "LOST_STACKS", "SCRATCH", "SCRATCH_SLOTS",
+           "STACKS", "STACK_DEPTH", "STARTED", "TAI", "WALL", "ZEROS", "Context"]  # fmt: skip
 
 LOST, STARTED, BUSY, LOST_STACKS = 0, 8, 16, 24
 """Places in the globals: lost events, the start in ns, runs without scratch, lost stacks."""
-FIRST_FREE = 32
+WALL, TAI = 32, 40
+"""Places of the difference from the time since boot to the time of day, and to TAI, in ns."""
+EXITED = 48
+"""Place of the word that exit() sets: timers of the script do nothing from then on."""
+FIRST_FREE = 56
 SCRATCH, ZEROS, STACKS = "scratch", "zeros", "stacks"
 SCRATCH_SLOTS = 4
 STACK_DEPTH = 127

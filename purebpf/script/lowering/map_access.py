@@ -15,7 +15,6 @@ __all__ = ["MapAccess"]
 
 _NO_EXIST = 1
 _LOOKUP_PERCPU = 195
-_TRIES = 4
 _MOST_CPUS = 1024  # of a machine that is not known; the verifier follows 8,192 branches at most
 
 
@@ -219,7 +218,7 @@ class MapAccess(Memory):
             code.load(R0, R1, 0, 8)
             return
         place = self.key(info, key)
-        if info.is_histogram:
+        if info.has_buckets:
             self.code.store_constant(*place.add(info.key_size - 8), 0, 8)
         self.lookup(info, place)
         missing = code.label()
@@ -281,107 +280,3 @@ class MapAccess(Memory):
     def divide(self, operator: str, signed: bool) -> None:
         """R0 = R0 / R1 or R0 % R1; by zero, the quotient is 0 and the rest is R0."""
         raise NotImplementedError
-
-    # count(), hist() and others
-
-    def aggregate(self, info: MapInfo, key: tree.Expression | None, call: tree.Call) -> None:
-        """Add a value to an aggregate of this CPU."""
-        assert info.value is not None
-        code, kind, done = self.code, info.value.kind, self.code.label()
-        amount = self.take(8)
-        if kind != "count":
-            self.scalar(call.arguments[0])
-            if info.is_histogram:
-                self._find_bucket(info, call.arguments[0])
-            code.store(amount.base, amount.offset, R0, 8)
-        self.note_value(info)
-        place = self.key(info, key)
-        if info.is_histogram:
-            code.load(R0, *amount, 8)
-            bucket = place if info.is_scalar else place.add(info.key_size - 8)
-            code.store(bucket.base, bucket.offset, R0, 8)
-        self.find_or_insert(info, place, done)
-        if kind in ("min", "max"):
-            self._take_extreme(info, amount)
-        else:
-            code.move(R1, 1)
-            if kind == "sum":
-                code.load(R1, *amount, 8)
-            code.atomic_add(R0, 0, R1, 8)
-            if kind in ("avg", "stats"):
-                code.load(R1, *amount, 8)
-                code.atomic_add(R0, 8, R1, 8)
-        code.place(done)
-
-    def _take_extreme(self, info: MapInfo, amount: Place) -> None:
-        """Store the amount if it is smaller or larger; another program may change it meanwhile."""
-        assert info.value is not None
-        code, done = self.code, self.code.label()
-        operator = ("s" if info.value.signed else "") + (">=" if info.value.kind == "min" else "<=")
-        code.copy(R3, R0)
-        code.load(R1, *amount, 8)
-        code.move(R2, 1)
-        code.exchange(R3, 8, R2, 8)
-        better = code.label()
-        code.jump("==", R2, 0, better)
-        for _ in range(_TRIES):
-            code.load(R0, R3, 0, 8)
-            code.jump_register(operator, R1, R0, done)
-            code.copy(R2, R0)
-            code.compare_exchange(R3, 0, R1, 8)
-            code.jump_register("==", R0, R2, done)
-        code.place(better)
-        code.store(R3, 0, R1, 8)
-        code.place(done)
-
-    def _find_bucket(self, info: MapInfo, node: tree.Expression) -> None:
-        """R0 = the number of the bucket for the value R0."""
-        assert info.value is not None
-        if info.value.kind == "hist":
-            self._find_power(info.value.numbers[0], is_signed=node.type.signed)
-            return
-        low, high, step = info.value.numbers
-        code = self.code
-        below, above, done = code.label(), code.label(), code.label()
-        code.jump("s<", R0, low, below)
-        code.jump("s>=", R0, high, above)
-        code.alu("-=", R0, low)
-        code.alu("/=", R0, step)
-        code.alu("+=", R0, 1)
-        code.go(done)
-        code.place(below)
-        code.move(R0, 0)
-        code.go(done)
-        code.place(above)
-        code.move(R0, info.buckets - 1)
-        code.place(done)
-
-    def _find_power(self, bits: int, *, is_signed: bool) -> None:
-        """R0 = 0 below zero; else the number of leading bits, and `bits` bits that follow."""
-        code = self.code
-        negative, small, done = code.label(), code.label(), code.label()
-        if is_signed:
-            code.jump("s<", R0, 0, negative)
-        code.jump("<", R0, 2 << bits, small)
-        code.copy(R1, R0)
-        code.move(R3, 0)
-        for shift in (32, 16, 8, 4, 2, 1):
-            following = code.label()
-            code.jump("<", R0, 1 << shift, following)
-            code.alu(">>=", R0, shift)
-            code.alu("+=", R3, shift)
-            code.place(following)
-        code.copy(R0, R3)
-        code.alu("-=", R0, bits)
-        code.alu_register(">>=", R1, R0)
-        code.alu("&=", R1, (1 << bits) - 1)
-        code.alu("+=", R0, 1)
-        code.alu("<<=", R0, bits)
-        code.alu_register("+=", R0, R1)
-        code.place(small)
-        code.alu("+=", R0, 1)
-        if is_signed:
-            code.go(done)
-            code.place(negative)
-            code.move(R0, 0)
-        code.place(done)

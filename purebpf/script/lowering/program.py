@@ -5,7 +5,7 @@ from __future__ import annotations
 from purebpf.asm import R0, R1, R6, Program
 from purebpf.asm.program import Function
 from purebpf.script.lowering.frame import NeedsScratchError
-from purebpf.script.lowering.layout import Context
+from purebpf.script.lowering.layout import EXITED, Context
 from purebpf.script.lowering.statements import Statements
 from purebpf.script.types import I64, room
 from purebpf.script.unit import Unit
@@ -42,6 +42,10 @@ def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list
         code.call_helper("get_current_pid_tgid")
         code.alu(">>=", R0, 32)
         code.jump("!=", R0, context.settings.pid, plain_end)
+    if unit.point.kind == "interval":
+        code.map_value(R1, "globals", EXITED)
+        code.load(R0, R1, 0, 8)
+        code.jump("!=", R0, 0, plain_end)
     if scratch == "all":
         generator.acquire_scratch()
         generator.end = code.label()

@@ -9,9 +9,9 @@ from purebpf.asm import R0, R1, R2, R6, Register
 from purebpf.script import tree
 from purebpf.script.builtins import BUILTINS
 from purebpf.script.constants import is_literal
+from purebpf.script.lowering.aggregates import Aggregates
 from purebpf.script.lowering.frame import Place
 from purebpf.script.lowering.layout import LOST_STACKS, STACKS, STARTED
-from purebpf.script.lowering.map_access import MapAccess
 from purebpf.script.lowering.memory import Foreign
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
@@ -35,7 +35,7 @@ _USER_STACK = 0x100
 _EFAULT = 14
 
 
-class Values(MapAccess):
+class Values(Aggregates):
     """Numbers: R0 is the value, other registers but R6 and R9 do not last."""
 
     def scalar(self, node: tree.Expression) -> None:

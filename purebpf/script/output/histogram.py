@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from purebpf.script.types import Type
 
-__all__ = ["Bucket", "list_buckets", "show_histogram"]
+__all__ = ["Bucket", "list_buckets", "share_of", "show_histogram"]
 
 _BAR = 52
 _UNITS = ("", "K", "M", "G", "T", "P", "E")
@@ -39,15 +39,16 @@ def show_histogram(buckets: Sequence[Bucket]) -> str:
     """Return a line with a bar for each bucket; the largest has 52 characters."""
     most = max((bucket.number for bucket in buckets), default=1)
     return "".join(
-        f"{bucket.label:<16}{bucket.number:>8} |{'@' * _length(bucket.number, most):<{_BAR}}|\n"
+        f"{bucket.label:<16}{bucket.number:>8} "
+        f"|{'@' * share_of(bucket.number, most, _BAR):<{_BAR}}|\n"
         for bucket in buckets
     )
 
 
-def _length(count: int, most: int) -> int:
-    """Return the length of a bar, computed like C's float."""
-    (share,) = struct.unpack("f", struct.pack("f", count / most))
-    return int(share * _BAR)
+def share_of(part: int, whole: int, length: int) -> int:
+    """Return a part of a length in characters, computed like C's float."""
+    (share,) = struct.unpack("f", struct.pack("f", part / whole))
+    return int(share * length)
 
 
 def _power(type_: Type, index: int) -> tuple[int | None, int | None, str]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from purebpf.script.map_info import MapInfo
 from purebpf.script.output.decode import Decoder
+from purebpf.script.output.time_series import combine_cpus, cut_series
 from purebpf.script.types import Type
 
 __all__ = ["Stats", "rows_of", "total_of"]
@@ -26,7 +27,9 @@ def rows_of(
     info: MapInfo, items: Iterable[tuple[bytes, Values]], decoder: Decoder
 ) -> list[tuple[Any, Any]]:
     """Return decoded keys (None without one) and values; a histogram is a dict of counts."""
-    if info.is_histogram:
+    if info.value is not None and info.value.kind == "tseries":
+        return _series(info.value, info, items, decoder)
+    if info.has_buckets:
         return _histograms(info, items, decoder)
     rows = []
     for key, data in items:
@@ -83,6 +86,20 @@ def _histograms(
             counts = grouped.setdefault(_frozen(label), {})
             counts[bucket] = counts.get(bucket, 0) + count
     return sorted(grouped.items(), key=lambda row: (sum(row[1].values()), _sortable(row[0])))
+
+
+def _series(
+    type_: Type, info: MapInfo, items: Iterable[tuple[bytes, Values]], decoder: Decoder
+) -> list[tuple[Any, Any]]:
+    by_key: dict[Any, dict[int, int]] = {}
+    for key, data in items:
+        label = None
+        if not info.is_scalar and info.key is not None:
+            label = _frozen(decoder.value(info.key, key))
+        values = by_key.setdefault(label, {})
+        interval, value = combine_cpus(type_, data if isinstance(data, tuple) else (data,))
+        values[interval] = value
+    return cut_series(type_, by_key)
 
 
 def _merge(info: MapInfo, rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

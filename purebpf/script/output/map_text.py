@@ -11,10 +11,11 @@ from purebpf.script.output.decode import EnumValue
 from purebpf.script.output.histogram import list_buckets, show_histogram
 from purebpf.script.output.map_rows import Stats
 from purebpf.script.output.text import show, show_key
+from purebpf.script.output.time_series import TimeSeries, list_intervals, show_series
 
 __all__ = ["dump_json", "json_of", "map_json", "map_text", "value_text"]
 
-_WORDS = {"hist": "hist", "lhist": "hist", "stats": "stats", "avg": "stats"}
+_WORDS = {"hist": "hist", "lhist": "hist", "stats": "stats", "avg": "stats", "tseries": "tseries"}
 
 
 def map_text(info: MapInfo, rows: Sequence[tuple[Any, Any]], top: int = 0, divisor: int = 0) -> str:
@@ -25,13 +26,15 @@ def map_text(info: MapInfo, rows: Sequence[tuple[Any, Any]], top: int = 0, divis
     for key, value in rows:
         label = info.name if key is None else f"{info.name}[{show_key(key)}]"
         text = value_text(info, _divided(value, divisor))
-        pieces.append(f"{label}:\n{text}\n" if info.is_histogram else f"{label}: {text}\n")
+        pieces.append(f"{label}:\n{text}\n" if info.has_buckets else f"{label}: {text}\n")
     return "".join(pieces)
 
 
 def value_text(info: MapInfo, value: Any) -> str:
     """Return the value of a row."""
-    if info.is_histogram:
+    if isinstance(value, TimeSeries):
+        return show_series(value)
+    if info.has_buckets:
         assert info.value is not None
         return show_histogram(list_buckets(info.value, value))
     if isinstance(value, Stats):
@@ -56,7 +59,7 @@ def map_json(info: MapInfo, rows: Sequence[tuple[Any, Any]], divisor: int = 0) -
     assert info.value is not None
     kind = info.value.kind
     if info.is_scalar:
-        empty: Any = [] if info.is_histogram else 0
+        empty: Any = [] if info.has_buckets else 0
         data = _json_value(info, rows[0][1]) if rows else empty
     else:
         data = {_json_key(key): _json_value(info, value) for key, value in rows}
@@ -72,7 +75,9 @@ def _key_part(value: Any) -> str:
 
 
 def _json_value(info: MapInfo, value: Any) -> Any:
-    if info.is_histogram:
+    if isinstance(value, TimeSeries):
+        return list_intervals(value)
+    if info.has_buckets:
         assert info.value is not None
         return [
             {

@@ -80,3 +80,29 @@ def test_a_script_is_compiled_without_a_kernel_and_its_ring_has_the_size_that_it
     assert spec.maps["events"].max_entries == 4 * 4096
     with pytest.raises(ScriptError, match="perf_rb_pages must be"):
         purebpf.compile_script("config = { perf_rb_pages = 0 } begin { }")
+
+
+def test_a_time_series_has_the_values_of_its_intervals() -> None:
+    text = """begin {
+        @last = tseries(2, 1h, 3); @last = tseries(7, 1h, 3);
+        @sum["a"] = tseries(3, 1h, 3, "sum"); @sum["a"] = tseries(-10, 1h, 3, "sum");
+        @least = tseries(5, 1h, 3, "min"); @least = tseries(-6, 1h, 3, "min");
+        @least = tseries(9, 1h, 3, "min");
+        printf("%d", nsecs(sw_tai)); }"""
+    before = time.clock_gettime_ns(time.CLOCK_TAI)
+    printed, *maps = purebpf.run_script(text)
+    assert isinstance(printed, Printed)
+    assert abs(printed.values[0] - before) < 60 * 10**9
+    values = {item.name: next(iter(item.items.values())) for item in maps}
+    assert {name: [value for _, value in series.points] for name, series in values.items()} == {
+        "@last": [7],
+        "@sum": [-7],
+        "@least": [-6],
+    }
+    (begin, _) = values["@last"].points[0]
+    assert 0 <= time.time_ns() - begin < 2 * 3600 * 10**9
+
+
+def test_timers_stop_when_the_script_has_called_exit() -> None:
+    maps = purebpf.run_script("interval:us:50 { @++; exit(); }")
+    assert [*maps] == [MapPrinted("@", {None: 1})]

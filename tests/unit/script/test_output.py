@@ -12,6 +12,13 @@ from purebpf.script.output.histogram import list_buckets, show_histogram
 from purebpf.script.output.map_rows import Stats
 from purebpf.script.output.map_text import map_json, map_text
 from purebpf.script.output.text import format_values, show, show_key
+from purebpf.script.output.time_series import (
+    TimeSeries,
+    combine_cpus,
+    cut_series,
+    list_intervals,
+    show_series,
+)
 from purebpf.script.types import I64, Type
 
 BAR = "@" * 52
@@ -95,3 +102,53 @@ def test_stats_are_shown_as_a_struct() -> None:
 def test_a_map_is_a_line_of_json() -> None:
     line = map_json(info(I64, I64), [(1, 2)])
     assert json.loads(line) == {"type": "map", "data": {"@m": {"1": 2}}}
+
+
+SECOND = 10**9
+
+
+def element(value: int, second: int, interval: int) -> bytes:
+    """Return the words of one CPU for an interval of tseries()."""
+    return b"".join(word.to_bytes(8, "little", signed=True) for word in (value, second, interval))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("", -5), ("min", -9), ("max", 4), ("sum", -10), ("avg", -1)]
+)
+def test_an_interval_has_the_value_of_the_cpus_that_wrote_it_last(text: str, value: int) -> None:
+    type_ = Type("tseries", 8, True, numbers=(SECOND, 3), text=text)
+    parts = [element(4, 1, 7), element(-5, 4, 7), element(-9, 2, 7), element(100, 9, 4), bytes(24)]
+    assert combine_cpus(type_, parts) == (7, value)
+
+
+def test_a_series_ends_with_the_newest_interval_of_all_keys() -> None:
+    type_ = Type("tseries", 8, True, numbers=(SECOND, 3))
+    rows = cut_series(type_, {"a": {8: 1}, "b": {7: 2, 6: 9, 4: 5}, "c": {3: 5}})
+    assert rows == [
+        ("c", TimeSeries(SECOND, ((8 * SECOND, None),))),
+        ("b", TimeSeries(SECOND, ((6 * SECOND, 9), (7 * SECOND, 2), (8 * SECOND, None)))),
+        ("a", TimeSeries(SECOND, ((8 * SECOND, 1),))),
+    ]
+
+
+def test_a_series_is_a_graph_and_a_list_of_json() -> None:
+    begin = 1_600_000_000 * 1000
+    points = [(begin, -10), (begin + 1, None), (begin + 2, 10)]
+    series = TimeSeries(10**6, tuple((number * 10**6, value) for number, value in points))
+    lines = show_series(series).splitlines()
+    line = "_" * 51
+    assert lines[0] == lines[-1] == f"{'':13}-10{'':18}{'10':>32}"
+    assert lines[1] == f"hh:mm:ss.ms  |{line}|"
+    assert [row[8:] for row in lines[2:5]] == [
+        f".000 *{'':25}.{'':25}| -10",
+        f".001 |{'':25}.{'':25}| -",
+        f".002 |{'':25}.{'':25}* 10",
+    ]
+    assert lines[5] == f"{'':13}v{line}v"
+    assert [str(row["interval_start"])[19:] for row in list_intervals(series)] == [
+        ".000000000",
+        ".002000000",
+    ]
+    assert show_series(TimeSeries(1, ())) == "<no data>"
+    counts = show_series(TimeSeries(1, ((0, 0),), is_signed=False)).splitlines()
+    assert counts[0].split() == ["0", "1"]
