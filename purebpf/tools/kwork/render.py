@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from purebpf.cli.event_lines import exact
 from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
@@ -133,6 +134,7 @@ def _document(result: Result, rows: Sequence[KworkRow]) -> dict[str, object]:
 
 def _object(row: KworkRow) -> dict[str, object]:
     fields = row._asdict()
+    fields["id"] = exact(row.id)
     for name in ("buckets", "delay_buckets"):
         fields[name] = [
             [*bucket_bounds(bucket), count] for bucket, count in enumerate(fields[name]) if count

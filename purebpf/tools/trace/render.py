@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from purebpf.cli.event_lines import JsonLines, TaskLines, event_document, fit
+from purebpf.cli.event_lines import JsonLines, TaskLines, event_document, exact, fit
 from purebpf.errors import errno_name
 from purebpf.results import Loss
 from purebpf.results.model.spelling import printable
@@ -142,6 +142,9 @@ class JsonPrinter(JsonLines[Event]):
         what = {Call: "call", Passed: "tracepoint", Signalled: "signal", Ended: "exit"}[type(event)]
         if isinstance(event, Call):
             fields["errno"] = errno_name(event.errno) if event.errno else None
+            fields["words"] = [exact(word) for word in event.words]
+        if isinstance(event, Passed):
+            fields["values"] = {name: exact(value) for name, value in event.values.items()}
         if isinstance(event, Call | Passed) and event.stack is None:
             del fields["stack"]
         return event_document(what, time_ns, {**task._asdict(), **fields})

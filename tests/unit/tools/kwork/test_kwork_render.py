@@ -111,6 +111,11 @@ def test_json_and_csv_have_every_row() -> None:
     assert [found["name"] for found in document["rows"]] == [DISK.name, RCU.name, WORK.name]
     assert document["rows"][1]["delay_buckets"] == [[48, 56, 1], [64, 80, 1]]
     assert document["loss"] == {"rows_full": 3}
+    address = RESULT._replace(rows=(WORK._replace(id=0xFFFFFFFF81356CA0),))
+    assert [
+        json.loads("".join(render(one, "json", Layout())))["rows"][0]["id"]
+        for one in (address, RESULT)
+    ] == ["0xffffffff81356ca0", 7]
     lines = [csv_header().strip(), *"".join(render(RESULT, "csv", Layout())).splitlines()]
     assert lines[2] == "4.000000,softirq,rcu,,2,4000,3000,960,2780,2,120,70,52,67"
     assert len({line.count(",") for line in lines}) == 1

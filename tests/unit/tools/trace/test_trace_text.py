@@ -12,7 +12,7 @@ from purebpf.tools.trace import quoting, sockets, structs
 from purebpf.tools.trace.arguments import show_arguments
 from purebpf.tools.trace.capture import piece_id
 from purebpf.tools.trace.constants import enum_name, flag_names, signal_name
-from purebpf.tools.trace.events import Call, Ended, Lost, Signalled, Task
+from purebpf.tools.trace.events import Call, Ended, Lost, Passed, Signalled, Task
 from purebpf.tools.trace.kinds import signature
 from purebpf.tools.trace.records import wait_status
 from purebpf.tools.trace.render import JsonPrinter, StracePrinter, TextPrinter
@@ -240,6 +240,14 @@ def test_json_has_all_of_it() -> None:
     assert (ended["event"], ended["status"]) == ("exit", 3)
     assert missing == {"event": "lost", "calls": 12, "by_name": {"read": 4, "getppid": 8}}
     assert loss == {"event": "loss", "loss": {"events_full": 12}}
+
+
+def test_numbers_of_json_are_exact() -> None:
+    call = CALL._replace(words=(1 << 53, (1 << 53) + 1, (1 << 64) - 1, 0, 0, 0))
+    passed = Passed(CALL.time_ns, CALL.task, "kmem:kfree", {}, {"ptr": 0xFFFF888100000001, "n": 3})
+    shown = [json.loads(line) for line in JsonPrinter().show([call, passed])]
+    assert shown[0]["words"][:3] == [1 << 53, "0x20000000000001", "0xffffffffffffffff"]
+    assert shown[1]["values"] == {"ptr": "0xffff888100000001", "n": 3}
 
 
 @pytest.mark.parametrize(
