@@ -145,7 +145,7 @@ def measure(
 def _serve(where: tuple[str, int], title: str) -> LivePage:
     from purebpf.cli.live import LivePage
 
-    page = LivePage(where, title)
+    page = LivePage(where, title.removesuffix("... Hit Ctrl-C to end."))  # a browser cannot
     command.say(f"live flame graph: {page.url}")
     return page
 

@@ -17,6 +17,7 @@ from json import JSONEncoder
 from typing import Any
 
 from purebpf.results.model.profile import Profile
+from purebpf.results.shape import page_facts
 from purebpf.results.shape.page_data import Packed, pack
 
 __all__ = ["comparison", "live_page", "page", "second"]
@@ -29,7 +30,7 @@ _SCRIPTS = (
 
 def page(profile: Profile) -> str:
     """The whole file."""
-    return _fill_template(profile.title, pack(profile))
+    return _fill_template(page_facts.title(profile), pack(profile))
 
 
 def comparison(before: Profile, after: Profile, title: str) -> str:

@@ -109,7 +109,7 @@ def head(profile: Profile) -> dict[str, Any]:
     loss, unnamed = profile.loss, profile.unnamed()
     whole = unnamed.frames or 1
     return {
-        "title": printable(profile.title),
+        "title": printable(page_facts.title(profile)),
         "unit": profile.unit,
         "total": profile.total,
         "slot_ns": profile.slot_ns,

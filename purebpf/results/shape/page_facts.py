@@ -8,7 +8,10 @@ from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import bytes_in_unit
 
-__all__ = ["brief_of_both", "describe", "rate"]
+__all__ = ["brief_of_both", "describe", "rate", "title"]
+
+_ENDLESS = "... Hit Ctrl-C to end."
+_CPU_EVENTS = ("cpu-clock", "cpu-cycles", "cycles", "task-clock")
 
 _WORDS = {
     "event_asked": "event asked for",
@@ -40,6 +43,24 @@ _WORDS = {
     "growths": "calls of mmap, mremap or brk",
 }
 _CLOCKS = ("started_s", "started_ns", "ended_ns")  # a date, and readings of CLOCK_MONOTONIC
+
+
+def title(profile: Profile) -> str:
+    """`gunicorn (28461) - CPU - 6 s` of samples of CPU time; the title of another profile."""
+    about = profile.about
+    elapsed_s, command = about.get("elapsed_s"), about.get("command")
+    if about.get("event") not in _CPU_EVENTS or not isinstance(elapsed_s, int | float):
+        return profile.title.removesuffix(_ENDLESS)
+    owners = {(row.labels.process_name, row.labels.pid) for row in profile.rows()}
+    names = {name for name, _ in owners}
+    if isinstance(command, list | tuple) and command:
+        who = str(command[0]).rpartition("/")[2]
+    elif len(names) == 1:
+        pids = [pid for _, pid in owners]
+        who = f"{names.pop()} ({pids[0] if len(pids) == 1 else f'{len(pids)} PIDs'})"
+    else:
+        who = f"{len(owners)} processes" if owners else "no process"
+    return printable(f"{who} - CPU - {elapsed_s:.3g} s")
 
 
 def describe(profile: Profile) -> dict[str, Any]:

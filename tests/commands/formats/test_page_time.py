@@ -74,6 +74,7 @@ def test_the_live_page_follows(driver: Any) -> None:
         assert page.boxes()[0][0][1] > first
         assert page.search("vfs_") == "35.00% in 1 function"
         assert len(page.run("return [...app.timeline.totals]")) == 60
+        assert page.run("return app.timeline.slotNs") == 1e9  # 0 was "up to Infinity of 2 CPUs"
         page.click("pause")
         shown = page.boxes()[0][0][1]
         live.send(profiles.example)

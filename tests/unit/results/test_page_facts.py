@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from purebpf.results import Labels, Profile
+from purebpf.results.shape import page_facts
 from purebpf.results.shape.page_facts import describe
 from tests.support.builders.profiles import MAIN
 
@@ -29,3 +32,26 @@ def test_names_are_words_and_zeros_are_left_out() -> None:
         ["CPUs", "0 1"],
         ["some key", "x"],
     ]
+
+
+def _sampled(*owners: tuple[str, int], **about: object) -> Profile:
+    facts = {"event": "cpu-clock", "elapsed_s": 6.04}
+    made = Profile("Sampling at 49 Hertz of all threads... Hit Ctrl-C to end.", about=facts | about)
+    for name, pid in owners:
+        made.add((), (), 1, Labels(name, pid))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("profile", "title"),
+    [
+        (_sampled(("gunicorn", 28461)), "gunicorn (28461) - CPU - 6.04 s"),
+        (_sampled(("gunicorn", 7), ("gunicorn", 8)), "gunicorn (2 PIDs) - CPU - 6.04 s"),
+        (_sampled(("gunicorn", 7), ("nginx", 9)), "2 processes - CPU - 6.04 s"),
+        (_sampled(("sh", 7), command=["/usr/bin/make", "test"]), "make - CPU - 6.04 s"),
+        (_sampled(("sh", 7), event="page-faults"), "Sampling at 49 Hertz of all threads"),
+        (_sampled(("sh", 7), elapsed_s=None), "Sampling at 49 Hertz of all threads"),
+    ],
+)
+def test_a_page_is_titled_by_who_ran_and_for_how_long(profile: Profile, title: str) -> None:
+    assert page_facts.title(profile) == title

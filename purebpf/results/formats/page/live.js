@@ -2,6 +2,7 @@
 // long as the window is.
 
 const LONGEST_S = 600;
+const SLOT_NS = 1e9; // what a message covers is divided into seconds
 
 class Live {
   // `onChange(model)` gets a model of everything in the window.
@@ -96,7 +97,7 @@ function merged(seconds, first, count, head) {
     }
   }
   const sorted = [...entries.values()].sort((a, b) => compare(a.numbers, b.numbers));
-  return new Model(functions, [...labels.keys()], packed(sorted), head.slot_ns);
+  return new Model(functions, [...labels.keys()], packed(sorted), SLOT_NS);
 }
 
 function compare(a, b) {
