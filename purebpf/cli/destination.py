@@ -39,7 +39,6 @@ __all__ = [
 
 _FOREIGN = ("svg", "png", "jpg", "jpeg", "gif", "pdf")
 """Kinds of pictures, which a text in the default format is not."""
-_BINARY = ("pprof", "perf.data")
 
 
 class Destination(NamedTuple):
@@ -138,7 +137,9 @@ def destinations(
     if not formats and not outputs:
         return (Destination(default, None),)
     pairs = _pair(parser, formats, outputs, default)
-    binary = [pair.format for pair in pairs if pair.path is None and pair.format in _BINARY]
+    from purebpf.results.formats.registry import FORMATS
+
+    binary = [pair.format for pair in pairs if pair.path is None and FORMATS[pair.format].is_binary]
     if binary and sys.stdout is not None and sys.stdout.isatty():
         parser.error(
             f"argument --format: will not write binary {binary[0]} to a terminal; use -o FILE"
@@ -150,9 +151,9 @@ def says_when(to: Sequence[Destination]) -> bool:
     """Return True if one of the formats has a place for the time of a sample."""
     if to == ResultOptions().to:
         return False
-    from purebpf.results.formats.registry import TIMED
+    from purebpf.results.formats.registry import FORMATS
 
-    return any(destination.format in TIMED for destination in to)
+    return any(FORMATS[destination.format].is_timed for destination in to)
 
 
 def _pair(

@@ -10,42 +10,67 @@ from typing import NamedTuple
 from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
 
-__all__ = ["FORMATS", "TIMED", "Format", "Style", "compress", "heading", "of_path", "write"]
+__all__ = ["FORMATS", "Format", "Style", "compress", "heading", "of_path", "write"]
 
 _GZIP = 31
 """What zlib calls the window of a gzip member; its time is 0."""
 
 
 class Format(NamedTuple):
-    """A `writer` is `room.module:function` of `purebpf.results`; `suffixes` mean the format."""
+    """A format of saved profiles.
+
+    Attributes:
+        writer: `room.module:function` of `purebpf.results`.
+        suffixes: of the names of its files.
+        what: its description, for people.
+        is_timed: it has a place for the time of a sample.
+        is_binary: a terminal cannot show it.
+    """
 
     writer: str
     suffixes: tuple[str, ...]
     what: str
+    is_timed: bool = False
+    is_binary: bool = False
 
 
 FORMATS = {
     "text": Format("formats.text:blocks", (".txt",), "one block for each stack"),
     "folded": Format("formats.folded:lines", (".folded", ".collapsed"), "one line for each stack"),
     "json": Format(
-        "formats.json:document", (".json",), "everything; save in this form to convert later"
+        "formats.json:document",
+        (".json",),
+        "everything; save in this form to convert later",
+        is_timed=True,
     ),
-    "html": Format("formats.html:page", (".html", ".htm"), "a flame graph that works offline"),
+    "html": Format(
+        "formats.html:page", (".html", ".htm"), "a flame graph that works offline", is_timed=True
+    ),
     "pprof": Format(
-        "formats.pprof:document", (".pb.gz", ".pprof"), "go tool pprof, Pyroscope, Parca"
+        "formats.pprof:document",
+        (".pb.gz", ".pprof"),
+        "go tool pprof, Pyroscope, Parca",
+        is_binary=True,
     ),
     "speedscope": Format("formats.speedscope:document", (".speedscope.json",), "speedscope.app"),
-    "firefox": Format("formats.firefox:document", (".firefox.json",), "profiler.firefox.com"),
-    "chrome": Format(
-        "formats.chrome:document", (".trace.json",), "Perfetto: a time line for each thread"
+    "firefox": Format(
+        "formats.firefox:document", (".firefox.json",), "profiler.firefox.com", is_timed=True
     ),
-    "perf.data": Format("formats.perf_data:document", (".data",), "perf report, hotspot, samply"),
+    "chrome": Format(
+        "formats.chrome:document",
+        (".trace.json",),
+        "Perfetto: a time line for each thread",
+        is_timed=True,
+    ),
+    "perf.data": Format(
+        "formats.perf_data:document",
+        (".data",),
+        "perf report, hotspot, samply",
+        is_timed=True,
+        is_binary=True,
+    ),
     "csv": Format("shape.table:csv", (".csv",), "functions with their own and total weight"),
 }
-
-
-TIMED = frozenset({"json", "html", "firefox", "chrome", "perf.data"})
-"""Formats that say when."""
 
 
 class Style(NamedTuple):
