@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from purebpf.results import Loss
 
 __all__ = [
+    "EVENTS_SCHEMA",
     "JsonLines",
     "Printer",
     "TaskLines",
@@ -29,6 +30,8 @@ __all__ = [
     "timestamp",
 ]
 
+EVENTS_SCHEMA = "purebpf.events/1"
+"""In the last line of JSON by lines; the number grows when a key changes its meaning."""
 _EXACT = 1 << 53
 """JavaScript, jq and others keep whole numbers below this one."""
 _ALONE = 20
@@ -186,6 +189,6 @@ def event_document(name: str, time_ns: int, fields: Mapping[str, object]) -> dic
 
 
 def json_loss(loss: Loss) -> Iterator[str]:
-    """Return the last line of a stream of JSON: every counter of losses."""
+    """Return the last line of a stream of JSON: every counter of losses, and `EVENTS_SCHEMA`."""
     counts = {cause.name: cause.lost for cause in loss.causes}
-    return json_lines([{"event": "loss", "loss": counts}])
+    return json_lines([{"event": "loss", "schema": EVENTS_SCHEMA, "loss": counts}])

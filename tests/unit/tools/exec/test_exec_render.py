@@ -103,7 +103,7 @@ def test_json_has_all_of_it() -> None:
     }
     assert (dumped["signal"], dumped["dumped_core"], dumped["status"]) == ("SIGSEGV", True, None)
     assert timed["lifetime_ns"] == 7_500_000_000_000
-    assert loss == {"event": "loss", "loss": COUNTS}
+    assert loss == {"event": "loss", "schema": "purebpf.events/1", "loss": COUNTS}
 
 
 def test_a_note_is_not_a_loss() -> None:

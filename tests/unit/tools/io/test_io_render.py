@@ -70,7 +70,7 @@ def test_json_has_requests_the_sums_and_the_loss() -> None:
     (row,) = summary["rows"]
     assert row["buckets"] == [[384_000, 448_000, 9], [12_288_000, 14_336_000, 1]]
     assert row["p50_ns"] == 416_000
-    assert last == {"event": "loss", "loss": {"rows_full": 3}}
+    assert last == {"event": "loss", "schema": "purebpf.events/1", "loss": {"rows_full": 3}}
 
 
 def test_words_for_numbers_of_the_kernel() -> None:

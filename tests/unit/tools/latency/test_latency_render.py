@@ -116,7 +116,7 @@ def test_json_has_buckets_in_nanoseconds():
     assert (call["event"], call["took_ns"], call["result"]) == ("call", 5_210_000, -1)
     assert interval["rows"] == summary["rows"]
     assert summary["rows"][0]["buckets"] == [[8000, 10_000, 5], [12_000, 14_000, 2]]
-    assert loss == {"event": "loss", "loss": {}}
+    assert loss == {"event": "loss", "schema": "purebpf.events/1", "loss": {}}
 
 
 def test_csv_has_a_line_for_each_row():

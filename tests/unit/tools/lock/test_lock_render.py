@@ -165,7 +165,7 @@ def test_json_has_every_field() -> None:
     (row,) = summary["rows"]
     assert row["waits"] == 10
     assert sum(count for *_, count in row["buckets"]) == 10
-    assert loss == {"event": "loss", "loss": {"rows_full": 3}}
+    assert loss == {"event": "loss", "schema": "purebpf.events/1", "loss": {"rows_full": 3}}
 
 
 def test_an_interval_has_its_own_longest_wait() -> None:

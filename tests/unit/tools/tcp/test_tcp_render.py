@@ -103,4 +103,4 @@ def test_json_has_every_field_and_ends_with_the_loss() -> None:
         assert (shown.pop("event"), shown.pop("time")) == (event.kind, timestamp(event.time_ns))
         made = Event(event.time_ns, event.kind, **shown)
         assert made == event._replace(names=list(event.names), addresses=list(event.addresses))
-    assert last == {"event": "loss", "loss": {"events_full": 3}}
+    assert last == {"event": "loss", "schema": "purebpf.events/1", "loss": {"events_full": 3}}

@@ -239,7 +239,7 @@ def test_json_has_all_of_it() -> None:
     assert (signal["event"], signal["name"]) == ("signal", "SIGINT")
     assert (ended["event"], ended["status"]) == ("exit", 3)
     assert missing == {"event": "lost", "calls": 12, "by_name": {"read": 4, "getppid": 8}}
-    assert loss == {"event": "loss", "loss": {"events_full": 12}}
+    assert loss == {"event": "loss", "schema": "purebpf.events/1", "loss": {"events_full": 12}}
 
 
 def test_numbers_of_json_are_exact() -> None:
