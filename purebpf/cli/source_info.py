@@ -1,4 +1,4 @@
-"""`--lines` and `--debuginfod`: more about names than their files here say."""
+"""More about a saved profile than it says: lines, names of `--debuginfod`, and other events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from purebpf.results import Profile
     from purebpf.symbols.budget import Budget
 
-__all__ = ["add_lines", "debuginfod"]
+__all__ = ["add_lines", "debuginfod", "say_other_events"]
 
 _TIMEOUT_S = 60.0
 _NO_TOOL = (
@@ -111,3 +111,10 @@ def _tell(paths: Sequence[str], what: str) -> None:
         names = ", ".join(printable(path.rpartition("/")[2]) for path in paths[:_SHOWN])
         more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
         command.note(f"lines: {what} {names}{more}")
+
+
+def say_other_events(profile: Profile, path: str) -> None:
+    """Say on standard error which samples of a file are not in its profile, as it has one event."""
+    others = profile.about.get("other_events")
+    for other in others if isinstance(others, list) else ():
+        command.say(f"also in {path}, not shown: {other}")

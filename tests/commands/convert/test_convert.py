@@ -162,6 +162,19 @@ def test_the_text_of_perf_script_is_read(tmp_path: Path) -> None:
     assert user_only[0] == user_only[1] > 40
 
 
+def test_samples_of_other_events_are_named(tmp_path: Path) -> None:
+    text = tmp_path / "script.txt"
+    text.write_text(
+        "a 1 [000] 1.0: 1 cycles: \n\t7f00 f+0x1 (/bin/a)\n\n"
+        "a 1 [000] 2.0: 1 faults: \n\t7f00 g+0x1 (/bin/a)\n\n"
+    )
+    result = convert(str(text), "--format", "folded")
+    assert result.stdout == "a;f 1\n"
+    assert "script.txt, not shown: faults: 1 sample\n" in result.stderr
+    result = shell(f"{sys.executable} -m purebpf diff {text} {text}")
+    assert result.stderr.count("not shown: faults: 1 sample\n") == 2
+
+
 @pytest.mark.needs("profiler-cli")
 def test_firefox_profiler_counts_the_same(saved: str, tmp_path: Path) -> None:
     path = str(tmp_path / "a.firefox.json")
