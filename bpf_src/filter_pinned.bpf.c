@@ -145,7 +145,7 @@ struct comm {
 	u64 tail;
 };
 
-// What needs no sample. *known says whether the field is of this kind.
+// Returns a field that needs no sample; *known is false for other fields.
 static __always_inline u64 of_thread(const struct entry *entry, bool *known)
 {
 	struct comm comm = {};
@@ -248,31 +248,7 @@ static __always_inline int verdict(u32 at)
 	return counter == 0;
 }
 
-// A sample that is ready before the program runs (Linux 6.3, commit 0eed28220598).
-SEC("?perf_event")
-int filter_sample(struct bpf_perf_event_data *ctx)
-{
-	struct bpf_perf_event_data_kern *kernel = bpf_cast_to_kern_ctx(ctx);
-	struct perf_sample_data *data = kernel->data;
-	u32 key = 0, at = 0;
-	struct table *graph = bpf_map_lookup_elem(&table, &key);
-
-	if (!graph)
-		return 0;
-	for (int turn = 0; turn < ENTRIES && at < ENTRIES; turn++) {
-		const struct entry *entry = &graph->entries[at];
-		bool known;
-		u64 found = of_thread(entry, &known);
-
-		if (!known)
-			found = of_sample(data, entry);
-		found = found >> (entry->shift & 63) & entry->mask;
-		at = holds(entry->operator, found, entry->value) ? entry->yes : entry->no;
-	}
-	return verdict(at);
-}
-
-// What the context and helpers say, on older kernels.
+// Returns a field from the context and helpers, on older kernels.
 static __always_inline u64 of_context(struct bpf_perf_event_data *ctx, u8 field)
 {
 	struct bpf_perf_event_data___x86 *x86 = (void *)ctx;
@@ -296,8 +272,9 @@ static __always_inline u64 of_context(struct bpf_perf_event_data *ctx, u8 field)
 	return 0;
 }
 
-SEC("?perf_event")
-int filter_registers(struct bpf_perf_event_data *ctx)
+// Follows the graph to its verdict. `data` is the sample, or NULL on kernels where it is not ready.
+static __always_inline int follow(struct bpf_perf_event_data *ctx, struct perf_sample_data *data,
+				  bool is_ready)
 {
 	u32 key = 0, at = 0;
 	struct table *graph = bpf_map_lookup_elem(&table, &key);
@@ -307,14 +284,29 @@ int filter_registers(struct bpf_perf_event_data *ctx)
 	for (int turn = 0; turn < ENTRIES && at < ENTRIES; turn++) {
 		const struct entry *entry = &graph->entries[at];
 		bool known;
-		u64 found = of_thread(entry, &known);
+		u64 value = of_thread(entry, &known);
 
 		if (!known)
-			found = of_context(ctx, entry->field);
-		found = found >> (entry->shift & 63) & entry->mask;
-		at = holds(entry->operator, found, entry->value) ? entry->yes : entry->no;
+			value = is_ready ? of_sample(data, entry) : of_context(ctx, entry->field);
+		value = value >> (entry->shift & 63) & entry->mask;
+		at = holds(entry->operator, value, entry->value) ? entry->yes : entry->no;
 	}
 	return verdict(at);
+}
+
+// A sample that is ready before the program runs (Linux 6.3, commit 0eed28220598).
+SEC("?perf_event")
+int filter_sample(struct bpf_perf_event_data *ctx)
+{
+	struct bpf_perf_event_data_kern *kernel = bpf_cast_to_kern_ctx(ctx);
+
+	return follow(ctx, kernel->data, true);
+}
+
+SEC("?perf_event")
+int filter_registers(struct bpf_perf_event_data *ctx)
+{
+	return follow(ctx, NULL, false);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
