@@ -26,24 +26,36 @@ struct {
 	__type(value, struct call_stats);
 } call_stats SEC(".maps");
 
-static __always_inline u64 user_stack_at(void *ctx, bool has_registers)
+// Counts a call and takes a place to walk a stack in. PLACES: there is no walk, and `*number` is the
+// answer.
+static __always_inline u32 begin_call(bool is_user, u64 *number)
 {
-	u32 zero = 0, place, tgid, tid;
+	u32 zero = 0, place;
 	struct call_stats *st = bpf_map_lookup_elem(&call_stats, &zero);
-	u64 number;
 
+	*number = STACK_LOST;
 	if (!st)
-		return STACK_LOST;
+		return PLACES;
 	if (!phase) {
 		__sync_fetch_and_add(&st->early, 1);
-		return STACK_UNAVAILABLE;
+		*number = STACK_UNAVAILABLE;
+		return PLACES;
 	}
-	__sync_fetch_and_add(&st->stacks, 1);
+	__sync_fetch_and_add(is_user ? &st->stacks : &st->kernel_stacks, 1);
 	place = take_place();
-	if (place >= PLACES) {
+	if (place >= PLACES)
 		__sync_fetch_and_add(&st->places_taken, 1);
-		return STACK_LOST;
-	}
+	return place;
+}
+
+static __always_inline u64 user_stack_at(void *ctx, bool has_registers)
+{
+	u32 place, tgid, tid;
+	u64 number;
+
+	place = begin_call(true, &number);
+	if (place >= PLACES)
+		return number;
 	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
 	number = user_stack_by_ticket(ctx, place, tgid, has_registers);
 	give_back(place);
@@ -65,22 +77,12 @@ static __noinline __attribute__((used)) u64 user_stack_by_task(void *ctx)
 
 static __noinline __attribute__((used)) u64 kernel_stack_here(void *ctx)
 {
-	u32 zero = 0, place;
-	struct call_stats *st = bpf_map_lookup_elem(&call_stats, &zero);
+	u32 place;
 	u64 number;
 
-	if (!st)
-		return STACK_LOST;
-	if (!phase) {
-		__sync_fetch_and_add(&st->early, 1);
-		return STACK_UNAVAILABLE;
-	}
-	__sync_fetch_and_add(&st->kernel_stacks, 1);
-	place = take_place();
-	if (place >= PLACES) {
-		__sync_fetch_and_add(&st->places_taken, 1);
-		return STACK_LOST;
-	}
+	place = begin_call(false, &number);
+	if (place >= PLACES)
+		return number;
 	number = kernel_stack_of(ctx, place);
 	give_back(place);
 	return number;
