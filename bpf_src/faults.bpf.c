@@ -5,6 +5,7 @@
 // getrusage(2) (mm/memory.c: mm_account_fault), one event for each.
 #include "comm.h"
 #include "cpus.h"
+#include "map_entry.h"
 #include "names.h"
 #include "pid_namespace.h"
 #include "targets.h"
@@ -152,12 +153,8 @@ static __always_inline u64 user_address_here(void)
 
 static __always_inline void add(void *map, void *key, u64 *full)
 {
-	u64 zero = 0, *count = bpf_map_lookup_elem(map, key);
+	u64 zero = 0, *count = find_or_add(map, key, &zero);
 
-	if (!count) {
-		bpf_map_update_elem(map, key, &zero, BPF_NOEXIST);
-		count = bpf_map_lookup_elem(map, key);
-	}
 	__sync_fetch_and_add(count ? count : full, 1);
 }
 

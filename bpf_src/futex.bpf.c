@@ -5,6 +5,7 @@
 #include "comm.h"
 #include "cpus.h"
 #include "futex/records.h"
+#include "map_entry.h"
 #include "maximum.h"
 #include "pid_namespace.h"
 #include "places.h"
@@ -103,12 +104,10 @@ static __always_inline struct lock *lock_at(u64 address, bool make)
 		.address = address,
 		.process = bpf_get_current_pid_tgid() >> 32,
 	};
-	struct lock *lock = bpf_map_lookup_elem(&locks, &key);
 
-	if (lock || !make)
-		return lock;
-	bpf_map_update_elem(&locks, &key, &no_lock, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&locks, &key);
+	if (!make)
+		return bpf_map_lookup_elem(&locks, &key);
+	return find_or_add(&locks, &key, &no_lock);
 }
 
 static __always_inline void begin_wait(void *ctx, u64 address, enum request request)

@@ -9,6 +9,7 @@
 #include "events.h"
 #include "histogram.h"
 #include "io/request.h"
+#include "map_entry.h"
 
 #define NAME_LENGTH 64
 
@@ -247,6 +248,7 @@ static __always_inline void add(struct io_event *event)
 {
 	struct row_key key = {.op = event->op};
 	struct row *row;
+	bool is_new;
 	u32 bucket = bucket_of(event->took_ns / 1000);
 
 	if (grouping == BY_DEVICE) {
@@ -257,14 +259,12 @@ static __always_inline void add(struct io_event *event)
 		key.inode = event->inode;
 		key.file_device = event->file_device;
 	}
-	row = bpf_map_lookup_elem(&rows, &key);
+	row = find_or_add_entry(&rows, &key, &no_row, &is_new);
 	if (!row) {
-		bpf_map_update_elem(&rows, &key, &no_row, BPF_NOEXIST);
-		row = bpf_map_lookup_elem(&rows, &key);
-		if (!row) {
-			COUNT(rows_full);
-			return;
-		}
+		COUNT(rows_full);
+		return;
+	}
+	if (is_new) {
 		__builtin_memcpy(row->comm, event->head.comm, sizeof(row->comm));
 		__builtin_memcpy(row->file, event->file, sizeof(row->file));
 		__builtin_memcpy(row->folder, event->folder, sizeof(row->folder));

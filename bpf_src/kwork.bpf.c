@@ -7,6 +7,8 @@
 #include "cpus.h"
 #include "histogram.h"
 #include "kwork/objects.h"
+#include "map_entry.h"
+#include "nesting.h"
 #include "stacks.h"
 
 enum kind {
@@ -66,12 +68,12 @@ struct losses {
 	u64 clock_backwards;
 };
 
-// What runs. `object` tells the end of which run it is.
+// A run that has begun.
 struct run {
 	u64 began_ns;
 	u64 delay_ns; // NO_DELAY: not known
 	u64 id;
-	u64 object;
+	u64 object; // of work: the end names it, too
 	u64 stack;
 };
 
@@ -81,11 +83,8 @@ struct queued {
 	u64 function; // of a call: its struct may be used for the next one before it begins
 };
 
-#define DEPTH 4 // a power of two
-
 struct runs {
-	u32 depth;
-	u32 pad;
+	struct nesting objects;
 	struct run runs[DEPTH];
 };
 
@@ -178,6 +177,7 @@ static __noinline int add(struct run *run, u32 kind, u64 handler)
 	struct row_key key = {.kind = kind, .cpu = bpf_get_smp_processor_id()};
 	u64 now_ns = bpf_ktime_get_ns(), took_ns;
 	struct row *row;
+	bool is_new;
 
 	if (!run || !cpu_wanted(key.cpu))
 		return 0;
@@ -186,17 +186,13 @@ static __noinline int add(struct run *run, u32 kind, u64 handler)
 	took_ns = since(run->began_ns, now_ns);
 	if (with_runs)
 		send(run, kind, key.cpu, now_ns, handler);
-	row = bpf_map_lookup_elem(&rows, &key);
+	row = find_or_add_entry(&rows, &key, &no_row, &is_new);
 	if (!row) {
-		bpf_map_update_elem(&rows, &key, &no_row, BPF_NOEXIST);
-		row = bpf_map_lookup_elem(&rows, &key);
-		if (!row) {
-			COUNT(rows_full);
-			return 0;
-		}
-		if (kind == IRQ)
-			read_handler_name((void *)handler, row->name, NAME_LENGTH);
+		COUNT(rows_full);
+		return 0;
 	}
+	if (is_new && kind == IRQ)
+		read_handler_name((void *)handler, row->name, NAME_LENGTH);
 	row->count++;
 	row->total_ns += took_ns;
 	if (took_ns >= row->max_ns) {
@@ -220,19 +216,13 @@ static __always_inline void begin(struct cpu_state *state, u32 kind, u64 id, u64
 				  u64 delay_ns)
 {
 	struct runs *runs = &state->runs[kind];
-	u32 depth = runs->depth;
-	struct run *run;
+	u32 place = next_place(&runs->objects, &losses.nested);
+	struct run *run = &runs->runs[place];
 
-	if (depth >= DEPTH) { // ends were missed, or it is nested too deep
-		COUNT(nested);
-		depth = 0;
-	}
-	run = &runs->runs[depth & (DEPTH - 1)];
 	run->id = id;
-	run->object = object;
 	run->delay_ns = delay_ns;
 	run->stack = 0;
-	runs->depth = depth + 1;
+	enter_object(&runs->objects, place, object);
 	run->began_ns = bpf_ktime_get_ns();
 }
 
@@ -240,28 +230,20 @@ static __always_inline void end(u32 kind, u64 object, u64 handler)
 {
 	struct cpu_state *state = own_state();
 	struct runs *runs;
-	u32 depth;
+	u32 place;
 
 	if (!state)
 		return;
 	runs = &state->runs[kind];
-	depth = runs->depth;
-#pragma clang loop unroll(full)
-	for (u32 turn = 0; turn < DEPTH; turn++) {
-		struct run *run;
-
-		if (!depth || depth > DEPTH)
-			break;
-		depth--;
-		run = &runs->runs[depth & (DEPTH - 1)];
-		if (run->object == object) {
-			runs->depth = depth;
-			add(run, kind, handler);
-			return;
-		}
-		COUNT(ends_missed);
+	place = leave_object(&runs->objects, object, &losses.ends_missed);
+	OPAQUE(place);
+	if (place < DEPTH) {
+		add(&runs->runs[place], kind, handler);
+		return;
 	}
-	runs->depth = 0;
+	// It began before the measurement, and so everything in it has ended.
+	__sync_fetch_and_add(&losses.ends_missed, runs->objects.depth);
+	runs->objects.depth = 0;
 	COUNT(before);
 }
 

@@ -8,7 +8,9 @@
 #include "events.h"
 #include "histogram.h"
 #include "lock/owner.h"
+#include "map_entry.h"
 #include "maximum.h"
+#include "nesting.h"
 #include "stacks.h"
 
 enum grouping {
@@ -103,11 +105,8 @@ struct wait *anchor_wait;
 
 #define COUNT(field) __sync_fetch_and_add(&losses.field, 1)
 
-#define DEPTH 4 // a task, a softirq, a hardirq and an NMI
-
 struct spins {
-	u32 depth;
-	u32 pad;
+	struct nesting locks;
 	struct wait waits[DEPTH];
 };
 
@@ -189,7 +188,7 @@ static __always_inline bool describe(struct wait *wait, void *ctx, u64 lock, u32
 
 static __always_inline void begin_spin(void *ctx, u64 lock, u32 flags)
 {
-	u32 zero = 0, depth;
+	u32 zero = 0, place;
 	struct spins *spins = bpf_map_lookup_elem(&spinning, &zero);
 	struct wait *wait;
 
@@ -200,16 +199,11 @@ static __always_inline void begin_spin(void *ctx, u64 lock, u32 flags)
 
 		bpf_map_update_elem(&run_queues, &zero, &queue, BPF_ANY);
 	}
-	depth = spins->depth;
-	OPAQUE(depth);
-	if (depth >= DEPTH) { // there are not so many interrupts in one another
-		__sync_fetch_and_add(&losses.ends_missed, DEPTH);
-		depth = 0;
-	}
-	wait = &spins->waits[depth];
+	place = next_place(&spins->locks, &losses.ends_missed);
+	wait = &spins->waits[place];
 	if (!describe(wait, ctx, lock, flags))
 		return;
-	spins->depth = depth + 1;
+	enter_object(&spins->locks, place, lock);
 	wait->since_ns = bpf_ktime_get_ns();
 }
 
@@ -251,6 +245,7 @@ static __always_inline void add(struct wait *wait, u64 took_ns)
 	struct row_key key = {.flags = wait->flags, .name = wait->name};
 	u32 bucket = bucket_of(took_ns);
 	struct row *row;
+	bool is_new;
 
 	if (grouping == BY_CALLER) {
 		key.id = wait->stack;
@@ -269,14 +264,12 @@ static __always_inline void add(struct wait *wait, u64 took_ns)
 		else
 			key.id = wait->cgroup;
 	}
-	row = bpf_map_lookup_elem(&rows, &key);
+	row = find_or_add_entry(&rows, &key, &no_row, &is_new);
 	if (!row) {
-		bpf_map_update_elem(&rows, &key, &no_row, BPF_NOEXIST);
-		row = bpf_map_lookup_elem(&rows, &key);
-		if (!row) {
-			COUNT(rows_full);
-			return;
-		}
+		COUNT(rows_full);
+		return;
+	}
+	if (is_new) {
 		row->stack = wait->stack;
 		if (grouping == BY_LOCK)
 			read_slab(wait->lock, &row->slab);
@@ -320,19 +313,6 @@ static __always_inline void send(struct wait *wait, u64 now_ns, u64 took_ns)
 	send_event(event, sizeof(*event));
 }
 
-// Where the wait of this CPU for a lock is; DEPTH: there is none.
-static __always_inline u32 find_spin(struct spins *spins, u64 lock)
-{
-	u32 found = DEPTH;
-
-#pragma clang loop unroll(full)
-	for (u32 place = 0; place < DEPTH; place++) {
-		if (place < spins->depth && spins->waits[place].lock == lock)
-			found = place;
-	}
-	return found;
-}
-
 SEC("tp_btf/contention_end")
 int on_end(u64 *ctx)
 {
@@ -344,12 +324,9 @@ int on_end(u64 *ctx)
 
 	if (!spins)
 		return 0;
-	place = find_spin(spins, lock);
+	place = leave_object(&spins->locks, lock, &losses.ends_missed);
 	OPAQUE(place);
 	if (place < DEPTH) {
-		if (spins->depth > place + 1) // waits of what interrupted this one
-			__sync_fetch_and_add(&losses.ends_missed, spins->depth - place - 1);
-		spins->depth = place;
 		wait = &spins->waits[place];
 	} else {
 		wait = bpf_map_lookup_elem(&sleeping, &tid);

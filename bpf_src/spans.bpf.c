@@ -7,6 +7,7 @@
 // names, with interrupts off.
 #include "cpus.h"
 #include "histogram.h"
+#include "map_entry.h"
 #include "names.h"
 #include "pid_namespace.h"
 #include "sched_switch.h"
@@ -124,15 +125,10 @@ static __noinline int add(u64 group, u64 span_ns)
 
 	if (!st || !cpu_wanted(key.cpu))
 		return 0;
-	if (grouping == BY_NOTHING) {
+	if (grouping == BY_NOTHING)
 		row = bpf_map_lookup_elem(&total, &zero);
-	} else {
-		row = bpf_map_lookup_elem(&rows, &key);
-		if (!row) {
-			bpf_map_update_elem(&rows, &key, &no_distribution, BPF_NOEXIST);
-			row = bpf_map_lookup_elem(&rows, &key);
-		}
-	}
+	else
+		row = find_or_add(&rows, &key, &no_distribution);
 	if (!row) {
 		st->rows_full++;
 		return 0;

@@ -6,6 +6,7 @@
 #include "events.h"
 #include "frames.h"
 #include "histogram.h"
+#include "map_entry.h"
 #include "stats.h"
 
 enum grouping {
@@ -79,6 +80,7 @@ static __noinline struct row *row_of(u32 function, u64 word)
 	struct row_key key = {.function = function, .cpu = bpf_get_smp_processor_id()};
 	struct row *row;
 	u32 tgid, tid;
+	bool is_new;
 
 	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
 	if (grouping == BY_PROCESS)
@@ -93,12 +95,8 @@ static __noinline struct row *row_of(u32 function, u64 word)
 		key.group[0] = bpf_get_current_cgroup_id();
 	else if (grouping == BY_RESULT || grouping == BY_ARGUMENT)
 		key.group[0] = half_words ? (u32)word : word;
-	row = bpf_map_lookup_elem(&rows, &key);
-	if (row)
-		return row;
-	bpf_map_update_elem(&rows, &key, &no_row, BPF_NOEXIST);
-	row = bpf_map_lookup_elem(&rows, &key);
-	if (row)
+	row = find_or_add_entry(&rows, &key, &no_row, &is_new);
+	if (row && is_new)
 		bpf_get_current_comm(row->comm, sizeof(row->comm));
 	return row;
 }
@@ -137,15 +135,10 @@ static __always_inline u64 path_below(u64 parent, u32 function)
 
 static __noinline int add_to_node(struct frame *frame, u64 parent, u64 took_ns)
 {
-	struct node *node = bpf_map_lookup_elem(&nodes, &frame->path);
+	struct node first = {.parent = parent, .function = frame->function};
+	struct node *node = find_or_add(&nodes, &frame->path, &first);
 	struct stats *st = stats_here();
 
-	if (!node) {
-		struct node first = {.parent = parent, .function = frame->function};
-
-		bpf_map_update_elem(&nodes, &frame->path, &first, BPF_NOEXIST);
-		node = bpf_map_lookup_elem(&nodes, &frame->path);
-	}
 	// Another path may have the same hash, of 64 bits.
 	if (!node || node->parent != parent || node->function != frame->function) {
 		if (st)

@@ -3,6 +3,7 @@
 #ifndef OFFCPU_ACCOUNT_H
 #define OFFCPU_ACCOUNT_H
 
+#include "map_entry.h"
 #include "records.h"
 
 CONFIG bool split = false; // tell blocked from runnable: wake-ups are traced
@@ -59,15 +60,11 @@ static __always_inline bool send(struct sum_key *key, struct sum *sum, u64 ended
 // One CPU at a time switches a task, and the key names the task: there is one writer.
 static __always_inline void add(struct sum_key *key, struct sum *more, struct stats *st)
 {
-	struct sum *sum = bpf_map_lookup_elem(&sums, key);
+	struct sum *sum = find_or_add(&sums, key, &no_sum);
 
 	if (!sum) {
-		bpf_map_update_elem(&sums, key, &no_sum, BPF_NOEXIST);
-		sum = bpf_map_lookup_elem(&sums, key);
-		if (!sum) {
-			st->sums_full++;
-			return;
-		}
+		st->sums_full++;
+		return;
 	}
 	sum->count++;
 	sum->blocked_ns += more->blocked_ns;

@@ -3,6 +3,7 @@
 #ifndef SUMMARY_ROWS_H
 #define SUMMARY_ROWS_H
 
+#include "map_entry.h"
 #include "records.h"
 
 #define SLOTS 512 // numbers of each ABI that have a place in `totals`
@@ -97,14 +98,10 @@ static __noinline void count_error(struct row_key *row, u32 errno_value)
 
 static __noinline void count_in_histogram(struct row_key *row, u64 elapsed_ns)
 {
-	struct histogram *found = bpf_map_lookup_elem(&histograms, row);
+	struct histogram *histogram = find_or_add(&histograms, row, &no_histogram);
 
-	if (!found) {
-		bpf_map_update_elem(&histograms, row, &no_histogram, BPF_NOEXIST);
-		found = bpf_map_lookup_elem(&histograms, row);
-	}
-	if (found)
-		add_to_buckets(found->buckets, elapsed_ns);
+	if (histogram)
+		add_to_buckets(histogram->buckets, elapsed_ns);
 	else
 		COUNT(histograms_full);
 }
@@ -112,15 +109,11 @@ static __noinline void count_in_histogram(struct row_key *row, u64 elapsed_ns)
 // Counts in a row of its own: any group, and numbers that `totals` has no place for.
 static __always_inline void count_in_row(struct row_key *key, u64 elapsed_ns, u32 errno_value)
 {
-	struct statistics *row = bpf_map_lookup_elem(&rows, key);
+	struct statistics *row = find_or_add(&rows, key, &no_statistics);
 
 	if (!row) {
-		bpf_map_update_elem(&rows, key, &no_statistics, BPF_NOEXIST);
-		row = bpf_map_lookup_elem(&rows, key);
-		if (!row) {
-			COUNT(rows_full);
-			return;
-		}
+		COUNT(rows_full);
+		return;
 	}
 	add(row, elapsed_ns, errno_value != 0);
 	if (histograms_wanted && elapsed_ns != UNTIMED)

@@ -45,7 +45,7 @@ _LOSSES = {
     "runs_full": "runs are counted, but not shown: the ring was full",
     "rows_full": "runs were not counted: no row was left. Raise --rows",
     "working_full": "runs were not counted: more than 16384 workers ran at once",
-    "nested": "runs were dropped: they were nested more than 4 deep",
+    "nested": "runs were dropped, as more than 4 were nested in one another",
     "ends_missed": "runs have an end that was not seen; they are not counted",
     "before": "runs were under way when the measurement began",
     "clock_backwards": "times had a clock that ran backwards; they count as 0 ns",

@@ -189,7 +189,7 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
         yield from maps["sleeping"].values()
         for per_cpu in maps["spinning"].values():
             for spins in per_cpu:
-                yield from spins.waits[: spins.depth]
+                yield from spins.waits[: spins.locks.depth]
 
     def _place(self, key: Any) -> tuple[object, ...]:
         """Return the key that merges rows: many stacks may lead to one caller."""
