@@ -4,9 +4,10 @@
 #define LATENCY_STACKS_H
 
 #define PLACES 4 // programs that are preempted at the same time: see take_place()
+#include "moment.h"
 #include "pid_namespace.h"
 #include "places.h"
-
+#include "stats.h"
 #include "user_stacks.h"
 
 bool phase = false; // user space is ready for copies
