@@ -60,7 +60,6 @@ class ProcessWatch(Closing):
         command_pid: a child that waits to execute a command, the only process of the run; or 0.
         only: follow only these processes; None: all.
         is_patient: as `Followed`.
-        is_ahead: publish interpreters first.
 
     Attributes:
         followed: the processes from now on.
@@ -77,10 +76,8 @@ class ProcessWatch(Closing):
         *,
         only: Collection[int] | None = None,
         is_patient: bool = False,
-        is_ahead: bool = True,
     ) -> None:
-        if is_ahead:
-            publish_first(lambda: walks.python, pids, command_pid)
+        publish_first(lambda: walks.python, pids, command_pid)
         self.followed = followed = Followed(command_pid, only, is_patient=is_patient)
         self._walks = walks
         self._publishes = not (pids or command_pid)

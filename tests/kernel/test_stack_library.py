@@ -187,8 +187,9 @@ def test_counts_by_stack(in_c):
         for _ in islice(loaded.read("events", timeout=PATIENCE_S), EVENTS):
             pass
         loaded.stop()
+        events = loaded.globals["phase"]  # which the program goes on counting, after its stack
         counts = dict(loaded.maps["stacks"].items())
-        assert sum(counts.values()) >= loaded.globals["phase"] >= EVENTS
+        assert sum(counts.values()) >= events >= EVENTS
         chains = {
             tuple(frame.function for frame in loaded.stack(number).frames)
             for number in counts
@@ -204,12 +205,12 @@ def test_stacks_without_room_are_lost_and_counted(in_c):
     with ExitStack() as owned:
         loaded = owned.enter_context(purebpf.stacks.load(spec, pids=[in_c.pid], capacity=1))
         at_samples(loaded, in_c.pid, owned)
-        events = islice(loaded.read("events", timeout=PATIENCE_S), EVENTS)
-        lost = [event.stack for event in events if event.stack == 2]
-        assert lost
-        assert lost[0].frames == ()
-        assert lost[0].end == "lost: losses() has the reason"
-        assert loaded.losses()["stacks_full"] >= len(lost)
+        # those that user space finishes, before the tables are there, need no room in the kernel
+        events = loaded.read("events", timeout=PATIENCE_S)
+        lost = next(event.stack for event in events if event.stack == 2)
+        assert lost.frames == ()
+        assert lost.end == "lost: losses() has the reason"
+        assert loaded.losses()["stacks_full"] >= 1
 
 
 @pytest.mark.needs("gcc", "tracefs")

@@ -84,7 +84,7 @@ class LinkedStacks(Closing):
                     namespace=PidNamespace.own(),
                 )
             )
-            self._watch = stack.enter_context(ProcessWatch(library, pids, is_ahead=bool(pids)))
+            self._watch = stack.enter_context(ProcessWatch(library, pids))
             start_stacks(library, self._watch, pids)
             self._watch.publish_everyone()
             self._symbolizer = self._watch.make_symbolizer()
