@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,11 +26,14 @@ from purebpf.elf import read_object
 from purebpf.loader.load.load import load as load_object
 from purebpf.loader.rings.record_types import record_type_id
 from purebpf.measure.stacks.linked_stacks import LinkedStacks
+from purebpf.measure.targets import processes_in
 from purebpf.spec import ObjectSpec
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    import asyncio
+
     from purebpf.btf.types.parse import Btf
     from purebpf.elf.reader import Source
     from purebpf.loader.load.globals import Globals
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 __all__ = ["Stack", "StackFrame", "StackObject", "load"]
 
 _TYPE = "purebpf_stack"
+_LOOP_S = 0.005
+"""An event loop goes on after so long, also while there are records."""
 
 
 class StackFrame(NamedTuple):
@@ -160,26 +165,88 @@ class StackObject(Closing):
             SchemaError: the type of the records is not known.
             KernelError: a map could not be read, or filled.
         """
-        reader = self._reader(name)
-        fields = self._stack_fields(name)
         deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            self.drain()
-            for record in reader.drain():
-                made = {field: self.stack(getattr(record, field)) for field in fields}
-                yield record._replace(**made) if made else record
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                return
-            self._wait(reader.fileno(), left)
+        with self._waiting(name) as waiting:
+            while True:
+                yield from self._records(name)
+                pause_s = self._pause_s(deadline)
+                if pause_s is None:
+                    return
+                waiting.poll(pause_s)
 
-    def _wait(self, ring: int, left_s: float | None) -> None:
-        """Sleep until there are records, or processes to follow."""
-        waiting = select.poll()
-        for number in (ring, *self._stacks.fds):
-            waiting.register(number, select.POLLIN)
-        pause_s = self._stacks.pause_s()
-        waiting.poll(1000 * (pause_s if left_s is None else min(left_s, pause_s)))
+    async def read_async(
+        self,
+        name: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - the loop goes on without an error
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the same on the event loop of asyncio that runs; other tasks go on meanwhile.
+
+        Other programs of the loop must not take longer than the stacks can wait: a second, or
+        less where many new ones come. Raises as `read`.
+
+        Args:
+            name: the map.
+            timeout: in seconds; None: for ever.
+        """
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._waiting(name) as waiting:
+            while True:
+                resumed = time.monotonic()
+                for record in self._records(name):
+                    yield record
+                    if time.monotonic() - resumed > _LOOP_S:
+                        await asyncio.sleep(0)
+                        resumed = time.monotonic()
+                pause_s = self._pause_s(deadline)
+                if pause_s is None:
+                    return
+                ready = loop.create_future()
+                loop.add_reader(waiting.fileno(), _set_once, ready)
+                try:
+                    await asyncio.wait((ready,), timeout=pause_s)
+                finally:
+                    loop.remove_reader(waiting.fileno())
+
+    def wait(self, timeout: float) -> None:
+        """Follow processes and finish stacks for so many seconds, while programs count in maps.
+
+        Raises:
+            KernelError: a map could not be read, or filled.
+        """
+        deadline = time.monotonic() + timeout
+        with self._waiting() as waiting:
+            while True:
+                self.drain()
+                pause_s = self._pause_s(deadline)
+                if pause_s is None:
+                    return
+                waiting.poll(pause_s)
+
+    def _records(self, name: str) -> Iterator[Any]:
+        """Yield the records that are there."""
+        self.drain()
+        fields = self._stack_fields(name)
+        for record in self._reader(name).drain():
+            made = {field: self.stack(getattr(record, field)) for field in fields}
+            yield record._replace(**made) if made else record
+
+    def _waiting(self, *names: str) -> select.epoll:
+        """Return a poll for records of maps, for processes to follow and stacks to finish."""
+        waiting = select.epoll()
+        for number in (*(self._reader(name).fileno() for name in names), *self._stacks.fds):
+            waiting.register(number, select.EPOLLIN)
+        return waiting
+
+    def _pause_s(self, deadline: float | None) -> float | None:
+        """Return for how long nothing is due; None once a moment has passed."""
+        left_s = None if deadline is None else deadline - time.monotonic()
+        if left_s is not None and left_s <= 0:
+            return None
+        pause_s = max(0.0, self._stacks.pause_s())
+        return pause_s if left_s is None else min(left_s, pause_s)
 
     def _reader(self, name: str) -> Reader[Any]:
         if name not in self._readers:
@@ -227,6 +294,7 @@ def load(
     source: ObjectSpec | Source,
     *,
     pids: Collection[int] = (),
+    cgroup: str | None = None,
     call_graph: str = "auto",
     capacity: int = 16384,
     **options: Any,
@@ -236,6 +304,7 @@ def load(
     Args:
         source: as of `purebpf.load`.
         pids: processes to get ready for; their first stacks need no copies then. Empty: all.
+        cgroup: the same for the processes in a cgroup v2 directory and below it.
         call_graph: "auto" (unwind tables where the kernel can, Linux 5.15; else frame pointers),
             "tables", "deep", "copy" or "fp": docs/stacks.md.
         capacity: different stacks that there is room for; later ones are lost, and counted.
@@ -244,12 +313,21 @@ def load(
     Raises:
         LinkError: no function calls `user_stack()` or `kernel_stack()`; a function that is no
             program does; or a program of a kind that has no stack to walk.
+        NoSuchTargetError: there is no such cgroup.
         VerifierError, KernelError, NotSupportedError, FormatError: as `purebpf.load`.
     """
+    if cgroup is not None:
+        pids = {*pids, *processes_in(cgroup)}
     spec = source if isinstance(source, ObjectSpec) else read_object(source)
     loading = partial(load_object, **options)
     stacks = LinkedStacks(spec, loading, pids=pids, call_graph=call_graph, capacity=capacity)
     return StackObject(stacks)
+
+
+def _set_once(ready: asyncio.Future[None]) -> None:
+    """Set a future that a readable descriptor may set again before the waiting task runs."""
+    if not ready.done():
+        ready.set_result(None)
 
 
 def _fields_of(btf: Btf, type_id: int) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Protocol
 
 from purebpf.errors import NotSupportedError, PurebpfError
@@ -25,6 +25,7 @@ __all__ = [
     "is_below",
     "make_task_filter",
     "open_cgroup",
+    "processes_in",
     "without_gone",
 ]
 
@@ -206,6 +207,20 @@ def open_cgroup(path: str) -> Descriptor:
             "the path is not a cgroup v2 directory; find the mount with: findmnt -t cgroup2",
         )
     return opened
+
+
+def processes_in(cgroup: str) -> set[int]:
+    """Return the processes in a cgroup v2 directory, and below it, at this moment.
+
+    Raises:
+        NoSuchTargetError, NotSupportedError: as `open_cgroup`.
+    """
+    open_cgroup(cgroup).close()
+    pids: set[int] = set()
+    for folder, _, _ in os.walk(cgroup):
+        with suppress(OSError), open(os.path.join(folder, "cgroup.procs"), "rb") as file:
+            pids.update(map(int, file.read().split()))
+    return pids
 
 
 def is_below(tid: int, cgroup: str) -> bool:

@@ -1,4 +1,5 @@
-"""The plugin of pytest: the mark `bpf`, the fixtures `bpf_load` and `packets`, and verifier logs.
+"""The plugin of pytest: the mark `bpf`, fixtures (`bpf_load`, `stack_load`, `packets`), and
+verifier logs.
 
 pytest loads this in every run where purebpf is installed (entry point `pytest11`), so nothing of
 the library is imported before a test asks for it.
@@ -10,15 +11,20 @@ import errno
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from purebpf.loader.load.object import Object
+    from purebpf.stacks import StackObject
     from purebpf.testing.packets import Packets
 
-__all__ = ["bpf_load", "packets"]
+__all__ = ["bpf_load", "packets", "stack_load"]
+
+Loaded = TypeVar("Loaded", bound="AbstractContextManager[Any]")
 
 _SKIPPED: pytest.StashKey[Counter[str]] = pytest.StashKey()
 _LAST_LINES = 100
@@ -72,20 +78,38 @@ def bpf_load(request: pytest.FixtureRequest) -> Iterator[Callable[..., Object]]:
 
     Where this process may not load BPF programs, the test is skipped with the reason.
     """
-    from purebpf.errors import KernelError
     from purebpf.loader.load.load import load
 
     with ExitStack() as loaded:
+        yield _loading_for(request.node, loaded, load)
 
-        def load_for_test(source: Any, /, *args: Any, **options: Any) -> Object:
-            try:
-                return loaded.enter_context(load(source, *args, **options))
-            except KernelError as error:
-                if error.errno == errno.EPERM and (reason := _missing("tracepoint")):
-                    _leave(request.node, reason)
-                raise
 
-        yield load_for_test
+@pytest.fixture
+def stack_load(request: pytest.FixtureRequest) -> Iterator[Callable[..., StackObject]]:
+    """`purebpf.stacks.load` for the time of one test, as `bpf_load` is `purebpf.load`."""
+    from purebpf.stacks import load
+
+    with ExitStack() as loaded:
+        yield _loading_for(request.node, loaded, load)
+
+
+def _loading_for(
+    item: pytest.Item, loaded: ExitStack, load: Callable[..., Loaded]
+) -> Callable[..., Loaded]:
+    """Return a function that loads as `load` does, until `loaded` is closed."""
+    from purebpf.errors import KernelError
+
+    def load_for_test(source: Any, /, *args: Any, **options: Any) -> Loaded:
+        try:
+            made = load(source, *args, **options)
+        except KernelError as error:
+            if error.errno == errno.EPERM and (reason := _missing("tracepoint")):
+                _leave(item, reason)
+            raise
+        loaded.enter_context(made)
+        return made
+
+    return load_for_test
 
 
 @pytest.fixture
