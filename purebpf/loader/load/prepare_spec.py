@@ -92,6 +92,10 @@ def prepare_spec(
         from purebpf.loader.load.kconfig import configure
 
         spec = configure(spec, kconfig)
+    elif kconfig:
+        from purebpf.relocate.kconfig import check_lines
+
+        check_lines(kconfig)
     map_types = {map_spec.type for map_spec in spec.maps.values()}
     if _ARENA in map_types:
         from purebpf.loader.load.arena import place_variables

@@ -105,3 +105,10 @@ def test_an_object_without_configuration_does_not_import_any_of_it():
     )
     command = [os.sys.executable, "-c", code]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "\n"
+
+
+def test_lines_for_an_object_without_settings_are_checked_too():
+    spec = purebpf.read_object(DATA / "load_counter.bpf.o")
+    with pytest.raises(purebpf.SchemaError, match="line 1 is not a setting: 'CONFIG_HZ 1000'"):
+        purebpf.load(spec, kconfig="CONFIG_HZ 1000")
+    purebpf.load(spec, kconfig="CONFIG_HZ=1000").close()
