@@ -25,7 +25,11 @@ from purebpf.observe.runtimes.cpython.python_process import (
     PythonReading,
     find_python,
 )
-from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, find_java
+from purebpf.observe.runtimes.hotspot.java_process import (
+    JavaProcess,
+    JavaReading,
+    find_java,
+)
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.runtimes.cpython.frames import PythonStack
 from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
@@ -192,6 +196,14 @@ def _find_java(pid: int, notes: list[str]) -> JavaProcess | None:
     return java
 
 
+def _look(java: JavaProcess | None) -> JavaReading | None:
+    """Return a JVM as it is now; None: it is none any more, and its process may be about to end."""
+    if java is not None:
+        with suppress(NotSupportedError):
+            return java.look()
+    return None
+
+
 def _pythons_below(pid: int) -> Iterator[str]:
     """For who asks about a launcher: PyInstaller's --onefile, sudo, uv run."""
     for child in proc.children(pid)[:_MOST_CHILDREN]:
@@ -267,7 +279,7 @@ def _copy(
         reading = python.look(_MOST_READS) if python else None
         distance = python.pointer_distance(reading) if python and reading else 0
         state = _State(reading.interpreters if reading else (), distance or 0)
-        java = source.java.look() if source.java else None
+        java = _look(source.java)
         for tid, thread in threads.items():
             known = copies.get(tid)
             if known is not None and known.is_still:

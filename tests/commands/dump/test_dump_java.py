@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from purebpf.errors import NotSupportedError
+from purebpf.observe.runtimes.hotspot.java_process import JavaProcess
 from purebpf.tools.dump import session
 from purebpf.tools.dump.model import ProcessDump
 from purebpf.tools.dump.render import document, lines
@@ -205,6 +207,25 @@ def test_native_frames_above_stay_and_the_jvm_is_left_out(home: Path, classes: P
     assert re.search(r"\n    Parked\.stay \(Parked\.java:\d+\)\n", text)
     tree: dict[str, Any] = json.loads(document(dumped))
     assert tree["java"] == dumped.java
+
+
+def test_a_jvm_that_cannot_be_read_any_more_leaves_native_frames(
+    classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the middle of its end: only the first look finds its code."""
+    first = [JavaProcess.look]
+
+    def look(java: JavaProcess) -> object:
+        if first:
+            return first.pop()(java)
+        raise NotSupportedError("Java frames", "the code cache cannot be read")
+
+    monkeypatch.setattr(JavaProcess, "look", look)
+    (home,) = jvms.default()
+    with started(home, classes) as process:
+        dumped = session.dump(process.pid, kernel=False)
+    assert not java_frames(dumped)
+    assert any(thread.frames for thread in dumped.threads)
 
 
 def test_a_file_called_libjvm_is_no_jvm(tmp_path: Path) -> None:
