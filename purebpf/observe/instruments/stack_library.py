@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from purebpf import objects
 from purebpf.abi.bpf import bpf_prog_type
+from purebpf.abi.sections import BPF_F_SLEEPABLE
 from purebpf.closable import Closing
 from purebpf.errors import LinkError
 from purebpf.observe.instruments import stack_maps
@@ -78,7 +79,7 @@ def link_library(spec: ObjectSpec, library: ObjectSpec) -> ObjectSpec:
 def _function_for(spec: ObjectSpec, program: ProgramSpec) -> str:
     if program.type in _WITH_REGISTERS:
         return _BY_REGISTERS
-    if program.type in _OF_TASKS and not program.flags & _SLEEPABLE:
+    if program.type in _OF_TASKS and not program.flags & BPF_F_SLEEPABLE:
         return _BY_TASK
     raise LinkError(
         spec.source,
@@ -87,10 +88,6 @@ def _function_for(spec: ObjectSpec, program: ProgramSpec) -> str:
         "events, uprobes, USDT probes, kprobes, tracepoints, raw tracepoints and functions of the "
         "kernel (fentry, fexit, tp_btf) can, unless they are sleepable",
     )
-
-
-_SLEEPABLE = 1 << 4
-"""BPF_F_SLEEPABLE."""
 
 
 def _kernel_for(spec: ObjectSpec, program: ProgramSpec) -> str:
@@ -172,7 +169,6 @@ class StackLibrary(Closing):
         namespace: tuple[int, int] = (0, 0),
     ) -> None:
         self._finished: dict[int, OwnedTrace] = {}
-        self.forgotten = 0
         library = objects.spec("stack_library")
         library = library.only().set(
             max_depth=stack_maps.max_depth(),
@@ -233,7 +229,6 @@ class StackLibrary(Closing):
             self._finished[ticket] = OwnedTrace(pid, as_completed(sample.trace))
         while len(self._finished) > _KEPT:
             del self._finished[next(iter(self._finished))]
-            self.forgotten += 1
 
     def trace(self, number: int) -> OwnedTrace | None:
         """The user stack with a number; None: it was forgotten, or is no number of a stack.
