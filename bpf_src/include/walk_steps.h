@@ -53,12 +53,11 @@ __noinline int step_by_rule(u32 place)
 		cfa = walk->sp + 8 + (((walk->pc & 15) >= (u64)rule->cfa) << 3);
 		break;
 	case RULE_DEREF_FP:
-		if (!read_user(&cfa, sizeof(cfa), walk->fp + rule->cfa))
-			return WALK_READ_FAULT;
-		break;
 	case RULE_DEREF_SP:
-		if (!read_user(&cfa, sizeof(cfa), walk->sp + rule->cfa))
+		fp = rule->kind == RULE_DEREF_FP ? walk->fp : walk->sp;
+		if (!read_user(&cfa, sizeof(cfa), fp + (short)rule->cfa))
 			return WALK_READ_FAULT;
+		cfa += rule->cfa >> 16;
 		break;
 	default:
 		return WALK_RULE_UNSUPPORTED;

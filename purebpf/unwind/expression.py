@@ -13,9 +13,9 @@ from purebpf.tuples import NamedTuple
 from purebpf.unwind.encoded import EncodingError, sleb, uleb
 
 __all__ = [
-    "DEREF_FORM",
     "ExpressionError",
     "RegisterForm",
+    "added_to_word",
     "evaluate",
     "plt_threshold",
     "register_form",
@@ -34,7 +34,8 @@ _CONSTANTS = {
 }
 """addr, and const1u to const8s."""
 
-DEREF_FORM = b"\x06"
+_DEREF, _CONST1U, _PLUS, _PLUS_UCONST = 0x06, 0x08, 0x22, 0x23
+_LIT0, _LIT31 = 0x30, 0x4F
 _PLT = bytes.fromhex("77088000 3f1a00 2a332422")
 """rsp + 8 + ((rip & 15 >= a literal) << 3), the literal left out; GNU ld writes it for .plt."""
 
@@ -60,6 +61,24 @@ def register_form(code: bytes) -> RegisterForm | None:
     except EncodingError:
         return None
     return RegisterForm(code[0] - 0x70, offset, code[at:])
+
+
+def added_to_word(code: bytes) -> int | None:
+    """Return the number that an expression adds to a word that it loads; None: it is another one.
+
+    The number is at most 127. Runtimes that switch stacks (SBCL) keep the old one in a frame.
+    """
+    if code[:1] != bytes((_DEREF,)):
+        return None
+    then = code[1:]
+    if not then:
+        return 0
+    if len(then) == 2 and _LIT0 <= then[0] <= _LIT31 and then[1] == _PLUS:
+        return then[0] - _LIT0
+    has_byte = (len(then) == 3 and then[0] == _CONST1U and then[2] == _PLUS) or (
+        len(then) == 2 and then[0] == _PLUS_UCONST
+    )
+    return then[1] if has_byte and then[1] < 128 else None
 
 
 def plt_threshold(code: bytes) -> int | None:

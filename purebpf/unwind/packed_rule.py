@@ -3,7 +3,7 @@
     kind          CFA
     SP, FP        register + cfa
     PLT           sp + 8, + 8 more where (pc & 15) >= cfa
-    DEREF_FP, SP  the word at register + cfa
+    DEREF_FP, SP  the word at register + the low half of cfa, + the high half
     SIGNAL, END   -
     INVALID       code without a rule
     USER          a rule that only user space can follow
@@ -18,13 +18,14 @@ from __future__ import annotations
 import struct
 from enum import IntEnum, IntFlag
 
-from purebpf.unwind.expression import DEREF_FORM, plt_threshold, register_form
+from purebpf.unwind.expression import added_to_word, plt_threshold, register_form
 from purebpf.unwind.machine import Machine
 from purebpf.unwind.rule import CFA_DEPTH, CFA_EXPRESSION, CFA_UNSUPPORTED, How, RegisterRule, Rule
 
 __all__ = ["Flag", "Kind", "pack_rule"]
 
 _LAYOUT = struct.Struct("<hBBi")
+_HALF = 1 << 15
 
 
 class Kind(IntEnum):
@@ -83,7 +84,7 @@ def pack_rule(rule: Rule, machine: Machine, *, is_none: bool = False) -> bytes:
     saved, flags = where
     if kind is Kind.SP and flags == Flag.FP_SAVED and saved < -cfa:
         saved = flags = 0  # popped already: below sp, the register has it
-    if not (-1 << 15 <= saved < 1 << 15 and -1 << 31 <= cfa < 1 << 31):
+    if not (-_HALF <= saved < _HALF and -1 << 31 <= cfa < 1 << 31):
         return _LAYOUT.pack(0, Kind.USER, 0, 0)
     return _LAYOUT.pack(saved, kind, flags, cfa)
 
@@ -99,10 +100,11 @@ def _cfa(rule: Rule, machine: Machine) -> tuple[Kind, int] | None:
     if threshold is not None:
         return Kind.PLT, threshold
     form = register_form(cfa)
-    if form is None or form.then != DEREF_FORM:
+    added = None if form is None else added_to_word(form.then)
+    if form is None or added is None or not -_HALF <= form.offset < _HALF:
         return None
     kind = {machine.sp: Kind.DEREF_SP, machine.fp: Kind.DEREF_FP}.get(form.register)
-    return None if kind is None else (kind, form.offset)
+    return None if kind is None else (kind, form.offset & 2 * _HALF - 1 | added << 16)
 
 
 def _pack_saved(rule: Rule, machine: Machine) -> tuple[int, int] | None:

@@ -29,7 +29,7 @@ from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Lost, Sample
 
-__all__ = ["MissedStack", "StackFinisher"]
+__all__ = ["MissedStack", "StackFinisher", "is_cut_short"]
 
 _HEAD = struct.Struct("<QQ4I2HI64s")
 _REGISTERS = struct.Struct(f"<{len(NAMES)}Q")
@@ -172,9 +172,11 @@ class StackFinisher(Closing):
             why = missed.walked.reason
             where = (copy.tgid, missed.process, missed.identity)
             filler.publish(*where, trace.frames, confirms=why is Reason.READ_FAULT)
+            if is_cut_short(trace, missed.walked):
+                filler.publish(*where, missed.walked.frames)
         if trace.reason is Reason.COMPLETE:
             trace = trace._replace(reason=Reason.FINISHED)
-        elif not trace.reason.is_whole and len(missed.walked.frames) > len(trace.frames):
+        elif is_cut_short(trace, missed.walked):
             trace = trace._replace(frames=missed.walked.frames)
         room = MAX_FRAMES - len(missed.python)
         lacks_python = trace.reason.is_whole and len(missed.python) >= PYTHON_FRAMES
@@ -196,6 +198,11 @@ class StackFinisher(Closing):
     def close(self) -> None:
         """Close tables and files; again is harmless."""
         self._closing.close()
+
+
+def is_cut_short(trace: Unwound, walked: Unwound) -> bool:
+    """Return True if a walk in BPF came further than its copy: over a switch of stacks, or deep."""
+    return not trace.reason.is_whole and len(walked.frames) > len(trace.frames)
 
 
 def _identify(variables: MutableMapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from purebpf.loader.rings.record_types import RecordMap
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.unwind.copy_buffer import CopyBuffer
 from purebpf.observe.unwind.process_stacks import ProcessStacks
+from purebpf.observe.unwind.stack_finisher import is_cut_short
 from purebpf.observe.unwind.table_filler import TableFiller
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import Unwound
@@ -136,6 +137,8 @@ class StackWalker(Closing):
                 where = (record.tgid, record.process, record.identity)
                 is_fault = record.trace.reason is Reason.READ_FAULT
                 self._filler.publish(*where, trace.frames, confirms=is_fault)
+                if is_cut_short(trace, record.trace):
+                    self._filler.publish(*where, record.trace.frames)
             if trace.reason is Reason.COMPLETE and not record.trace.reason.is_whole:
                 trace = trace._replace(reason=Reason.FINISHED)
             yield WalkedStack(*record[:5], trace, record.trace, is_copied=True)

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.unwind.expression import ExpressionError, evaluate, plt_threshold, register_form
+from purebpf.unwind.expression import (
+    ExpressionError,
+    added_to_word,
+    evaluate,
+    plt_threshold,
+    register_form,
+)
 from tests.unit.unwind.cfi_builder import sleb, uleb
 
 _REGISTERS = {7: 0x7000, 16: 0x100B, 6: None}
@@ -135,3 +141,21 @@ def test_a_register_form_is_taken_apart():
     assert register_form(b"\x31") is None
     assert register_form(b"\x76\xff") is None
     assert register_form(b"") is None
+
+
+@pytest.mark.parametrize(
+    ("code", "added"),
+    [
+        ("06", 0),
+        ("064022", 16),
+        ("06087f22", 127),
+        ("062308", 8),
+        ("06088022", None),
+        ("0640", None),
+        ("06401c", None),  # minus
+        ("", None),
+        ("2208", None),
+    ],
+)
+def test_a_number_that_is_added_to_a_word(code, added):
+    assert added_to_word(bytes.fromhex(code)) == added
