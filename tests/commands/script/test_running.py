@@ -93,7 +93,9 @@ def test_a_time_series_has_the_values_of_its_intervals() -> None:
     printed, *maps = purebpf.run_script(text)
     assert isinstance(printed, Printed)
     assert abs(printed.values[0] - before) < 60 * 10**9
-    values = {item.name: next(iter(item.items.values())) for item in maps}
+    values = {
+        item.name: next(iter(item.items.values())) for item in maps if isinstance(item, MapPrinted)
+    }
     assert {name: [value for _, value in series.points] for name, series in values.items()} == {
         "@last": [7],
         "@sum": [-7],
