@@ -8,6 +8,7 @@ from purebpf.tools.completion.model import Command, describe_commands
 from scripts.generate_options import PAGE, page, vocabulary
 
 DIFFERENT = {
+    "--build": "fleet has builds of programs; script writes a file",
     "--by": "the columns that a command can group by",
     "--call-graph": "record knows perf's words, too",
     "--event": "what a command can follow",

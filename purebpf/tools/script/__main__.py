@@ -32,6 +32,31 @@ def main(argv: Sequence[str]) -> int:
     return command.run("bpftrace", lambda: _run(parse(argv, as_bpftrace=True)))
 
 
+def run_text(name: str, text: str, argv: Sequence[str]) -> int:
+    """Run the script of a built file with options of the command; return its exit status."""
+    return command.run(name, lambda: _run(parse(["-e", text, *argv])._replace(path=name)))
+
+
+def _build(options: ScriptOptions, text: str, name: str) -> int:
+    """Write a script and the modules that it needs into a file."""
+    from purebpf.files.binary_file import DataFile
+    from purebpf.script.parser import parse as parse_script
+    from purebpf.script.script_error import ScriptError
+    from purebpf.tools.script.building import build_archive
+
+    assert options.build is not None
+    try:
+        parse_script(text)
+    except ScriptError as error:
+        command.say(error.render(text, name))
+        return command.FAILED
+    with DataFile(options.build) as file:
+        file.write(build_archive(text, name))
+        os.fchmod(file.fileno(), 0o755)
+        file.commit()
+    return 0
+
+
 def _run(options: ScriptOptions) -> int:
     from purebpf.script.script_error import ScriptError
     from purebpf.tools.script.session import compile_request, opened
@@ -48,6 +73,8 @@ def _run(options: ScriptOptions) -> int:
     except MissingScriptError as error:
         command.say(f"ERROR: {error}")
         return command.FAILED
+    if options.build is not None:
+        return _build(options, text, name)
     with opened(options) as (stop, child, followed):
         try:
             compilation = compile_request(options, text, name, child.pid if child else 0)

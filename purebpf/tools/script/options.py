@@ -59,6 +59,7 @@ def parse(argv: Sequence[str], *, as_bpftrace: bool = False) -> ScriptOptions:
         omits_warnings=parsed.no_warnings,
         probe_filter=parsed.probe_filter,
         is_bpftrace=as_bpftrace,
+        build=parsed.build,
     )
 
 
@@ -154,6 +155,10 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
     made.add_argument(
         "--usdt-file-activation", action="store_true",
         help="accepted for bpftrace's sake: the kernel always counts the tracers of a static probe",
+    )  # fmt: skip
+    made.add_argument(
+        "--build", metavar="ARCHIVE",
+        help="write one file that runs the script where only Python 3.11 is, and do not run it",
     )  # fmt: skip
     made.add_argument("-V", "--version", action="store_true", help="print the version")
     made.add_argument("--no-warnings", action="store_true", help="print no warnings")

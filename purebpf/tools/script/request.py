@@ -31,6 +31,7 @@ class ScriptOptions(NamedTuple):
         probe_filter: attach only the probes whose names match this regular expression.
         is_bpftrace: talk as bpftrace does.
         shows_info: print the features of this machine, and run nothing.
+        build: write a file that runs the script on other machines, and run nothing.
     """
 
     text: str | None = None
@@ -52,3 +53,4 @@ class ScriptOptions(NamedTuple):
     options: Mapping[str, str | None] = {}
     probe_filter: str = ""
     is_bpftrace: bool = False
+    build: str | None = None

@@ -22,7 +22,7 @@ def read_script(options: ScriptOptions) -> tuple[str, str]:
         KernelError: the file cannot be read.
     """
     if options.text is not None:
-        return options.text, "stdin"
+        return options.text, os.path.basename(options.path) or "stdin"
     if options.path == "-":
         return sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), "stdin"
     try:
