@@ -2,7 +2,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 KERNELS ?= 6.1 6.12
 BENCHES ?= profiler start summary offcpu filter record reading writing map_element loading report page symbols unwind stacks mixed python trace latency lock stat fleet
 
-.PHONY: help fast bpf format format-check fixtures fixtures-check bpf-check abi formats test test-kernels nightly bench
+.PHONY: help fast bpf format format-check fixtures fixtures-check bpf-check abi formats test test-kernels nightly release bench
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 18
@@ -45,6 +45,9 @@ test-kernels:  ## the live tests in guests: make test-kernels KERNELS="6.1 6.12"
 
 nightly:  ## what does not fit into .ci/run: every command in all surroundings, all kernels
 	sh scripts/nightly.sh
+
+release:  ## build all files of a release twice, compare, and install them in fresh roots of Debian
+	ROOTS=yes sh scripts/release/release.sh
 
 bench:  ## measure against bpftrace, libbpf, perf, bcc, py-spy, ... side by side; tables into docs/performance.md
 	for bench in $(BENCHES); do echo "== $$bench"; $(PYTHON) bench/$$bench.py || missed=1; done; \

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Pin what purebpf needs, by version and hash: sh scripts/lock.sh [--upgrade]
-# requirements/run.txt is what the zipapp holds, requirements/ci.txt what CI runs with, and
-# requirements/engines.txt what it asks beside DuckDB. Look at the difference before you commit it.
+# requirements/run.txt is what the zipapp holds, requirements/ci.txt what CI runs with,
+# requirements/engines.txt what it asks beside DuckDB, and requirements/release.txt what
+# scripts/release/ builds with. Look at the difference before you commit it.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -18,3 +19,4 @@ lock --output-file requirements/ci.txt --extra dev --extra fuzz --constraint req
     --build-deps-for editable --build-deps-for wheel ${1+"$1"}
 lock --output-file requirements/engines.txt --extra clickhouse --extra spark \
     --constraint requirements/ci.txt ${1+"$1"}
+lock --output-file requirements/release.txt --extra release --constraint requirements/ci.txt ${1+"$1"}

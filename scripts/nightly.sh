@@ -11,4 +11,11 @@ PUREBPF_KERNEL=ci sh scripts/test_kernels.sh host --reruns 1 || status=1
 
 step "the live tests in guests: 5.10, 6.1, 6.12, 7.2, and 6.12 on arm64"
 sh scripts/test_kernels.sh 5.10 6.1 6.12 7.2 6.12-arm64 --reruns 2 || status=1
+
+step "the oldest packages that setup.cfg allows"
+sh scripts/oldest.sh tests/unit/tools/inspect tests/unit/dataflow tests/unit/wire tests/unit/elf \
+    tests/kernel/loader/attach/test_attach_tc.py || status=1
+
+step "a release: built twice, and installed in fresh roots"
+ROOTS=yes sh scripts/release/release.sh || status=1
 exit $status

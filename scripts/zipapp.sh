@@ -5,7 +5,7 @@
 set -eu
 file=$(realpath -m "${1:-build/purebpf.pyz}")
 cd "$(dirname "$0")/.."
-. scripts/venv.sh
+if [ -n "${WHEEL-}" ]; then python=$PYTHON; else . scripts/venv.sh; fi # of a wheel: by a Python that has it
 work=$(mktemp -d)
 rm -rf build/lib # setuptools' scratch, where modules of another version may be left
 trap 'rm -rf "$work"' EXIT
@@ -13,9 +13,8 @@ trap 'rm -rf "$work"' EXIT
     --require-hashes -r requirements/run.txt
 rm -rf "$work/app/bin"
 "$python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps \
-    --target "$work/app" .
+    --target "$work/app" "${WHEEL:-.}"
 "$python" scripts/sbom.py >"$work/app/sbom.cdx.json"
-rm -rf "$work/app/bin"
 cat >"$work/app/__main__.py" <<MAIN
 import sys
 
@@ -23,6 +22,7 @@ from purebpf.__main__ import main
 
 sys.exit(main())
 MAIN
+sh scripts/release/without_traces.sh "$work/app"
 mkdir -p "$(dirname "$file")"
 "$python" -m zipapp --compress --python "/usr/bin/env python3" --output "$file" "$work/app"
 echo "$file: $(($(stat -c %s "$file") / 1024)) KiB; run it with: sudo $file profile 5"

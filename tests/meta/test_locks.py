@@ -49,8 +49,9 @@ def fits(version: str, limits: str) -> bool:
         ("run", asked()),
         ("ci", asked("dev", "fuzz")),
         ("engines", asked("clickhouse", "spark")),
+        ("release", asked("release")),
     ],
-    ids=["run", "ci", "engines"],
+    ids=["run", "ci", "engines", "release"],
 )
 def test_every_package_that_is_asked_for_is_pinned(name: str, requirements: list[str]) -> None:
     pinned = lock(name)
@@ -61,7 +62,7 @@ def test_every_package_that_is_asked_for_is_pinned(name: str, requirements: list
         assert fits(pinned[match[1].lower()], match[2]), requirement
 
 
-@pytest.mark.parametrize("name", ["run", "ci", "engines"])
+@pytest.mark.parametrize("name", ["run", "ci", "engines", "release"])
 def test_every_package_has_hashes(name: str) -> None:
     text = (ROOT / f"requirements/{name}.txt").read_text()
     parts = re.split(r"^(?=\S)", text, flags=re.MULTILINE)
@@ -75,8 +76,9 @@ def test_ci_runs_what_is_shipped() -> None:
     """A package of the zipapp has the same version in CI."""
     shipped, tested = lock("run"), lock("ci")
     assert shipped == {name: tested[name] for name in shipped}
-    engines = lock("engines")
-    assert shipped == {name: engines[name] for name in shipped}
+    for name in ("engines", "release"):
+        built = lock(name)
+        assert shipped == {package: built[package] for package in shipped}
 
 
 def test_the_bill_of_materials_has_every_package_and_object() -> None:
