@@ -1,0 +1,187 @@
+"""The profilers that the referee compares, each with its best options for the question."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from purebpf.testing.referee.scores import Observation
+
+__all__ = ["PROFILERS", "Profiler", "observe"]
+
+_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
+_COUNTED = re.compile(r"^(.*) (\d+)$")
+_LOST = re.compile(r"lost: ([\d,]+) of")
+
+Stacks = Mapping[tuple[str, ...], int]
+
+
+class Profiler(NamedTuple):
+    """A profiler, and how to ask it.
+
+    Attributes:
+        name: as the table shows it.
+        needs: the program that must be installed; "" for none.
+        python_only: whether it shows programs of CPython alone.
+        steps: the commands to run one after another; the first one starts the program.
+        read: from the folder in which they ran, the stacks by count, and the lost samples.
+    """
+
+    name: str
+    needs: str
+    python_only: bool
+    steps: Callable[[Sequence[str], int], Sequence[Sequence[str]]]
+    read: Callable[[Path], tuple[Stacks, int]]
+
+
+def observe(
+    profiler: Profiler,
+    command: Sequence[str],
+    frequency: int,
+    folder: Path,
+    program_cpu_s: Callable[[], float],
+) -> Observation:
+    """Run a program under a profiler.
+
+    Args:
+        profiler: the profiler.
+        command: the program with its arguments.
+        frequency: samples a second of CPU time.
+        folder: an empty one, for output: `out-N` and `err-N` of each step.
+        program_cpu_s: reads the CPU time of the program, after it ran.
+
+    Raises:
+        OSError: a step cannot be started.
+        RuntimeError: a step failed; with its last line.
+    """
+    before = os.times()
+    for number, step in enumerate(profiler.steps(command, frequency)):
+        with (
+            (folder / f"out-{number}").open("wb") as out,
+            (folder / f"err-{number}").open("wb") as err,
+        ):
+            ended = subprocess.run(step, stdout=out, stderr=err, cwd=folder, check=False)
+        if ended.returncode:
+            lines = (folder / f"err-{number}").read_text(errors="replace").strip().splitlines()
+            raise RuntimeError(f"{step[0]}: exit status {ended.returncode}: {(lines or [''])[-1]}")
+    after = os.times()
+    used = (
+        after.children_user - before.children_user + after.children_system - before.children_system
+    )
+    stacks, lost = profiler.read(folder)
+    return Observation(stacks, lost, max(0.0, used - program_cpu_s()))
+
+
+def _purebpf(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
+    program = [sys.executable, "-P", "-m", "purebpf", "profile"]
+    return [[*program, "-f", "-U", "-F", str(frequency), "--", *command]]
+
+
+def _read_purebpf(folder: Path) -> tuple[Stacks, int]:
+    said = _LOST.search((folder / "err-0").read_text(errors="replace"))
+    stacks = _folded((folder / "out-0").read_text(errors="replace").splitlines())
+    # the first frame is the name of the command
+    return _merged((stack[1:], count) for stack, count in stacks), _number(said)
+
+
+def _perf(*call_graph: str) -> Callable[[Sequence[str], int], Sequence[Sequence[str]]]:
+    def steps(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
+        record = ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(frequency), *call_graph]
+        script = ["perf", "script", "--no-inline", "-F", "comm,tid,ip,sym"]
+        return [[*record, "-o", "perf.data", "--", *command], [*script, "-i", "perf.data"]]
+
+    return steps
+
+
+def _read_perf(folder: Path) -> tuple[Stacks, int]:
+    stacks: Counter[tuple[str, ...]] = Counter()
+    frames: list[str] = []
+    for line in [*(folder / "out-1").read_text(errors="replace").splitlines(), ""]:
+        if line.startswith(("\t", "  ")) and line.strip():
+            address, _, symbol = line.strip().partition(" ")
+            frames.append(_OFFSET.sub("", symbol) or address)
+        elif frames:
+            stacks[tuple(reversed(frames))] += 1
+            frames = []
+    lost = re.search(
+        r"lost (\d+) (?:chunks|samples)", (folder / "err-0").read_text(errors="replace")
+    )
+    return stacks, _number(lost)
+
+
+def _bpftrace(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
+    text = f"profile:hz:{frequency} /pid == cpid/ {{ @[ustack(perf, 127)] = count(); }}"
+    line = " ".join(command)
+    # names are looked up when the program has ended, unless they are read at its start
+    return [["env", "BPFTRACE_CACHE_USER_SYMBOLS=1", "bpftrace", "-c", line, "-e", text]]
+
+
+def _read_bpftrace(folder: Path) -> tuple[Stacks, int]:
+    stacks: Counter[tuple[str, ...]] = Counter()
+    frames: list[str] = []
+    for line in (folder / "out-0").read_text(errors="replace").splitlines():
+        if line.startswith("\t"):
+            address, _, symbol = line.strip().partition(" ")
+            frames.append(_OFFSET.sub("", symbol.partition(" (")[0]) or address)
+        elif ended := re.match(r"\]: (\d+)$", line):
+            stacks[tuple(reversed(frames))] += int(ended[1])
+            frames = []
+        elif line.startswith("@["):
+            frames = []
+    return stacks, 0
+
+
+def _pyspy(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
+    record = ["py-spy", "record", "--format", "raw", "--gil", "--nolineno", "-r", str(frequency)]
+    return [[*record, "-o", "raw", "--", *command]]
+
+
+def _read_pyspy(folder: Path) -> tuple[Stacks, int]:
+    return _merged(_folded((folder / "raw").read_text(errors="replace").splitlines())), 0
+
+
+def _austin(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
+    interval = f"{1_000_000 // frequency}us"
+    return [["austin", "-c", "-i", interval, "-o", "raw", *command]]
+
+
+def _read_austin(folder: Path) -> tuple[Stacks, int]:
+    return _merged(_folded((folder / "raw").read_text(errors="replace").splitlines())), 0
+
+
+def _folded(lines: Iterable[str]) -> list[tuple[tuple[str, ...], int]]:
+    matches = map(_COUNTED.match, lines)
+    return [(tuple(match[1].split(";")), int(match[2])) for match in matches if match]
+
+
+def _merged(stacks: Iterable[tuple[tuple[str, ...], int]]) -> Stacks:
+    merged: Counter[tuple[str, ...]] = Counter()
+    for stack, count in stacks:
+        merged[stack] += count
+    return merged
+
+
+def _number(match: re.Match[str] | None) -> int:
+    return int(match[1].replace(",", "")) if match else 0
+
+
+PROFILERS = (
+    Profiler("purebpf", "", False, _purebpf, _read_purebpf),
+    Profiler("perf, frame pointers", "perf", False, _perf("-g"), _read_perf),
+    Profiler("perf, DWARF", "perf", False, _perf("--call-graph", "dwarf,65528"), _read_perf),
+    Profiler("bpftrace", "bpftrace", False, _bpftrace, _read_bpftrace),
+    Profiler("py-spy", "py-spy", True, _pyspy, _read_pyspy),
+)
+"""All, ours first."""
+
+
+def installed(profiler: Profiler) -> bool:
+    """Tell if the profiler can be run here."""
+    return not profiler.needs or shutil.which(profiler.needs) is not None

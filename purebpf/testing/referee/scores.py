@@ -1,0 +1,137 @@
+"""Score what a profiler said about a program that measured itself.
+
+The rules are for any profiler, and use nothing but its output as folded stacks:
+
+- A stack is *impossible* if the program's own functions in it, from the outermost to the innermost,
+  do not begin any path that the program takes, and no frame marks that something is missing there.
+- It is *cut* if they do not, and a frame in brackets (`[unknown]`, `[truncated]`) says so.
+- The *share error* is half the sum, over the leaves of the program's paths, of the differences
+  between the share of samples and the share of CPU time that the program measured. A sample on the
+  way to a leaf counts for that leaf, as the program measures whole calls. `floor` is the error that
+  a perfect sampler with as many samples would have on average.
+- *Missed* samples are CPU time times frequency, less the samples, less the ones that the profiler
+  says it lost.
+- *Unnamed* frames are ones in brackets, or with an address instead of a function.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+__all__ = ["Observation", "Score", "Truth", "score"]
+
+_OWN = re.compile(r"\bref_\w+")
+_MARK = re.compile(r"^\[.*\]$")
+_ADDRESS = re.compile(r"^\[.*\]$|0x[0-9a-f]+$|^[0-9a-f]{6,}$")
+
+
+class Truth(NamedTuple):
+    """CPU seconds that a program measured itself, by path of its own functions, and in all."""
+
+    paths: Mapping[tuple[str, ...], float]
+    cpu_s: float
+
+
+class Observation(NamedTuple):
+    """Output of a profiler about one run of a program.
+
+    Attributes:
+        stacks: samples by stack, the outermost frame first.
+        lost: samples that the profiler says it lost.
+        tool_cpu_s: CPU seconds of the profiler, from its start to its output.
+    """
+
+    stacks: Mapping[tuple[str, ...], int]
+    lost: int
+    tool_cpu_s: float
+
+
+class Score(NamedTuple):
+    """A row of the table; shares are between 0 and 1.
+
+    Attributes:
+        samples: that the profiler shows of this program.
+        impossible: share of stacks that the program never has.
+        cut: share of stacks that lack callers, and say so.
+        error: of the shares of functions.
+        floor: of the same, by chance alone.
+        missed: share of samples that the profiler does not mention.
+        unnamed: share of frames.
+    """
+
+    samples: int
+    impossible: float
+    cut: float
+    error: float
+    floor: float
+    missed: float
+    unnamed: float
+
+
+def score(truth: Truth, seen: Observation, frequency: int) -> Score:
+    """Compare one observation with the truth.
+
+    Args:
+        truth: what the program measured.
+        seen: what the profiler said.
+        frequency: samples a second of CPU time that the profiler was asked for.
+
+    Raises:
+        ValueError: the profiler showed nothing, or the program measured nothing.
+    """
+    samples = sum(seen.stacks.values())
+    if not samples or truth.cpu_s <= 0:
+        raise ValueError("no samples, or no truth, to compare")
+    begins = {path[:length] for path in truth.paths for length in range(1, len(path) + 1)}
+    wrong, frames, unnamed = Counter[str](), 0, 0
+    inner = Counter[str]()
+    for stack, count in seen.stacks.items():
+        frames += len(stack) * count
+        unnamed += sum(1 for frame in stack if _ADDRESS.search(frame)) * count
+        own = own_functions(stack)
+        if own:
+            inner[_leaf(truth, own)] += count
+        if own and own not in begins:
+            marked = any(_MARK.match(frame) for frame in stack)
+            wrong["cut" if marked else "impossible"] += count
+    expected = truth.cpu_s * frequency
+    error, floor = _share_error(truth, inner)
+    return Score(
+        samples,
+        wrong["impossible"] / samples,
+        wrong["cut"] / samples,
+        error,
+        floor,
+        max(0.0, 1 - (samples + seen.lost) / expected),
+        unnamed / frames if frames else 0.0,
+    )
+
+
+def own_functions(stack: Sequence[str]) -> tuple[str, ...]:
+    """Return the program's own functions in a stack; one frame names one."""
+    return tuple(match[0] for frame in stack if (match := _OWN.search(frame)))
+
+
+def _leaf(truth: Truth, own: tuple[str, ...]) -> str:
+    """Return the leaf of all paths that begin so, or the innermost function."""
+    leaves = {path[-1] for path in truth.paths if path[: len(own)] == own}
+    return leaves.pop() if len(leaves) == 1 else own[-1]
+
+
+def _share_error(truth: Truth, inner: Mapping[str, int]) -> tuple[float, float]:
+    by_function = Counter[str]()
+    for path, cpu_s in truth.paths.items():
+        by_function[path[-1]] += cpu_s  # type: ignore[assignment]
+    whole = sum(by_function.values())
+    samples = sum(inner.values())
+    error = floor = 0.0
+    for name in by_function.keys() | inner.keys():
+        share = by_function[name] / whole
+        error += abs(inner.get(name, 0) / samples - share) if samples else 2 * share
+        if samples:
+            floor += math.sqrt(2 * share * (1 - share) / (math.pi * samples))
+    return error / 2, floor / 2
