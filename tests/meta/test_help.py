@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "purebpf"
-COMMANDS = sorted(path.parent.name for path in PACKAGE.glob("*/*/__main__.py"))
+from tests.support.environment import installed
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", sorted(installed()))
 def test_help_is_80_columns_wide(command: str) -> None:
     argv = [sys.executable, "-m", "purebpf", command, "--help"]
     said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout

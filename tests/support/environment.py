@@ -95,8 +95,12 @@ _Test = TypeVar("_Test", bound=Callable[..., None])
 
 
 def installed() -> set[str]:
-    """The commands that there are: packages that `python -m` runs."""
-    return {path.parent.name for path in ROOT.glob("purebpf/*/*/__main__.py")}
+    """The commands that there are: packages of tools and services that `python -m` runs."""
+    return {
+        path.parent.name
+        for folder in ("tools", "services")
+        for path in (ROOT / "purebpf" / folder).glob("*/__main__.py")
+    }
 
 
 def commands_with(variants: Iterable[_T]) -> list[tuple[str, _T]]:

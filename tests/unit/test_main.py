@@ -12,6 +12,7 @@ import pytest
 from purebpf import __version__
 from purebpf.__main__ import main
 from purebpf.commands import COMMANDS, GROUPS, SYMPTOMS, package_of
+from tests.support.environment import installed
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSOLE_SCRIPT = Path(sys.executable).with_name("purebpf")
@@ -23,8 +24,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_package_with_a_main_is_listed() -> None:
-    packages = {path.parent.name for path in ROOT.glob("purebpf/*/*/__main__.py")}
-    assert packages == set(COMMANDS)
+    assert installed() == set(COMMANDS)
 
 
 def test_help_has_one_line_for_each_command() -> None:

@@ -15,10 +15,10 @@ FORMATS = ("text", "html", "json")
 
 _DESCRIPTION = """\
 Show what changed between two saved profiles: in CPUs, or in percent of each
-one's total if a profile does not know its rate. The text is a table of functions,
-ordered by the change of their self time, without changes that the chance of
-sampling explains; html is a flame graph, red where a function grew, blue where it
-shrank."""
+one's total if a profile does not know its rate. The text is a table of
+functions, ordered by the change of their self time, without changes that the
+chance of sampling explains; html is a flame graph, red where a function grew,
+blue where it shrank."""
 
 _EPILOG = """\
 examples:

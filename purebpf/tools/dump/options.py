@@ -13,8 +13,9 @@ __all__ = ["DumpOptions", "build_parser", "parse"]
 
 _DESCRIPTION = """\
 Print the present stack of every thread of a process: native, Python and Java
-frames, innermost first, the reason for its wait, and the holder of the lock that
-it waits for. Threads with equal stacks are one. The process is not stopped."""
+frames, innermost first, the reason for its wait, and the holder of the lock
+that it waits for. Threads with equal stacks are one. The process is not
+stopped."""
 
 _EPILOG = """\
 examples:

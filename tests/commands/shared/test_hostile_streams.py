@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environment import COMMANDS, ROOT, complete, environment, every_command
+from tests.support.environment import (
+    COMMANDS,
+    ROOT,
+    complete,
+    environment,
+    every_command,
+    installed,
+)
 
 pytestmark = [pytest.mark.needs("bpf", "perf_event"), pytest.mark.any_kernel]
 
@@ -86,8 +93,7 @@ def test_asking_for_help_into_the_void(name: str, argument: str) -> None:
     assert result.returncode == (0 if argument == "--help" else 2)
 
 
-NAMES = {path.parent.name for path in (ROOT / "purebpf").glob("*/*/__main__.py")}
-ALL_COMMANDS = pytest.mark.parametrize("name", sorted(NAMES))
+ALL_COMMANDS = pytest.mark.parametrize("name", sorted(installed()))
 
 
 @pytest.mark.parametrize("how", ["2>&-", "2>/dev/full"])

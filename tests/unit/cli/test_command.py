@@ -17,9 +17,10 @@ from purebpf.commands import package_of
 from purebpf.errors import KernelError
 from purebpf.filter import FilterError, parse
 from purebpf.measure.child import CommandError
+from tests.support.environment import installed
 
 ROOT = Path(purebpf.__file__).parent
-NAMES = sorted(path.parent.name for path in ROOT.glob("*/*/__main__.py"))
+NAMES = sorted(installed())
 
 
 def failing(error: BaseException) -> int:
