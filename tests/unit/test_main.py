@@ -14,7 +14,6 @@ from purebpf.__main__ import main
 from purebpf.commands import COMMANDS, GROUPS, SYMPTOMS, package_of
 from tests.support.environment import installed
 
-ROOT = Path(__file__).resolve().parents[2]
 CONSOLE_SCRIPT = Path(sys.executable).with_name("purebpf")
 
 

@@ -125,7 +125,7 @@ def test_what_finds_no_room_in_a_map_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sixteen stacks, of a machine with more: what is not in a window is in its losses."""
-    small = partial(session.AgentOptions, hash_storage_size=16, stack_storage_size=16)
+    small = partial(session.ProfileOptions, hash_storage_size=16, stack_storage_size=16)
     monkeypatch.setattr(session, "ProfileOptions", small)
     path = to_directory(tmp_path, more="[cpu]\nfrequency = 499\ncall_graph = 'fp'\npython = false")
     said: list[str] = []

@@ -7,11 +7,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
-import purebpf
 from purebpf.cli import command
 from purebpf.commands import package_of
 from purebpf.errors import KernelError
@@ -19,7 +17,6 @@ from purebpf.filter import FilterError, parse
 from purebpf.measure.child import CommandError
 from tests.support.environment import installed
 
-ROOT = Path(purebpf.__file__).parent
 NAMES = sorted(installed())
 
 
