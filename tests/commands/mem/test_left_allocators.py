@@ -29,6 +29,8 @@ OUT void deeper(int left) {{
 }}
 OUT void clears() {{ for (int i = 0; i < {EACH}; i++) kept = calloc(1, 4000); }}
 int main() {{
+	std::puts("ready");
+	std::fflush(stdout);
 	getchar();
 	int caught = 0;
 	for (int i = 0; i < {THROWS}; i++)
@@ -45,6 +47,8 @@ int main() {{
 def measured(program: Path) -> tuple[MemoryUse, str]:
     pipe = subprocess.PIPE
     with subprocess.Popen([program], stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"  # the allocators are mapped
         with Memory(MemOptions(pids=(process.pid,))) as memory:
             said, _ = process.communicate("\n", timeout=100)
             use = memory.stop()
