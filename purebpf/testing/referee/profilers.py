@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from purebpf.testing.referee.scores import Observation
 
-__all__ = ["PROFILERS", "Profiler", "observe"]
+__all__ = ["PROFILERS", "Profiler", "installed", "observe"]
 
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _COUNTED = re.compile(r"^(.*) (\d+)$")
@@ -86,9 +86,8 @@ def _purebpf(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
 
 def _read_purebpf(folder: Path) -> tuple[Stacks, int]:
     said = _LOST.search((folder / "err-0").read_text(errors="replace"))
-    stacks = _folded((folder / "out-0").read_text(errors="replace").splitlines())
     # the first frame is the name of the command
-    return _merged((stack[1:], count) for stack, count in stacks), _number(said)
+    return _folded(folder / "out-0", leave_out=1), _number(said)
 
 
 def _perf(*call_graph: str) -> Callable[[Sequence[str], int], Sequence[Sequence[str]]]:
@@ -144,28 +143,15 @@ def _pyspy(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
 
 
 def _read_pyspy(folder: Path) -> tuple[Stacks, int]:
-    return _merged(_folded((folder / "raw").read_text(errors="replace").splitlines())), 0
+    return _folded(folder / "raw"), 0
 
 
-def _austin(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
-    interval = f"{1_000_000 // frequency}us"
-    return [["austin", "-c", "-i", interval, "-o", "raw", *command]]
-
-
-def _read_austin(folder: Path) -> tuple[Stacks, int]:
-    return _merged(_folded((folder / "raw").read_text(errors="replace").splitlines())), 0
-
-
-def _folded(lines: Iterable[str]) -> list[tuple[tuple[str, ...], int]]:
-    matches = map(_COUNTED.match, lines)
-    return [(tuple(match[1].split(";")), int(match[2])) for match in matches if match]
-
-
-def _merged(stacks: Iterable[tuple[tuple[str, ...], int]]) -> Stacks:
-    merged: Counter[tuple[str, ...]] = Counter()
-    for stack, count in stacks:
-        merged[stack] += count
-    return merged
+def _folded(file: Path, leave_out: int = 0) -> Stacks:
+    """Read folded stacks, without so many of their first frames."""
+    stacks: Counter[tuple[str, ...]] = Counter()
+    for match in filter(None, map(_COUNTED.match, file.read_text(errors="replace").splitlines())):
+        stacks[tuple(match[1].split(";")[leave_out:])] += int(match[2])
+    return stacks
 
 
 def _number(match: re.Match[str] | None) -> int:
