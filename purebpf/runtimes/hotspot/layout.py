@@ -173,7 +173,7 @@ class Layout(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """Where the pointers to the code cache, the interpreter's code and the call stub lie."""
+    """Addresses of the pointers to the code cache, the interpreter's code and the call stub."""
 
     heaps: int
     interpreter: int
