@@ -9,8 +9,6 @@ cd "$(dirname "$0")/../.."
 . scripts/release/root.sh
 suites=${*:-bookworm trixie sid}
 mkdir -p build/roots
-# a loop of its own, as an idle machine has no stacks to show
-loop='i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done'
 
 cat >build/roots/ways.sh <<WAYS
 set -eu
