@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from purebpf.observe.filters.sample_filter import SampleFilter
     from purebpf.observe.saved.profile_loader import read_profile
     from purebpf.observe.symbols.symbolizer import Symbolizer
-    from purebpf.results.formats.registry import write as write_profile
+    from purebpf.results.formats.writer import write as write_profile
     from purebpf.results.model.spelling import spell_location as format_frame
     from purebpf.results.shape.histogram import log2_lines as log2_histogram
     from purebpf.script.library import compile_script
@@ -173,7 +173,7 @@ if not TYPE_CHECKING:  # a type checker would take any misspelt name for granted
             "stacks": "purebpf.stacks.",
             "summed": "purebpf.btf.codec.sums.summed",
             "syscall_name": "purebpf.abi.syscalls.name",
-            "write_profile": "purebpf.results.formats.registry.write",
+            "write_profile": "purebpf.results.formats.writer.write",
         },
     )
 

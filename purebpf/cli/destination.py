@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.cli.arguments import output
 from purebpf.errors import KernelError
+from purebpf.formats import FORMATS, of_path
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _FOREIGN = ("svg", "png", "jpg", "jpeg", "gif", "pdf")
 
 
 class Destination(NamedTuple):
-    """A format (`purebpf.results.formats.registry`), and a file; None is standard output."""
+    """A format (a key of `purebpf.formats.FORMATS`), and a file; None is standard output."""
 
     format: str
     path: str | None
@@ -55,7 +56,7 @@ class ResultOptions(NamedTuple):
     `lines` and `debuginfod` request more about names, `strict` a separate exit status for losses,
     `verbose` every counter and whole names. The rest is layout: `all_stacks` and `layout` for a
     text, `top` limits the rows of a table, the others are in
-    `purebpf.results.formats.registry.Style`.
+    `purebpf.results.formats.writer.Style`.
     """
 
     to: tuple[Destination, ...] = (Destination("text", None),)
@@ -83,8 +84,7 @@ def add_destinations(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--format", dest="formats", metavar="FORMAT", action="append", default=[],
-        help="text, folded, json, html, pprof, speedscope, firefox, chrome, perf.data, csv; one "
-             "for each -o",
+        help=f"{', '.join(FORMATS)}; one for each -o",
     )  # fmt: skip
 
 
@@ -137,8 +137,6 @@ def destinations(
     if not formats and not outputs:
         return (Destination(default, None),)
     pairs = _pair(parser, formats, outputs, default)
-    from purebpf.results.formats.registry import FORMATS
-
     binary = [pair.format for pair in pairs if pair.path is None and FORMATS[pair.format].is_binary]
     if binary and sys.stdout is not None and sys.stdout.isatty():
         parser.error(
@@ -151,8 +149,6 @@ def says_when(to: Sequence[Destination]) -> bool:
     """Return True if one of the formats has a place for the time of a sample."""
     if to == ResultOptions().to:
         return False
-    from purebpf.results.formats.registry import FORMATS
-
     return any(FORMATS[destination.format].is_timed for destination in to)
 
 
@@ -162,8 +158,6 @@ def _pair(
     outputs: Sequence[str | None],
     default: str,
 ) -> tuple[Destination, ...]:
-    from purebpf.results.formats.registry import FORMATS, of_path
-
     for name in formats:
         if name not in FORMATS:
             known = ", ".join(FORMATS)
@@ -197,7 +191,7 @@ def _check_name(parser: argparse.ArgumentParser, path: str) -> None:
 def encode(destination: Destination, pieces: Iterable[str | bytes]) -> Iterable[str | bytes]:
     """The pieces as the file is to hold them: gzipped where its name says so."""
     if destination.format != "pprof" and (destination.path or "").lower().endswith(".gz"):
-        from purebpf.results.formats.registry import compress
+        from purebpf.results.formats.writer import compress
 
         return compress(pieces)
     return pieces
@@ -210,7 +204,7 @@ def write(profile: Profile, view: ResultOptions) -> None:
         KernelError: one of them could not be written; the others were.
     """
     from purebpf.cli.output import Output
-    from purebpf.results.formats import registry
+    from purebpf.results.formats import writer
 
     problems: list[KernelError] = []
     for destination in view.to:
@@ -219,7 +213,7 @@ def write(profile: Profile, view: ResultOptions) -> None:
                 pieces = (
                     _text(profile, view)
                     if destination.format == "text"
-                    else registry.write(profile, destination.format)
+                    else writer.write(profile, destination.format)
                 )
                 output.write(encode(destination, pieces))
             if destination.path is not None:
@@ -229,12 +223,12 @@ def write(profile: Profile, view: ResultOptions) -> None:
 
 def _text(profile: Profile, view: ResultOptions) -> Iterable[str | bytes]:
     """The title, and the answer or each stack."""
-    from purebpf.results.formats import answer, registry
+    from purebpf.results.formats import answer, writer
 
     has_waker = any(row.marks.waker for row in profile.rows())
-    yield f"{head(registry.heading(profile), view, details=has_waker)}\n"
+    yield f"{head(writer.heading(profile), view, details=has_waker)}\n"
     if not wants_answer(view, "text", details=has_waker):
-        yield from registry.write(profile, "text")
+        yield from writer.write(profile, "text")
         return
     yield from answer.pieces(
         profile,

@@ -24,6 +24,7 @@ HELP_PACKAGES = {
     "purebpf._version",
     "purebpf.closable",
     "purebpf.errors",
+    "purebpf.formats",
     "purebpf.lazy",
     "purebpf.measure",
     "purebpf.safe_path",

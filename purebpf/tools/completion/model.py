@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from purebpf.commands import COMMANDS, package_of
+from purebpf.formats import FORMATS
 
 __all__ = ["Command", "Option", "Value", "describe", "describe_commands"]
 
@@ -94,8 +95,6 @@ def _value(action: argparse.Action) -> Value:
     optional = action.nargs == "?"
     choices = tuple(map(str, action.choices or ()))
     if name == _FORMATS:
-        from purebpf.results.formats.registry import FORMATS
-
         choices = tuple(FORMATS)
     if choices:
         return Value(name, "choice", choices, optional)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int, seconds
 from purebpf.cli.event_command import EventView
+from purebpf.formats import of_path
 from purebpf.tools.latency.request import MOST_ARGUMENTS, LatencyOptions, parse_grouping
 
 __all__ = ["LatencyView", "build_parser", "parse"]
@@ -77,8 +78,6 @@ def _format_of(path: str | None) -> str:
     """Return the format that the suffix of a file name stands for."""
     if path is None:
         return "text"
-    from purebpf.results.formats.registry import of_path  # only with -o
-
     name = of_path(path)
     return name if name in FORMATS else "text"
 

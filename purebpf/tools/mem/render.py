@@ -30,10 +30,10 @@ def render(
     """The pieces of one output, without the title."""
     profile: Profile = getattr(use, options.shown)
     if format_name != "text":
-        from purebpf.results.formats import registry
+        from purebpf.results.formats import writer
 
-        style = registry.Style(view.delimited)
-        return registry.write(profile, format_name, style)
+        style = writer.Style(view.delimited)
+        return writer.write(profile, format_name, style)
     return _text(use, options, view)
 
 

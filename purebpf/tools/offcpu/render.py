@@ -8,7 +8,7 @@ from purebpf.cli import places
 from purebpf.cli.destination import ResultOptions, wants_answer
 from purebpf.results import Profile
 from purebpf.results.build.offcpu_rows import sum_waits
-from purebpf.results.formats import registry
+from purebpf.results.formats import writer
 from purebpf.tools.offcpu.options import ONE_BY_ONE
 
 __all__ = ["render"]
@@ -22,5 +22,5 @@ def render(profile: Profile, options: ResultOptions, format_name: str) -> Iterab
     details = options.delimited or options.offsets or has_waker
     if wants_answer(options, format_name, details=details):
         return places.pieces(profile, everything=options.all_stacks, whole_names=options.verbose)
-    style = registry.Style(options.delimited, offsets=options.offsets)
-    return registry.write(profile, format_name, style)
+    style = writer.Style(options.delimited, offsets=options.offsets)
+    return writer.write(profile, format_name, style)

@@ -33,10 +33,10 @@ def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[
         return answer.pieces(
             profile, cpus=cpus, everything=view.all_stacks, whole_names=view.verbose
         )
-    from purebpf.results.formats import registry  # not before everything is measured
+    from purebpf.results.formats import writer  # not before everything is measured
 
-    style = registry.Style(view.delimited, view.annotations, view.addresses)
-    return registry.write(profile, format_name, style)
+    style = writer.Style(view.delimited, view.annotations, view.addresses)
+    return writer.write(profile, format_name, style)
 
 
 def _describe_idle(profile: Profile, cpus: float) -> str | None:

@@ -8,7 +8,7 @@ from itertools import chain
 from purebpf.cli import places
 from purebpf.cli.destination import ResultOptions, wants_answer
 from purebpf.results import Profile
-from purebpf.results.formats import json, registry
+from purebpf.results.formats import json, writer
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.tools.wall.threads import Thread
@@ -30,8 +30,8 @@ def render(
         rest = len(threads) - len(threads[:most])
         more = [f"{'':42}and {rest} more (all: --all)\n"] if rest and not options.top else []
         return chain(text, _table(threads[:most]), more, ["\n"])
-    style = registry.Style(options.delimited, offsets=options.offsets, by_thread=True)
-    pieces = registry.write(profile, format_name, style)
+    style = writer.Style(options.delimited, offsets=options.offsets, by_thread=True)
+    pieces = writer.write(profile, format_name, style)
     return [*_table(threads[: options.top]), "\n", *pieces] if format_name == "text" else pieces
 
 

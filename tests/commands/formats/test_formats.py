@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.formats import FORMATS
 from purebpf.results import Labels, Profile
 from purebpf.results.formats import json
-from purebpf.results.formats.registry import FORMATS
 from purebpf.symbols.frame import Address, FileOffset, Frame
 from tests.commands.conftest import ROOT
 from tests.support.environment import mounted

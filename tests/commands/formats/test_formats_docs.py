@@ -9,7 +9,7 @@ import shlex
 import pytest
 
 from purebpf.commands import package_of
-from purebpf.results.formats.registry import FORMATS
+from purebpf.formats import FORMATS
 from tests.commands.conftest import ROOT
 from tests.support.pages import run_example
 

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 from purebpf.errors import FormatError
+from purebpf.formats import FORMATS, of_path
 from purebpf.results import Labels, Profile
-from purebpf.results.formats import firefox, folded, json, pprof, registry, speedscope
+from purebpf.results.formats import firefox, folded, json, pprof, speedscope, writer
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape import table
 from purebpf.results.shape.functions import Functions
@@ -356,20 +357,20 @@ def test_firefox_has_the_time_line() -> None:
     ],
 )
 def test_a_files_name_says_its_format(path: str, name: str | None) -> None:
-    assert registry.of_path(path) == name
+    assert of_path(path) == name
 
 
-@pytest.mark.parametrize("name", registry.FORMATS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_every_format_takes_any_name(name: str) -> None:
     for profile in (profiles.hostile(), profiles.example(), Profile()):
-        assert all(isinstance(each, str | bytes) for each in registry.write(profile, name))
+        assert all(isinstance(each, str | bytes) for each in writer.write(profile, name))
 
 
 def test_compressed_pieces_are_one_file() -> None:
     text = list(folded.lines(profiles.example()))
-    packed = b"".join(registry.compress([*text, b"!"]))
+    packed = b"".join(writer.compress([*text, b"!"]))
     assert gzip.decompress(packed).decode() == "".join(text) + "!"
-    assert b"".join(registry.compress([*text, b"!"])) == packed, "the time is not in it"
+    assert b"".join(writer.compress([*text, b"!"])) == packed, "the time is not in it"
 
 
 @pytest.mark.parametrize(
@@ -380,8 +381,8 @@ def test_people_read_microseconds(unit: str, text: str, line: str) -> None:
     found = Profile(unit=unit)
     found.add((profiles.MAIN,), (), 1_500_000, Labels("app", 1))
     found.add((profiles.MAIN,), (), 2_500_999, Labels("app", 2))
-    assert text in "".join(map(str, registry.write(found, "text")))
-    assert [*registry.write(found, "folded")] == [line]
+    assert text in "".join(map(str, writer.write(found, "text")))
+    assert [*writer.write(found, "folded")] == [line]
 
 
 @pytest.mark.parametrize(
@@ -394,4 +395,4 @@ def test_people_read_microseconds(unit: str, text: str, line: str) -> None:
     ],
 )
 def test_a_text_is_headed_by_what_was_counted(title: str, unit: str, line: str) -> None:
-    assert registry.heading(Profile(title, unit=unit)) == line
+    assert writer.heading(Profile(title, unit=unit)) == line

@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 import pytest
 
+from purebpf.formats import FORMATS
 from purebpf.results import Labels, Profile
 from purebpf.results.formats import folded, json
-from purebpf.results.formats.registry import FORMATS, write
+from purebpf.results.formats.writer import write
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.symbols.frame import Address, Frame
 from purebpf.symbols.jitdump import JitDump

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from purebpf.formats import FORMATS
 from purebpf.results import Profile
-from purebpf.results.formats import json, registry
+from purebpf.results.formats import json, writer
 from purebpf.results.model.interned_stack import Numbered
 from purebpf.results.shape.frame_table import Numbering
 from purebpf.symbols.frame import Address, Frame, Unknown
@@ -59,9 +60,9 @@ def test_two_tables_with_the_same_entries_get_the_same_numbers() -> None:
 
 @settings(max_examples=20)
 @given(profiles.profiles())
-@pytest.mark.parametrize("name", sorted(registry.FORMATS.keys() - OTHER_ORDER))
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - OTHER_ORDER))
 def test_every_format_says_the_same_of_a_profile_that_was_saved(
     name: str, profile: Profile
 ) -> None:
     again = json.parse(json.document(profile))
-    assert [*registry.write(again, name)] == [*registry.write(profile, name)]
+    assert [*writer.write(again, name)] == [*writer.write(profile, name)]

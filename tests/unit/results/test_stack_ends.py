@@ -11,7 +11,7 @@ from purebpf.cli.user_stacks import describe
 from purebpf.results import Labels, Profile
 from purebpf.results.build.stored_stacks import Stacks, count_truncated
 from purebpf.results.formats import json as json_format
-from purebpf.results.formats import pprof, pprof_reader, registry
+from purebpf.results.formats import pprof, pprof_reader, writer
 from purebpf.results.model.profile import Marks
 from purebpf.results.model.spelling import spell_location
 from purebpf.results.model.stack_end import WHOLE, StackEnd, end_of, root_frame
@@ -160,14 +160,14 @@ def test_json_keeps_the_ends() -> None:
 
 def test_other_formats_keep_the_ends() -> None:
     profile = made()
-    style = registry.Style(delimiter=False, annotations=False, addresses=False)
-    folded = "".join(registry.write(profile, "folded", style))
+    style = writer.Style(delimiter=False, annotations=False, addresses=False)
+    folded = "".join(writer.write(profile, "folded", style))
     assert "x;[cut];main;f22 1\n" in folded
     assert "x;[unreadable];main;f23 2\n" in folded
     assert "x;main;f20 8\n" in folded
-    text = "".join(registry.write(profile, "text", style))
+    text = "".join(writer.write(profile, "text", style))
     assert "    main+0x1 [x]\n    [unreadable]\n" in text
-    data = b"".join(registry.write(profile, "perf.data", style))
+    data = b"".join(writer.write(profile, "perf.data", style))
     assert data
     packed = pprof.document(profile)
     assert packed

@@ -11,9 +11,10 @@ import pytest
 
 import purebpf
 from purebpf.errors import FormatError, KernelError
+from purebpf.formats import FORMATS
 from purebpf.observe.saved import profile_loader
 from purebpf.results import Profile
-from purebpf.results.formats import folded, json, pprof, registry
+from purebpf.results.formats import folded, json, pprof, writer
 from tests.fuzz import perf_data_seeds
 from tests.support.builders import profiles
 
@@ -40,9 +41,9 @@ def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
 
 def test_the_public_function_reads_what_convert_reads(tmp_path: Path) -> None:
     example = profiles.example()
-    for name in registry.FORMATS.keys() - {"text", "html", "chrome", "firefox", "csv"}:
+    for name in FORMATS.keys() - {"text", "html", "chrome", "firefox", "csv"}:
         path = tmp_path / f"saved.{name}"
-        pieces = registry.write(example, name)
+        pieces = writer.write(example, name)
         path.write_bytes(b"".join(p.encode() if isinstance(p, str) else p for p in pieces))
         (total,) = {purebpf.read_profile(place).total for place in (path, str(path))}
         period = 10_101_010 if name == "pprof" else 1  # it weighs in ns too, at 99 Hz

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from purebpf.cli.destination import ResultOptions
+from purebpf.formats import FORMATS
 from purebpf.observe.instruments.memory_tracer import Site
 from purebpf.observe.saved import profile_loader
 from purebpf.results import Profile
 from purebpf.results.build.stored_stacks import Stacks
-from purebpf.results.formats import registry
+from purebpf.results.formats import writer
 from purebpf.results.model.units import bytes_in_unit
 from purebpf.symbols.frame import Address, Frame
 from purebpf.tools.mem.loss import losses
@@ -150,10 +151,10 @@ def test_sizes_that_no_machine_has_do_not_spoil_the_profile_of_others(
     sites += [site for site in SITES if site.kind == below]
     profile = Profile("mem", unit="bytes", about=totals(sites))
     cut = fill(profile, shown, sites, Stacks({17: ("a",), 18: ("b",)}, Anyone()), lambda _: "")  # type: ignore[dict-item]
-    for name in registry.FORMATS:
-        assert sum(map(len, registry.write(profile, name))), name
+    for name in FORMATS:
+        assert sum(map(len, writer.write(profile, name))), name
     saved = tmp_path / "saved.json"
-    saved.write_text("".join(map(str, registry.write(profile, "json"))))
+    saved.write_text("".join(map(str, writer.write(profile, "json"))))
     assert profile_loader.read(str(saved)).total == profile.total
     weights = {(row.labels.pid, row.user): row.weight for row in profile.rows()}
     honest = fill(Profile("mem"), shown, SITES, Stacks({17: ("a",), 18: ("b",)}, Anyone()), str)  # type: ignore[dict-item]
