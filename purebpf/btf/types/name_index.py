@@ -1,3 +1,4 @@
+# ruff: noqa: SLF001 -- `unpacked` makes one of its own
 """Names of types to their numbers, without a table of names: bytes are searched.
 
 Listing the names of a vmlinux takes 8 ms and 0.25 MB; then each name takes 0.05 to 0.3 ms.
@@ -8,6 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
+from typing import Self
 
 from purebpf.btf.types.strings import Strings, essential_name
 
@@ -42,9 +44,7 @@ class NameIndex:
     __slots__ = ("_characters", "_shares_tails", "_starts", "_strings", "_words")
 
     def __init__(self, words: Sequence[int], starts: Sequence[int], strings: Strings) -> None:
-        self._words = words
-        self._starts = starts
-        self._strings = strings
+        self._open(words, starts, strings)
         offsets = array("I", map(words.__getitem__, starts))
         try:
             self._shares_tails = strings.share_tails(offsets)
@@ -56,6 +56,32 @@ class NameIndex:
         characters[::2] = data[_LOW::4]
         characters[1::2] = data[_NEXT::4].translate(_SEVEN_BITS)
         self._characters = characters.decode("utf-16-le")
+
+    def _open(self, words: Sequence[int], starts: Sequence[int], strings: Strings) -> None:
+        self._words = words
+        self._starts = starts
+        self._strings = strings
+
+    def packed(self) -> bytes:
+        """Return the index as bytes for `unpacked`; b"": it compares names one by one."""
+        return b"" if self._shares_tails else self._characters.encode("utf-16-le")
+
+    @classmethod
+    def unpacked(
+        cls, words: Sequence[int], starts: Sequence[int], strings: Strings, packed: bytes
+    ) -> Self:
+        """Return the index that `packed` came from.
+
+        Raises:
+            ValueError: the bytes are not from there.
+        """
+        index = cls.__new__(cls)
+        index._open(words, starts, strings)
+        index._shares_tails = False
+        index._characters = packed.decode("utf-16-le")
+        if len(index._characters) != len(starts):
+            raise ValueError(f"{len(index._characters)} names of {len(starts)} types")
+        return index
 
     def find(self, name: str, *, essential: bool) -> Iterator[int]:
         """The types called `name`, with any flavour or with none: 0 is the blob's first.

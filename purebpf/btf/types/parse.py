@@ -352,12 +352,15 @@ class Btf:
     def _own(self, name: str, *, essential: bool) -> Iterator[int]:
         """Ids of this blob's own types by name."""
         try:
-            if self._names is None:
-                self._names = NameIndex(self._words, self._offsets, self._strings)
-            for number in self._names.find(name, essential=essential):
+            for number in self._name_index().find(name, essential=essential):
                 yield self._first + number
         except ValueError as error:
             raise FormatError(self.source, "strings", str(error)) from None
+
+    def _name_index(self) -> NameIndex:
+        if self._names is None:
+            self._names = NameIndex(self._words, self._offsets, self._strings)
+        return self._names
 
 
 _KINDS = {int(kind): kind for kind in Kind}
@@ -383,7 +386,7 @@ def with_starts(data: bytes, starts: Iterable[int], source: str) -> Btf:
     """Return the Btf of a blob without a base, given the starts of its types."""
     btf = Btf.__new__(Btf)
     btf._open(data, None, source)
-    btf._offsets = array("I", starts)
+    btf._offsets = starts if isinstance(starts, array) else array("I", starts)
     return btf
 
 

@@ -6,7 +6,7 @@ costs no memory and no set-up, where a dict of all names takes 60 ms and 35 MB.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 _MAX_NAME = 4096
@@ -133,6 +133,18 @@ class Strings:
             self._flavoured = self._find_flavoured()
         inherited = self._base.find_flavours(name) if self._base else []
         return inherited + self._flavoured.get(name, [])
+
+    def flavoured(self) -> list[int]:
+        """Return the offset of every string of this section with a flavour, for `set_flavoured`."""
+        if self._flavoured is None:
+            self._flavoured = self._find_flavoured()
+        return [offset for offsets in self._flavoured.values() for offset in offsets]
+
+    def set_flavoured(self, offsets: Iterable[int]) -> None:
+        """Use the offsets of `flavoured` of the same section, instead of a search (4 ms)."""
+        self._flavoured = {}
+        for offset in offsets:
+            self._flavoured.setdefault(essential_name(self.get(offset)), []).append(offset)
 
     def _find_flavoured(self) -> dict[str, list[int]]:
         flavours: dict[str, list[int]] = {}

@@ -1,4 +1,5 @@
-"""Offsets that took an index of the kernel's types: purebpf/offsets of the user's caches.
+"""Offsets in the kernel's structs, for which its 5 MB of types were read: purebpf/offsets of the
+user's caches.
 
 Kept under the build id of the kernel, which they do not change without. Who may read such a file:
 see `CacheFiles`.

@@ -27,7 +27,7 @@ def task_offsets() -> dict[str, int]:
         NotSupportedError: a kernel without BTF.
         FormatError: it is malformed.
     """
-    return _offsets(read_kernel_btf(), "task_struct", _FIELDS)
+    return _offsets("task_struct", _FIELDS)
 
 
 def stack_offsets() -> dict[str, int]:
@@ -40,9 +40,8 @@ def stack_offsets() -> dict[str, int]:
         NotSupportedError: a kernel without BTF.
         FormatError: it is malformed.
     """
-    data = read_kernel_btf()
-    mm = _offsets(data, "task_struct", ("mm",))
-    return mm and mm | _offsets(data, "mm_struct", ("end_code",))
+    mm = _offsets("task_struct", ("mm",))
+    return mm and mm | _offsets("mm_struct", ("end_code",))
 
 
 def thread_pointer_offset() -> int:
@@ -55,22 +54,23 @@ def thread_pointer_offset() -> int:
         NotSupportedError: a kernel without BTF.
         FormatError: it is malformed.
     """
-    data = read_kernel_btf()
-    thread = _offsets(data, "task_struct", ("thread",))
-    base = _offsets(data, "thread_struct", (_POINTERS.get(os.uname().machine, ""),))
+    thread = _offsets("task_struct", ("thread",))
+    base = _offsets("thread_struct", (_POINTERS.get(os.uname().machine, ""),))
     return thread["thread"] + sum(base.values()) if thread and base else 0
 
 
-def _offsets(data: bytes, name: str, members: Collection[str]) -> dict[str, int]:
+def _offsets(name: str, members: Collection[str]) -> dict[str, int]:
     """The bytes before members of a struct, or none if one is not there.
 
     They may be in a struct without a name (CONFIG_RANDSTRUCT), which takes an index of all types.
     """
-    if offsets := member_offsets(data, name, members) or kept_offsets(name, members):
+    if offsets := kept_offsets(name, members):
         return offsets
-    btf = kernel_btf()
-    for type_id in btf.find(name, Kind.STRUCT):
-        _look(btf, type_id, members, offsets)
+    offsets = member_offsets(read_kernel_btf(), name, members)
+    if not offsets:
+        btf = kernel_btf()
+        for type_id in btf.find(name, Kind.STRUCT):
+            _look(btf, type_id, members, offsets)
     if len(offsets) != len(members):
         return {}
     keep_offsets(name, offsets)
