@@ -118,6 +118,7 @@ def run(
         doing: the activity for the title, such as "Following processes".
         losses: counts the events that the printer could not display.
     """
+    from purebpf.cli.countdown import counting_down
     from purebpf.cli.loss import explain_table
     from purebpf.measure import run as pipeline
 
@@ -128,7 +129,12 @@ def run(
         if said := title(doing, options):
             command.say(said)
         output.write(printer.begin(None if view.verbose else output.columns))
-        last = pipeline.run(session, ends, lambda: output.write(printer.show(session.drain())))
+        last = pipeline.run(
+            session,
+            ends,
+            lambda: output.write(printer.show(session.drain())),
+            watching=counting_down(options.duration_s, options.command),
+        )
         status = ends.status()
         output.write(printer.show(last.events))
         loss = last.loss._replace(causes=(*last.loss.causes, *losses()))

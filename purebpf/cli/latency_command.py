@@ -45,6 +45,13 @@ class SpanOptions(TargetOptions):
     verbose: bool = False
 
     @property
+    def duration_s(self) -> float | None:
+        """Seconds until the last table; None where something else ends the run."""
+        if self.interval_s is None or self.times is None:
+            return None
+        return self.interval_s * self.times
+
+    @property
     def unit(self) -> tuple[str, int]:
         """Its name, and how many nanoseconds it has."""
         return ("msecs", 1_000_000) if self.milliseconds else ("usecs", 1000)
@@ -108,6 +115,7 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
         title: the line that a terminal shows first.
         options: the target of the spans, and how to print them.
     """
+    from purebpf.cli.countdown import counting_down
     from purebpf.cli.loss import explain_table
     from purebpf.measure import run as pipeline
     from purebpf.measure.latency import Latency, Request
@@ -121,7 +129,10 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
     ):
         command.say(title)
         last = pipeline.run(
-            session, ends, lambda: output.write(_render(session.interval(), options))
+            session,
+            ends,
+            lambda: output.write(_render(session.interval(), options)),
+            watching=counting_down(options.duration_s, options.command),
         )
         status = ends.status()
         output.write(_render(last, options))

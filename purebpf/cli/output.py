@@ -70,6 +70,10 @@ class Output(SoleOwner):
         """Write the pieces and flush. Text is encoded; bytes are not, and need a real file."""
         if self._closed_pipe:
             return
+        if self.is_stdout:
+            from purebpf.cli import progress  # which --help does not need
+
+            progress.take_back()
         try:
             for piece in pieces:
                 self._write(piece)

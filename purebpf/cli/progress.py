@@ -1,20 +1,26 @@
-"""A progress word for work that takes longer than a second; only on a terminal."""
+"""A line on the terminal that says what goes on, and is taken back when something else is said."""
 
 from __future__ import annotations
 
+import io
+import os
 import sys
+from _thread import allocate_lock
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-__all__ = ["doing", "take_back"]
+__all__ = ["doing", "show_line", "take_back", "terminal"]
 
 _PATIENCE_S = 1.0
 _CLEAR_LINE = "\r\x1b[K"
 
 
 _said: list[TextIO] = []
-"""The terminal with such a word as its last line, or None."""
+"""The terminal with such a line as its last, or nothing."""
+
+_writing = allocate_lock()
+"""Held while the line is written or taken back: a second thread writes it."""
 
 
 @contextmanager
@@ -23,8 +29,8 @@ def doing(what: str) -> Iterator[None]:
 
     Only where standard error is a terminal: a log has no use for it.
     """
-    stream: TextIO | None = sys.stderr  # None where the descriptor is closed
-    if stream is None or not stream.isatty():
+    stream = terminal()
+    if stream is None:
         yield
         return
     import threading
@@ -33,9 +39,7 @@ def doing(what: str) -> Iterator[None]:
 
     def say() -> None:
         if not over.wait(_PATIENCE_S):
-            _said.append(stream)
-            stream.write(f"{what} ...")
-            stream.flush()
+            show_line(stream, f"{what} ...")
 
     speaker = threading.Thread(target=say)
     speaker.start()
@@ -47,9 +51,43 @@ def doing(what: str) -> Iterator[None]:
         take_back()
 
 
+def terminal() -> TextIO | None:
+    """Return standard error if it is a terminal, else None."""
+    stream: TextIO | None = sys.stderr  # None where the descriptor is closed
+    return stream if stream is not None and stream.isatty() else None
+
+
+def show_line(stream: TextIO, line: str) -> None:
+    """Show a line instead of the last one. Nothing in the background, or if the terminal is gone.
+
+    A shell or another program writes to the terminal while this process is in the background.
+    """
+    with _writing:
+        if not _is_in_foreground(stream):
+            return
+        try:
+            stream.write(f"{_CLEAR_LINE}{line}" if _said else line)
+            stream.flush()
+        except OSError:
+            return
+        _said[:] = [stream]
+
+
+def _is_in_foreground(stream: TextIO) -> bool:
+    try:
+        return os.tcgetpgrp(stream.fileno()) == os.getpgrp()
+    except io.UnsupportedOperation:  # a program's own sys.stderr
+        return True
+    except OSError:  # not the controlling terminal of this session
+        return True
+
+
 def take_back() -> None:
     """Clear the progress line, so that something else can be printed there."""
-    while _said:
-        stream = _said.pop()
-        stream.write(_CLEAR_LINE)
-        stream.flush()
+    if not _said:
+        return
+    with _writing:
+        while _said:
+            stream = _said.pop()
+            stream.write(_CLEAR_LINE)
+            stream.flush()

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from purebpf.cli import command
+from purebpf.cli.countdown import counting_down
 from purebpf.cli.destination import (
     Destination,
     ResultOptions,
@@ -105,6 +106,8 @@ def measure(
     title: str,
     options: ResultOptions,
     take: Callable[[Any], None] = lambda _: None,
+    *,
+    duration_s: float | None = None,
 ) -> Iterator[Run[Result]]:
     """Measure, until it is over; each output appears when it is written.
 
@@ -116,6 +119,7 @@ def measure(
         options: the options for the result.
         take: reads the counts of a session before the live page shows them, for sessions that do
             not read them as they are shown.
+        duration_s: seconds until it is over; None: until a signal, or until the command ends.
 
     Raises:
         KernelError: an output could not be written; the page's address cannot be bound.
@@ -134,7 +138,7 @@ def measure(
             ends,
             None if page is None else partial(_show, page, session, ends, take),
             wait=None if page is None else partial(session.wait, at_most_s=1),
-            watching=page,
+            watching=page or counting_down(duration_s, words),
             naming=_naming(session),
         )
         done = Run(title, options, outputs, session, result, ends, fetch, [], [])

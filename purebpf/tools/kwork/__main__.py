@@ -24,6 +24,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: KworkOptions, view: EventView, details: KworkView) -> int:
     # what --help and a misspelt option need not pay for
+    from purebpf.cli.countdown import counting_down
     from purebpf.cli.loss import explain_table
     from purebpf.measure import run as pipeline
     from purebpf.tools.kwork.render import Layout, csv_header, render
@@ -47,6 +48,7 @@ def _run(options: KworkOptions, view: EventView, details: KworkView) -> int:
             session,
             ends,
             lambda: output.write(render(session.interval(), view.format, layout)),
+            watching=counting_down(options.duration_s, options.command),
         )
         status = ends.status()
         output.write(render(last, view.format, layout))
@@ -59,6 +61,7 @@ def _run(options: KworkOptions, view: EventView, details: KworkView) -> int:
 
 
 def _show_runs(options: KworkOptions, view: EventView) -> int:
+    from purebpf.cli.countdown import counting_down
     from purebpf.cli.loss import explain_table
     from purebpf.measure import run as pipeline
     from purebpf.tools.kwork.session import Kwork
@@ -76,7 +79,10 @@ def _show_runs(options: KworkOptions, view: EventView) -> int:
         width = None if view.verbose else output.columns
         output.write(header(view.format))
         last = pipeline.run(
-            session, ends, lambda: output.write(run_lines(session.runs(), view.format, width))
+            session,
+            ends,
+            lambda: output.write(run_lines(session.runs(), view.format, width)),
+            watching=counting_down(options.duration_s, options.command),
         )
         status = ends.status()
         output.write(run_lines(session.last_runs, view.format, width))

@@ -31,7 +31,10 @@ def _run(options: MemOptions, view: ResultOptions) -> int:
     from purebpf.tools.mem.session import Memory
 
     options = with_limits(options)
-    with results.measure(partial(Memory, options), options.command, title(options), view) as run:
+    with results.measure(
+        *(partial(Memory, options), options.command, title(options), view),
+        duration_s=options.duration_s,
+    ) as run:
         shown = options.shown
         profile = run.add_lines(getattr(run.result, shown))
         use = run.result._replace(**{shown: profile})

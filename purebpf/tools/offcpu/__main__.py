@@ -33,7 +33,9 @@ def _run(options: OffCpuOptions, view: ResultOptions) -> int:
     from purebpf.tools.offcpu.session import OffCpu
 
     shown = head(title(options), view, details=view.delimited or view.offsets or options.waker)
-    with results.measure(partial(OffCpu, options), options.command, shown, view) as run:
+    with results.measure(
+        *(partial(OffCpu, options), options.command, shown, view), duration_s=options.duration_s
+    ) as run:
         profile = run.add_lines(run.result)
         status = run.end()
         from purebpf.tools.offcpu.render import render  # not before everything is measured

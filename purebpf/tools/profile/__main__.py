@@ -34,7 +34,11 @@ def _run(options: ProfileOptions, view: ResultOptions) -> int:
 
     options = _adapt(options, view)
     make = partial(Profiler, options)
-    with results.measure(*(make, options.command, title(options), view), take=Profiler.take) as run:
+    with results.measure(
+        *(make, options.command, title(options), view),
+        take=Profiler.take,
+        duration_s=options.duration_s,
+    ) as run:
         profile = run.add_lines(run.result)
         status = run.end()
         from purebpf.results.formats.answer import cpus_of_sample

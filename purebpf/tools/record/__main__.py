@@ -51,6 +51,7 @@ def _explain_filters(options: RecordOptions) -> int:
 
 def _run(options: RecordOptions) -> int:
     # what --help and a misspelt option need not pay for
+    from purebpf.cli.countdown import counting_down
     from purebpf.measure.run import prepare, run
     from purebpf.tools.record.loss import losses
     from purebpf.tools.record.session import Recorder
@@ -58,7 +59,8 @@ def _run(options: RecordOptions) -> int:
     with prepare(partial(Recorder, options), options.command) as (recorder, ends):
         if options.serve is None:
             _announce(options)
-            recorded = run(recorder, ends)
+            watching = counting_down(options.duration_s, options.command)
+            recorded = run(recorder, ends, watching=watching)
         else:
             recorded = _run_live(options.serve, options, recorder, ends)
         status = ends.status()

@@ -28,6 +28,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: SampleIpOptions) -> int:
     # what --help and a misspelt option need not pay for
+    from purebpf.cli.countdown import counting_down
     from purebpf.measure.run import prepare, run
     from purebpf.observe.symbols.interruptible import interruptible
     from purebpf.tools.sampleip.session import Sampler
@@ -45,6 +46,7 @@ def _run(options: SampleIpOptions) -> int:
                 sampler,
                 ends,
                 lambda: lines.show(sampler.drain()),
+                watching=counting_down(options.duration_s, options.command),
                 naming=interruptible(sampler.budget),
             )
             status = ends.status()

@@ -60,6 +60,7 @@ def _run(options: StatOptions, view: EventView, repeats: Repeats) -> int:
 
 def _measure(options: StatOptions, view: EventView, output: Output) -> tuple[Result, int, bool]:
     """Run once; return the result, the command's status, and True if a signal ended the run."""
+    from purebpf.cli.countdown import counting_down
     from purebpf.measure import run as pipeline
     from purebpf.tools.stat.render import render
     from purebpf.tools.stat.session import Counter
@@ -74,6 +75,7 @@ def _measure(options: StatOptions, view: EventView, output: Output) -> tuple[Res
             session,
             ends,
             lambda: output.write(render(session.interval(), view.format, is_interval=True)),
+            watching=counting_down(options.duration_s, options.command),
         )
         status = ends.status()
         if ends.child is not None:

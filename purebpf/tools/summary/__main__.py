@@ -29,8 +29,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: SummaryOptions, view: View) -> int:
     # 60 ms that --help and a misspelt option need not pay
+    from purebpf.cli.countdown import counting_down
     from purebpf.measure.run import prepare, run
-    from purebpf.tools.summary.screen import screen
+    from purebpf.tools.summary.screen import Screen, screen
     from purebpf.tools.summary.switching import SwitchingSummary
 
     with Output(view.output) as output:
@@ -45,13 +46,15 @@ def _run(options: SummaryOptions, view: View) -> int:
                     summary.switch(mode)
                 return summary.wait(*sources)
 
-            table = run(
-                summary,
-                ends,
-                lambda: shown.show(summary.interval()),
-                wait=lambda *_: shown.wait(wait, ends),
-                watching=shown,
-            )
+            duration_s = None if isinstance(shown, Screen) else options.duration_s
+            with counting_down(duration_s, options.command):
+                table = run(
+                    summary,
+                    ends,
+                    lambda: shown.show(summary.interval()),
+                    wait=lambda *_: shown.wait(wait, ends),
+                    watching=shown,
+                )
             status = ends.status()
             shown.show_last(table)
             _explain(summary.current, table, verbose=view.verbose)

@@ -39,6 +39,7 @@ def _run(options: TypesOptions, view: View) -> int:
         return 1
     if view.path:
         return _read(view)
+    from purebpf.cli.countdown import counting_down
     from purebpf.measure.run import prepare, run
     from purebpf.observe.symbols.interruptible import interruptible
     from purebpf.tools.types.session import TypeSampler
@@ -50,7 +51,13 @@ def _run(options: TypesOptions, view: View) -> int:
     ):
         if options.duration_s is None and not options.command:
             command.say("Sampling the data that code touches... Hit Ctrl-C to end.")
-        result = run(sampler, ends, sampler.drain, naming=interruptible(sampler.budget))
+        result = run(
+            sampler,
+            ends,
+            sampler.drain,
+            watching=counting_down(options.duration_s, options.command),
+            naming=interruptible(sampler.budget),
+        )
         status = ends.status()
         _show(result, view, output)
     return command.LOSS if view.strict and result.loss.any else status

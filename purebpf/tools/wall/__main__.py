@@ -33,7 +33,9 @@ def _run(options: WallOptions, view: ResultOptions) -> int:
     from purebpf.tools.wall.session import Wall
 
     shown = head(title(options), view, details=view.delimited or view.offsets)
-    with results.measure(partial(Wall, options), options.command, shown, view) as run:
+    with results.measure(
+        *(partial(Wall, options), options.command, shown, view), duration_s=options.duration_s
+    ) as run:
         result = run.result
         profile = run.add_lines(result.profile)
         status = run.end()
