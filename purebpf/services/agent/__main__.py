@@ -27,6 +27,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: AgentOptions) -> int:
     for is_wanted, name in (
+        (options.example, "example.toml"),
         (options.systemd, "purebpf-agent.service"),
         (options.daemonset, "daemonset.yaml"),
     ):
@@ -58,10 +59,12 @@ def _run_agent(options: AgentOptions, config: Config, signals: Signals) -> Confi
     """Run one; the configuration that another one is to run with, or None."""
     import signal
 
+    from purebpf.cli.countdown import counting_down
     from purebpf.services.agent.notify import notify
     from purebpf.services.agent.session import Agent
 
-    with Agent(config, command.say, is_once=options.once) as agent:
+    window_s = config.agent.window_s if options.once else None
+    with Agent(config, command.say, is_once=options.once) as agent, counting_down(window_s):
         notify("READY=1")
         while True:
             is_signal = agent.wait(signals)
@@ -101,7 +104,8 @@ def _read(path: str) -> Config:
             text = file.read(_MOST)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"reading the configuration {path}: {why}. Use --config FILE") from error
+        advice = f"Use --config FILE; `{NAME} --example` prints one to begin with"
+        raise ConfigError(f"reading the configuration {path}: {why}. {advice}") from error
     return parse_config(text, path)
 
 

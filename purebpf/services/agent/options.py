@@ -19,9 +19,10 @@ away, windows wait for it; sampling never does."""
 
 _EPILOG = """\
 examples:
+  purebpf agent --example > agent.toml        a configuration to begin with
   purebpf agent --config agent.toml --check   what it would do
   purebpf agent --config agent.toml           until SIGTERM or Ctrl-C
-  purebpf agent --config agent.toml --once    one window, sent at once
+  purebpf agent --config agent.toml --once    one whole window, sent at once
   purebpf agent --systemd > /etc/systemd/system/purebpf-agent.service
 
 SIGHUP reads the configuration again; SIGUSR1 asks for a burst: some minutes at
@@ -42,6 +43,7 @@ class AgentOptions(NamedTuple):
     check: bool = False
     once: bool = False
     verbose: bool = False
+    example: bool = False
     systemd: bool = False
     daemonset: bool = False
 
@@ -59,10 +61,13 @@ def build_parser() -> argparse.ArgumentParser:
         "--check", action="store_true", help="check the configuration, and say what it does"
     )
     made.add_argument(
-        "--once", action="store_true", help="one window, up to Ctrl-C; then send it, and end"
+        "--once",
+        action="store_true",
+        help="one whole window from now on, or up to Ctrl-C; send it, and end",
     )
     made.add_argument("-v", "--verbose", action="store_true", help="say a line for each window")
     shipped = made.add_argument_group("what is shipped")
+    shipped.add_argument("--example", action="store_true", help="print a starter configuration")
     shipped.add_argument("--systemd", action="store_true", help="print the unit for systemd")
     shipped.add_argument("--daemonset", action="store_true", help="print one for Kubernetes")
     parser.take_defaults(made, AgentOptions)

@@ -54,7 +54,8 @@ class Agent(Closing):
     Args:
         config: the measurement and the sinks.
         say: called with events, a line each.
-        is_once: `stop` sends the written windows, not a background thread.
+        is_once: the window is whole, wherever on the wall clock it begins; `stop` sends it, not a
+            background thread.
 
     Attributes:
         spool, senders: the written windows, and their senders.
@@ -110,7 +111,7 @@ class Agent(Closing):
             stack.callback(self._stop_measuring)
             self._step, self._is_due = self._wanted_step(), True
             self._start_sampling()
-            self._clock = WindowClock(config.agent.window_s)
+            self._clock = WindowClock(config.agent.window_s, is_once=self._is_once)
             self._start_waits()
             if config.metrics != Metrics():
                 from purebpf.services.agent.metrics.exporter import Exporter

@@ -28,6 +28,7 @@ class WindowClock:
     Args:
         window_s: the length.
         realtime, monotonic: the clocks, in ns.
+        is_once: the first window has the whole length, wherever on the wall clock it begins.
     """
 
     def __init__(
@@ -35,7 +36,10 @@ class WindowClock:
         window_s: float,
         realtime: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], int] = time.monotonic_ns,
+        *,
+        is_once: bool = False,
     ) -> None:
+        self._is_once = is_once
         self._length_ns = round(window_s * _SECOND_NS)
         self._realtime, self._monotonic = realtime, monotonic
         self.begin()
@@ -43,7 +47,8 @@ class WindowClock:
     def begin(self) -> None:
         """Begin a window now."""
         self._began, self._began_at = self._monotonic(), self._realtime()
-        self._end = self._began + self._length_ns - self._began_at % self._length_ns
+        passed_ns = 0 if self._is_once else self._began_at % self._length_ns
+        self._end = self._began + self._length_ns - passed_ns
 
     def left_s(self) -> float:
         """Seconds until the window ends; 0 when it is over, or the clock was set."""

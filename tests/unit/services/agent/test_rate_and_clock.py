@@ -94,6 +94,14 @@ def test_the_first_window_is_short() -> None:
     assert windows(Clocks(1_000_000_000 * SECOND)).left_s() == 20
 
 
+def test_the_only_window_is_whole() -> None:
+    clocks = Clocks(1_000_000_000 * SECOND)
+    clock = WindowClock(60, lambda: clocks.real, lambda: clocks.mono, is_once=True)
+    assert clock.left_s() == 60
+    clocks.move(60)
+    assert clock.end() == Span(1_000_000_000 * SECOND, 60 * SECOND, 0)
+
+
 def test_a_step_of_the_clock_ends_the_window() -> None:
     for step in (3600, -3600, 1.5):
         clocks = Clocks(1_000_000_020 * SECOND)

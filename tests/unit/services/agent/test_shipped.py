@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,27 @@ CAPABILITIES = {"BPF", "PERFMON", "SYS_PTRACE", "SYSLOG", "DAC_READ_SEARCH"}
 def printed(option: str) -> str:
     words = [sys.executable, "-m", "purebpf", "agent", f"--{option}"]
     return subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+def test_the_example_is_a_configuration_that_writes_windows(tmp_path: Path) -> None:
+    from purebpf.services.agent.config import parse_config
+
+    config = parse_config(printed("example"))
+    assert [sink.type for sink in config.sinks] == ["dir"]
+    everything = re.sub(r"^# (\[|\w+ = )", r"\1", printed("example"), flags=re.MULTILINE)
+    whole = parse_config(everything)
+    assert whole.cpu == config.cpu, "the comments show the defaults"
+    assert whole.agent == config.agent
+    assert [sink.type for sink in whole.sinks] == ["dir", "otlp"]
+    assert [rule.name for rule in whole.services] == [r"shop-\1"]
+    path = tmp_path / "agent.toml"
+    path.write_text(printed("example"))
+    words = [sys.executable, "-m", "purebpf", "agent", "--config", str(path), "--check"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "windows of 60 s" in done.stdout
+    words[-2] = str(tmp_path / "none.toml")
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, "agent --example" in " ".join(done.stderr.split())) == (1, True)
 
 
 def test_the_unit_starts_this_python() -> None:
