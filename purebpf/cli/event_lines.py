@@ -21,7 +21,6 @@ __all__ = [
     "TextLines",
     "clock",
     "event_document",
-    "exact",
     "fit",
     "fit_line",
     "fit_path",
@@ -32,14 +31,12 @@ __all__ = [
 
 EVENTS_SCHEMA = "purebpf.events/1"
 """In the last line of JSON by lines; the number grows when a key changes its meaning."""
-_EXACT = 1 << 53
 """JavaScript, jq and others keep whole numbers below this one."""
 _ALONE = 20
 _BESIDE_TIMES = 12
 """Columns of a container's name: 80 have room for a path then."""
 
 Event = TypeVar("Event")
-_Value = TypeVar("_Value")
 Event_contra = TypeVar("Event_contra", contravariant=True)
 
 
@@ -176,11 +173,6 @@ def json_lines(documents: Iterable[Mapping[str, object]]) -> Iterator[str]:
 
     for document in documents:
         yield json.dumps(document) + "\n"
-
-
-def exact(value: _Value) -> _Value | str:
-    """Return a number that every reader of JSON keeps; a larger one, such as an address, in hex."""
-    return hex(value) if isinstance(value, int) and abs(value) > _EXACT else value
 
 
 def event_document(name: str, time_ns: int, fields: Mapping[str, object]) -> dict[str, object]:

@@ -147,11 +147,12 @@ def _render(interval: Interval, options: SpanOptions) -> Iterable[str]:
     if options.format == "json":
         import json
 
+        from purebpf.results.model.json_values import json_object
         from purebpf.results.shape.distribution import json_document
 
         about = {"elapsed_s": round(interval.elapsed_s, 3)}
         document = json_document(interval.distributions, unit_ns, interval.loss, about)
-        return [json.dumps(document) + "\n"]
+        return [json.dumps(json_object("distribution", document)) + "\n"]
     return _text(interval.distributions, options, unit, unit_ns)
 
 

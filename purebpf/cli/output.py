@@ -70,10 +70,8 @@ class Output(SoleOwner):
         """Write the pieces and flush. Text is encoded; bytes are not, and need a real file."""
         if self._closed_pipe:
             return
-        if self.is_stdout:
-            from purebpf.cli import progress  # which --help does not need
-
-            progress.take_back()
+        if self.is_stdout and (progress := sys.modules.get("purebpf.cli.progress")):
+            progress.take_back()  # a line that something else has shown
         try:
             for piece in pieces:
                 self._write(piece)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from purebpf.cli import command
-from purebpf.cli.countdown import counting_down
 from purebpf.cli.destination import (
     Destination,
     ResultOptions,
@@ -125,6 +124,8 @@ def measure(
         KernelError: an output could not be written; the page's address cannot be bound.
         PurebpfError: the session's error.
     """
+    from purebpf.cli.countdown import counting_down  # which --help does not need
+
     fetch = debuginfod(wanted=options.debuginfod)
     with ExitStack() as stack:
         outputs = [stack.enter_context(Output(destination.path)) for destination in options.to]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from purebpf.results.model.json_values import json_object
 from purebpf.tools.doctor.model import Answer, Fact, Report
 
 __all__ = ["document", "lines"]
@@ -18,13 +18,7 @@ def document(report: Report) -> str:
     """The report as JSON: an object with the names of `Report`, lists of objects inside."""
     import json
 
-    return json.dumps(_as_json(report), indent=1) + "\n"
-
-
-def _as_json(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {name: _as_json(item) for name, item in value._asdict().items()}
-    return [_as_json(item) for item in value] if isinstance(value, tuple) else value
+    return json.dumps(json_object("doctor", report._asdict()), indent=1) + "\n"
 
 
 def lines(report: Report, *, everything: bool = False) -> Iterator[str]:

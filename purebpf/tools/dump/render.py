@@ -8,6 +8,7 @@ from purebpf.cli.places import wrapped_place
 from purebpf.findings.facts import Activity, StackFrame
 from purebpf.findings.places import WORK, classify, sum_places
 from purebpf.findings.rings import find_ring
+from purebpf.results.model.json_values import json_object
 from purebpf.tools.dump.model import DumpedFrame, DumpedTask, DumpedThread, ProcessDump
 
 __all__ = ["document", "lines"]
@@ -168,7 +169,7 @@ def document(dump: ProcessDump) -> str:
         del tree["tasks"]
     else:
         tree["tasks"] = [_fields(task) for task in dump.tasks]
-    return json.dumps(tree, indent=1) + "\n"
+    return json.dumps(json_object("dump", tree), indent=1) + "\n"
 
 
 def _fields(of: DumpedThread | DumpedTask) -> dict[str, object]:

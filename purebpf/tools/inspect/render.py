@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from purebpf.results.model.json_values import json_object
 from purebpf.results.model.spelling import printable
 from purebpf.tools.inspect.model import CoreLine, ProgramLine, Report
 
@@ -17,15 +18,7 @@ def document(report: NamedTuple) -> str:
     """The report as JSON: an object with the names of its class, lists of objects inside."""
     import json
 
-    return json.dumps(_as_json(report), indent=1) + "\n"
-
-
-def _as_json(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {name: _as_json(item) for name, item in value._asdict().items()}
-    if isinstance(value, tuple):
-        return [_as_json(item) for item in value]
-    return value
+    return json.dumps(json_object("inspect", report._asdict()), indent=1) + "\n"
 
 
 def lines(report: Report) -> Iterator[str]:

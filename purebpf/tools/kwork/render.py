@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from purebpf.cli.event_lines import exact
 from purebpf.results.model.csv_line import csv_line
+from purebpf.results.model.json_values import json_object
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import cut, pad
@@ -44,7 +44,7 @@ def render(result: Result, form: str, layout: Layout) -> Iterator[str]:
     """A result in "text", "json" or "csv"; the last two have every row."""
     rows = sorted(result.rows, key=_KEYS[layout.sort], reverse=True)
     if form == "json":
-        return iter([json.dumps(_document(result, rows)) + "\n"])
+        return iter([json.dumps(json_object("kwork", _document(result, rows))) + "\n"])
     if form == "csv":
         return _csv(result, rows)
     return _text(result, rows, layout)
@@ -134,7 +134,6 @@ def _document(result: Result, rows: Sequence[KworkRow]) -> dict[str, object]:
 
 def _object(row: KworkRow) -> dict[str, object]:
     fields = row._asdict()
-    fields["id"] = exact(row.id)
     for name in ("buckets", "delay_buckets"):
         fields[name] = [
             [*bucket_bounds(bucket), count] for bucket, count in enumerate(fields[name]) if count

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from purebpf.results.model.csv_line import csv_line
+from purebpf.results.model.json_values import json_object
 from purebpf.results.model.spelling import printable
 from purebpf.tools.stat.counts import Count, Result
 from purebpf.tools.stat.metrics import Metric, metrics
@@ -23,7 +24,7 @@ _DIGITS = 3
 def render(result: Result, form: str, *, is_interval: bool = False) -> Iterator[str]:
     """A result in "text", "json" or "csv"; of an interval, with the time of its end."""
     if form == "json":
-        return iter([json.dumps(_document(result)) + "\n"])
+        return iter([json.dumps(json_object("stat", _document(result))) + "\n"])
     if form == "csv":
         return _csv(result)
     return _text(result, is_interval=is_interval)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from purebpf.results.model.json_values import json_object
 from purebpf.tools.summary.calls import errno_name
 from purebpf.tools.summary.options import View
 from purebpf.tools.summary.table import Faults, Group, Label, SummaryRow, Table, sort_groups
@@ -64,7 +65,7 @@ def _json(table: Table, view: View) -> str:
     }
     if view.interval_s:
         document = {"interval": table.interval, "started_ns": table.started_ns, **document}
-    return json.dumps(document) + "\n"
+    return json.dumps(json_object("summary", document)) + "\n"
 
 
 def _json_label(mode: str, label: Label) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from purebpf.cli.event_lines import JsonLines, TaskLines, event_document, exact, fit
+from purebpf.cli.event_lines import JsonLines, TaskLines, event_document, fit
 from purebpf.errors import errno_name
 from purebpf.results import Loss
+from purebpf.results.model.json_values import exact
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import cut, display_width

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
+from purebpf.results.model.json_values import json_object
 from purebpf.results.model.spelling import printable
 from purebpf.tools.types.layouts import Layout
 from purebpf.tools.types.result import DataTypes, MemberHeat, StructHeat
@@ -160,14 +161,17 @@ def _json(result: DataTypes) -> Iterator[str]:
         yield json.dumps(record) + "\n"
     yield (
         json.dumps(
-            {
-                "samples": result.samples,
-                "typed": result.typed,
-                "inferred": result.inferred,
-                "untyped": result.reasons,
-                "event": result.event,
-                "loss": {cause.name: cause.lost for cause in result.loss.causes},
-            }
+            json_object(
+                "types",
+                {
+                    "samples": result.samples,
+                    "typed": result.typed,
+                    "inferred": result.inferred,
+                    "untyped": result.reasons,
+                    "event": result.event,
+                    "loss": {cause.name: cause.lost for cause in result.loss.causes},
+                },
+            )
         )
         + "\n"
     )

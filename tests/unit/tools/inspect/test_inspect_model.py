@@ -166,7 +166,7 @@ def test_notes_come_first() -> None:
 
 def test_json_is_the_report() -> None:
     found = json.loads(document(report("elf_data")))
-    assert list(found) == list(Report._fields)
+    assert list(found) == ["schema", *Report._fields]
     assert found["maps"][0]["name"] == report("elf_data").maps[0].name
     assert len(found["references"]) == len(report("elf_data").references)
 

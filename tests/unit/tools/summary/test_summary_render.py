@@ -224,6 +224,7 @@ def test_json_has_every_number_and_one_line() -> None:
     written = text(made, View(format="json"))
     assert written.count("\n") == 1
     assert json.loads(written) == {
+        "schema": "purebpf.summary/1",
         "duration_ns": 1_000_000_007,
         "mode": "thread",
         "groups": [

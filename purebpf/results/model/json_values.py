@@ -1,0 +1,43 @@
+"""Values of JSON that every reader keeps, and documents that name their schema. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+__all__ = ["exact", "json_object"]
+
+_Value = TypeVar("_Value")
+_EXACT = 1 << 53
+
+
+def json_object(name: str, fields: Mapping[str, object], *, version: int = 1) -> dict[str, object]:
+    """Return the document of a command: `fields` behind the name and the version of its schema.
+
+    Named tuples become objects, and numbers above 2^53 hexadecimal text (`exact`).
+
+    Args:
+        name: the layout, usually the command: "stat".
+        fields: the members.
+        version: grows when a member changes its meaning.
+    """
+    return {"schema": f"purebpf.{name}/{version}", **_members(fields)}
+
+
+def exact(value: _Value) -> _Value | str:
+    """Return a number that every reader of JSON keeps; a larger one, such as an address, in hex."""
+    return hex(value) if isinstance(value, int) and abs(value) > _EXACT else value
+
+
+def _members(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: _convert(value) for name, value in fields.items()}
+
+
+def _convert(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return _members(value._asdict())
+    if isinstance(value, Mapping):
+        return _members(value)
+    if isinstance(value, (list, tuple)):
+        return [_convert(item) for item in value]
+    return exact(value)
