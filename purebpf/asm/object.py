@@ -12,7 +12,15 @@ from purebpf.asm.program import Function, Program
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import SchemaError
-from purebpf.spec import FunctionSpec, LineInfo, MapSpec, ObjectSpec, ProgramSpec
+from purebpf.spec import (
+    ExternSpec,
+    FunctionSpec,
+    LineInfo,
+    MapSpec,
+    ObjectSpec,
+    ProgramSpec,
+    RelocationKind,
+)
 
 __all__ = ["build"]
 
@@ -22,7 +30,7 @@ _INT, _PROTOTYPE = 1, 2
 _STATIC, _GLOBAL = 0, 1
 _SIGNED_32 = 1 << 24 | 32
 _LONGEST_LINE = 200
-_TEXT = ".text"
+_TEXT, _KSYMS = ".text", ".ksyms"
 
 
 def build(
@@ -50,6 +58,14 @@ def build(
     _check_names(map_names, "map")
     known = {*map_names, *(function.name for function in assembled)}
     types = _Types()
+    externs = {
+        relocation.target: ExternSpec(
+            relocation.target, _KSYMS, types.function(relocation.target, _GLOBAL), weak=False
+        )
+        for function in assembled
+        for relocation in function.relocations
+        if relocation.kind is RelocationKind.EXTERN
+    }
     return ObjectSpec(
         name=name,
         source=f"{name} (assembled)",
@@ -63,6 +79,7 @@ def build(
         functions={function.name: _function(function, types, known) for function in assembled},
         maps={spec.name: spec for spec in map_list},
         variables={},
+        externs=externs,
         btf=types.finish(),
     )
 
@@ -93,7 +110,7 @@ def _program(program: Program) -> ProgramSpec:
 
 def _function(function: Function, types: _Types, known: set[str]) -> FunctionSpec:
     for relocation in function.relocations:
-        if relocation.target not in known:
+        if relocation.kind is not RelocationKind.EXTERN and relocation.target not in known:
             raise SchemaError(f"{function.name} refers to {relocation.target!r}, which is not here")
     is_program = isinstance(function, Program)
     return FunctionSpec(

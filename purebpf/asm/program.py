@@ -98,6 +98,14 @@ class Function(Assembler):
         self._refer(RelocationKind.CALL, self._name_of(label))
         self._emit(CALL, 0, PSEUDO_CALL, imm=-1)
 
+    def call_extern(self, name: str) -> None:
+        """Call a function that the object lacks, and that is linked into it before it is loaded.
+
+        `purebpf.stacks.load` has `user_stack` and `kernel_stack`. R1 to R5 are gone afterwards.
+        """
+        self._refer(RelocationKind.EXTERN, name)
+        self._emit(CALL, 0, PSEUDO_CALL, imm=-1)
+
     def call_helper(self, helper: str | int, *arguments: int | MapName | Stack) -> None:
         """Put arguments into R1 to R5, in this order, and call a helper function.
 

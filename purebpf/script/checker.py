@@ -295,6 +295,7 @@ class Checker(ExpressionTypes):
         type_ = self.infer(value)
         if type_ is None:
             return
+        info.is_assigned |= node.operator not in "+-"
         if node.operator != "=":
             self._check_arithmetic(node, info.value, type_)
             type_ = integer(8, type_.signed or node.operator == "-")

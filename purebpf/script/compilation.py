@@ -43,7 +43,8 @@ class Compilation(NamedTuple):
     """A compiled script.
 
     Attributes:
-        spec: the object to load; a program has the name of its unit.
+        spec: the object to load; a program has the name of its unit. It calls `user_stack()` of
+            `purebpf.stacks` if `walks_user_stacks`.
         units: the programs, in the order of the script.
         program_names: their names in the object.
     """
@@ -60,6 +61,7 @@ class Compilation(NamedTuple):
     world: World
     globals_size: int
     warnings: list[ScriptError]
+    walks_user_stacks: bool
 
 
 def compile_script(
@@ -98,7 +100,8 @@ def compile_script(
     spec = build("script", [*programs, *functions], _map_specs(context), config.texts["license"])
     names = [program.name for program in programs]
     return Compilation(text, name, spec, checker.units, names, checker.maps, context.actions,
-                       config, settings, world, context.globals_size, checker.warnings)  # fmt: skip
+                       config, settings, world, context.globals_size, checker.warnings,
+                       context.walks_user_stacks)  # fmt: skip
 
 
 def _task(text: str, world: World) -> Type | None:

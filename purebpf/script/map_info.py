@@ -23,6 +23,7 @@ class MapInfo:
         kind: the declared kind, "hash" without a declaration.
         place: of the value of a plain scalar map in the globals, in bytes.
         set_place: of the word that says that a scalar map has a value.
+        is_assigned: True if a statement gives it a value by `=`.
         lost_place: of the count of updates that found no room.
     """
 
@@ -33,6 +34,7 @@ class MapInfo:
     key: Type | None = None
     is_scalar: bool | None = None
     kind: str = "hash"
+    is_assigned: bool = False
     place: int = 0
     set_place: int = 0
     lost_place: int = 0
@@ -41,6 +43,11 @@ class MapInfo:
     def is_aggregate(self) -> bool:
         """Return True if every CPU has values of its own."""
         return self.value is not None and self.value.kind in AGGREGATES
+
+    @property
+    def is_counter(self) -> bool:
+        """Return True if statements change its numbers only by `++`, `+=` and the like."""
+        return self.value is not None and self.value.kind == "int" and not self.is_assigned
 
     @property
     def has_buckets(self) -> bool:

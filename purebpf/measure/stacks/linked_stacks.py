@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -94,6 +94,25 @@ class LinkedStacks(Closing):
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
         return self._watch.earlier(pid, time_ns)
+
+    @property
+    def object(self) -> Object:
+        """The loaded object."""
+        return self.library.object
+
+    @property
+    def call_graph_why(self) -> str:
+        """The reason why frame pointers are followed instead of tables, or ""."""
+        return self.library.call_graph.why
+
+    def raw(self, number: int) -> Sequence[int]:
+        """Return the addresses of a user stack, Python functions and all; () for no stack.
+
+        Raises:
+            KernelError: a map could not be read, or a table filled.
+        """
+        owned = self.library.trace(number) if number >= FIRST_STACK else None
+        return () if owned is None else owned.trace.addresses
 
     @property
     def fds(self) -> set[int]:

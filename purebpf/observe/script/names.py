@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TypeGuard
 
 from purebpf.loader.maps.map import Map
 from purebpf.observe.script.cgroups import cgroup_paths
+from purebpf.observe.script.walked_stacks import UserStackNames
 from purebpf.observe.symbols.symbolizer import Symbolizer
+from purebpf.results.model.stack_end import CUT
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["LocalNames"]
@@ -20,11 +24,13 @@ class LocalNames:
     """Names for the values of a script.
 
     Args:
-        stacks: the map of stacks, if the script has stacks.
+        stacks: the map of kernel stacks, if the script has any.
+        user_stacks: knows user stacks by number, if the script has any.
     """
 
-    def __init__(self, stacks: Map | None) -> None:
-        self._stacks = stacks
+    def __init__(self, stacks: Map | None, user_stacks: UserStackNames | None = None) -> None:
+        self._stacks, self._user_stacks = stacks, user_stacks
+        self._ends: dict[int, str] = {}
         self._cgroups: dict[tuple[int, str], str] = {}
         self._boot_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -47,12 +53,21 @@ class LocalNames:
             return _raw(addresses)
         return _lines(addresses, self._symbolizer.kernel_stack(addresses), mode)
 
-    def user_stack(self, number: int, pid: int, limit: int, mode: str = "bpftrace") -> str:
+    def user_stack(self, number: int, limit: int, mode: str = "bpftrace") -> str:
         """Return a stack of a process as text."""
-        addresses = self._addresses(number, limit)
+        assert self._user_stacks is not None
+        named = self._user_stacks.name(number)
+        self._ends[number] = named.end
+        frames = named.frames[:limit]
         if mode == "raw":
-            return _raw(addresses)
-        return _lines(addresses, self._symbolizer.user_stack(pid, addresses), mode)
+            return _raw([frame.address for frame in frames if frame.kind == "user"])
+        text = _lines([frame.address for frame in frames], frames, mode)
+        is_cut = named.end and len(frames) == len(named.frames)
+        return f"{text}    [{named.end}]\n" if is_cut and mode == "bpftrace" else text
+
+    def cut_stacks(self) -> Counter[str]:
+        """Count the different user stacks that were named and lack their roots, by reason."""
+        return Counter(end for end in self._ends.values() if end)
 
     def _addresses(self, number: int, limit: int) -> list[int]:
         if self._stacks is None or number < 0:
@@ -110,17 +125,29 @@ def _lines(addresses: Sequence[int], answers: Sequence[Frame | Unknown], mode: s
     return "\n" + "".join(map(show, addresses, answers))
 
 
+def _is_python(answer: Frame | Unknown) -> TypeGuard[Frame]:
+    return isinstance(answer, Frame) and answer.kind == "python"
+
+
 def _plain(address: int, answer: Frame | Unknown) -> str:
+    if _is_python(answer):
+        return f"    {answer.name} ({answer.module}:{answer.line})\n"
+    if isinstance(answer, Frame) and answer.kind == CUT:
+        return f"    {answer.name}\n"
     name = f"{answer.name}+{answer.offset}" if isinstance(answer, Frame) else f"{address:#x}"
     return f"    {name}\n"
 
 
 def _perf(address: int, answer: Frame | Unknown) -> str:
+    if _is_python(answer):
+        return f"\t0 {answer.name} ({answer.module}:{answer.line})\n"
     name = f"{answer.name}+{answer.offset}" if isinstance(answer, Frame) else f"{address:#x}"
     return f"\t{address:x} {name} ({answer.module or '[unknown]'})\n"
 
 
 def _build_id(address: int, answer: Frame | Unknown) -> str:
+    if _is_python(answer):
+        return f"{answer.name} ({answer.module}:{answer.line})\n"
     if not answer.build_id or answer.file_offset < 0:
         return f"{address:#x}\n"
     return f"{answer.build_id} {answer.file_offset:#x}\n"

@@ -15,6 +15,7 @@ from purebpf.observe.script.attach_points import attach_point
 from purebpf.observe.script.names import LocalNames
 from purebpf.observe.script.printer import Printer
 from purebpf.observe.script.stored_maps import StoredMaps
+from purebpf.observe.script.walked_stacks import LinkStacks, WalkedStacks
 from purebpf.script.actions import Action
 from purebpf.script.compilation import Compilation
 from purebpf.script.lowering.layout import BUSY, LOST, LOST_STACKS, STACKS, STARTED, TAI, WALL
@@ -38,6 +39,7 @@ class ScriptSession(SoleOwner):
         is_json: print lines of JSON.
         omits_warnings: do not print the messages of warnf().
         make_printer: makes the printer of events.
+        link_stacks: links the walk of user stacks into the object; for scripts with `ustack`.
 
     Attributes:
         is_over: True once the script has called exit().
@@ -56,7 +58,10 @@ class ScriptSession(SoleOwner):
         is_json: bool = False,
         omits_warnings: bool = False,
         make_printer: Callable[..., Printer] = Printer,
+        link_stacks: LinkStacks | None = None,
     ) -> None:
+        self._link_stacks = link_stacks
+        self._stacks: WalkedStacks | None = None
         self._new_printer, self._omits_warnings = make_printer, omits_warnings
         self._warn = warn
         self.compilation = compilation
@@ -69,7 +74,7 @@ class ScriptSession(SoleOwner):
     def __enter__(self) -> Self:
         with ExitStack() as owned:
             compilation = self.compilation
-            self._object: Object = owned.enter_context(load(compilation.spec))
+            self._object = self._load(compilation, owned)
             size = -(-compilation.globals_size // _PAGE) * _PAGE
             memory = Memory(self._object.maps["globals"].fileno(), size, writable=True)
             owned.callback(memory.close)
@@ -85,9 +90,19 @@ class ScriptSession(SoleOwner):
             self._owned = owned.pop_all()
         return self
 
+    def _load(self, compilation: Compilation, owned: ExitStack) -> Object:
+        if not compilation.walks_user_stacks:
+            return owned.enter_context(load(compilation.spec))
+        assert self._link_stacks is not None
+        stacks = self._stacks = self._link_stacks(compilation.spec)
+        owned.callback(stacks.close)
+        if stacks.call_graph_why:
+            self._warn(f"WARNING: ustack follows frame pointers: {stacks.call_graph_why}")
+        return stacks.object
+
     def _make_printer(self) -> Printer:
         compilation, config = self.compilation, self.compilation.config
-        names = LocalNames(self._object.maps.get(STACKS))
+        names = self._names = LocalNames(self._object.maps.get(STACKS), self._stacks)
         decoder = Decoder(
             compilation.world,
             [unit.point.name for unit in compilation.units],
@@ -120,9 +135,15 @@ class ScriptSession(SoleOwner):
         with self._owned:
             self._links.close()
 
-    def fileno(self) -> int:
-        """Return the descriptor of the ring, which polls as readable."""
-        return self._ring.fileno()
+    @property
+    def fds(self) -> set[int]:
+        """Descriptors that are readable when `drain()` is due."""
+        stacks = self._stacks.fds if self._stacks is not None else set[int]()
+        return {self._ring.fileno(), *stacks}
+
+    def pause_ms(self) -> float | None:
+        """Return after how long `drain()` is due at the latest; None: after no time."""
+        return None if self._stacks is None else max(0.0, self._stacks.pause_s()) * 1e3
 
     def attach(self) -> int:
         """Run the begin blocks, attach all programs, and return how many there are.
@@ -151,7 +172,13 @@ class ScriptSession(SoleOwner):
                 self._object.programs[name].test_run()
 
     def drain(self) -> None:
-        """Take the events that are there."""
+        """Take the events that are there, and finish stacks.
+
+        Raises:
+            KernelError: a table of the walk could not be filled.
+        """
+        if self._stacks is not None:
+            self._stacks.drain()
         for data in self._ring.drain():
             self._take(data)
             if self.is_over:
@@ -171,6 +198,8 @@ class ScriptSession(SoleOwner):
                 self._take(data)
         self.is_over = False
         self._run_special("end")
+        if self._stacks is not None:
+            self._stacks.stop()
         for data in self._ring.drain():
             self._take(data)
         if self.compilation.config.prints_maps:
@@ -206,7 +235,15 @@ class ScriptSession(SoleOwner):
                 f"Lost {words[BUSY // 8]} runs: all scratch memory of a CPU was in use"
             )
         if words[LOST_STACKS // 8]:
-            sentences.append(f"Lost {words[LOST_STACKS // 8]} stacks: the map of stacks is full")
+            number = words[LOST_STACKS // 8]
+            sentences.append(f"Lost {number} kernel stacks: the map of stacks is full")
+        if self._stacks is not None:
+            sentences += [cause.what for cause in self._stacks.causes() if cause.lost]
+            ends = self._names.cut_stacks()
+            sentences += [
+                f"{number} different user stacks lack their roots: {end}"
+                for end, number in sorted(ends.items())
+            ]
         sentences += [
             f"WARNING: Map full; can't update element. {info.name} has {info.entries} keys, and "
             f"{words[info.lost_place // 8]} "

@@ -25,7 +25,6 @@ class Callbacks(Calls):
 
     _loops: tuple[tuple[Label, Label], ...] = ()
     _saved: Place | None = None
-    _in_callback = False
 
     def prepare_callbacks(self) -> None:
         """Keep the context and the scratch memory where callbacks find them."""
@@ -62,12 +61,11 @@ class Callbacks(Calls):
 
     def _flag(self) -> Place:
         assert self._saved is not None
-        place = self._saved.add(16)
-        return Place(R7, place.offset) if self._in_callback else place
+        return self.outer_place(self._saved.add(16))
 
     def _for_each(self, info: MapInfo, function: str) -> None:
         code = self.code
-        code.copy(R3, R7 if self._in_callback else R10)
+        code.copy(R3, R7 if self.in_callback else R10)
         code.function(R2, function)
         code.map(R1, info.bpf_name)
         code.move(R4, 0)
@@ -76,8 +74,8 @@ class Callbacks(Calls):
     def _generate_body(self, body: Function, node: tree.For, info: MapInfo) -> None:
         """Generate the function of a loop, and return to the frame around it."""
         assert self._saved is not None
-        outer = self.code, self._used, self.end, self.slots, self._in_callback, self._loops
-        self.code, self._used, self._in_callback, self._loops = body, 0, True, ()
+        outer = self.code, self._used, self.end, self.slots, self.in_callback, self._loops
+        self.code, self._used, self.in_callback, self._loops = body, 0, True, ()
         self.end = body.label()
         self.slots = {
             key: Place(R7, place.offset) if place.base == R10 else place
@@ -102,7 +100,7 @@ class Callbacks(Calls):
         body.move(R0, 1)
         body.exit()
         body.drop_unreachable()
-        self.code, self._used, self.end, self.slots, self._in_callback, self._loops = outer
+        self.code, self._used, self.end, self.slots, self.in_callback, self._loops = outer
 
     def _take_element(self, node: tree.For, info: MapInfo) -> None:
         """Copy the key and the value of an element into the variable of the loop."""

@@ -63,7 +63,7 @@ class Calls(Stores):
             case "ksym" | "kptr" | "uptr" | "":
                 self.scalar(arguments[0])
             case "kstack":
-                self.stack(0)
+                self.kernel_stack()
             case "bswap":
                 self._swap(node)
             case "nsecs":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import NamedTuple
 
-from purebpf.asm import R0, R1, R2, R3, R9, R10, MapName, Program
+from purebpf.asm import R0, R1, R2, R3, R7, R9, R10, MapName, Program
 from purebpf.asm.program import Function, SourceLine, Stack
 from purebpf.script import tree
 from purebpf.script.lowering.layout import BUSY, SCRATCH, SCRATCH_SLOTS, ZEROS, Context
@@ -17,11 +17,13 @@ from purebpf.script.script_error import ScriptError, locate
 from purebpf.script.types import Type
 from purebpf.script.unit import Unit
 
-__all__ = ["Frame", "NeedsScratchError", "Place"]
+__all__ = ["Frame", "NeedsScratchError", "Place", "calls_user_stack"]
 
 _STACK = 480
 _ALL_STACKS = 512
 _FRAME_STEP = 32
+_STACK_BESIDE_WALK = 96
+"""The stack that Linux 6.1 leaves to a program whose functions walk the user's stack."""
 _LARGE = 64
 _UNROLLED = 128
 _FLAG = 8  # the first bytes of a scratch slot say that it is in use
@@ -52,12 +54,13 @@ class Frame:
         end: the place where the program ends.
         has_loops: True if the block has loops that the verifier must not follow turn by turn.
         functions: the bodies of loops over maps.
+        in_callback: True in such a body; R7 is then the stack of the program.
     """
 
     def __init__(self, code: Program, unit: Unit, context: Context) -> None:
         self.code: Function = code
         self.unit, self.context = unit, context
-        self.has_scratch = False
+        self.has_scratch = self.in_callback = False
         self._used = self._scratch = 0
         self.end = code.label()
         self.has_loops = any(
@@ -68,6 +71,13 @@ class Frame:
         depth = _deepest_callback(unit.probe)
         share = _ALL_STACKS // (depth + 1) // _FRAME_STEP * _FRAME_STEP
         self._limit = share if depth else _STACK
+        if calls_user_stack(unit.probe):
+            self._limit = min(self._limit, _STACK_BESIDE_WALK)
+
+    def outer_place(self, place: Place) -> Place:
+        """Return a place in the memory of the program, as the current function reaches it."""
+        is_outer = self.in_callback and place.base == R10
+        return Place(R7, place.offset) if is_outer else place
 
     def mark_line(self, node: tree.Node) -> None:
         """Note the line of the script that the next instructions are for."""
@@ -199,6 +209,14 @@ class Frame:
         place = self.take(8)
         self.code.store(place.base, place.offset, R0, 8)
         return place
+
+
+def calls_user_stack(node: tree.Node) -> bool:
+    """Return True if a part of a script needs the user's stack."""
+    return any(
+        isinstance(part, tree.Name | tree.Call) and part.name == "ustack"
+        for part in tree.walk(node)
+    )
 
 
 def _deepest_callback(node: tree.Node) -> int:

@@ -33,6 +33,8 @@ class Context:
     Attributes:
         search_function: the BTF id of the kernel function bpf_strstr.
         task: `struct task_struct`, if the kernel has types.
+        uses_stacks: True if programs store kernel stacks.
+        walks_user_stacks: True if programs call `user_stack()` of `purebpf.stacks`.
     """
 
     text: str
@@ -47,6 +49,7 @@ class Context:
     task: Type | None = None
     search_function: int = 0
     uses_stacks: bool = False
+    walks_user_stacks: bool = False
     has_loops: bool = False
     globals_size: int = FIRST_FREE
 

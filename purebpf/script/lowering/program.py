@@ -59,6 +59,7 @@ def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list
     for slot in unit.slots:
         generator.slots[id(slot)] = generator.take(room(slot.type or I64))
     generator.prepare_callbacks()
+    generator.prepare_user_stack()
     generator.block(unit.probe.body)
     if scratch != "none":
         code.place(generator.end)

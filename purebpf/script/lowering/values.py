@@ -9,10 +9,9 @@ from purebpf.asm import R0, R1, R2, R6, Register
 from purebpf.script import tree
 from purebpf.script.builtins import BUILTINS
 from purebpf.script.constants import is_literal
-from purebpf.script.lowering.aggregates import Aggregates
-from purebpf.script.lowering.frame import Place
-from purebpf.script.lowering.layout import LOST_STACKS, STACKS, STARTED
+from purebpf.script.lowering.layout import STARTED
 from purebpf.script.lowering.memory import Foreign
+from purebpf.script.lowering.stacks import Stacks
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
 from purebpf.script.types import U32, U64
@@ -31,11 +30,9 @@ _HALVES: Mapping[str, tuple[str, bool]] = {
     "username": ("get_current_uid_gid", False),
 }  # fmt: skip
 _CODE_SEGMENT = 136
-_USER_STACK = 0x100
-_EFAULT = 14
 
 
-class Values(Aggregates):
+class Values(Stacks):
     """Numbers: R0 is the value, other registers but R6 and R9 do not last."""
 
     def scalar(self, node: tree.Expression) -> None:
@@ -262,7 +259,7 @@ class Values(Aggregates):
         elif name == "probe":
             code.move(R0, self.unit.number)
         elif name == "kstack":
-            self.stack(0)
+            self.kernel_stack()
         elif name == "usermode":
             code.load(R0, R6, _CODE_SEGMENT, 8)
             code.alu("&=", R0, 3)
@@ -334,35 +331,6 @@ class Values(Aggregates):
         self.code.call_helper("get_current_task")
         self.read_word(Foreign(outer.offset, U64, "kernel"))
         self.code.alu("+=", R0, inner.offset)
-
-    def stack(self, flags: int) -> None:
-        """R0 = the number of the current stack, below zero if there is none."""
-        code, stored = self.code, self.code.label()
-        self.context.uses_stacks = True
-        code.copy(R1, R6)
-        code.map(R2, STACKS)
-        code.move(3, flags)
-        code.call_helper("get_stackid", R1, R2, Register(3))
-        code.jump("s>=", R0, 0, stored)
-        code.jump("==", R0, -_EFAULT, stored)
-        mark = self.mark()
-        kept = self.keep()
-        self.add_to_global(LOST_STACKS, 1)
-        code.load(R0, *kept, 8)
-        self.release(mark)
-        code.place(stored)
-
-    def store_user_stack(self, place: Place) -> None:
-        """Put the number of the user's stack and the process into memory."""
-        self.stack(_USER_STACK)
-        self.code.store(place.base, place.offset, R0, 8)
-        self.store_pid(place.add(8))
-
-    def store_pid(self, place: Place) -> None:
-        """Put the number of the current process into memory."""
-        self.code.call_helper("get_current_pid_tgid")
-        self.code.alu(">>=", R0, 32)
-        self.code.store(place.base, place.offset, R0, 8)
 
 
 ALU_OPERATORS = frozenset(word[:-1] for word in ALU if word[0] not in "s=")

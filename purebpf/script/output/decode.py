@@ -26,7 +26,7 @@ class Names(Protocol):
     def kernel_stack(self, number: int, limit: int, mode: str) -> str:
         """Return a stack as text: an empty line, then a line for each frame."""
 
-    def user_stack(self, number: int, pid: int, limit: int, mode: str) -> str:
+    def user_stack(self, number: int, limit: int, mode: str) -> str:
         """Return a stack of a process as text."""
 
     def error(self, number: int) -> str:
@@ -155,7 +155,7 @@ class Decoder:
             case "kstack":
                 return names.kernel_stack(_signed(word), type_.numbers[0], type_.text)
             case "ustack":
-                return names.user_stack(_signed(word), second, type_.numbers[0], type_.text)
+                return names.user_stack(word, type_.numbers[0], type_.text)
             case "mac":
                 return ":".join(f"{byte:02X}" for byte in data[at : at + 6])
             case "strerror":

@@ -31,18 +31,37 @@ def rows_of(
         return _series(info.value, info, items, decoder)
     if info.has_buckets:
         return _histograms(info, items, decoder)
-    rows = []
-    for key, data in items:
-        label = None if info.is_scalar or info.key is None else decoder.value(info.key, key)
-        assert info.value is not None
-        if info.is_aggregate:
-            rows.append((label, total_of(info, data if isinstance(data, tuple) else (data,))))
-        else:
-            assert isinstance(data, bytes)
-            rows.append((label, decoder.value(info.value, data)))
-    if info.key is not None and _has_stack(info.key):
-        rows = _merge(info, rows)
+    assert info.value is not None
+    rows: list[tuple[Any, Any]]
+    if info.is_aggregate:
+        rows = [(label, total_of(info, parts)) for label, parts in _group(info, items, decoder)]
+    else:
+        rows = [
+            (_label(info, key, decoder), decoder.value(info.value, data))
+            for key, data in items
+            if isinstance(data, bytes)
+        ]
+        if info.is_counter and info.key is not None and _has_stack(info.key):
+            rows = _merge(info.value, rows)
     return sorted(rows, key=lambda row: _order(info, row))
+
+
+def _label(info: MapInfo, key: bytes, decoder: Decoder) -> Any:
+    """Return a decoded key, None of a map without one."""
+    return None if info.is_scalar or info.key is None else decoder.value(info.key, key)
+
+
+def _group(
+    info: MapInfo, items: Iterable[tuple[bytes, Values]], decoder: Decoder
+) -> Iterable[tuple[Any, tuple[bytes, ...]]]:
+    """Put the values of all CPUs together by key: stacks of other numbers may have equal names."""
+    grouped: dict[Any, tuple[Any, tuple[bytes, ...]]] = {}
+    for key, data in items:
+        parts = data if isinstance(data, tuple) else (data,)
+        label = _label(info, key, decoder)
+        _, before = grouped.get(_sortable(label), (label, ()))
+        grouped[_sortable(label)] = label, before + parts
+    return grouped.values()
 
 
 def total_of(info: MapInfo, values: tuple[bytes, ...]) -> Any:
@@ -91,25 +110,24 @@ def _histograms(
 def _series(
     type_: Type, info: MapInfo, items: Iterable[tuple[bytes, Values]], decoder: Decoder
 ) -> list[tuple[Any, Any]]:
-    by_key: dict[Any, dict[int, int]] = {}
+    parts: dict[tuple[Any, bytes], tuple[bytes, ...]] = {}
     for key, data in items:
-        label = None
-        if not info.is_scalar and info.key is not None:
-            label = _frozen(decoder.value(info.key, key))
-        values = by_key.setdefault(label, {})
-        interval, value = combine_cpus(type_, data if isinstance(data, tuple) else (data,))
-        values[interval] = value
+        place = _frozen(_label(info, key, decoder)), key[-8:]
+        parts[place] = parts.get(place, ()) + (data if isinstance(data, tuple) else (data,))
+    by_key: dict[Any, dict[int, int]] = {}
+    for (label, _), values in parts.items():
+        interval, value = combine_cpus(type_, values)
+        by_key.setdefault(label, {})[interval] = value
     return cut_series(type_, by_key)
 
 
-def _merge(info: MapInfo, rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Add up rows whose stacks have the same names."""
-    if info.value is None or info.value.kind not in ("count", "sum"):
-        return rows
-    merged: dict[Any, Any] = {}
+def _merge(type_: Type, rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Add up counters whose stacks have the same names."""
+    merged: dict[Any, tuple[Any, int]] = {}
     for key, value in rows:
-        merged[key] = merged.get(key, 0) + value
-    return list(merged.items())
+        _, before = merged.get(_sortable(key), (key, 0))
+        merged[_sortable(key)] = key, _wrap(before + value, is_signed=type_.signed)
+    return list(merged.values())
 
 
 def _has_stack(type_: Type) -> bool:

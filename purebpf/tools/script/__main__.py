@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from purebpf.cli import command
@@ -125,7 +126,9 @@ def _trace(
     from purebpf.observe.script.session import ScriptSession
     from purebpf.tools.script.output import ScriptOutput
     from purebpf.tools.script.session import wait
+    from purebpf.tools.script.stacks import link_stacks
 
+    pids = {number for number in (options.pid, child.pid if child else 0) if number}
     with (
         ScriptOutput(options.output, options.buffering) as output,
         ScriptSession(
@@ -134,6 +137,7 @@ def _trace(
             command.say,
             is_json=options.is_json,
             omits_warnings=options.omits_warnings,
+            link_stacks=partial(link_stacks, pids=pids),
         ) as session,
     ):
         count = session.attach()

@@ -12,12 +12,18 @@ from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from pkgutil import iter_modules
 
+from purebpf import objects
 from purebpf.errors import PurebpfError
+from purebpf.script import tree
+from purebpf.script.parser import parse
 
 __all__ = ["build_archive", "list_modules"]
 
 _ROOT = "purebpf.tools.script.built"
 _PACKAGES = ("purebpf", "elftools", "construct", "demangle")
+_WALK = "purebpf.measure.stacks.linked_stacks"
+"""The module of whole user stacks, and all that only it imports: for scripts with `ustack`."""
+_WALK_OBJECT = "stack_library.spec"
 _WHOLE = ("purebpf.loader.attach", "purebpf.asm")
 """Packages whose modules are imported by names that are made at run time."""
 _MAIN = """import sys
@@ -49,17 +55,25 @@ def build_archive(text: str, name: str) -> bytes:
     Raises:
         PurebpfError: a module has no source here, as in a frozen program.
     """
+    has_walk = _walks_user_stacks(text)
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, content in sorted(_files(list_modules())):
+        for path, content in sorted(_files(list_modules(has_walk=has_walk), has_walk=has_walk)):
             archive.writestr(zipfile.ZipInfo(path, _EPOCH), content, zipfile.ZIP_DEFLATED)
         main = _MAIN.format(name=name, text=text)
         archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), main, zipfile.ZIP_DEFLATED)
     return b"#!/usr/bin/env python3\n" + data.getvalue()
 
 
-def list_modules() -> dict[str, ModuleSpec]:
-    """Return the modules that a run may import, also late, by name."""
+def _walks_user_stacks(text: str) -> bool:
+    return any(
+        isinstance(node, tree.Name | tree.Call) and node.name in ("ustack", "dw_ustack")
+        for node in tree.walk(parse(text))
+    )
+
+
+def list_modules(*, has_walk: bool) -> dict[str, ModuleSpec]:
+    """Return the modules that a run may import, also late, by name; those of the walk if asked."""
     reached: dict[str, ModuleSpec] = {}
     waiting = [_ROOT]
     for package in map(importlib.import_module, _WHOLE):
@@ -67,6 +81,8 @@ def list_modules() -> dict[str, ModuleSpec]:
     while waiting:
         name = waiting.pop()
         if name in reached or name.partition(".")[0] not in _PACKAGES:
+            continue
+        if name == _WALK and not has_walk:
             continue
         spec = _find(name)
         if spec is None:  # `from package import function`
@@ -108,7 +124,7 @@ def _imports(source: str, name: str, *, is_package: bool) -> Iterator[str]:
         yield from (f"{module}.{item}" for item in _NAME.findall(names))
 
 
-def _files(modules: dict[str, ModuleSpec]) -> Iterator[tuple[str, bytes]]:
+def _files(modules: dict[str, ModuleSpec], *, has_walk: bool) -> Iterator[tuple[str, bytes]]:
     """Yield the paths in the archive, and the contents of modules and of their packages' tables."""
     for name, spec in modules.items():
         path = name.replace(".", "/")
@@ -117,6 +133,8 @@ def _files(modules: dict[str, ModuleSpec]) -> Iterator[tuple[str, bytes]]:
             continue
         yield f"{path}/__init__.py", _source(spec).encode()
         if name == "purebpf.objects":
+            if has_walk:
+                yield f"{path}/{_WALK_OBJECT}", objects.read(_WALK_OBJECT)
             continue
         for folder in spec.submodule_search_locations:
             for file in os.scandir(folder) if os.path.isdir(folder) else ():

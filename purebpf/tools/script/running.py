@@ -21,6 +21,7 @@ from purebpf.observe.script.local_host import LocalHost
 from purebpf.observe.script.session import ScriptSession
 from purebpf.script.compilation import compile_script
 from purebpf.script.settings import Settings
+from purebpf.tools.script.stacks import link_stacks
 
 __all__ = ["RunningScript", "run_script"]
 
@@ -78,6 +79,7 @@ class RunningScript(SoleOwner):
         with ExitStack() as owned:
             self._child = owned.enter_context(Child(shlex.split(command))) if command else None
             child = self._child.pid if self._child else 0
+            self._pids = {number for number in (pid, child) if number}
             settings = Settings(parameters, pid, child, unsafe)
             self._compilation = compile_script(text, LocalHost(pid), settings)
             self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -92,6 +94,7 @@ class RunningScript(SoleOwner):
             session = ScriptSession(
                 self._compilation, self._ignore, self._ignore,
                 make_printer=partial(EventPrinter, self._events),
+                link_stacks=partial(link_stacks, pids=self._pids),
             )  # fmt: skip
             self._session = self._owned.enter_context(session)
             session.attach()
@@ -138,17 +141,19 @@ class RunningScript(SoleOwner):
         end = None if self._seconds is None else time.monotonic() + self._seconds
         child = self._child.fileno() if self._child else -1
         poll = select.poll()
-        for descriptor in (session.fileno(), self._wake, child):
+        for descriptor in (*session.fds, self._wake, child):
             if descriptor >= 0:
                 poll.register(descriptor, select.POLLIN)
         session.drain()
         yield
         while not (session.is_over or session.only_special):
             left = None if end is None else max(0.0, end - time.monotonic()) * 1e3
-            ready = [descriptor for descriptor, _ in poll.poll(left)]
+            pauses = [item for item in (left, session.pause_ms()) if item is not None]
+            ready = [descriptor for descriptor, _ in poll.poll(min(pauses, default=None))]
             session.drain()
             yield
-            if not ready or self._wake in ready or child in ready:
+            is_late = end is not None and time.monotonic() >= end
+            if is_late or self._wake in ready or child in ready:
                 return
 
     async def __aiter__(self) -> AsyncIterator[Event]:

@@ -78,13 +78,13 @@ def wait(
 ) -> None:
     """Take events until exit(), a signal, or the end of the followed process."""
     poll = select.poll()
-    for descriptor in (session.fileno(), stop.fileno(), followed):
+    for descriptor in (*session.fds, stop.fileno(), followed):
         if descriptor >= 0:
             poll.register(descriptor, select.POLLIN)
     session.drain()
     on_events()
     while not session.is_over and not stop and not session.only_special:
-        ready = [descriptor for descriptor, _ in poll.poll()]
+        ready = [descriptor for descriptor, _ in poll.poll(session.pause_ms())]
         session.drain()
         on_events()
         if followed in ready:

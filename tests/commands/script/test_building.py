@@ -49,6 +49,23 @@ def test_a_built_file_runs_alone_and_getopt_is_its_help(tmp_path: Path) -> None:
     assert "unexpected program command line options: --length" in wrong.stderr
 
 
+def test_a_built_file_has_the_walk_of_stacks_only_for_scripts_with_stacks(tmp_path: Path) -> None:
+    point = "tracepoint:syscalls:sys_enter_getppid /pid == cpid/"
+    sizes = []
+    work = tmp_path / "work.py"
+    work.write_text("import os\ndef ask(): os.getppid()\nfor i in range(9): ask()\n")
+    for key in ("pid", "ustack"):
+        source, built = tmp_path / f"{key}.bt", tmp_path / f"{key}.pyz"
+        source.write_text(f"{point} {{ @[{key}] = count(); }}")
+        command = [sys.executable, "-m", "purebpf", "script", "--build", str(built), str(source)]
+        subprocess.run(command, check=True)
+        sizes.append(built.stat().st_size)
+        done = run(built, "-q", "-c", f"{sys.executable} -S {work}", "--")
+        assert ("ask (" in done.stdout) == (key == "ustack"), done
+        assert "]: 9\n" in done.stdout, done
+    assert sizes[1] - sizes[0] > 50_000
+
+
 def test_a_wrong_script_is_not_built(tmp_path: Path) -> None:
     source, built = tmp_path / "tool.bt", tmp_path / "tool.pyz"
     source.write_text("begin { print(; }")

@@ -13,6 +13,7 @@ from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.disassembler import disassemble
 from purebpf.abi.instruction import PSEUDO_CALL, unpack
 from purebpf.errors import SchemaError
+from purebpf.relocate.join import calls_of
 from purebpf.spec import ProgramSpec, Relocation, RelocationKind
 from tests.support.builders.elf_builder import ElfBuilder
 
@@ -75,6 +76,24 @@ def test_functions_are_called_by_name() -> None:
     assert unpack(main.code)[0].src == PSEUDO_CALL
     assert list(spec.programs) == ["main"]
     assert [spec.functions[name].linkage for name in ("main", "part")] == ["global", "static"]
+
+
+def test_externs_are_left_to_who_links_them() -> None:
+    code = asm.Program("main", "perf_event")
+    code.call_extern("user_stack")
+    code.call_extern("user_stack")
+    code.exit()
+    spec = asm.build("walks", [code])
+    main = spec.functions["main"]
+    assert main.relocations == (
+        Relocation(0, RelocationKind.EXTERN, "user_stack"),
+        Relocation(8, RelocationKind.EXTERN, "user_stack"),
+    )
+    assert unpack(main.code)[0].src == PSEUDO_CALL
+    assert [(extern.name, extern.section) for extern in spec.externs.values()] == [
+        ("user_stack", ".ksyms")
+    ]
+    assert calls_of(spec, ("user_stack",)) == {"user_stack": ("main",)}
 
 
 def test_lines_are_those_of_the_python_that_made_them() -> None:
