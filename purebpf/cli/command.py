@@ -11,7 +11,7 @@ from typing import TextIO
 
 from purebpf.errors import KernelError, PurebpfError
 
-__all__ = ["FAILED", "LOSS", "OPTIONS", "note", "run", "say"]
+__all__ = ["FAILED", "LOSS", "note", "run", "say"]
 
 FAILED = 1
 """Something that this machine or the user must change; standard error says what."""
@@ -20,19 +20,6 @@ LOSS = 3
 """`--strict`, and the result is incomplete. (2 is a usage error, argparse's.)"""
 
 INTERRUPTED = 130
-_STORAGE = {"stacks": "--stack-storage-size"} | dict.fromkeys(
-    ("counts", "sums", "samples", "sites"), "--hash-storage-size"
-)
-_ROWS = {"rows": "--rows", "nodes": "--rows"}
-OPTIONS = {
-    **dict.fromkeys(("mem", "offcpu", "profile", "wall"), _STORAGE),
-    **dict.fromkeys(("io", "kwork", "latency", "lock"), _ROWS),
-    "sampleip": {"counts": "--map-entries"},
-    "summary": dict.fromkeys(("rows", "histograms", "names"), "--map-entries"),
-    "types": {"counts": "--map-entries"},
-}
-"""The options for the sizes of maps: by command, by map."""
-
 _WIDTH = 80
 _MEMORY = "the system, `ulimit -v` or a cgroup gave no more. A shorter run needs less"
 
@@ -75,28 +62,16 @@ def _text_of(error: PurebpfError | OSError, name: str) -> str | None:
     """Return the text of an error, with advice if this process ran out of descriptors; None for
     a bug.
     """
+    from purebpf.cli.library_advice import with_options
     from purebpf.loader.host.fd_limits import NONE_LEFT, explanation
 
-    ours = _with_options(str(error), name) if isinstance(error, PurebpfError) else None
+    ours = with_options(str(error), name) if isinstance(error, PurebpfError) else None
     if not isinstance(error, OSError) or error.errno not in NONE_LEFT:
         return ours
     if isinstance(error, KernelError) and error.why:
         return ours
     text = ours or f"opening {error.filename or 'a file'}: {error.strerror}"
     return ". ".join((text, *explanation(error.errno)))
-
-
-def _with_options(text: str, name: str) -> str:
-    """An error about a map that is too large, with the command's option instead of a call."""
-    import re  # only for errors
-
-    found = re.search(r"make it smaller: spec\.resize\((\w+)=fewer_entries\)", text)
-    if found is None:
-        return text
-    options = OPTIONS.get(name.rpartition(" ")[2].rpartition(".")[2], {})
-    option = options.get(found[1])
-    advice = f"make it smaller with {option}, or raise that limit" if option else "raise that limit"
-    return text.replace(found[0], advice)
 
 
 def note(text: str, *, indent: str = "") -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from purebpf.measure.child import Child
     from purebpf.measure.stop import Stop
     from purebpf.script.compilation import Compilation
+    from purebpf.script.script_error import ScriptError
 
 __all__ = ["build_parser", "main"]
 
@@ -80,12 +81,20 @@ def _run(options: ScriptOptions) -> int:
         try:
             compilation = compile_request(options, text, name, child.pid if child else 0)
         except ScriptError as error:
-            command.say(error.render(text, name))
+            _say(error, text, name, "ERROR")
             return command.FAILED
         if not options.omits_warnings:
             for warning in compilation.warnings:
-                command.say(warning.render(text, name, "WARNING"))
+                _say(warning, text, name, "WARNING")
         return _trace(options, compilation, stop, child, followed)
+
+
+def _say(error: ScriptError, text: str, name: str, word: str) -> None:
+    """Print an error of a script; its hint names options of this command."""
+    from purebpf.cli.library_advice import with_options
+
+    error.hint = with_options(error.hint, "purebpf script")
+    command.say(error.render(text, name, word))
 
 
 def _list(options: ScriptOptions) -> int:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from purebpf.abi.bpf import bpf_map_type
-from purebpf.cli.command import OPTIONS, run
+from purebpf.cli.command import run
+from purebpf.cli.library_advice import OPTIONS
 from purebpf.errors import KernelError
 from purebpf.loader.host import cgroups
 from purebpf.loader.maps import map_errors
