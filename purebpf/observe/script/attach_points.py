@@ -6,17 +6,24 @@ from contextlib import ExitStack
 from typing import Any
 
 from purebpf.errors import NotSupportedError
+from purebpf.loader.attach import uprobe
+from purebpf.loader.attach._common.probe_place import ProbePlaces, find_places
+from purebpf.loader.features.features import have_attach_cookie
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.loader.programs.program import Program
+from purebpf.observe.script.return_probes import UnsafeReturnError, find_returns
 from purebpf.script.point import Point
 
 __all__ = ["attach_point"]
 
+_EVERY_PROCESS = -1
 _PERF = ("profile", "software", "hardware")
 
 
-def attach_point(program: Program, point: Point, pid: int, links: ExitStack) -> None:
+def attach_point(
+    program: Program, point: Point, pid: int, links: ExitStack, *, is_unsafe: bool = False
+) -> None:
     """Attach a program, and put the closing of its links into `links`.
 
     Args:
@@ -24,12 +31,17 @@ def attach_point(program: Program, point: Point, pid: int, links: ExitStack) -> 
         point: where to attach it.
         pid: the only process for uprobes; 0 for all.
         links: takes the links.
+        is_unsafe: allow return probes in programs that unwind stacks, which may end them.
 
     Raises:
+        UnsafeReturnError: the returns of the function cannot be traced safely.
         AttachError, KernelError, NotSupportedError: the kernel refuses.
     """
     try:
-        _attach(program, point, pid, links)
+        if point.kind == "uretprobe":
+            _attach_returns(program, point, pid, links, is_unsafe=is_unsafe)
+        else:
+            _attach(program, point, pid, links)
     except ValueError as error:
         raise NotSupportedError(point.name, str(error)) from None
 
@@ -50,10 +62,34 @@ def _attach(program: Program, point: Point, pid: int, links: ExitStack) -> None:
         for offset, semaphore in point.places:
             place = f"{point.target}:{offset:#x}"
             links.enter_context(program.attach(place, semaphore=semaphore, **options))
-    elif point.kind in ("uprobe", "uretprobe"):
+    elif point.kind == "uprobe":
         options = {"pid": pid} if pid else {}
         links.enter_context(program.attach(point.target, **options))
     elif point.target:
         links.enter_context(program.attach(point.target))
     else:
         links.enter_context(program.attach())
+
+
+def _attach_returns(
+    program: Program, point: Point, pid: int, links: ExitStack, *, is_unsafe: bool
+) -> None:
+    """Attach to the `ret` instructions of a function, or else to its return."""
+    only = pid or _EVERY_PROCESS
+    places = find_places(point.target, point.name)
+    try:
+        returns = find_returns(places, point.name, pid)
+    except UnsafeReturnError:
+        if not is_unsafe:
+            raise
+        returns = None
+    if returns is None:
+        links.enter_context(uprobe.attach_at(program, places, point.name, pid=only, returns=True))
+        return
+    has_cookies = bool(have_attach_cookie())
+    for offset in returns:
+        at = ProbePlaces(places.path, places.identity, [offset])
+        cookie = offset - places.offsets[0] if has_cookies else 0  # for `func`
+        links.enter_context(
+            uprobe.attach_at(program, at, point.name, pid=only, returns=False, cookie=cookie)
+        )

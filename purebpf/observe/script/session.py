@@ -14,6 +14,7 @@ from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.script.attach_points import attach_point
 from purebpf.observe.script.names import LocalNames
 from purebpf.observe.script.printer import Printer
+from purebpf.observe.script.return_probes import UnsafeReturnError
 from purebpf.observe.script.stored_maps import StoredMaps
 from purebpf.observe.script.walked_stacks import LinkStacks, WalkedStacks
 from purebpf.script.actions import Action
@@ -26,6 +27,7 @@ from purebpf.syscall.memory import Memory
 __all__ = ["ScriptSession"]
 
 _PAGE = 4096
+_MOST_WARNINGS = 5
 _SPECIAL = ("begin", "end")
 
 
@@ -148,15 +150,30 @@ class ScriptSession(SoleOwner):
     def attach(self) -> int:
         """Run the begin blocks, attach all programs, and return how many there are.
 
+        A function whose returns cannot be traced safely is left out with a warning.
+
         Raises:
-            AttachError, KernelError, NotSupportedError: the kernel refuses.
+            AttachError, KernelError, NotSupportedError: the kernel refuses, or nothing is left.
         """
         self._run_special("begin")
+        settings, unsafe = self.compilation.settings, list[UnsafeReturnError]()
         for unit, name in self._programs():
             if unit.point.kind not in _SPECIAL:
-                program = self._object.programs[name]
-                attach_point(program, unit.point, self.compilation.settings.pid, self._links)
-        return sum(unit.point.is_counted for unit in self.compilation.units)
+                program, point = self._object.programs[name], unit.point
+                try:
+                    attach_point(
+                        program, point, settings.pid, self._links, is_unsafe=settings.is_unsafe
+                    )
+                except UnsafeReturnError as error:
+                    unsafe.append(error)
+        count = sum(unit.point.is_counted for unit in self.compilation.units) - len(unsafe)
+        if unsafe and not count:
+            raise unsafe[0]
+        for refusal in unsafe[:_MOST_WARNINGS]:
+            self._warn(f"WARNING: {refusal}")
+        if len(unsafe) > _MOST_WARNINGS:
+            self._warn(f"WARNING: {len(unsafe) - _MOST_WARNINGS} more functions, likewise")
+        return count
 
     @property
     def only_special(self) -> bool:

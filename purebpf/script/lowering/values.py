@@ -269,6 +269,14 @@ class Values(Stacks):
         else:
             self._register(node)
 
+    def _function_of_return(self, counter: int) -> None:
+        """The start of a function from its `ret`: the cookie is the distance, 0 at a return."""
+        code = self.code
+        code.call_helper("get_attach_cookie", Register(R6))
+        code.copy(R1, R0)
+        code.load(R0, R6, counter, 8)
+        code.alu_register("-=", R0, R1)
+
     def _register(self, node: tree.Name) -> None:
         code, name, kind = self.code, node.name, self.unit.point.kind
         if name == "func" and kind in ("fentry", "fexit", "kprobe", "kretprobe"):
@@ -284,7 +292,9 @@ class Values(Stacks):
             code.load(R0, R6, 8 * int(name[3:]), 8)
             return
         registers = MACHINES[self.context.host.machine]
-        if name == "func":
+        if name == "func" and kind == "uretprobe":
+            self._function_of_return(registers.counter)
+        elif name == "func":
             code.load(R0, R6, registers.counter, 8)
         elif name == "retval":
             code.load(R0, R6, registers.result, 8)
