@@ -178,4 +178,41 @@ int on_sample_typed_fp(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+// Runs before a user's own program (own_program.bpf.c), which sees only samples that are asked for.
+// What is kept is counted by on_sample.
+static __always_inline int admit(bool typed)
+{
+	struct count_key key = {};
+	u64 both = bpf_get_current_pid_tgid();
+	u32 zero = 0;
+	struct stats *st = bpf_map_lookup_elem(&stats, &zero);
+
+	if (!st)
+		return 0;
+	if (!include_idle && !(u32)both) {
+		st->seen++;
+		st->idle++;
+		return 0;
+	}
+	own_numbers(both, typed, &key.tgid, &key.tid);
+	if ((typed && !in_mount_namespace()) || !wanted(&key)) {
+		st->seen++;
+		st->filtered++;
+		return 0;
+	}
+	return 1;
+}
+
+SEC("?perf_event")
+int is_wanted(struct bpf_perf_event_data *ctx)
+{
+	return admit(false);
+}
+
+SEC("?perf_event")
+int is_wanted_typed(struct bpf_perf_event_data *ctx)
+{
+	return admit(true);
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -151,4 +151,40 @@ int on_sample_typed(struct sample_context *ctx)
 	return sample(ctx, true);
 }
 
+// Runs before a user's own program (own_program.bpf.c), which sees only samples in the ranges. What is
+// kept is sent or counted by on_sample.
+static __always_inline int admit(struct sample_context *ctx, bool typed)
+{
+	u64 ip = ctx->ip;
+	u32 tgid, tid, zero = 0;
+	struct stats *st = bpf_map_lookup_elem(&stats, &zero);
+
+	if (!st)
+		return 0;
+	own_numbers(bpf_get_current_pid_tgid(), typed, &tgid, &tid);
+	if (!listed(tgid, tid)) {
+		st->seen++;
+		st->others++;
+		return 0;
+	}
+	if (!inside(ip, tgid)) {
+		st->seen++;
+		st->outside++;
+		return 0;
+	}
+	return 1;
+}
+
+SEC("?perf_event")
+int is_inside(struct sample_context *ctx)
+{
+	return admit(ctx, false);
+}
+
+SEC("?perf_event")
+int is_inside_typed(struct sample_context *ctx)
+{
+	return admit(ctx, true);
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -246,6 +246,15 @@ def add_targets(
     )
 
 
+def add_program(group: argparse._ArgumentGroup) -> None:
+    """Option `program`."""
+    group.add_argument(
+        *("--program",), metavar="FILE[:NAME]",
+        help='a BPF object with your program, SEC("perf_event"), which sees each sample of the '
+        "target and drops it by returning 0",
+    )  # fmt: skip
+
+
 def add_thread_kinds(group: argparse._ArgumentGroup) -> None:
     """Options `user_threads_only` and `kernel_threads_only`."""
     kind = group.add_mutually_exclusive_group()

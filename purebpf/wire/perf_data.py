@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from enum import IntEnum
 
-from purebpf.abi.perf import PERF_EVENT_ATTR
+from purebpf.abi.perf import PERF_EVENT_ATTR, perf_event_sample_format, perf_sw_ids, perf_type_id
 from purebpf.tuples import NamedTuple
 from purebpf.wire import formats
 
@@ -122,6 +122,17 @@ class RecordedEvent(NamedTuple):
     def sample_type(self) -> int:
         """The parts of its samples: bits of enum perf_event_sample_format."""
         return int(PERF_EVENT_ATTR.unpack(self.attr)["sample_type"])
+
+    @property
+    def has_program_records(self) -> bool:
+        """True if a BPF program wrote its records, as `purebpf record --program` lets it do.
+
+        Profiles that purebpf or perf write as such an event have periods.
+        """
+        attr = PERF_EVENT_ATTR.unpack(self.attr)
+        kind = perf_type_id.PERF_TYPE_SOFTWARE, perf_sw_ids.PERF_COUNT_SW_BPF_OUTPUT
+        period = perf_event_sample_format.PERF_SAMPLE_PERIOD
+        return (attr["type"], attr["config"]) == kind and not self.sample_type & period
 
     @property
     def period(self) -> int:

@@ -18,6 +18,7 @@ from purebpf.wire.perf_ring import HEADER, Buffer
 
 __all__ = [
     "BuildId",
+    "pack_btf",
     "pack_build_ids",
     "pack_cpus",
     "pack_events",
@@ -26,6 +27,7 @@ __all__ = [
     "pack_string",
     "pack_strings",
     "string",
+    "unpack_btf",
     "unpack_build_ids",
     "unpack_cpus",
     "unpack_events",
@@ -92,6 +94,26 @@ def unpack_cpus(data: Buffer) -> tuple[int, int]:
 def pack_numbers(*numbers: int) -> bytes:
     """u64 one after the other: TOTAL_MEM (KiB), SAMPLE_TIME (first, last), CLOCKID (ns)."""
     return struct.pack(f"={len(numbers)}Q", *numbers)
+
+
+def pack_btf(blobs: Sequence[tuple[int, bytes]]) -> bytes:
+    """BPF_BTF: types of programs, by their numbers in the kernel (write_bpf_btf() of perf)."""
+    parts = [_U32.pack(len(blobs))]
+    for number, blob in blobs:
+        parts += (_U32.pack(number), _U32.pack(len(blob)), blob)
+    return b"".join(parts)
+
+
+def unpack_btf(data: Buffer) -> tuple[tuple[int, bytes], ...]:
+    """Read BPF_BTF. Raises FormatError for anything beyond the end."""
+    count, offset = _number(data, 0)
+    blobs = []
+    for _ in range(count):
+        number, offset = _number(data, offset)
+        size, offset = _number(data, offset)
+        blob, offset = _bytes(data, offset, size)
+        blobs.append((number, blob))
+    return tuple(blobs)
 
 
 def pack_pmus(types: Iterable[tuple[int, str]]) -> bytes:

@@ -103,8 +103,8 @@ def words(lines: list[str], name: str) -> list[list[str]]:
     return [line.split() for line in lines if name in line.split()]
 
 
-def test_there_are_ten_and_each_has_a_page() -> None:
-    assert len(NAMES) == 10
+def test_there_are_twelve_and_each_has_a_page() -> None:
+    assert len(NAMES) == 12
     index = (SOURCE / "README.md").read_text()
     for name in NAMES:
         page = (SOURCE / name / "README.md").read_text().splitlines()
@@ -279,6 +279,73 @@ sys.exit(example.wait())
     # Ethernet, IP and UDP headers, and ten bytes
     size = PRIME * (14 + 20 + 8 + 10) + PRIME * (14 + 40 + 8 + 10)
     assert words(ended.stdout.splitlines(), "udp") == [["udp", str(2 * PRIME), str(size)]]
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A program that calls a function, and touches new pages, 1,009 times; the event of a call."""
+    folder = tmp_path_factory.mktemp("calls")
+    source = folder / "calls.c"
+    source.write_text(
+        "#include <sys/mman.h>\n"
+        "static char *pages;\n"
+        "__attribute__((noinline)) void step(int at) { pages[at * 4096L] = 1; }\n"
+        "int main(void) {\n"
+        "  pages = mmap(0, 1009 * 4096L, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n"
+        "  madvise(pages, 1009 * 4096L, MADV_NOHUGEPAGE);\n"
+        "  for (int at = 0; at < 1009; at++) step(at);\n"
+        "}\n"
+    )
+    program = folder / "calls"
+    subprocess.run(["gcc", "-O1", "-no-pie", "-o", str(program), str(source)], check=True)
+    table = subprocess.run(["nm", str(program)], capture_output=True, text=True, check=True).stdout
+    address = next(line.split()[0] for line in table.splitlines() if line.endswith(" T step"))
+    return program, f"mem:0x{address}:x"
+
+
+def purebpf_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A run of a command in a folder."""
+    command = [sys.executable, "-m", "purebpf", *arguments]
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=folder, env=surroundings
+    )
+
+
+def record(folder: Path, example: Path, event: str, *command: str) -> str:
+    """Record with an example's program; the words that the recorder printed."""
+    program = example / f"{example.name}.bpf.o"
+    options = ["-e", event, "-c", "1", "--program", str(program)]
+    return " ".join(purebpf_in(folder, "record", *options, "--", *command).stderr.split())
+
+
+@traced
+@pytest.mark.needs("gcc")
+def test_count_by_member_shows_the_priority_that_we_chose(
+    examples: Path, calls: tuple[Path, str], tmp_path: Path
+) -> None:
+    command = "nice", "-n", "7", str(calls[0])
+    said = record(tmp_path, examples / "count_by_member", "page-faults", *command)
+    (records,) = re.findall(r"(\d+) records", said)
+    table = purebpf_in(tmp_path, "report", "--records", "prio").stdout.splitlines()[2:]
+    counts = {line.split()[2]: int(line.split()[0]) for line in table}
+    assert sum(counts.values()) == int(records)
+    before = 120 + os.nice(0)
+    after = min(before + 7, 139)
+    assert counts[str(after)] >= 1009
+    assert set(counts) <= {str(before), str(after)}
+
+
+@traced
+@pytest.mark.needs("gcc", "x86_64")
+def test_every_hundredth_keeps_ten_of_1009_calls(
+    examples: Path, calls: tuple[Path, str], tmp_path: Path
+) -> None:
+    program, event = calls
+    said = record(tmp_path, examples / "every_hundredth", event, str(program))
+    assert "program every_hundredth: 999 samples dropped" in said
+    text = purebpf_in(tmp_path, "report").stdout
+    assert text.startswith(f"10 samples of {event} in perf.data")
 
 
 @traced

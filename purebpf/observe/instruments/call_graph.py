@@ -101,6 +101,7 @@ def load_walking(
     *,
     pages: int = 256,
     fp_program: str = "",
+    always: tuple[str, ...] = (),
 ) -> tuple[Walking, UserStacks | None, CallGraph]:
     """Load an object that includes user_stacks.h.
 
@@ -114,6 +115,7 @@ def load_walking(
         pages: of the rings of copies of 16 KiB, see `UserStacks`; more for larger ones.
         fp_program: of the spec's programs, the one to load instead of all others where stacks are
             walked by frame pointers. Its object lacks the maps of the other ways.
+        always: programs to load in either way.
 
     Returns: the object; the finisher of its stacks, None with frame pointers; and the choice.
 
@@ -134,7 +136,7 @@ def load_walking(
             why = str(error).partition("\n")[0]
     mode = asked and "fp"
     if fp_program:
-        spec = spec.only(fp_program).leave_out(*_OF_STACKS_BY_TABLES)
+        spec = spec.only(fp_program, *always).leave_out(*_OF_STACKS_BY_TABLES)
     else:
         spec = without_fetch(_shrunk(spec, *_TABLES, *_PYTHON))
     return _load_frame_pointers(spec, mode, load, owned), None, CallGraph(mode, why)

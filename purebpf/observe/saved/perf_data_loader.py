@@ -81,10 +81,14 @@ _ANYTHING = LoadOptions()
 
 
 class Read(NamedTuple):
-    """A profile, and the events of the file that it is not of, with how many samples they have."""
+    """A profile, and the events of the file that it is not of, with how many samples they have.
+
+    `records`: the maps that a user's own program wrote records to, with how many they have.
+    """
 
     profile: Profile
     others: tuple[tuple[str, int], ...]
+    records: tuple[tuple[str, int], ...] = ()
 
 
 def read(path: str, wanted: LoadOptions = _ANYTHING) -> Read:
@@ -235,7 +239,7 @@ def _is_weight(event: RecordedEvent, wanted: LoadOptions) -> bool:
 def _is_of_programs(event: RecordedEvent) -> bool:
     attr = PERF_EVENT_ATTR.unpack(event.attr)
     kind = perf_type_id.PERF_TYPE_SOFTWARE, perf_sw_ids.PERF_COUNT_SW_BPF_OUTPUT
-    return (attr["type"], attr["config"]) == kind
+    return (attr["type"], attr["config"]) == kind and not event.has_program_records
 
 
 def build_ids_of(file: PerfData) -> dict[str, bytes]:
@@ -251,11 +255,13 @@ def name_counted(
 ) -> Read:
     """Name the counts of one event; `periods`: the unit of its weights."""
     event = file.events[number]
-    others = tuple(
-        (recorded.name, counted.samples[n])
+    rest = [
+        (recorded.has_program_records, recorded.name, counted.samples[n])
         for n, recorded in enumerate(file.events)
         if n != number and counted.samples[n]
-    )
+    ]
+    others = tuple((name, samples) for is_own, name, samples in rest if not is_own)
+    records = tuple((name, samples) for is_own, name, samples in rest if is_own)
     profile = Profile(
         f"{counted.samples[number]} samples of {event.name} in {file.source}",
         unit=_unit(event, periods=periods),
@@ -294,7 +300,7 @@ def name_counted(
     profile.hints = hints(profile, names.runtime)
     if names.hint and any(row.kernel for row in profile.rows()):
         profile.hints = [names.hint, *profile.hints]
-    return Read(profile, others)
+    return Read(profile, others, records)
 
 
 def _depth_limit(event: RecordedEvent, deep: Mapping[tuple[Owner, Stacks], int]) -> int:

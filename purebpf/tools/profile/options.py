@@ -55,6 +55,8 @@ def parse(argv: Sequence[str]) -> tuple[ProfileOptions, ResultOptions]:
     parsed.user_stacks = not parsed.kernel_stacks_only
     parsed.kernel_stacks = not parsed.user_stacks_only
     parsed.python_lines = parsed.lines
+    if parsed.program is not None and parsed.gil:
+        made.error("--program and --gil exclude each other")
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
     parsed.timeline = says_when(parsed.to) or parsed.serve is not None
     return parser.pick(ProfileOptions, parsed, is_partial=True), parser.pick(
@@ -103,6 +105,7 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
     parser.add_call_graph(group)
     parser.add_python(group)
     parser.add_async(group)
+    parser.add_program(group)
     group.add_argument(
         "--gil", action="store_true",
         help="only Python threads that hold the GIL",

@@ -83,13 +83,15 @@ def sample_lines(profile: Profile, whose: str) -> list[str]:
     what = f"{counted} in {whose}{used}" if whose else f"{counted} not idle{used}"
     itself = f", {own} of purebpf itself ({own * cpus_of_sample(profile):.2f} CPUs)" if own else ""
     lines = [f"{seen}, {what}{itself}; {_event(about)}"]
+    if about.get("program"):
+        lines.append(str(about["program"]))
     ended = about.get("ended")
     if isinstance(ended, list):
         which = f"PID{'s' if len(ended) > 1 else ''} {', '.join(map(str, ended))}"
         lines.append(f"{which} ended after {about['elapsed_s']} s")
     if not counted and about.get("without_gil"):
         lines.append(f"no samples: in none of {about['without_gil']} did a thread hold the GIL")
-    elif not counted:
+    elif not counted and not about.get("program"):
         lines.append(
             "no samples: the target did not run on a CPU during the run. Where it waited: purebpf "
             "offcpu"

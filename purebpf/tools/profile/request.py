@@ -22,7 +22,8 @@ class ProfileOptions(TargetOptions, RunOptions, StackOptions):
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
     of `pids`, too, those that exist and those to come. `by_thread`: tell threads apart. `timeline`:
     count by time, too, for formats that say when. `left_out`: the number of a process whose samples
-    are only counted, as `own` in the facts of the profile; 0: none.
+    are only counted, as `own` in the facts of the profile; 0: none. `program`: FILE or
+    FILE:NAME of a BPF program that sees each sample, and may drop it.
     """
 
     cgroup_map: str | None = None
@@ -38,6 +39,7 @@ class ProfileOptions(TargetOptions, RunOptions, StackOptions):
     java_perf_map: bool = False
     left_out: int = 0
     async_tasks: bool = False
+    program: str | None = None
 
 
 def title(options: ProfileOptions) -> str:

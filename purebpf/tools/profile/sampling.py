@@ -27,6 +27,7 @@ from purebpf.observe.instruments.call_graph import PYTHON_PROCESSES, load_walkin
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
+    from purebpf.observe.instruments.own_program import OwnProgram
     from purebpf.observe.instruments.process_tree import ProcessTree
     from purebpf.observe.instruments.task_filter import TaskFilter
     from purebpf.observe.runtimes.cpython.python_tables import PythonTables
@@ -61,6 +62,7 @@ class Sampling(Closing):
         tree: follows children; None where that is not asked for, or not supported.
         call_graph: how user stacks are walked.
         walking: finishes user stacks; None where they are walked by frame pointers.
+        own: a user's own program that sees the samples; None: there is none.
         max_depth: of a stack.
         started: time.monotonic() when it began.
     """
@@ -71,6 +73,7 @@ class Sampling(Closing):
         self._owned = ExitStack()
         self.max_depth = stack_maps.max_depth()
         self.tree: ProcessTree | None = None
+        self.own: OwnProgram | None = None
 
     @cached_property
     def by_tree(self) -> bool:
@@ -123,7 +126,9 @@ class Sampling(Closing):
             whose = whose._replace(cpus=())  # the events are on those
             chosen = self._choose_program()
             by_fp = f"{chosen}_fp"
-            spec = whose.apply(self._spec().only(chosen, by_fp))
+            wanted = chosen.replace("on_sample", "is_wanted")
+            before_own = () if options.program is None else (wanted,)
+            spec = whose.apply(self._spec().only(chosen, by_fp, *before_own))
             if self.by_tree:
                 from purebpf.observe.instruments.process_tree import CAPACITY
 
@@ -136,6 +141,7 @@ class Sampling(Closing):
                 self._earlier,
                 pages=_FEW_PAGES if 0 < self._rate() <= _FEW_HERTZ else _MANY_PAGES,
                 fp_program=by_fp,
+                always=before_own,
             )
             whose.fill(self.loaded.maps)
             self._follow(stack, whose)
@@ -151,9 +157,7 @@ class Sampling(Closing):
         self.watch = stack.enter_context(
             ProcessWatch(self, pids, self._command_pid, only=only, is_patient=is_patient)
         )
-        (program,) = self.loaded.programs.values()
-        for event in self.events:
-            stack.enter_context(program.attach(event, enable=False))
+        self._attach_programs(stack, before_own)
         self.note_start()
         if self.by_tree or not self._command_pid:  # else execve enables
             self.events.enable()
@@ -161,6 +165,20 @@ class Sampling(Closing):
         self.watch.followed.snapshot(pids or command, self.watch.collect)
         if command:  # it may be over before anything else is imported
             self.prepare()
+
+    def _attach_programs(self, stack: ExitStack, before_own: tuple[str, ...]) -> None:
+        """Attach the profiler's program, or a user's own program in front of it."""
+        programs = dict(self.loaded.programs)
+        first = [programs.pop(name) for name in before_own]
+        (program,) = programs.values()
+        if self._options.program is None:
+            for event in self.events:
+                stack.enter_context(program.attach(event, enable=False))
+            return
+        from purebpf.observe.instruments.own_program import OwnProgram
+
+        self.own = stack.enter_context(OwnProgram(self._options.program))
+        self.own.attach(self.events, first=first[0], rest=program)
 
     def _rate(self) -> int:
         """Samples of a CPU in a second; 0: not known."""

@@ -239,6 +239,8 @@ class Profiler(Closing):
         if sampling.walking is not None:
             stats["counts_full"] += sampling.walking.dropped
             stats["counted"] += sampling.walking.copies - sampling.walking.dropped
+        stats["own_dropped"] = sampling.own.count_dropped() if sampling.own else 0
+        stats["seen"] += stats["own_dropped"]
         stats["sideband_lost"] = sampling.watch.followed.lost
         stats["expected"] = expected_samples(self._clock, sampling.events.read())
         return stats
@@ -360,6 +362,8 @@ class Profiler(Closing):
         about |= origin(self._elapsed_s)
         for name in ("counted", "idle", "filtered", "outside_namespace", "stacks_displaced"):
             about[name] = stats[name]
+        if sampling.own is not None:
+            about["program"] = sampling.own.describe(stats["own_dropped"])
         if options.gil:
             about["without_gil"] = stats["without_gil"]
         return about

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from purebpf.loader.maps.map import Map
     from purebpf.observe.filters.filter_names import MachineNames
     from purebpf.observe.filters.sample_filter import SampleFilter
+    from purebpf.observe.instruments.own_program import OwnProgram
     from purebpf.tools.record.tree import Tree
 
 __all__ = ["Filters", "explain_filters", "processes_to_search"]
@@ -36,14 +37,15 @@ class Filters:
 
     Functions are looked up in the kernel and in the processes `pids`. With a `tree`, the events
     that are sampled for it lose the samples of other processes, too. A tracepoint's filter is
-    the kernel's own (Documentation/trace/events.rst, "Event filtering").
+    the kernel's own (Documentation/trace/events.rst, "Event filtering"). A user's `own`
+    program sees the samples that a filter in the kernel accepts.
 
     Attributes:
         unreadable: records in the rings of samples that could not be read.
 
     Raises:
         FilterError: an empty filter, or one with a field that the samples lack.
-        EventError: a tracepoint does not take its filter.
+        EventError: a tracepoint does not take its filter, or `own`.
         KernelError: the kernel refused a filter for another reason.
     """
 
@@ -53,6 +55,7 @@ class Filters:
         stack: ExitStack,
         pids: Sequence[int] = (),
         tree: Tree | None = None,
+        own: OwnProgram | None = None,
     ) -> None:
         self._tree = tree
         self.unreadable = 0
@@ -62,8 +65,14 @@ class Filters:
         self._in_user_space: dict[int, SampleFilter] = {}  # by the ids of the events' records
         for number, sampled_event in enumerate(sampled):
             own_tree = tree if sampled_event.by_tree else None
+            if own is not None and sampled_event.choice.is_tracepoint:
+                raise EventError(
+                    f'event {sampled_event.name}: a program of SEC("perf_event") sees samples of '
+                    "clocks and counters, not of tracepoints; attach it to the tracepoint with "
+                    "purebpf.load"
+                )
             if not sampled_event.option.filters:
-                _keep_tree(own_tree, sampled_event)
+                _attach(None, own_tree, own, sampled_event)
                 continue
             if sampled_event.choice.is_tracepoint:
                 _filter_tracepoint(sampled_event)
@@ -77,10 +86,8 @@ class Filters:
             name = sampled_event.name
             made = _make(filters, bits, kind_of_event, names, event=name, members=members)
             self._of[number] = stack.enter_context(made)
-            if not made.in_kernel:
-                _keep_tree(own_tree, sampled_event)
+            _attach(made, own_tree, own, sampled_event)
             for event in sampled_event.opened:
-                made.attach(event)
                 if not made.in_kernel:
                     self._in_user_space[perf.event_id(event.fileno())] = made
         self._formats = {
@@ -207,10 +214,16 @@ def _make(
     return SampleFilter(parsed, bits, event=event, names=names, members=members)
 
 
-def _keep_tree(tree: Tree | None, sampled: Sampled) -> None:
-    if tree is not None:
+def _attach(
+    filter_: SampleFilter | None, tree: Tree | None, own: OwnProgram | None, sampled: Sampled
+) -> None:
+    """Attach a filter, or else the program that keeps a tree, and the user's own program."""
+    chosen = filter_ if filter_ is not None and filter_.in_kernel else tree
+    if own is not None:
+        own.attach(sampled.opened, first=None if chosen is None else chosen.program)
+    elif chosen is not None:
         for event in sampled.opened:
-            tree.attach(event)
+            chosen.attach(event)
 
 
 def _join(filters: Sequence[str]) -> str:

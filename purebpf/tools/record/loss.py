@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from purebpf.results import Loss, count_cause
+from purebpf.results import Cause, Loss, count_cause
 from purebpf.results.model.spelling import count_text
 
 __all__ = ["Recorded", "losses", "remarks"]
@@ -27,6 +27,10 @@ class Recorded(NamedTuple):
         undecided: samples that pinned filter programs dropped without a verdict.
         outside: samples of processes that are not in the tree that is recorded: no loss.
         children_missed: processes of the tree that were not followed.
+        program: the name of the user's own program, or "".
+        program_dropped: samples that it dropped: no loss.
+        records: records that it wrote, and that are in the file; None: it writes none.
+        records_lost: records without room in a ring.
         notes: further remarks for the user: an event that replaces another.
     """
 
@@ -42,6 +46,10 @@ class Recorded(NamedTuple):
     undecided: int = 0
     outside: int = 0
     children_missed: int = 0
+    program: str = ""
+    program_dropped: int = 0
+    records: int | None = None
+    records_lost: int = 0
     notes: tuple[str, ...] = ()
 
     @property
@@ -52,7 +60,7 @@ class Recorded(NamedTuple):
 
 def losses(recorded: Recorded) -> Loss:
     """Every way to lose something, zero or not."""
-    causes = (
+    causes: tuple[Cause, ...] = (
         count_cause(
             "ring_lost",
             recorded.lost,
@@ -81,7 +89,10 @@ def losses(recorded: Recorded) -> Loss:
             "new processes were not followed: too many lived at once",
         ),
     )
-    seen = recorded.samples + recorded.dropped + recorded.outside
+    if recorded.records is not None:
+        why = "records of the program were lost: the ring buffers were full. Enlarge them with -m"
+        causes += (count_cause("records_lost", recorded.records_lost, why),)
+    seen = recorded.samples + recorded.dropped + recorded.outside + recorded.program_dropped
     return Loss(recorded.due, seen, recorded.tolerance, causes)
 
 
@@ -92,6 +103,10 @@ def remarks(recorded: Recorded) -> Iterator[str]:
     for event, terms in recorded.rejected:
         for term, count in terms:
             yield f"filter: {event}: {count} rejected by {term}"
+    if recorded.program:
+        wrote = "" if recorded.records is None else f", {count_text(recorded.records, 'records')}"
+        dropped = count_text(recorded.program_dropped, "samples")
+        yield f"program {recorded.program}: {dropped} dropped{wrote}"
 
 
 def _bytes(size: int) -> str:

@@ -117,6 +117,7 @@ def _add_events(group: argparse._ArgumentGroup) -> None:
         *("--filter",), dest="events", metavar="EXPR", action=_AddFilter,
         help="keep samples that match, for the events of the -e before; repeat to require both",
     )  # fmt: skip
+    parser.add_program(group)
     rate = group.add_mutually_exclusive_group()
     rate.add_argument(
         *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int,

@@ -42,7 +42,8 @@ class RecordOptions(TargetOptions, RunOptions):
     Without `events`, CPU cycles. Without a target (`all_cpus`, `pids`, `tids`, `uid`, `cpus`,
     `cgroup`) the `command` is it, and without that every CPU. With `copy_bytes`, a sample has the
     user registers and so many bytes of the user stack, a multiple of 8 up to `LARGEST_COPY`,
-    instead of a user call chain. `ring_pages` 0: as many as these samples need.
+    instead of a user call chain. `ring_pages` 0: as many as these samples need. `program`: FILE or
+    FILE:NAME of a BPF program that sees each sample.
     """
 
     events: tuple[EventOption, ...] = ()
@@ -66,6 +67,7 @@ class RecordOptions(TargetOptions, RunOptions):
     ring_pages: int = 0
     output: str = "perf.data"
     serve: tuple[str, int] | None = None
+    program: str | None = None
     strict: bool = False
     verbose: bool = False
 

@@ -39,7 +39,10 @@ from purebpf.wire.perf_records import Fork, LostSamples, Mmap, Mmap2
 from purebpf.wire.perf_ring import frames
 
 if TYPE_CHECKING:
+    from purebpf.loader.perf.perf_event import PerfEvent
+    from purebpf.observe.instruments.own_program import OwnProgram
     from purebpf.tools.record.live import LiveFile
+    from purebpf.tools.record.own_records import OwnRecords
     from purebpf.tools.record.tree import Tree
 
 __all__ = ["Recorder"]
@@ -95,9 +98,13 @@ class Recorder(Closing):
         self._side_band = events.open_side_band(options, around, first, stack)
         opened = [event for sampled in self._sampled for event in sampled.opened]
         to_search = processes_to_search(options)
-        self._filters = Filters(self._sampled, stack, to_search, self._tree)
+        own = self._load_own(stack)
+        self._filters = Filters(self._sampled, stack, to_search, self._tree, own)
         # First the small ones: the others would take all that the user may lock.
         self._bands = events.rings(self._side_band, events.side_band_pages(options))
+        self._own_records = self._open_own_records(own, opened, stack)
+        if self._own_records is not None:
+            opened += self._own_records.events
         self._rings = events.rings(opened, options.pages)
         self._epoll = stack.enter_context(select.epoll())
         for event in (*opened, *self._side_band):
@@ -109,6 +116,8 @@ class Recorder(Closing):
         ids = [perf.event_id(event.fileno()) for event in self._side_band]
         recorded = [sampled.describe_recorded() for sampled in self._sampled]
         recorded[0] = first.describe_recorded(ids)
+        if self._own_records is not None:
+            recorded += self._own_records.describe()
         self._encoder = RecordEncoder(recorded[0].sample_type)
         self._writer = PerfDataWriter(self._file, recorded, self._features())
         self._write_existing()
@@ -119,6 +128,26 @@ class Recorder(Closing):
                     event.enable()
         self._file.is_worth_keeping = True
         self._started = time.monotonic()
+
+    def _load_own(self, stack: ExitStack) -> OwnProgram | None:
+        """Load the user's own program."""
+        self._own: OwnProgram | None = None
+        if self._options.program is not None:
+            from purebpf.observe.instruments.own_program import OwnProgram
+
+            self._own = stack.enter_context(OwnProgram(self._options.program))
+        return self._own
+
+    def _open_own_records(
+        self, own: OwnProgram | None, opened: list[PerfEvent], stack: ExitStack
+    ) -> OwnRecords | None:
+        """Open the events for the records of the user's own program."""
+        if own is None or not own.outputs:
+            return None
+        from purebpf.tools.record.own_records import OwnRecords
+
+        attr = PERF_EVENT_ATTR.unpack(opened[0].attr)
+        return OwnRecords(own, attr, (event.cpu for event in opened), stack)
 
     def _follow_tree(self, stack: ExitStack) -> Tree | None:
         """The processes of the command, or of `--tree`; None: their events are inherited."""
@@ -225,6 +254,8 @@ class Recorder(Closing):
 
     def _take_in_samples(self, data: bytes) -> bytes:
         """Count records by type. Returns the bytes up to a record whose size makes no sense."""
+        if self._own_records is not None:
+            self._own_records.take_in(data)
         try:
             self._types += count_types(data)
         except FormatError as error:
@@ -290,10 +321,11 @@ class Recorder(Closing):
         known = [number for number in due if number is not None]
         total = sum(known) if len(known) == len(due) else None
         begun = self._tasks * sum(len(opening.opened) for opening in self._sampled)
+        own, records = self._own, self._own_records
         return Recorded(
             path=self._options.output,
             size=0,
-            samples=self._types[kind.PERF_RECORD_SAMPLE],
+            samples=self._types[kind.PERF_RECORD_SAMPLE] - (records.count if records else 0),
             due=total,
             tolerance=begun + (total or 0) // 100,
             lost=lost,
@@ -304,6 +336,10 @@ class Recorder(Closing):
             undecided=self._filters.undecided,
             outside=self._filters.count_outside(),
             children_missed=self._tree.missed if self._tree else 0,
+            program=own.name if own else "",
+            program_dropped=own.count_dropped() if own else 0,
+            records=records.count if records else None,
+            records_lost=records.count_lost() if records else 0,
             notes=(*self._note_of_name, *self._notes(), *self._filters.notes()),
         )
 
@@ -341,6 +377,10 @@ class Recorder(Closing):
                 if reading.lost:
                     record = LostSamples(reading.lost, id=reading.id)
                     self._writer.write(self._encoder.encode(record))
+        if self._own is not None and (count := self._own.count_dropped()):
+            first = self._sampled[0].opened[0]
+            by_program = LostSamples(count, id=perf.event_id(first.fileno()), by_bpf=True)
+            self._writer.write(self._encoder.encode(by_program))
         for dropped in self._filters.losses():
             self._writer.write(self._encoder.encode(dropped))
 
@@ -348,6 +388,9 @@ class Recorder(Closing):
         """Return the features of the file that are certain at the start."""
         contents = perf_data_headers.features([sys.executable, *sys.argv])
         contents[Feature.CLOCKID] = pack_numbers(1)
+        types = self._own_records and self._own_records.pack_types()
+        if types:
+            contents[Feature.BPF_BTF] = types
         tracepoints = [
             ":".join(sampled.choice.event.name.split(":")[:2])
             for sampled in self._sampled

@@ -11,6 +11,7 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.filter.sample_layout import SampleAccess
 from purebpf.loader.maps.map import Map
 from purebpf.loader.perf.perf_event import PerfEvent
+from purebpf.loader.programs.program import Program
 from purebpf.measure.target_ends import follow_descendants
 from purebpf.observe.filters.compiled_filter import CompiledFilter
 from purebpf.observe.instruments.process_tree import CAPACITY, ProcessTree
@@ -70,6 +71,11 @@ class Tree(Closing):
     def attach(self, event: PerfEvent) -> None:
         """Drop samples from outside the tree, for an event without a filter that does it."""
         self._filter.attach(event)
+
+    @property
+    def program(self) -> Program:
+        """The program of `attach`."""
+        return self._filter.program
 
     @property
     def outside(self) -> int:

@@ -22,6 +22,7 @@ examples:
   purebpf report -i perf.data --format folded
   purebpf report -o out.pb.gz -o out.json        two formats at once
   purebpf report -e page-faults --weight period
+  purebpf report --records prio   records of an own program, by a member
 
 The loss line at the end, on standard error, says what the file does not have
 and how many addresses have no name.
@@ -34,10 +35,15 @@ docs/report.md"""
 
 
 class ReportOptions(NamedTuple):
-    """The file to read. `event` None: the first that has samples."""
+    """The file to read. `event` None: the first that has samples.
+
+    `records`: show the records that a user's own program wrote, instead of stacks: "" shows each,
+    and the name of a member counts them by its value; None shows stacks.
+    """
 
     path: str = "perf.data"
     event: str | None = None
+    records: str | None = None
     weight: str | None = None
 
 
@@ -46,6 +52,8 @@ def parse(argv: Sequence[str]) -> tuple[ReportOptions, ResultOptions]:
     made = build_parser()
     parsed = made.parse_args(argv)
     parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    if parsed.records is not None and any(to.format not in ("text", "json") for to in parsed.to):
+        made.error("--records has the formats text and json only")
     return parser.pick(ReportOptions, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
 
 
@@ -64,6 +72,11 @@ def build_parser() -> argparse.ArgumentParser:
         *("--weight",), choices=("samples", "period"),
         help="count samples, or add up their periods: ns of a clock (default: samples; periods "
              "for offcpu-time and similar)",
+    )  # fmt: skip
+    made.add_argument(
+        *("--records",), nargs="?", const="", metavar="MEMBER",
+        help="show the records that the --program of purebpf record wrote, instead of stacks; with "
+             "MEMBER, count them by its value (text or json)",
     )  # fmt: skip
     group = made.add_argument_group("output")
     add_destinations(group)

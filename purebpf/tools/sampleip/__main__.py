@@ -65,6 +65,8 @@ def _explain(event: Event, result: IpCounts, *, verbose: bool) -> None:
     inside = stats["seen"] - stats["others"] - stats["outside"]
     command.say(f"event: {event.name}{instead}")
     command.say(f"samples: {inside} in the ranges, {stats['outside']} outside")
+    if result.program:
+        command.say(result.program)
     explain_loss(result.loss, "samples", verbose=verbose)
 
 

@@ -65,7 +65,9 @@ def build_parser() -> argparse.ArgumentParser:
         *("--module",), dest="modules", metavar="M", action="append", default=[],
         help="a kernel module, `kernel`, or, with -p, a file that the process has mapped",
     )  # fmt: skip
-    rate = made.add_argument_group("rate").add_mutually_exclusive_group()
+    how = made.add_argument_group("rate")
+    parser.add_program(how)
+    rate = how.add_mutually_exclusive_group()
     rate.add_argument(
         *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int,
         help="samples a second (default %(default)s)",

@@ -22,7 +22,8 @@ class Symbol(NamedTuple):
 
 class SampleIpOptions(TargetOptions, RunOptions):
     """A frozen request. Without `ranges` (start and end, which is outside), `symbols` and
-    `modules`, every address.
+    `modules`, every address. `program`: FILE or FILE:NAME of a BPF program that sees each sample in
+    them, and may drop it.
     """
 
     ranges: tuple[tuple[int, int], ...] = ()
@@ -35,6 +36,7 @@ class SampleIpOptions(TargetOptions, RunOptions):
     map_entries: int = MAP_ENTRIES
     ring_pages: int = RING_PAGES
     output: str | None = None
+    program: str | None = None
     strict: bool = False
     verbose: bool = False
 

@@ -26,6 +26,7 @@ from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids, follow_descendants
 from purebpf.measure.targets import PidNamespace
 from purebpf.observe.instruments import process_tree
+from purebpf.observe.instruments.own_program import OwnProgram
 from purebpf.observe.instruments.stack_maps import sum_up
 from purebpf.observe.instruments.task_filter import TaskFilter
 from purebpf.observe.processes.process_tracker import Followed
@@ -54,11 +55,15 @@ class Sample(NamedTuple):
 
 
 class IpCounts(NamedTuple):
-    """The result of a run: rows of address, pid (0: the kernel's), count, place; and its loss."""
+    """The result of a run: rows of address, pid (0: the kernel's), count, place; and its loss.
+
+    `program` is a sentence about the user's own program, or "".
+    """
 
     rows: tuple[tuple[int, int, int, Frame | Unknown], ...]
     stats: dict[str, int]
     loss: Loss
+    program: str = ""
 
 
 class Sampler(Closing):
@@ -78,6 +83,7 @@ class Sampler(Closing):
         self._options = options
         self._command_pid = command_pid
         self._tree: process_tree.ProcessTree | None = None
+        self._own: OwnProgram | None = None
         self._owned = ExitStack()
         self.budget = Budget()
 
@@ -129,15 +135,24 @@ class Sampler(Closing):
         self._followed = stack.enter_context(Followed(self._command_pid))
         self._names = Symbolizer(self._followed.spaces, budget=self.budget)
         self._events = self._open_events(where, stack)
-        (program,) = self._object.programs.values()
-        for event in self._events:
-            stack.enter_context(program.attach(event, enable=False))
+        self._attach_program(stack)
         if self._by_tree or not self._command_pid:  # else execve enables
             for event in self._events:
                 event.enable()
         self._started = time.monotonic()
         pids = first_pids(options.pids, tree=options.tree)
         self._followed.snapshot(pids)
+
+    def _attach_program(self, stack: ExitStack) -> None:
+        """Attach our program, or a user's own program in front of it."""
+        first, rest = _choose_programs()
+        program = self._object.programs[rest]
+        if self._options.program is None:
+            for event in self._events:
+                stack.enter_context(program.attach(event, enable=False))
+            return
+        self._own = stack.enter_context(OwnProgram(self._options.program))
+        self._own.attach(self._events, first=self._object.programs[first], rest=program)
 
     def _follow(self, pids: Collection[int]) -> None:
         self._object.maps["tgids"].update(dict.fromkeys(pids, 1))
@@ -147,8 +162,9 @@ class Sampler(Closing):
         spec = objects.spec("sampleip")
         if self._by_tree:
             spec = spec.set(has_tgids=True).resize(tgids=process_tree.CAPACITY)
+        first, rest = _choose_programs()
         return (
-            spec.only("on_sample_typed" if namespace.needs_types() else "on_sample")
+            spec.only(*((first, rest) if self._options.program is not None else (rest,)))
             .set(
                 counting=self._options.counting,
                 range_count=range_count,
@@ -242,12 +258,17 @@ class Sampler(Closing):
             readings = [event.read() for event in self._events]
             rest = self.drain()
             stats = sum_up(self._object.maps["stats"])
+            program = ""
+            if self._own is not None:
+                dropped = self._own.count_dropped()
+                stats["seen"] += dropped
+                program = self._own.describe(dropped)
             rows = tuple(
                 (key.ip, key.tgid, count, self._place(key.ip, key.tgid, None))
                 for key, count in self._object.maps["counts"].items()
             )
             lost = 0 if self._buffer is None else self._buffer.lost
-            return rest, IpCounts(rows, stats, self._loss(readings, stats, lost))
+            return rest, IpCounts(rows, stats, self._loss(readings, stats, lost), program)
 
     def _loss(self, readings: Sequence[Reading], stats: dict[str, int], lost: int) -> Loss:
         due = samples_due(self._events[0].attr, [reading.value for reading in readings])
@@ -275,3 +296,9 @@ class Sampler(Closing):
     def close(self) -> None:
         """End it without a result, and release its resources; again is harmless."""
         self._owned.close()
+
+
+def _choose_programs() -> tuple[str, str]:
+    """Return the names of the programs before and behind a user's own program."""
+    suffix = "_typed" if PidNamespace.own().needs_types() else ""
+    return f"is_inside{suffix}", f"on_sample{suffix}"

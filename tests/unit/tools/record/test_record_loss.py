@@ -50,3 +50,14 @@ def test_each_loss_is_explained() -> None:
 
 def test_a_count_that_cannot_be_known_is_a_question_mark() -> None:
     assert any("expected=? seen=98" in line for line in paragraphs(WHOLE._replace(due=None)))
+
+
+def test_records_of_a_program_that_found_no_room_are_a_loss() -> None:
+    found = WHOLE._replace(samples=40, program="mine", program_dropped=60, records=100)
+    said = [*remarks(found), *paragraphs(found)]
+    assert said[1] == "program mine: 60 samples dropped, 100 records"
+    assert "seen=100 " in said[2]
+    assert "records_lost=0" in said[2]
+    assert not losses(found).any
+    assert "records_lost: 1" in "\n".join(paragraphs(found._replace(records_lost=1)))
+    assert losses(found._replace(records_lost=1)).any
