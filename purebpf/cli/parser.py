@@ -18,6 +18,7 @@ __all__ = [
     "add_async",
     "add_delimited",
     "add_duration",
+    "add_duration_option",
     "add_names",
     "add_output",
     "add_serve",
@@ -34,7 +35,11 @@ __all__ = [
 
 
 _ANYWHERE = ("127.0.0.1", 0)
-_SHOWN = 5
+_UNKNOWN = "unrecognized arguments: "
+"""Begins argparse's message."""
+_EXAMPLES = "examples:\n"
+_FIRST = 3
+"""Examples above the options."""
 
 Request = TypeVar("Request")
 
@@ -59,8 +64,29 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error, and end with status 2."""
+        _, unknown, words = message.partition(_UNKNOWN)
+        if unknown:
+            message += self._similar_options(words.split())
         command.say(f"{self.format_usage()}{self.prog}: error: {message}")
         sys.exit(2)
+
+    def _similar_options(self, words: Sequence[str]) -> str:
+        """Return ` (similar: --tree)`, or "" if no option is similar to one of `words`."""
+        from purebpf.similar import suggest
+
+        options = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        hints = (suggest(word.partition("=")[0], options) for word in words if word[:2] == "--")
+        hint = next(filter(None, hints), "")
+        return f" ({hint})" if hint else ""
+
+    def format_help(self) -> str:
+        """Return the help; its first examples stand above the options."""
+        usual = self.description, self.epilog
+        self.description, self.epilog = _move_examples(self.description or "", self.epilog or "")
+        try:
+            return super().format_help()
+        finally:
+            self.description, self.epilog = usual
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """The help; where standard output is closed, on standard error."""
@@ -75,6 +101,18 @@ class Parser(argparse.ArgumentParser):
         with Output() as output:
             output.write([self.format_help()])
         return 0
+
+
+def _move_examples(description: str, epilog: str) -> tuple[str, str]:
+    """Move the first examples of `epilog` behind the description; return both."""
+    before, found, after = epilog.partition(_EXAMPLES)
+    if before or not found:
+        return description, epilog
+    examples, _, rest = after.partition("\n\n")
+    lines = examples.splitlines()
+    description = "\n".join([f"{description.rstrip()}\n", _EXAMPLES.strip(), *lines[:_FIRST]])
+    more = "\n".join([f"more {_EXAMPLES.strip()}", *lines[_FIRST:]]) if lines[_FIRST:] else ""
+    return description, "\n\n".join(filter(None, (more, rest)))
 
 
 def new(
@@ -116,42 +154,20 @@ def parse(
             )
         if targets and getattr(parsed, "comm", None) is not None:
             parser.error("--comm excludes a command: the command is the target")
+    if (duration_s := vars(parsed).pop("duration", None)) is not None:
+        if parsed.duration_s != parser.get_default("duration_s"):
+            parser.error("argument --duration: the duration is given twice")
+        parsed.duration_s = duration_s
     if getattr(parsed, "tree", False) and not (parsed.pids or parsed.comm):
         parser.error("--tree is about children of processes: add -p or --comm")
-    _resolve_names(parsed)
+    named = vars(parsed)
+    texts = named.get("container"), named.get("comm")
+    if texts != (None, None) or len(named.get("pids") or ()) > 1:
+        from purebpf.cli.named_tasks import resolve_names
+
+        resolve_names(parsed)
+    named.pop("container", None)
     return parsed
-
-
-def _resolve_names(parsed: argparse.Namespace) -> None:
-    """Turn a container's name into the path of its cgroup; say which processes are gone."""
-    container = vars(parsed).pop("container", None)
-    if getattr(parsed, "comm", None) is not None:
-        from purebpf.measure.named_targets import explain_absence
-
-        for note in explain_absence(parsed.comm):
-            command.note(note)
-    if container is not None:
-        from purebpf.measure.named_targets import container_cgroup
-
-        parsed.cgroup = container_cgroup(container)
-    pids = getattr(parsed, "pids", ())
-    if len(pids) > 1:
-        parsed.pids = _leave_out_gone(pids)
-
-
-def _leave_out_gone(pids: tuple[int, ...]) -> tuple[int, ...]:
-    """The processes that have not ended; says how many have."""
-    from purebpf.measure.targets import without_gone
-
-    living = without_gone(pids)
-    gone = [str(pid) for pid in pids if pid not in living]
-    if gone:
-        more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
-        shown = ", ".join(gone[:_SHOWN])
-        command.note(
-            f"skipped {len(gone)} of {len(pids)} processes, which have ended: {shown}{more}"
-        )
-    return living
 
 
 def pick(kind: type[Request], parsed: argparse.Namespace, *, is_partial: bool = False) -> Request:
@@ -335,12 +351,20 @@ def add_serve(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
-def add_duration(parser: argparse.ArgumentParser, verb: str) -> None:
-    """The argument `duration_s`: how long to `verb`."""
+def add_duration(
+    parser: argparse.ArgumentParser, verb: str, *, default: str = "until Ctrl-C"
+) -> None:
+    """The argument `duration_s`, how long to `verb`, and an option that `parse` copies to it."""
     parser.add_argument(
         *("duration_s",), metavar="duration", nargs="?", type=seconds,
-        help=f"seconds to {verb}, or 500ms, 2m (default: until Ctrl-C)",
+        help=f"seconds to {verb}, or 500ms, 2m (default: {default})",
     )  # fmt: skip
+    add_duration_option(parser, "the same, as an option")
+
+
+def add_duration_option(parser: argparse.ArgumentParser, about: str) -> None:
+    """The option that `parse` copies to `duration_s`."""
+    parser.add_argument("--duration", metavar="TIME", type=seconds, help=about)
 
 
 def add_output(group: argparse._ArgumentGroup) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from purebpf.cli import parser
+from purebpf.cli import named_tasks
 
 # on top of what hypothesis takes by itself, which under CI is the same examples each time
 settings.register_profile("purebpf", settings(), deadline=None)
@@ -25,4 +25,4 @@ def processes_of_command_lines_live(
         return pids
 
     if Path(request.node.path).name != "test_gone_processes.py":
-        monkeypatch.setattr(parser, "_leave_out_gone", keep)
+        monkeypatch.setattr(named_tasks, "_leave_out_gone", keep)

@@ -127,7 +127,7 @@ def _add_output(output: argparse._ArgumentGroup) -> None:
         help=f"{', '.join(SORTS)}; by default by runtime, or, of latency, by delay",
     )  # fmt: skip
     output.add_argument(
-        *("-E", "--entries"), dest="most", metavar="N", type=positive_int,
+        *("--top", "-E", "--entries"), dest="most", metavar="N", type=positive_int,
         help="the first N rows of text (default %(default)s)",
     )  # fmt: skip
     output.add_argument(

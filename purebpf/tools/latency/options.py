@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -59,7 +60,11 @@ def parse(argv: Sequence[str]) -> tuple[LatencyOptions, EventView, LatencyView]:
     """Return the calls to time and the output options; exit with status 2 on a usage error."""
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"}, intermixed=True)
-    parsed.functions, parsed.duration_s = _split(made, parsed.words)
+    parsed.functions, duration_s = _split(made, parsed.words)
+    if duration_s is not None:
+        if parsed.duration_s is not None:
+            made.error("argument --duration: the duration is given twice")
+        parsed.duration_s = duration_s
     parsed.pairs = tuple(parsed.pairs)
     parsed.unit_ns = _UNITS[parsed.unit]
     parsed.linear, parsed.fine = parsed.buckets
@@ -85,8 +90,8 @@ def _format_of(path: str | None) -> str:
 def _split(
     made: argparse.ArgumentParser, words: Sequence[str]
 ) -> tuple[tuple[str, ...], float | None]:
-    """The functions, and the duration, which is the last word if that is a number."""
-    if not words or not words[-1].replace(".", "", 1).isdigit():
+    """The functions, and the duration, which is the last word if that is a number or a time."""
+    if not words or not re.fullmatch(r"\d*\.?\d+(us|ms|[smh])?", words[-1]):
         return tuple(words), None
     try:
         return tuple(words[:-1]), seconds(words[-1])
@@ -121,8 +126,11 @@ def build_parser() -> argparse.ArgumentParser:
     made = parser.new("purebpf latency", _DESCRIPTION, _EPILOG, usage=usage)
     made.add_argument(
         *("words",), metavar="function", nargs="*",
-        help="NAME of the kernel, FILE:NAME, or patterns; a number is the duration in seconds",
+        help="NAME of the kernel, FILE:NAME, or patterns; a number of seconds, 500ms or 2m is "
+        "the duration",
     )  # fmt: skip
+    made.set_defaults(duration_s=None)
+    parser.add_duration_option(made, "the duration, as an option")
     event_command.add_targets(made, cpus="calls that begin on these CPUs")
     _add_calls(made.add_argument_group("which calls"))
     output = event_command.add_output(made, formats=FORMATS)
@@ -175,7 +183,7 @@ def _add_tables(group: argparse._ArgumentGroup) -> None:
         help="a histogram below each row (default: where there is one row)",
     )  # fmt: skip
     group.add_argument(
-        *("-E", "--entries"), dest="most", metavar="N", type=positive_int,
+        *("-n", "--top", "-E", "--entries"), dest="most", metavar="N", type=positive_int,
         help="the N rows with most time (default %(default)s)",
     )  # fmt: skip
     group.add_argument(

@@ -100,7 +100,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--hist", dest="histogram", action="store_true", help="a histogram below each row"
     )
     output.add_argument(
-        *("-E", "--entries"), dest="most", metavar="N", type=positive_int,
+        *("-n", "--top", "-E", "--entries"), dest="most", metavar="N", type=positive_int,
         help="the N rows with most time (default %(default)s)",
     )  # fmt: skip
     output.add_argument(

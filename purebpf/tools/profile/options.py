@@ -93,7 +93,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
 def _add_sampling(group: argparse._ArgumentGroup) -> None:
     rate = group.add_mutually_exclusive_group()
     rate.add_argument(
-        *("-F", "--frequency"), metavar="HZ", type=positive_int,
+        *("-F", "--frequency", "--freq"), metavar="HZ", type=positive_int,
         help=f"samples a second on each CPU (default {DEFAULT_FREQUENCY})",
     )  # fmt: skip
     rate.add_argument(

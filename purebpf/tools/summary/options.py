@@ -131,7 +131,10 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument("--inflight", action="store_true", help="list calls in flight at the end")
     group.add_argument(
-        *("-T", "--top"), metavar="N", type=positive_int, help="only the first N groups and rows"
+        *("-n", "--top", "-T"),
+        metavar="N",
+        type=positive_int,
+        help="only the first N groups and rows",
     )
     group.add_argument("--sort", metavar="KEY", choices=SORTS, help=", ".join(SORTS))
     group.add_argument(

@@ -79,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_targets(made.add_argument_group("what to sample"), thread="-L")
     how = made.add_argument_group("how")
     how.add_argument(
-        *("-F", "--frequency"), metavar="HZ", type=positive_int,
+        *("-F", "--frequency", "--freq"), metavar="HZ", type=positive_int,
         help="samples a second on each CPU (default %(default)s)",
     )  # fmt: skip
     how.add_argument(

@@ -104,7 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="only those that fail",
     )  # fmt: skip
     which.add_argument(
-        *("--least", "--duration"), dest="least_ms", metavar="TIME", type=milliseconds,
+        "--least", dest="least_ms", metavar="TIME", type=milliseconds,
         help="only those that take so long: 500us, 10ms",
     )  # fmt: skip
     which.add_argument(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import seconds
 
 __all__ = ["TriageOptions", "build_parser", "parse"]
 
@@ -52,11 +51,8 @@ def parse(argv: Sequence[str]) -> TriageOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf triage", _DESCRIPTION, _EPILOG, usage="[seconds]")
-    made.add_argument(
-        *("duration_s",), metavar="seconds", nargs="?", type=seconds,
-        help="how long to look (default %(default)g)",
-    )  # fmt: skip
+    made = parser.new("purebpf triage", _DESCRIPTION, _EPILOG, usage="[duration]")
+    parser.add_duration(made, "look", default="%(default)g")
     output = made.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="findings as JSON, schema 1")
     output.add_argument("--save", metavar="FILE", help="write the facts to a file, too")

@@ -59,12 +59,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        *("-F", "--frequency"), metavar="HZ", type=positive_int,
+        *("-F", "--frequency", "--freq"), metavar="HZ", type=positive_int,
         help="samples a second on each CPU (default %(default)s)",
     )  # fmt: skip
     parser.add_stack_kinds(group)
     group.add_argument(
-        *("-T", "--top"), metavar="N", type=positive_int,
+        *("-n", "--top", "-T"), metavar="N", type=positive_int,
         help="only the N threads that ran longest in the table of threads",
     )  # fmt: skip
     time_options.add_output(group, details="-d and -s")

@@ -72,7 +72,7 @@ def test_a_command_line_becomes_its_options(
         ("-U -K", "not allowed with argument"),
         ("-F 1 -c 1", "not allowed with argument"),
         ("-f --format json", "each of several formats needs its own -o"),
-        ("-F 0", "argument -F/--frequency: '0' must be above zero"),
+        ("-F 0", "argument -F/--frequency/--freq: '0' must be above zero"),
         ("-c -5", "argument -c/--period"),
         ("-p x", "argument -p/--pid: 'x' is not a PID"),
         ("-C 1-", "argument -C/--cpu: '' is not a CPU number"),

@@ -180,12 +180,13 @@ def test_unknown_words_are_refused(word: str, problem: str) -> None:
 
 def test_options_are_read() -> None:
     options, view, shape = parse(
-        ["-e", "%file", "-e", "!stat", "--failure", "--duration", "2.5", "--max-events", "9",
-         "-s", "100", "-T", "--format", "strace", "-o", "out", "--", "ls", "-l"]
+        ["-e", "%file", "-e", "!stat", "--failure", "--least", "2.5", "--duration", "7s",
+         "--max-events", "9", "-s", "100", "-T", "--format", "strace", "-o", "out",
+         "--", "ls", "-l"]
     )  # fmt: skip
     assert options == TraceOptions(
         events=("%file", "!stat"), failed=True, least_ms=2.5, most_events=9, string_size=100,
-        command=("ls", "-l"),
+        command=("ls", "-l"), duration_s=7.0,
     )  # fmt: skip
     assert (view.format, view.output, shape.times) == ("strace", "out", True)
 

@@ -1,0 +1,66 @@
+"""The help begins with examples, a misspelt option has suggestions, and durations are options."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.cli import parser
+
+EPILOG = """examples:
+  purebpf sing 5      five seconds
+  purebpf sing        until Ctrl-C
+  purebpf sing -x     loudly
+  purebpf sing -y     softly
+
+Needs a voice."""
+
+
+def made() -> parser.Parser:
+    singer = parser.new("purebpf sing", "Sing.", EPILOG)
+    singer.add_argument("--loudness")
+    parser.add_duration(singer, "sing")
+    assert isinstance(singer, parser.Parser)
+    return singer
+
+
+def test_three_examples_stand_above_the_options_and_the_rest_below() -> None:
+    text = made().format_help()
+    above, options, below = text.partition("options:")
+    assert options
+    assert above.count("  purebpf sing ") == 3
+    assert "more examples:\n  purebpf sing -y     softly\n\nNeeds a voice." in below
+    assert made().format_help() == text
+
+
+def test_three_examples_leave_none_for_the_end() -> None:
+    singer = parser.new(
+        "purebpf sing", "Sing.", EPILOG.replace("  purebpf sing -y     softly\n", "")
+    )
+    assert "more examples" not in singer.format_help()
+    assert singer.format_help().rstrip().endswith("Needs a voice.")
+
+
+def test_a_misspelt_option_has_suggestions(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parser.parse(made(), ["--loudnes=9"], {})
+    assert caught.value.code == 2
+    assert "unrecognized arguments: --loudnes=9 (similar: --loudness)" in capsys.readouterr().err
+
+
+def test_an_option_like_no_other_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser.parse(made(), ["--zzz"], {})
+    assert "similar" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["5"], ["--duration", "5s"], ["--duration=5000ms"]])
+def test_a_duration_is_an_argument_or_an_option(words: list[str]) -> None:
+    parsed = parser.parse(made(), words, {})
+    assert parsed.duration_s == 5
+    assert "duration" not in vars(parsed)
+
+
+def test_two_durations_are_one_too_many(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser.parse(made(), ["5", "--duration", "6"], {})
+    assert "given twice" in capsys.readouterr().err
