@@ -7,9 +7,9 @@ A 64-bit kernel also runs calls of a 32-bit ABI, with other numbers: 4 is `stat`
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 from purebpf.abi.tables import read_table
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ABIS", "X32_BIT", "MachineAbis", "machine", "name", "number", "table"]
 

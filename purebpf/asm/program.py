@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from typing import NamedTuple
 
 from purebpf.abi import assembler
 from purebpf.abi.assembler import R10, Assembler, Label, Register
@@ -12,6 +11,7 @@ from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.instruction import CALL, INSN_SIZE, PSEUDO_CALL, PSEUDO_FUNC
 from purebpf.errors import SchemaError
 from purebpf.spec import Relocation, RelocationKind
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Function", "MapName", "Program", "SourceLine", "Stack"]
 

@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from purebpf._version import __version__
 from purebpf.build.compiler import Compiler, compiler_programs, find_compiler, run_compiler
@@ -20,6 +20,7 @@ from purebpf.build.headers import (
     source_texts,
 )
 from purebpf.build.kept_objects import KeptObject, headers_read
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.btf.types.parse import Btf

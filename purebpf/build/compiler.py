@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import NamedTuple
 
 from purebpf.build.diagnostics import without_repetition
 from purebpf.errors import CompileError, NotSupportedError
 from purebpf.files.trusted_path import find_program, program_directories
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Compiler", "compiler_programs", "find_compiler", "run_compiler"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["BuildOptions", "parse_options", "read_options"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import errno
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from purebpf.cli import command, parser
 from purebpf.cli.output import Output
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from purebpf.cli.event_lines import JsonLines, clock, event_document, fit, json_lines, timestamp
 from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.intervals import Interval
 from purebpf.results.model.units import in_unit
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.results import Loss

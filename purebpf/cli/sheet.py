@@ -7,11 +7,11 @@ lines = draw(state, sheet, width, height)           a state and rows make the sc
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import count_in_unit
 from purebpf.results.model.width import cut, display_width, pad
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "Choices",

@@ -12,9 +12,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import NamedTuple, NoReturn, SupportsIndex
+from typing import NoReturn, SupportsIndex
 
 from purebpf.closable import refuse_copy
+from purebpf.tuples import NamedTuple
 
 __all__ = ["OutputPlace", "RefusedError", "resolve"]
 

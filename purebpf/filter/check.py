@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.abi.perf import perf_event_sample_format, perf_sw_ids, perf_type_id
 from purebpf.abi.perf import perf_event_sample_format as bit
@@ -19,6 +18,7 @@ from purebpf.filter.syntax import (
     Or,
     TextSpan,
 )
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Need", "check", "check_event", "needs", "tests"]
 

@@ -15,7 +15,6 @@ a sample comes: its cost is the number of cache lines that it fills.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.abi.assembler import R0, R1, R2, R6, R10, Assembler, Label, TooLongError
 from purebpf.abi.disassembler import listing
@@ -36,6 +35,7 @@ from purebpf.filter.lowering import (
 )
 from purebpf.filter.registers import Registers
 from purebpf.filter.sample_layout import Helper, SampleAccess, Word
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Counters", "FilterCode", "compile_terms", "missing", "stride"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
 from purebpf.errors import NotSupportedError
 from purebpf.filter.fields import Field
 from purebpf.filter.lowering import All, Any, CommIn, Compare, Condition, Opposite, Term, Under
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "ENTRIES",

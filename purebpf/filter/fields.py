@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import NamedTuple
 
 from purebpf.abi.perf import perf_event_sample_format as bit
+from purebpf.tuples import NamedTuple
 
 __all__ = ["CONSTANTS", "FIELDS", "Field", "Kind", "Slice", "constant"]
 

@@ -6,7 +6,7 @@ A `Filter` is parsed text; a `Condition` is the form that becomes code, in the k
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 from purebpf.abi.perf import perf_event_sample_format
 from purebpf.filter.fields import FIELDS, Field, Kind
@@ -22,6 +22,7 @@ from purebpf.filter.syntax import (
     TextSpan,
     Value,
 )
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "All",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.abi.assembler import R0, R1, R3, R4, R5
 from purebpf.filter.fields import Field
+from purebpf.tuples import NamedTuple
 
 __all__ = ["FieldRegister", "Registers"]
 

@@ -11,11 +11,11 @@ of helpers about the running thread.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.btf.types.kinds import Kind, Struct, Union
 from purebpf.btf.types.parse import Btf
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Cast", "Helper", "SampleAccess", "Word", "from_registers", "from_sample"]
 

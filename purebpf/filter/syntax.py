@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from purebpf.errors import PurebpfError
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "And",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from purebpf.findings.connections import Connections
 from purebpf.findings.facts import (
@@ -25,6 +25,7 @@ from purebpf.findings.facts import (
 from purebpf.findings.finding import Source
 from purebpf.findings.ownership import Program, is_interpreter, short_name
 from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Evidence", "Stay", "seconds_of", "threads_of"]
 

@@ -6,7 +6,7 @@ by their process IDs, as the PID namespace of purebpf has them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "Activity",

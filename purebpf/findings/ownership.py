@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["RESOLVER", "FrameLike", "Program", "is_interpreter", "short_name"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.findings.facts import Activity, StackFrame
 from purebpf.findings.ownership import RESOLVER, Program, is_interpreter, short_name
 from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
+from purebpf.tuples import NamedTuple
 
 __all__ = ["IDLE", "UNREAD", "WORK", "TimePlace", "classify", "sum_places"]
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple
 
 from purebpf.findings.ownership import FrameLike, Program
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Judgement", "Side", "are_deeper_than_home", "judge"]
 

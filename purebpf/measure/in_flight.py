@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.measure.stacks.sleeping import Sleeping, read_python, read_stacks, unwind
 from purebpf.observe.instruments.offcpu_tracer import ADOPTED, UNDECIDED, WANTED, Listed, Switches
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, Place, Span
 from purebpf.syscall.process_memory import reading_others
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.observe.unwind.user_stacks import Trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple, Self
+from typing import Self
 
 from purebpf.closable import Closing
 from purebpf.loader.host.cgroups import paths_by_id
@@ -17,6 +17,7 @@ from purebpf.measure.wait import RunClock
 from purebpf.observe.instruments.latency_histograms import Spans
 from purebpf.results import Loss, count_cause
 from purebpf.results.shape.distribution import Distribution
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Interval", "Latency", "Request", "losses"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from purebpf.loader.host import cpus
 from purebpf.measure import targets
 from purebpf.measure.target_ends import with_descendants
 from purebpf.measure.targets import NoSuchTargetError, Target
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 
 __all__ = ["EventPlace", "every_task", "existing_processes", "places", "side_band_places"]
 

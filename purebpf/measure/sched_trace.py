@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from purebpf.closable import Closing
 from purebpf.loader.perf.perf_events import PerfEvents
@@ -23,6 +23,7 @@ from purebpf.observe.instruments.offcpu_tracer import Listed, Switches
 from purebpf.observe.instruments.stack_maps import max_depth
 from purebpf.results.build.offcpu_rows import STATES, Place, Span, merge_spans, numbers, since
 from purebpf.syscall import host_clock
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.perf.perf_event import Event

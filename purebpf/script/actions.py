@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.script.types import Type
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Action"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.asm.object import build
 from purebpf.script.actions import Action
@@ -27,6 +25,7 @@ from purebpf.script.types import Type, room
 from purebpf.script.unit import Unit
 from purebpf.script.world import World
 from purebpf.spec import MapSpec, ObjectSpec
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Compilation", "compile_script"]
 

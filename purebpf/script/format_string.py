@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Conversion", "split_format"]
 

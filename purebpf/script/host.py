@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from purebpf.btf.types.parse import Btf
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Host", "NoHost", "StaticProbe"]
 

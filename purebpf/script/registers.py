@@ -7,7 +7,8 @@ conventions of both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["MACHINES", "Registers"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from purebpf.script import tree
 from purebpf.script.script_error import ScriptError
 from purebpf.similar import suggest
+from purebpf.tuples import NamedTuple
 
 __all__ = ["STACK_MODES", "Config", "Settings", "read_config"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from purebpf.script.types import BOOL, CHAR, Type, integer, pointer, string
 from purebpf.script.world import World
+from purebpf.tuples import NamedTuple
 
 __all__ = ["RecordField", "read_fields"]
 

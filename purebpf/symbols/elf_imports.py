@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.symbols.elf_image import SHT_DYNSYM, ElfImage
 from purebpf.symbols.elf_versions import MASK, symbol_versions
 from purebpf.symbols.longest_name import ends_at
+from purebpf.tuples import NamedTuple
 from purebpf.wire import formats
 
 __all__ = ["ImportedFunction", "imported_function", "needed_libraries"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple
 
 from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import (
@@ -26,6 +25,7 @@ from purebpf.symbols.go_table import go_functions
 from purebpf.symbols.longest_name import ends_at
 from purebpf.symbols.mini_debug import mini_debug_info
 from purebpf.symbols.short_names import identifier, spellings
+from purebpf.tuples import NamedTuple
 from purebpf.wire import formats
 
 __all__ = [

@@ -8,9 +8,9 @@ first, and at last for the function that has the code. `??` means unknown. Print
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from purebpf.symbols.longest_name import shorten
+from purebpf.tuples import NamedTuple
 
 __all__ = ["SourceLine", "parse_lines"]
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import CHECKED, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, ElfImage
 from purebpf.symbols.elf_notes import iter_notes
 from purebpf.symbols.frame import FileOffset, VirtualOffset
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Note", "UsdtProbe", "parse_note", "usdt_probes"]
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "MAX_ARGUMENTS",

@@ -12,11 +12,12 @@ Every method raises `KernelError` with the errno of the kernel's answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.syscall import network_namespace
+from purebpf.tuples import NamedTuple
 
 __all__ = ["EGRESS", "INGRESS", "Route", "TcFilter", "Tunnel"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.abi.perf import perf_callchain_context as context
+from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_encode import MISC_KERNEL, MISC_USER
 from purebpf.wire.perf_records import Sample
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_data import Feature, RecordedEvent, Section, UserRecord
 from purebpf.wire.perf_data_types import name_by_type
 from purebpf.wire.perf_ring import HEADER

@@ -6,12 +6,12 @@ import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import FormatError, NotSupportedError
+from purebpf.tuples import NamedTuple
 from purebpf.wire import perf_data_pipe
 from purebpf.wire.perf_data import (
     HEADER,

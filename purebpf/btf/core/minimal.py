@@ -8,7 +8,6 @@ lose their targets. The result is checked: every relocation matches as before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_core_relo_kind
 from purebpf.btf.core.access import ENUM_KINDS, parse
@@ -18,6 +17,7 @@ from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf, essential_name
 from purebpf.btf.types.write import write_btf
 from purebpf.errors import CoreRelocationError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Wanted", "minimise"]
 

@@ -7,11 +7,11 @@ array type, which is added at the end, so that no other type id changes.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from purebpf.btf.types.kinds import Array, Datasec, Kind, Var
 from purebpf.btf.types.parse import Btf, starts, with_pointer_size, with_starts
 from purebpf.errors import SchemaError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ArrayAtEnd", "find_array_at_end", "with_array_at_end"]
 

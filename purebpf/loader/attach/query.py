@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import KernelError, NotSupportedError
@@ -16,6 +15,7 @@ from purebpf.loader.attach._common.hooks import attach_type_of
 from purebpf.loader.attach._common.places import open_cgroup, open_namespace, open_receiver
 from purebpf.loader.programs.link import Usable
 from purebpf.syscall import bpf
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Attached", "AttachedProgram", "query"]
 

@@ -11,7 +11,6 @@ import errno
 import os
 from array import array
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type
 from purebpf.errors import AttachError, KernelError, NotSupportedError
@@ -37,6 +36,7 @@ from purebpf.symbols.usdt_arguments import (
 )
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.tuples import NamedTuple
 
 __all__ = ["UsdtLink", "UsdtTarget", "attach", "find_probe", "resolve_addresses"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
 from purebpf.btf.types.kinds import Kind
@@ -19,6 +18,7 @@ from purebpf.loader.features.feature import Feature, answer_refusal, remember
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.syscall import bpf, proc, tracefs
 from purebpf.syscall.command import Field
+from purebpf.tuples import NamedTuple
 
 __all__ = ["KINDS", "have_attach"]
 

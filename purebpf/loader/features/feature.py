@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from functools import wraps
-from typing import NamedTuple, ParamSpec
+from typing import ParamSpec
 
 from purebpf.errors import KernelError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Feature", "answer_refusal", "forget", "remember"]
 

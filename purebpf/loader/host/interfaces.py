@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.syscall import interfaces
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Interface", "find_interface"]
 

@@ -9,10 +9,10 @@ RLIMIT_MEMLOCK, which limited maps and programs before Linux 5.11 (commit 97306b
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
 
 from purebpf.errors import KernelError
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "Host",

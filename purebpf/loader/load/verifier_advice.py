@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Refusal", "advise"]
 

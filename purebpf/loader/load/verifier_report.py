@@ -28,7 +28,8 @@ Seen on Debian's 7.3~rc7. The line before the report is the one of older kernels
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Report", "split_report"]
 

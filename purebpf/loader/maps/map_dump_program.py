@@ -12,7 +12,7 @@ callback puts key and value into the next row of an array that this process has 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf.abi.assembler import R0, R1, R2, R3, R6, R7, R8, R10, Assembler
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type, bpf_prog_type
@@ -25,6 +25,7 @@ from purebpf.loader.features import probes
 from purebpf.syscall import bpf
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.memory import lasting
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.maps.map_core import Store

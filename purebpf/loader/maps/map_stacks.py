@@ -5,12 +5,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.abi.bpf import BPF_F_STACK_BUILD_ID
 from purebpf.btf.codec.values import shown
 from purebpf.errors import SchemaError
 from purebpf.loader.maps.map_plain_codecs import Bytes, Codec, Readable
+from purebpf.tuples import NamedTuple
 
 __all__ = ["BuildIdFrame", "BuildIdStack", "StackTrace", "stack_codec"]
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from purebpf.abi.perf import perf_type_id
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.loader.perf.perf_names import Event, event_named, known_names
 from purebpf.syscall import proc, tracefs
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Choice", "EventError", "choose_event", "split"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.tuples import NamedTuple
 
 __all__ = ["EVERY_PROCESS", "Probe"]
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.btf.codec.columns import numpy
 from purebpf.errors import FormatError
 from purebpf.loader.rings.record_types import too_short
+from purebpf.tuples import NamedTuple
 from purebpf.wire.ring_buffer import BUSY, DISCARD, HEADER_SIZE
 
 __all__ = ["CopiedRun", "next_run", "rows"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.measure.process_watch import name_stacks
 from purebpf.results.build.stored_stacks import count_truncated
 from purebpf.results.shape.hints import hints
 from purebpf.results.shape.naming_loss import with_naming
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.measure.process_watch import ProcessWatch

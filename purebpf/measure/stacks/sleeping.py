@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from contextlib import ExitStack
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError
 from purebpf.observe.instruments.stack_maps import MAX_DEPTH
@@ -16,6 +16,7 @@ from purebpf.observe.symbols.sleeping_stack import stack_bytes, user_stack
 from purebpf.observe.unwind.native_machine import native_code_bits, native_machine
 from purebpf.observe.unwind.user_stacks import Trace, UserStacks
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.sent_registers import SentRegisters
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.errors import KernelError, PurebpfError
@@ -17,6 +16,7 @@ from purebpf.loader.host import privilege
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.observe.filters.pinned_slots import BPFFS, folder_of, pin_command, slots
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Check", "Preflight", "preflight"]
 

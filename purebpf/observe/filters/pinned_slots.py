@@ -27,7 +27,6 @@ import struct
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.errors import KernelError
@@ -38,6 +37,7 @@ from purebpf.loader.programs.program import Program
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
 from purebpf.syscall.folder import Folder, Node, explain_distrust
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "BPFFS",

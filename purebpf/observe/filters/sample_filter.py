@@ -16,7 +16,6 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError, VerifierError
@@ -36,6 +35,7 @@ from purebpf.observe.filters.pinned_filter import PinnedFilter
 from purebpf.observe.filters.pinned_setup import tells_ancestors
 from purebpf.observe.filters.pinned_slots import BPFFS
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_records import Sample
 
 __all__ = ["Counts", "SampleFilter", "kernel_access"]

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable
 from enum import IntEnum
 from itertools import islice
-from typing import NamedTuple
 
 from purebpf.errors import FormatError, KernelError, NotSupportedError, PurebpfError
 from purebpf.files.regular_file import Identity, identify, opened_regular
@@ -21,6 +20,7 @@ from purebpf.symbols.function_exits import ALWAYS, Exits
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.x86_64_code import CodeError
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "EVERY_PROCESS",

@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf import objects
 from purebpf.btf.codec.codecs import codec
@@ -15,6 +15,7 @@ from purebpf.loader.load.load import load
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.instruments import process_tree, sched_compat
 from purebpf.observe.instruments.quiesce import settle
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.load.object import Object

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.btf.codec.codecs import codec
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.instruments.stack_tracer import StackRequest, StackTracer
+from purebpf.tuples import NamedTuple
 
 __all__ = ["FutexSum", "FutexTracer", "SlowWait", "futex_request"]
 

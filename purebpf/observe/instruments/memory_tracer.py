@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf.errors import PurebpfError
 from purebpf.files.regular_file import opened_same
@@ -15,6 +15,7 @@ from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.stack_tracer import StackRequest, StackTracer
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.programs.link import Link

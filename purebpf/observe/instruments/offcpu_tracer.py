@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf import objects
 from purebpf.closable import Closing
@@ -18,6 +18,7 @@ from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.observe.unwind.tickets import Tickets
 from purebpf.results.build.offcpu_rows import BEFORE, ON_CPU, STATES, Place, Span, SpanWaker
 from purebpf.syscall import host_clock
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.sent_registers import NAMES, SentRegisters, read_registers
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import errno
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf import objects
 from purebpf.abi.bpf import bpf_map_type
@@ -30,6 +30,7 @@ from purebpf.loader.programs.link import Link
 from purebpf.loader.programs.program import Program
 from purebpf.spec import MapSpec
 from purebpf.syscall.folder import Folder
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.perf.perf_event import PerfEvent

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf import objects
 from purebpf.closable import Closing
@@ -16,6 +16,7 @@ from purebpf.observe.instruments.call_graph import load_walking, read_python
 from purebpf.observe.instruments.quiesce import settle
 from purebpf.observe.unwind.tickets import Tickets
 from purebpf.syscall import host_clock
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.maps.map import Map

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.loader.attach.iterator import attach
 from purebpf.loader.load.load import load
 from purebpf.observe.unwind.native_machine import native_code_bits, native_machine
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.sent_registers import NAMES, read_registers
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
 from purebpf.errors import FormatError, KernelError, PurebpfError
@@ -31,6 +30,7 @@ from purebpf.results.shape.naming_loss import with_naming
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.frame import Frame, Unknown, without_stray_tail
 from purebpf.symbols.runtimes import Runtime
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.reason import Reason
 from purebpf.wire.callchain import Stacks
 from purebpf.wire.perf_data import Feature, RecordedEvent

@@ -16,7 +16,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from os import PathLike, fspath
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.files.input_file import NO_WRITER, open_input
@@ -31,6 +31,7 @@ from purebpf.results.formats import (
     pprof_reader,
     speedscope_reader,
 )
+from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_data import MAGIC
 
 __all__ = ["Bounds", "read", "read_profile"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.btf.codec.codecs import codec
 from purebpf.btf.types.kinds import Kind, Ptr, Struct, Var
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import FormatError, SchemaError
 from purebpf.loader.rings.record_types import Decoder, record_type_id
+from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_data import Feature
 from purebpf.wire.perf_data_features import unpack_btf
 from purebpf.wire.perf_data_reader import PerfData

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.errors import KernelError
 from purebpf.loader.host.kernel_build_id import kernel_build_id, read_build_id
@@ -16,6 +15,7 @@ from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.kallsyms import addresses
 from purebpf.symbols.recorded import Recorded
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_data import KERNEL, Feature
 from purebpf.wire.perf_data_features import string
 from purebpf.wire.perf_data_reader import PerfData

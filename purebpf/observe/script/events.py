@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.observe.script.printer import Printer
 from purebpf.script.actions import Action
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Event", "EventPrinter", "Lost", "MapPrinted", "Printed"]
 

@@ -21,9 +21,9 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Answer", "Limits", "run_on_file"]
 

@@ -11,7 +11,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import NamedTuple
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.files.regular_file import opened_regular
@@ -24,6 +23,7 @@ from purebpf.symbols.frame import FileOffset
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.source_lines import SourceLine, parse_lines
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 
 __all__ = ["LineTool", "SourceLines", "find_tool"]
 

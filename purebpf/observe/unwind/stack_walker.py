@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
@@ -19,6 +18,7 @@ from purebpf.observe.unwind.copy_buffer import CopyBuffer
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.observe.unwind.stack_finisher import is_cut_short
 from purebpf.observe.unwind.table_filler import TableFiller
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import Unwound
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from purebpf.results.build.interrupts import INTERRUPT, Interrupts, interrupt_part
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.model.profile import Labels, Marks, Profile, Row, Stack, Waker
 from purebpf.symbols.frame import Address, Frame
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "BEFORE",

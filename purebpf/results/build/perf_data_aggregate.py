@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.abi.perf import perf_event_type
 from purebpf.errors import FormatError
 from purebpf.results.build.loaded_code import LoadedCode
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.cgroup_names import cgroup_name
+from purebpf.tuples import NamedTuple
 from purebpf.wire.callchain import Stacks, stacks
 from purebpf.wire.perf_data import KERNEL
 from purebpf.wire.perf_data_reader import PerfData, Placed

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from json import JSONEncoder
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.results.formats.chunked import join
 from purebpf.results.model.profile import Labels, Profile, Row
 from purebpf.results.model.spelling import NO_STACK
 from purebpf.results.shape.functions import Function, Functions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["document"]
 

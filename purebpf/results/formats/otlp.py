@@ -12,10 +12,10 @@ machine can name it: see docs/design/0012-agent.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import NamedTuple
 
 from purebpf.results.formats.protobuf import field, integer, message, varint
 from purebpf.results.model.spelling import printable
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Attribute", "Entry", "Sample", "Series", "Window", "document"]
 

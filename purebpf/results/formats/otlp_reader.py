@@ -7,11 +7,11 @@ sample's values were field 2, are refused with words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.results.formats.otlp import Attribute, Entry, Sample, Series, Window
 from purebpf.results.formats.protobuf import Message, ProtobufError, fields, varints
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ServiceProfile", "read_document"]
 

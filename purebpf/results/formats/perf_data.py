@@ -16,7 +16,6 @@ import io
 import re
 import struct
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from purebpf._version import __version__
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
@@ -27,6 +26,7 @@ from purebpf.results.build.loaded_code import BPF, CodeRange, pack_ksymbol
 from purebpf.results.model.profile import Profile, Row, Stack
 from purebpf.results.model.stack_end import CUT, StackEnd, cut_mapping
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_data import KERNEL, Feature, RecordedEvent
 from purebpf.wire.perf_data_features import (
     BuildId,

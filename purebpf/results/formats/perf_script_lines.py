@@ -7,9 +7,9 @@ sample__fprintf_callchain() in tools/perf/util/evsel_fprintf.c of the Linux sour
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "Header",

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import NamedTuple
 
 from purebpf.results.formats.protobuf import field, integer, message, varint
 from purebpf.results.model.profile import Labels, Profile, Row
@@ -21,6 +20,7 @@ from purebpf.results.model.stack_end import StackEnd
 from purebpf.results.shape.frame_table import Numbering
 from purebpf.results.shape.functions import Function, at_line
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.tuples import NamedTuple
 
 __all__ = ["document"]
 

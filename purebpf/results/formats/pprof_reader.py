@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.errors import FormatError
 from purebpf.results.formats.protobuf import Message, ProtobufError, each_field, fields, varints
@@ -16,6 +16,7 @@ from purebpf.results.model.profile import NO_MARKS, Labels, Profile, Stack
 from purebpf.results.model.spelling import MISSED_KERNEL, MISSED_USER, UNKNOWN
 from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd, is_cut, is_cut_frame
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
+from purebpf.tuples import NamedTuple
 
 __all__ = ["looks_like", "parse"]
 

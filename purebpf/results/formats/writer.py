@@ -5,11 +5,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from typing import NamedTuple
 
 from purebpf.formats import FORMATS
 from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Style", "compress", "heading", "write"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from json import JSONEncoder
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
 from purebpf.results.model.profile import Profile
@@ -21,6 +20,7 @@ from purebpf.results.shape.chance import is_chance, least_deviates
 from purebpf.results.shape.display_names import display_name
 from purebpf.results.shape.functions import Function
 from purebpf.results.shape.matching import Matching
+from purebpf.tuples import NamedTuple
 
 __all__ = ["SCHEMA", "Change", "Difference", "compare", "document", "text"]
 

@@ -6,11 +6,11 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.results.model.loss import Loss
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
+from purebpf.tuples import NamedTuple
 
 __all__ = ["PERCENTILES", "Distribution", "Group", "json_document", "text"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from purebpf.results.model.profile import Profile, Row, Stack
 from purebpf.symbols.demangle import demangle
 from purebpf.symbols.frame import FileOffset, Frame, Unknown
 from purebpf.symbols.source_lines import SourceLine
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Answers", "LineQuery", "Module", "wanted", "with_lines"]
 

@@ -13,7 +13,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from sys import byteorder
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.errors import NotSupportedError
 from purebpf.results.model.profile import Labels, Profile, Row, Waker
@@ -24,6 +24,7 @@ from purebpf.results.shape.matching import Matching
 from purebpf.results.shape.stack_ends import stack_ends
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.short_names import shorten
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Packed", "head", "pack"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from purebpf.results.model.profile import Profile
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape.functions import Function, Functions, function
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Line", "csv", "lines", "modules"]
 

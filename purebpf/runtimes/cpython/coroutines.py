@@ -5,12 +5,12 @@ waits for.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
 
 from purebpf.runtimes.cpython.frames import FrameReader, PythonFrame
 from purebpf.runtimes.cpython.memory import UnreadableError
 from purebpf.runtimes.cpython.objects import Objects
 from purebpf.runtimes.cpython.task_layout import TaskLayout
+from purebpf.tuples import NamedTuple
 
 __all__ = ["CoroutineChain", "read_chain"]
 

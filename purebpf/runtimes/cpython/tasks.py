@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from purebpf.runtimes.cpython.code_objects import CodeObjects
 from purebpf.runtimes.cpython.coroutines import read_chain
@@ -20,6 +19,7 @@ from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.cpython.objects import Objects
 from purebpf.runtimes.cpython.task_layout import TaskLayout
 from purebpf.runtimes.cpython.threads import Interpreter
+from purebpf.tuples import NamedTuple
 
 __all__ = ["MAX_TASKS", "Task", "read_tasks"]
 

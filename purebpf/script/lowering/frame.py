@@ -7,7 +7,6 @@ value of an expression. Other values are on the stack, or in scratch memory if t
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import NamedTuple
 
 from purebpf.asm import R0, R1, R2, R3, R7, R9, R10, MapName, Program
 from purebpf.asm.program import Function, SourceLine, Stack
@@ -16,6 +15,7 @@ from purebpf.script.lowering.layout import BUSY, SCRATCH, SCRATCH_SLOTS, ZEROS, 
 from purebpf.script.script_error import ScriptError, locate
 from purebpf.script.types import Type
 from purebpf.script.unit import Unit
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Frame", "NeedsScratchError", "Place", "calls_user_stack"]
 

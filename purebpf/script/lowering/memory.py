@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.asm import R0, R1, R2, R3, R6
 from purebpf.script import tree
 from purebpf.script.constants import fold
@@ -11,6 +9,7 @@ from purebpf.script.lowering.frame import Frame, Place
 from purebpf.script.script_error import ScriptError
 from purebpf.script.tracepoint_fields import RecordField
 from purebpf.script.types import Type, offsets, room
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Foreign", "Memory"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.script.types import Type
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Bucket", "list_buckets", "share_of", "show_histogram"]
 

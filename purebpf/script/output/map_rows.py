@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.script.map_info import MapInfo
 from purebpf.script.output.decode import Decoder
 from purebpf.script.output.time_series import combine_cpus, cut_series
 from purebpf.script.types import Type
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Stats", "rows_of", "total_of"]
 

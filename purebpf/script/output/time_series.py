@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.script.output.histogram import share_of
 from purebpf.script.types import Type
+from purebpf.tuples import NamedTuple
 
 __all__ = ["TimeSeries", "combine_cpus", "cut_series", "list_intervals", "show_series"]
 

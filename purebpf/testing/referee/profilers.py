@@ -10,9 +10,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from purebpf.testing.referee.scores import Observation
+from purebpf.tuples import NamedTuple
 
 __all__ = ["PROFILERS", "Profiler", "installed", "observe"]
 

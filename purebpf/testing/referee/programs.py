@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from purebpf.testing.referee.scores import Truth
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Program", "build", "read_truth", "run_alone"]
 

@@ -20,7 +20,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Observation", "Score", "Truth", "score"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from importlib import import_module
-from typing import NamedTuple
 
 from purebpf.commands import COMMANDS, package_of
 from purebpf.formats import FORMATS
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Command", "Option", "Value", "describe", "describe_commands"]
 

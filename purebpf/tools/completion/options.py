@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
+from purebpf.tuples import NamedTuple
 
 __all__ = ["SHELLS", "CompletionOptions", "build_parser", "parse"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
@@ -22,6 +21,7 @@ from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import host_clock, proc
 from purebpf.tools.dump.model import DumpedFrame
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.generated import GeneratedCode
 
 __all__ = ["FrameNames", "JavaStack", "kernel_frames"]

@@ -13,7 +13,6 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import NamedTuple
 
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.measure.lock_owners import lock_owners
@@ -38,6 +37,7 @@ from purebpf.syscall.process_memory import STUCK, open_process_memory, read_argu
 from purebpf.tools.dump.frames import FrameNames, JavaStack, kernel_frames
 from purebpf.tools.dump.model import DumpedFrame, DumpedThread, ProcessDump
 from purebpf.tools.dump.waits import STATES, describe_wait
+from purebpf.tuples import NamedTuple
 
 __all__ = ["dump"]
 

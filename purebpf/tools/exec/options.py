@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import positive_int
 from purebpf.tools.exec.request import ExecOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Columns", "build_parser", "parse"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import command
 from purebpf.tools.inspect.options import build_parser, parse
 from purebpf.tools.inspect.request import InspectOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["build_parser", "main"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.abi.bpf import bpf_core_relo_kind, bpf_map_type, bpf_prog_type
 from purebpf.abi.instruction import INSN_SIZE
@@ -22,6 +22,7 @@ from purebpf.spec import (
     RelocationKind,
     VariableSpec,
 )
+from purebpf.tuples import NamedTuple
 
 __all__ = ["CoreLine", "ExternLine", "GlobalLine", "MapLine", "ProgramLine", "Report", "describe"]
 

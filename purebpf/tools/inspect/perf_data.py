@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import construct
 
@@ -23,6 +23,7 @@ from purebpf.abi.perf import (
     perf_type_id,
 )
 from purebpf.errors import FormatError, NotSupportedError, PurebpfError
+from purebpf.tuples import NamedTuple
 from purebpf.wire.declarations import FEATURES, LAYOUTS, perf_event_attr
 from purebpf.wire.perf_data import MAGIC, Feature
 from purebpf.wire.perf_data_features import string, unpack_build_ids, unpack_events, unpack_strings

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.results.model.json_values import json_object
 from purebpf.results.model.spelling import printable
 from purebpf.tools.inspect.model import CoreLine, ProgramLine, Report
+from purebpf.tuples import NamedTuple
 
 __all__ = ["document", "lines", "table"]
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from elftools.elf import enums
 from elftools.elf.descriptions import (
@@ -20,6 +20,7 @@ from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import NoteSection
 
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ElfReport", "Note", "Relocation", "SectionLine", "describe_elf"]
 

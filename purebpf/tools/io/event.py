@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.errors import errno_name
+from purebpf.tuples import NamedTuple
 
 __all__ = ["IoRow", "Request", "error_name", "file_name", "op_name"]
 

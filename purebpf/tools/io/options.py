@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int
 from purebpf.cli.event_command import EventView
 from purebpf.tools.io.request import GROUPINGS, IoOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["IoView", "build_parser", "parse"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import cpu_list, positive_int, seconds
 from purebpf.cli.event_command import EventView
 from purebpf.tools.kwork.request import KINDS, KworkOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["MODES", "SORTS", "KworkView", "build_parser", "parse"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.json_values import json_object
@@ -13,6 +12,7 @@ from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import cut, pad
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
 from purebpf.tools.kwork.rows import KworkRow, Result
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Layout", "csv_header", "render"]
 

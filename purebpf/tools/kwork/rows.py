@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from purebpf.results import Loss
+from purebpf.tuples import NamedTuple
 
 __all__ = ["SOFTIRQS", "KworkRow", "Result", "Run", "merge", "subtract"]
 

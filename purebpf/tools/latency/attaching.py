@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf import objects
 from purebpf.btf.types.kinds import Kind
@@ -18,6 +18,7 @@ from purebpf.loader.load.load import load
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.tools.latency.code_places import MOMENTS, CodePlaces, exit_places
 from purebpf.tools.latency.functions import Kernel, Pair, Probe, ProbePlace, User
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.load.object import Object

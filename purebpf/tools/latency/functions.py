@@ -6,7 +6,6 @@ import errno
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from purebpf.errors import AttachError, FormatError, NotSupportedError
 from purebpf.files.regular_file import Identity
@@ -21,6 +20,7 @@ from purebpf.symbols.function_exits import Exits
 from purebpf.symbols.short_names import identifier, shorten, spellings
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument, parse_arguments
 from purebpf.symbols.x86_64_code import CodeError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Kernel", "Pair", "Probe", "User", "Wanted", "find_functions", "find_pair", "parse_pair"]
 

@@ -6,13 +6,13 @@ import argparse
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int, seconds
 from purebpf.cli.event_command import EventView
 from purebpf.formats import of_path
 from purebpf.tools.latency.request import MOST_ARGUMENTS, LatencyOptions, parse_grouping
+from purebpf.tuples import NamedTuple
 
 __all__ = ["LatencyView", "build_parser", "parse"]
 

@@ -6,7 +6,6 @@ import heapq
 import html
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.cli.event_lines import clock
 from purebpf.results import Loss
@@ -15,6 +14,7 @@ from purebpf.results.model.units import in_unit
 from purebpf.tools.latency.calls import Call, Interval, LatencyRow
 from purebpf.tools.latency.render import Result, Shape, percentiles
 from purebpf.tools.latency.scale import Scale
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Columns", "Page"]
 

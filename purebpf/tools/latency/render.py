@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
-from typing import NamedTuple
 
 from purebpf.cli.event_lines import JsonLines, clock, event_document, fit, json_lines, timestamp
 from purebpf.results import Loss
@@ -13,6 +12,7 @@ from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.tools.latency.calls import Branch, Call, Interval, LatencyRow
 from purebpf.tools.latency.scale import Scale
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Csv", "Folded", "Json", "LatencyText", "Result", "Shape", "percentiles"]
 

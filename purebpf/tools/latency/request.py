@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from purebpf.measure.options import RunOptions, TargetOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["GROUPINGS", "Grouping", "LatencyOptions", "parse_grouping"]
 

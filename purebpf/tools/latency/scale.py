@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile, picture, trim_unused
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Scale"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.tools.latency.calls import Branch, LatencyRow
 from purebpf.tools.latency.request import Grouping
 from purebpf.tools.latency.scale import Scale
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Key", "Sum", "branches", "differences", "make_rows", "merge"]
 

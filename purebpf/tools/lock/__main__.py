@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf.cli import command, event_command
 from purebpf.cli.event_command import EventView
 from purebpf.tools.lock.options import LockView, build_parser, parse
 from purebpf.tools.lock.request import LockOptions
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.cli.event_lines import Printer

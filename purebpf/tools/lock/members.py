@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
 
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
+from purebpf.tuples import NamedTuple
 
 __all__ = ["SlabPlace", "member_of"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from purebpf.findings.rings import find_ring
 from purebpf.measure.blocked_threads import blocked_threads
 from purebpf.measure.lock_owners import lock_owners
 from purebpf.syscall import proc
+from purebpf.tuples import NamedTuple
 
 __all__ = ["OldWait", "OldWaits", "describe_old_waits"]
 

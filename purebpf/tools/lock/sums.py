@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.tools.lock.members import SlabPlace
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Key", "Sum", "key_of", "slab_of"]
 

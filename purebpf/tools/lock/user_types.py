@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Wait", "describe"]
 

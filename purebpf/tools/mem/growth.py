@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple
 
 from purebpf.measure.proc_files import read_text
 from purebpf.syscall import proc
 from purebpf.tools.mem.areas import sum_areas
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Growth", "GrowthWatch"]
 

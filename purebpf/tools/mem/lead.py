@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.findings.places import sum_places
 from purebpf.measure.activities import activity_of
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import bytes_in_unit
 from purebpf.results.model.width import cut
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.results import Profile

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.results import Labels, Profile
 from purebpf.results.model.profile import Marks
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.observe.instruments.memory_tracer import Site

@@ -6,9 +6,9 @@ import argparse
 import keyword
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
+from purebpf.tuples import NamedTuple
 
 __all__ = ["NewOptions", "build_parser", "parse"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from purebpf.tools.open.events import Opened
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ROOM", "OpenRow", "Summary"]
 

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_hw_id, perf_sw_ids, perf_type_id
@@ -21,6 +21,7 @@ from purebpf.loader.perf.perf_ring import PerfRing
 from purebpf.measure.perf_targets import EventPlace
 from purebpf.syscall import perf_event as sys
 from purebpf.tools.record.request import DEFAULT_EVENT, FREQUENCY, EventOption, RecordOptions
+from purebpf.tuples import NamedTuple
 from purebpf.unwind.perf_registers import MASKS
 from purebpf.wire.perf_data import RecordedEvent
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from purebpf.results import Cause, Loss, count_cause
 from purebpf.results.model.spelling import count_text
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Recorded", "losses", "remarks"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.destination import ResultOptions, add_answer, add_destinations, destinations
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ReportOptions", "build_parser", "parse"]
 

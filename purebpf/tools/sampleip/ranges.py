@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from purebpf.errors import PurebpfError
 from purebpf.observe.filters.filter_names import MachineNames
@@ -11,6 +10,7 @@ from purebpf.observe.processes import synthesized_records
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
 from purebpf.tools.sampleip.request import SampleIpOptions, Symbol
+from purebpf.tuples import NamedTuple
 from purebpf.wire.perf_data import KERNEL
 
 __all__ = ["MAX_RANGES", "IpRange", "NoSuchRangeError", "resolve"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.measure.options import RunOptions, TargetOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["FREQUENCY", "MAP_ENTRIES", "RING_PAGES", "SampleIpOptions", "Symbol", "title"]
 

@@ -7,7 +7,7 @@ import select
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from purebpf import objects
 from purebpf.closable import Closing
@@ -40,6 +40,7 @@ from purebpf.symbols.frame import Frame, Unknown
 from purebpf.tools.sampleip.loss import losses
 from purebpf.tools.sampleip.ranges import resolve
 from purebpf.tools.sampleip.request import SampleIpOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["IpCounts", "Sample", "Sampler"]
 

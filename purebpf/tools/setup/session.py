@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.errors import KernelError
 from purebpf.observe.filters import pinned_setup, pinned_slots
 from purebpf.observe.filters.filter_preflight import Preflight, preflight
 from purebpf.observe.filters.pinned_slots import BPFFS, Slot
 from purebpf.tools.setup.request import SetupOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Done", "Status", "pin", "status", "unpin"]
 

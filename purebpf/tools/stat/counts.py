@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from purebpf.results import Cause, Loss, count_cause
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Count", "CountedEvent", "Part", "Result", "Usage", "add_up", "losses"]
 

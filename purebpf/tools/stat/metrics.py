@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from purebpf.tools.stat.counts import Count
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Metric", "Row", "metrics"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from purebpf.abi.perf import perf_hw_id, perf_sw_ids, perf_type_id
 from purebpf.errors import KernelError
@@ -15,6 +14,7 @@ from purebpf.measure.perf_targets import EventPlace
 from purebpf.measure.targets import NoSuchTargetError
 from purebpf.tools.stat.counts import CountedEvent
 from purebpf.tools.stat.request import HARDWARE, Groups, default_groups
+from purebpf.tuples import NamedTuple
 
 __all__ = ["OpenCounter", "Opened", "choose_events", "open_counters"]
 

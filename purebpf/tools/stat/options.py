@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import positive_int, seconds
 from purebpf.cli.event_command import EventView
 from purebpf.tools.stat.request import Groups, StatOptions, parse_groups
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Repeats", "build_parser", "parse"]
 

@@ -8,10 +8,10 @@ from argparse import ArgumentTypeError
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
-from typing import NamedTuple
 
 from purebpf import errors
 from purebpf.abi import syscalls
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Call", "call", "call_list", "errno_name", "errno_number", "slots"]
 

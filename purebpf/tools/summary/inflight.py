@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.loader.attach import iterator
 from purebpf.loader.load.object import Object
 from purebpf.loader.programs.program import Program
 from purebpf.syscall import proc
 from purebpf.tools.summary.loading import ITERATOR
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ADOPTED", "UNDECIDED", "WANTED", "Open", "open_calls"]
 

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any, NamedTuple, NoReturn, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex
 
 from purebpf import objects
 from purebpf.abi import syscalls
@@ -25,6 +25,7 @@ from purebpf.observe.instruments.task_filter import TaskFilter
 from purebpf.spec import ObjectSpec
 from purebpf.syscall import tracefs
 from purebpf.tools.summary import thread_info_abi
+from purebpf.tuples import NamedTuple
 
 __all__ = ["HOOKS", "ITERATOR", "Loaded", "load_best"]
 

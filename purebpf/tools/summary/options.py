@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, seconds, user_id
 from purebpf.tools.summary.request import FAULTS, HISTOGRAMS, MAP_ENTRIES, MODES, SummaryOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["SORTS", "View", "build_parser", "parse"]
 

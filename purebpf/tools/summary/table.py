@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from purebpf.results import Loss
 from purebpf.tools.summary.calls import Call
 from purebpf.tools.summary.statistics import Statistics
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "SORT_KEYS",

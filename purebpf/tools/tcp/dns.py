@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import struct
 from collections import OrderedDict
-from typing import NamedTuple
 
 from purebpf.errors import FormatError
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Answer", "Names", "parse"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import positive_int
 from purebpf.cli.event_command import EventView
 from purebpf.tools.tcp.request import EVENTS, TcpOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Shape", "build_parser", "parse"]
 

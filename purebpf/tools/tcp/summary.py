@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from purebpf.cli.event_lines import fit, json_lines, json_loss
 from purebpf.cli.units import size_text
@@ -13,6 +12,7 @@ from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
 from purebpf.tools.tcp.event import Event
 from purebpf.tools.tcp.render import spell_end
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Peer", "PeerTable", "TcpRow"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int, seconds
 from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.top.screens import SCREENS
+from purebpf.tuples import NamedTuple
 
 __all__ = ["View", "build_parser", "parse"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from purebpf.cli.sheet import Column, SheetRow, Step
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import count_in_unit, in_unit
 from purebpf.results.model.width import cut
 from purebpf.results.shape.histogram import percentile
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Tally", "columns", "differences", "merge", "rows", "text"]
 

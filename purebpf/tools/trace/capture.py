@@ -6,7 +6,7 @@ record as pieces, each with an id that names the argument.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "AT",

@@ -11,7 +11,6 @@ R8 keeps a size over a helper. The loops of an array are unrolled: they are shor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from purebpf.asm import R0, R1, R2, R3, R4, R6, R7, R8, R9, R10, Label, MapName, Program, Stack
 from purebpf.tools.trace.capture import (
@@ -36,6 +35,7 @@ from purebpf.tools.trace.capture import (
     Vector,
     piece_id,
 )
+from purebpf.tuples import NamedTuple
 
 __all__ = ["SLOTS", "Again", "Layout", "program"]
 

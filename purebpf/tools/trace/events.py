@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from purebpf.tools.trace.tracepoint_format import Value
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Call", "Ended", "Event", "Lost", "Passed", "Signalled", "Task"]
 

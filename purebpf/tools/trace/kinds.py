@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import NamedTuple
 
 from purebpf.abi.tables import read_table
 from purebpf.tools.trace import capture
 from purebpf.tools.trace.calls import CALLS
 from purebpf.tools.trace.capture import Capture, Copy
 from purebpf.tools.trace.structs import SIZES
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "HIDDEN",

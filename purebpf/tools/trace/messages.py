@@ -6,7 +6,6 @@ Each function takes the call, the number of the argument, and its kind.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from purebpf.tools.trace import arrays, sockets
 from purebpf.tools.trace.capture import MESSAGE_PARTS, MESSAGE_SIZE, MESSAGES
@@ -14,6 +13,7 @@ from purebpf.tools.trace.constants import enum_name, flag_names
 from purebpf.tools.trace.kinds import Kind
 from purebpf.tools.trace.special import pointer
 from purebpf.tools.trace.view import View
+from purebpf.tuples import NamedTuple
 
 __all__ = ["message", "messages"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int
 from purebpf.tools.trace.request import TraceOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Shape", "build_parser", "parse"]
 

@@ -11,9 +11,9 @@ import operator
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from purebpf.tools.trace.quoting import quote
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Field", "Value", "ValueNames", "fields_of"]
 

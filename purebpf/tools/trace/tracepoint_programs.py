@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from purebpf import asm
 from purebpf.asm import R0, R1, R2, R8, R9, R10, MapName, Stack
@@ -18,6 +18,7 @@ from purebpf.syscall import tracefs
 from purebpf.tools.trace.loading import map_spec, member_offsets
 from purebpf.tools.trace.selection import UnknownCallError
 from purebpf.tools.trace.tracepoint_format import Field, fields_of
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.load.object import Object

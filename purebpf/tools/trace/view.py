@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 from purebpf.tools.trace.capture import AT, RESULT, piece_id
 from purebpf.tools.trace.quoting import quote_path
+from purebpf.tuples import NamedTuple
 
 __all__ = ["LONG", "View", "pieces"]
 

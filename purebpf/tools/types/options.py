@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
 from purebpf.tools.types.request import TypesOptions
+from purebpf.tuples import NamedTuple
 
 __all__ = ["View", "build_parser", "parse"]
 

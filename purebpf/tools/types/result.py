@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from purebpf.results import Loss
 from purebpf.tools.types.layouts import Layout, element_of, layout_of, signature
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.dataflow.claims import Claim

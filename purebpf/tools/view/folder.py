@@ -8,11 +8,11 @@ import stat
 import threading
 from collections.abc import Collection, Iterator
 from itertools import count
-from typing import NamedTuple
 
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.observe.saved import profile_loader
 from purebpf.results import Profile
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Folder", "Saved", "Summary"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import address
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ViewOptions", "build_parser", "parse"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import output
+from purebpf.tuples import NamedTuple
 
 __all__ = ["VmlinuxOptions", "build_parser", "parse"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import NamedTuple
 
 from purebpf.loader.host.debug_files import Fetch
 from purebpf.measure.requests import narrow
@@ -13,6 +12,7 @@ from purebpf.results import Profile
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.tools.wall.request import WallOptions, title
 from purebpf.tools.wall.threads import Thread, fill, threads
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Wall", "WallResult"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from purebpf.results import Labels, Marks, Profile
 from purebpf.results.build.offcpu_rows import GIL, ON_CPU, Place, Span, state_name, user_stack
 from purebpf.results.build.stored_stacks import Stacks
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Thread", "fill", "shares", "threads"]
 

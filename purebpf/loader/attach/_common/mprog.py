@@ -10,12 +10,13 @@ when it is no longer the one that was looked at.
 from __future__ import annotations
 
 import errno
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from purebpf.errors import AttachError, KernelError
 from purebpf.loader.attach._common.errors import attach_error
 from purebpf.loader.programs.link import Link
 from purebpf.loader.programs.program import Program
+from purebpf.tuples import NamedTuple
 
 __all__ = ["ALLOW_MULTI", "LINK", "REPLACE", "Neighbour", "Order", "explain_refusal", "order"]
 

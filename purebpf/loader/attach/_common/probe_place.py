@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import NamedTuple
 
 from purebpf.errors import AttachError, FormatError
 from purebpf.files.regular_file import Identity, identify, opened_regular
@@ -33,6 +32,7 @@ from purebpf.symbols.elf_names import (
 )
 from purebpf.symbols.frame import FileOffset
 from purebpf.symbols.short_names import identifier, spellings
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "ProbePlace",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from typing import NamedTuple
 
 from purebpf.errors import AttachError, KernelError
 from purebpf.loader.attach._common.errors import attach_error
@@ -13,6 +12,7 @@ from purebpf.loader.host.interfaces import Interface
 from purebpf.loader.programs.link import Link
 from purebpf.loader.programs.program import Program
 from purebpf.syscall import bpf
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Hook", "create_link", "not_attached", "replacing"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, MutableMapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from purebpf.closable import Closing
 from purebpf.errors import NotSupportedError
@@ -27,6 +27,7 @@ from purebpf.symbols.python_words import PYTHON_FRAMES, AwaitingTask, Mark, is_c
 from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK
+from purebpf.tuples import NamedTuple
 
 __all__ = ["PythonTables", "SleepingPython", "why_unnamed"]
 

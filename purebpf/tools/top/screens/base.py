@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 from purebpf.cli.sheet import Column, SheetRow, State, Step, arrange
 from purebpf.closable import Closing
@@ -18,6 +18,7 @@ from purebpf.results.model.units import in_unit
 from purebpf.symbols.budget import Budget
 from purebpf.tools.top import tally
 from purebpf.tools.top.tally import Tally
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Reading", "Screen", "Tallies"]
 
