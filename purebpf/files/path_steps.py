@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from functools import partial
 
 from purebpf.files.fuse_mounts import check_mount, may_meet_one
+from purebpf.late_pattern import compile_later
 from purebpf.syscall import proc
 
 __all__ = ["open_place"]
 
 _PLACE = os.O_PATH | os.O_CLOEXEC
-_ROOT = re.compile(r"/proc/(?:[0-9]+|self)/root(?=/)")
-_MAPPED = re.compile(r"/proc/([0-9]+)/map_files/")
+_ROOT = compile_later(r"/proc/(?:[0-9]+|self)/root(?=/)")
+_MAPPED = compile_later(r"/proc/([0-9]+)/map_files/")
 _MOST_LINKS = 40
 """As the kernel has it: MAXSYMLINKS of include/linux/namei.h."""
 

@@ -11,28 +11,29 @@ import re
 from functools import lru_cache
 from typing import Protocol
 
+from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
 __all__ = ["RESOLVER", "FrameLike", "Program", "is_interpreter", "short_name"]
 
-_INTERPRETERS = re.compile(
+_INTERPRETERS = compile_later(
     r"/(python[\d.]*t?|pypy[\d.]*|uwsgi|node|nodejs|bun|deno|php(-fpm|-cgi)?[\d.]*|ruby[\d.]*"
     r"|perl[\d.]*|java|bash|dash|sh|zsh|busybox|lua[\d.]*(jit)?|beam\.smp)$"
 )
-_LIBRARIES = re.compile(
+_LIBRARIES = compile_later(
     r"/(site-packages|dist-packages|node_modules|lib/python\d|lib(32|64)?/|usr/share/"
     r"|gems/|\.cargo/registry|rustlib/|jre/|jdk[^/]*/)|^<|^/lib|^\[|^kernel$|^node:|^$|^(java|jdk|sun)\."
 )
-_GO_OWN = re.compile(r"main\.|[\w-]+(\.[\w-]+)+/")
-_GO_PLUMBING = re.compile(r"(runtime|internal/|syscall|sync)\b[^/]*\.")
-_PLUMBING = re.compile(
+_GO_OWN = compile_later(r"main\.|[\w-]+(\.[\w-]+)+/")
+_GO_PLUMBING = compile_later(r"(runtime|internal/|syscall|sync)\b[^/]*\.")
+_PLUMBING = compile_later(
     r"_start\b|_?_libc_start|start_thread|_?_?clone3?$|(\S+ )?std::|__GI_|_*futex|_*pthread_"
     r"|__lll|syscall|runtime\.|operator |__gnu|_Unwind|boost::"
     r"|(<?)(tokio|core|alloc|std|hyper|mio|futures)::"
     r"|_?_?(mem|str)(cpy|set|move|cmp|len|chr)|asm_|_int_(malloc|free)|malloc|calloc|realloc|free$"
     r"|execute_native_thread_routine|thread_start|_rt0_|main$|main\.main$"
 )
-RESOLVER = re.compile(r"getaddrinfo|gethostby|_nss_dns|__res_|res_n?send|dns\b", re.IGNORECASE)
+RESOLVER = compile_later(r"getaddrinfo|gethostby|_nss_dns|__res_|res_n?send|dns\b", re.IGNORECASE)
 """Functions that ask a name server."""
 _STARTS = frozenset(
     {"Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "_bootstrap", "run_module"}

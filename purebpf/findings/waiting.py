@@ -12,11 +12,11 @@ for it. Stacks tell the two apart (docs/design has the figures: 97 % of 267 wait
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from enum import Enum
 
 from purebpf.findings.ownership import FrameLike, Program
+from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Judgement", "Side", "are_deeper_than_home", "judge"]
@@ -31,7 +31,7 @@ class Side(Enum):
 
 
 _BY_KERNEL = tuple(
-    (kind, re.compile(rf"_*(x64_sys_|do_|se_sys_)?({pattern})"))
+    (kind, compile_later(rf"_*(x64_sys_|do_|se_sys_)?({pattern})"))
     for kind, pattern in (
         ("futex", r"futex_"),
         ("sleep", r"hrtimer_nanosleep|nanosleep|common_nsleep"),
@@ -86,16 +86,19 @@ _HAVE_HOMES = frozenset(
     {"sleep", "cond", "semaphore", "pipe-read", "sock-read", "child", "poll", "other"}
 )
 
-_PYTHON_QUEUES = re.compile(
+_PYTHON_QUEUES = compile_later(
     r"(Condition|Event|Barrier|Semaphore|BoundedSemaphore)\.|Thread\.(join|_wait_for)|\w*Queue\.(get|put)|_worker$"
 )
-_PYTHON_LIBRARY = re.compile(r"/(queue|threading|concurrent/futures/\w+)\.py$")
+_PYTHON_LIBRARY = compile_later(r"/(queue|threading|concurrent/futures/\w+)\.py$")
 _LIBRARIES_THAT_WAIT = (
-    ("queue-full", re.compile(r".*Queue\.put$|.*[Cc]hannel<.*>::send")),
-    ("permit", re.compile(r".*Semaphore\.(acquire|__enter__)$|.*counting_semaphore.*::.*acquire")),
+    ("queue-full", compile_later(r".*Queue\.put$|.*[Cc]hannel<.*>::send")),
+    (
+        "permit",
+        compile_later(r".*Semaphore\.(acquire|__enter__)$|.*counting_semaphore.*::.*acquire"),
+    ),
 )
 _FUNCTIONS_THAT_WAIT = tuple(
-    (kind, re.compile(rf"(.*(::|[._]))?({verbs})(_\w+)?(\(.*)?$"))
+    (kind, compile_later(rf"(.*(::|[._]))?({verbs})(_\w+)?(\(.*)?$"))
     for kind, verbs in (
         ("queue-full", "push|put|enqueue|offer"),
         ("permit", "acquire|borrow|checkout|check_out|lease|rent|(get|take)_?conn(ection)?"),
@@ -104,13 +107,13 @@ _FUNCTIONS_THAT_WAIT = tuple(
 """Of libraries, and of programs themselves, which are named for what they do."""
 _NEAR = 12
 """Frames inside of which a call of a queue or of a pool of permits leads to its wait."""
-_NATIVE_LOCKS = re.compile(
+_NATIVE_LOCKS = compile_later(
     r"pthread_mutex_lock|lll_lock|lll_mutex|mutex_lock_full|rwlock|futex_lock_pi|mtx_lock|"
     r"mutex_cond_lock|parking_lot|Mutex.*lock_contended|spin_lock"
 )
-_GO_PARKS = re.compile(r"runtime\.(futexsleep|futex\b|notesleep|notetsleep|mPark)")
-_JAVA_MONITOR = re.compile(r"ObjectMonitor::(enter|Enter)|ObjectSynchronizer::enter")
-_JAVA_PARKS = re.compile(
+_GO_PARKS = compile_later(r"runtime\.(futexsleep|futex\b|notesleep|notetsleep|mPark)")
+_JAVA_MONITOR = compile_later(r"ObjectMonitor::(enter|Enter)|ObjectSynchronizer::enter")
+_JAVA_PARKS = compile_later(
     r"ObjectMonitor|Unsafe_Park|Monitor::|PlatformMonitor|os::PlatformEvent|Parker"
 )
 _RUBY_MUTEX, _RUBY_CODE = "rb_mutex_", "rb_vm_exec"
@@ -119,7 +122,7 @@ _RUBY_BLOCKING = (
     *("rb_nogvl", "rb_thread_io_blocking_region", "rb_thread_call_without_gvl"),
     *("rb_io_wait", "rb_thread_wait_fd", "rb_wait_for_single_fd"),
 )
-_RUBY_WAITING = re.compile(r"(__)?futex|(__)?pthread_cond_|rb_native_cond_|libruby.*!0x")
+_RUBY_WAITING = compile_later(r"(__)?futex|(__)?pthread_cond_|rb_native_cond_|libruby.*!0x")
 """A thread that returns from a blocking call waits for Ruby's lock in functions of Ruby only."""
 _POSTGRES_LOCK = ("ProcSleep", "ProcWaitForSignal", "WaitForProcSignalBarrier")
 _LOOP_RUN = "uv_run"

@@ -9,34 +9,34 @@ systemd.unit(5).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
 __all__ = ["CgroupIds", "CgroupName", "cgroup_ids", "cgroup_name"]
 
 _SHORT = 12  # digits of an id, as the runtimes themselves print it
-_LONG_ID = re.compile(r"[0-9a-f]{64}")
+_LONG_ID = compile_later(r"[0-9a-f]{64}")
 _ID = r"([0-9a-f]{64})"
 _RUNTIMES = (
-    ("docker", re.compile(rf"docker-{_ID}\.scope")),
-    ("containerd", re.compile(rf"(?:.*[:-])?(?:cri-containerd|nerdctl)[:-]{_ID}(?:\.scope)?")),
-    ("cri-o", re.compile(rf"crio-{_ID}(?:\.scope)?")),
-    ("podman", re.compile(rf"libpod-(?:payload-)?{_ID}(?:\.scope)?")),
-    ("lxc", re.compile(r"lxc\.payload\.(.+)")),
-    ("machine", re.compile(r"(?:machine-|systemd-nspawn@)(.+)\.(?:scope|service)")),
+    ("docker", compile_later(rf"docker-{_ID}\.scope")),
+    ("containerd", compile_later(rf"(?:.*[:-])?(?:cri-containerd|nerdctl)[:-]{_ID}(?:\.scope)?")),
+    ("cri-o", compile_later(rf"crio-{_ID}(?:\.scope)?")),
+    ("podman", compile_later(rf"libpod-(?:payload-)?{_ID}(?:\.scope)?")),
+    ("lxc", compile_later(r"lxc\.payload\.(.+)")),
+    ("machine", compile_later(r"(?:machine-|systemd-nspawn@)(.+)\.(?:scope|service)")),
 )
 """What a component of a path is called, where the name says by whom."""
 
-_BARE_ID = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}-\d{1,10}")
+_BARE_ID = compile_later(r"[0-9a-f]{64}|[0-9a-f]{32}-\d{1,10}")
 _PARENTS = {"docker": "docker", "lxc": "lxc", "lxc.payload": "lxc", "buildkit": "buildkit"}
 _ELDERS = (("ecs", "ecs"), ("kubepods", "kubernetes"))
-_POD = re.compile(r"pod_?([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32,64})\b")
-_UNIT = re.compile(r".\.(?:service|scope|socket|mount|swap)$")
-_MANAGER = re.compile(r"user@(\d+)\.service")
-_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")  # systemd.unit(5), "String Escaping"
+_POD = compile_later(r"pod_?([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32,64})\b")
+_UNIT = compile_later(r".\.(?:service|scope|socket|mount|swap)$")
+_MANAGER = compile_later(r"user@(\d+)\.service")
+_ESCAPE = compile_later(r"\\x([0-9a-f]{2})")  # systemd.unit(5), "String Escaping"
 
 
 class CgroupName(NamedTuple):

@@ -9,11 +9,11 @@ to where perf inject puts the code, and node 20 fills in freed memory for the na
 
 from __future__ import annotations
 
-import re
 import struct
 from array import array
 from collections.abc import Callable
 
+from purebpf.late_pattern import compile_later
 from purebpf.symbols.intervals import Segments, flatten
 from purebpf.symbols.longest_name import LONGEST_NAME
 from purebpf.tuples import NamedTuple
@@ -36,7 +36,7 @@ _MOST_TEXT = 1 << 26
 _ROW = 200  # bytes of memory: columns, index, and the entry by code_index
 _CHUNK = 1 << 18
 _TOP = (1 << 64) - 1
-_NAME = re.compile(r"jit-\d+\.dump")
+_NAME = compile_later(r"jit-\d+\.dump")
 
 
 class JitDump:

@@ -18,6 +18,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
+from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Kallsyms", "KernelSymbol", "addresses", "function_ranges"]
@@ -30,7 +31,7 @@ _COMPAT = tuple(
 )
 """Names of system calls of the 32-bit ABI. A call without arguments is one function for both ABIs
 (SYSCALL_DEFINE0 in arch/x86/include/asm/syscall_wrapper.h): it goes by the native name."""
-_ADDRESS = re.compile(rb"^[0-9a-f]+", re.MULTILINE)
+_ADDRESS = compile_later(rb"^[0-9a-f]+", re.MULTILINE)
 _LONGEST = 1 << 20
 _TOP = (1 << 64) - 1
 

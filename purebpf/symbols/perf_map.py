@@ -12,12 +12,15 @@ from array import array
 from collections.abc import Callable
 from itertools import islice
 
+from purebpf.late_pattern import compile_later
 from purebpf.symbols.intervals import flatten
 from purebpf.symbols.longest_name import ends_at
 
 __all__ = ["PerfMap", "perf_map_name"]
 
-_LINE = re.compile(rb"^(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) (.+)$", re.MULTILINE)
+_LINE = compile_later(
+    rb"^(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) (.+)$", re.MULTILINE
+)
 _TOP = (1 << 64) - 1
 _MOST_LINES = 1 << 20
 _CHECKED = 1 << 12

@@ -8,16 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from purebpf.late_pattern import compile_later
 from purebpf.symbols.frame import Address, FileOffset
 from purebpf.tuples import NamedTuple
 
 __all__ = ["MappedFile", "Mapping", "mapped_file", "may_have_anonymous_code", "parse_maps"]
 
-_EXECUTABLE = re.compile(
+_EXECUTABLE = compile_later(
     r"^([0-9a-f]+)-([0-9a-f]+) ..x. ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$",
     re.MULTILINE,
 )
-_ANONYMOUS_CODE = re.compile(
+_ANONYMOUS_CODE = compile_later(
     r"^\S+ ..x. \S+ 00:(?:00 0 *(?:$|\[anon|\[heap|\[stack)"
     r"|\S+ \d+ +/(?:dev/zero|anon_hugepage|memfd:|SYSV))",
     re.MULTILINE,

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Runtime", "is_interpreter", "runtime_of", "script_engine"]
 
-_INTERPRETER = re.compile(r"(?:libpython3\.(\d+)[a-z]*\.so[.\d]*|python3\.(\d+)[a-z]*)")
-_UNVERSIONED = re.compile(r"python3?|libpython3\.so[.\d]*")
-_LIBRARY = re.compile(r"/python3\.(\d+)[a-z]?/|\.cpython-3(\d+)[a-z]*-[^/]*\.so$")
-_JAVA = re.compile(r"(?:java|jdk|jre|temurin|zulu|corretto|graalvm\D*)-?(?:1\.)?(\d{1,2})(?!\d)")
+_INTERPRETER = compile_later(r"(?:libpython3\.(\d+)[a-z]*\.so[.\d]*|python3\.(\d+)[a-z]*)")
+_UNVERSIONED = compile_later(r"python3?|libpython3\.so[.\d]*")
+_LIBRARY = compile_later(r"/python3\.(\d+)[a-z]?/|\.cpython-3(\d+)[a-z]*-[^/]*\.so$")
+_JAVA = compile_later(r"(?:java|jdk|jre|temurin|zulu|corretto|graalvm\D*)-?(?:1\.)?(\d{1,2})(?!\d)")
 _CHROMIUM = ("chromium", "chrome", "electron")
-_NODE = re.compile(r"node(?:js)?|libnode\.so[.\d]*")
+_NODE = compile_later(r"node(?:js)?|libnode\.so[.\d]*")
 _ENGINES = {
-    "php": re.compile(r"php(?:-fpm|-cgi)?[.\d]*|libphp[.\d]*\.so"),
-    "ruby": re.compile(r"ruby[.\d]*|libruby[-.\d]*\.so[.\d]*"),
+    "php": compile_later(r"php(?:-fpm|-cgi)?[.\d]*|libphp[.\d]*\.so"),
+    "ruby": compile_later(r"ruby[.\d]*|libruby[-.\d]*\.so[.\d]*"),
 }
 
 

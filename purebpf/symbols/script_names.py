@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
+
+from purebpf.late_pattern import compile_later
 
 __all__ = ["spell_script"]
 
-_ROOTS = re.compile(r".*/(?:site-packages|dist-packages|node_modules|lib(?:64)?/python\d[\w.]*)/")
+_ROOTS = compile_later(
+    r".*/(?:site-packages|dist-packages|node_modules|lib(?:64)?/python\d[\w.]*)/"
+)
 
 
 @lru_cache(maxsize=16384)

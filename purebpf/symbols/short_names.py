@@ -6,24 +6,25 @@ return types of templates), `std::`, and the namespaces in front of Rust's types
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from purebpf.late_pattern import compile_later
+
 __all__ = ["identifier", "merge_clones", "shorten", "spellings"]
 
-_NOISE = re.compile(r"\[abi:\w+\]|std::__cxx11::|std::__1::|std::|\(anonymous namespace\)::")
-_UNSIGNED = re.compile(r"\bunsigned (long long|long|int|short|char)\b")
-_DEFAULTS = re.compile(
+_NOISE = compile_later(r"\[abi:\w+\]|std::__cxx11::|std::__1::|std::|\(anonymous namespace\)::")
+_UNSIGNED = compile_later(r"\bunsigned (long long|long|int|short|char)\b")
+_DEFAULTS = compile_later(
     r"(allocator|char_traits|default_delete|less|equal_to|hash|polymorphic_allocator)<"
 )
-_BASIC = re.compile(r"\bbasic_(\w+)<char>")
-_RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
-_TURBOFISH = re.compile(r"::<(?!impl )")
-_QUALIFIERS = re.compile(r"( const| volatile|&|&&| noexcept| \[clone [^\]]*\])*$")
-_CLONE = re.compile(r"(\.(isra|constprop|part|cold|llvm)(\.\d+)*)+$| \[clone [^\]]*\]")
+_BASIC = compile_later(r"\bbasic_(\w+)<char>")
+_RUST_HASH = compile_later(r"::h[0-9a-f]{16}$")
+_TURBOFISH = compile_later(r"::<(?!impl )")
+_QUALIFIERS = compile_later(r"( const| volatile|&|&&| noexcept| \[clone [^\]]*\])*$")
+_CLONE = compile_later(r"(\.(isra|constprop|part|cold|llvm)(\.\d+)*)+$| \[clone [^\]]*\]")
 """What GCC and LLVM append to the name of a copy or a part of a function."""
-_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
+_IDENTIFIER = compile_later(r"[A-Za-z_$][\w$]*")
 _KEPT_OF_A_PATH = 2
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from purebpf.late_pattern import compile_later
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["count_starts"]
 
-_STARTS = re.compile(
+_STARTS = compile_later(
     r"_start|__libc_start.*|start_thread|_{0,2}clone3?|_dl_start_user|thread_start"
 )
-_LIBRARY = re.compile(r"(libc|libpthread|ld-musl)[-.]")
+_LIBRARY = compile_later(r"(libc|libpthread|ld-musl)[-.]")
 
 
 def count_starts(stack: Sequence[object]) -> int:

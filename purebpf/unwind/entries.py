@@ -10,10 +10,10 @@ Frames". They differ in how an entry names its CIE, and .eh_frame has augmentati
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterator
 
+from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.budget import Budget
 from purebpf.unwind.encoded import (
@@ -33,7 +33,7 @@ _HEAD = struct.Struct("<IIiI")
 _LENGTH = struct.Struct("<I")
 _LONG = struct.Struct("<Q")
 _WORDS = struct.Struct("<QQ")
-_NOT_ZERO = re.compile(rb"[^\0]")
+_NOT_ZERO = compile_later(rb"[^\0]")
 _DWARF64 = 0xFFFFFFFF
 _PCREL_SDATA4 = 0x1B
 _LONGEST_AUGMENTATION = 32

@@ -11,6 +11,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable
 
+from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.leaf import has_set_up
 
@@ -22,7 +23,7 @@ BLOCK = 1 << 16
 """Bytes of code that are judged together, with half as many before and behind them."""
 _MOST = 4096
 """Blocks of one file that are remembered."""
-_PUSHES = re.compile(
+_PUSHES = compile_later(
     rb"(?P<saved>\x41[\x54-\x57]\x55)"
     rb"|(?<!\x41)\x55(?:(?!\x48\x83\x3d)(?P<kept>.{0,16}?(?:\x48\x89\xe5|\x48\x8b\xec))"
     rb"|(?P<used>\x53|\x41[\x54-\x57]|\x48\x89[^\xe5]))",
@@ -38,7 +39,7 @@ _OF_START_UP = 1
 _START = 32
 """Bytes of a function's start in which it sets up its frame."""
 _CALL_OPCODE, _CALL = b"\xe8", struct.Struct("<i")
-_USES_UP = re.compile(
+_USES_UP = compile_later(
     rb"\x41[\x54-\x57]\x55|\x55(?:\x53|\x41[\x54-\x57]|\x48\x89[^\xe5])", re.DOTALL
 )
 """push %rbp among the registers that a function saves to use them: push %r12; push %rbp; push %rbx;

@@ -10,6 +10,8 @@ import re
 import struct
 from enum import Enum
 
+from purebpf.late_pattern import compile_later
+
 __all__ = ["FAR", "NEAR", "Ahead", "call_target", "has_set_up", "is_plt_stub", "look_ahead"]
 
 NEAR = 256
@@ -20,13 +22,13 @@ _SOON = 16
 """Bytes before a return in which an epilogue has nothing left to give back."""
 _DISPLACEMENT = struct.Struct("<i")
 _WORD = (1 << 64) - 1
-_SETS_UP = re.compile(rb"\x48\x89\xe5|\x48\x8b\xec", re.DOTALL)
-_FREES = re.compile(
+_SETS_UP = compile_later(rb"\x48\x89\xe5|\x48\x8b\xec", re.DOTALL)
+_FREES = compile_later(
     rb".*?(?:(?P<frees>[\x58-\x5f]\xc3|\xc9|\x48\x83\xc4|\x48\x81\xc4|\x48\x8d\x65)|\xc3)",
     re.DOTALL,
 )
 """pop; ret. leave. add $n, %rsp. lea n(%rbp), %rsp. Or ret, which comes before all of these."""
-_STUB = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?(?:\xf2?\xff\x25|\x68....\xf2?\xe9)", re.DOTALL)
+_STUB = compile_later(rb"(?:\xf3\x0f\x1e\xfa)?(?:\xf2?\xff\x25|\x68....\xf2?\xe9)", re.DOTALL)
 """jmp *GOT(%rip), perhaps behind endbr64; or the push of a number and a jump."""
 
 

@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Iterator
 
+from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.x86_prologue import stack_depths
 
@@ -23,21 +24,23 @@ _SEARCHED = 1 << 20
 _LONGEST = 256
 """Bytes of musl's function up to its last call."""
 _OFFSET = struct.Struct("<i")
-_LAST_CALL = re.compile(
+_LAST_CALL = compile_later(
     rb"(?:\xff\x15.{4}|\xe8.{4})(?=\xf4|\xcc|\x0f\x0b|.{0,12}\x0f\x05)", re.DOTALL
 )
 """A call that does not return, before hlt, int3, ud2 or a system call."""
-_MUSL_ENTRY = re.compile(
+_MUSL_ENTRY = compile_later(
     rb"\x48\x31\xed\x48\x89\xe7\x48\x8d\x35.{4}\x48\x83\xe4\xf0\xe8.{4}", re.DOTALL
 )
 """xor %rbp, %rbp; mov %rsp, %rdi; lea _DYNAMIC(%rip), %rsi; and $-16, %rsp; call."""
-_STAGE2 = re.compile(
+_STAGE2 = compile_later(
     rb"(?:\x48\x8d\x05(?P<offset>.{4})|\xb8(?P<address>.{4})).{0,24}?\xff\xe0", re.DOTALL
 )
 """lea libc_start_main_stage2(%rip), %rax, or mov $libc_start_main_stage2, %eax; jmp *%rax."""
-_CALLS_MAIN = re.compile(rb"(?:\xff[\xd0-\xd7]|\x41\xff[\xd0-\xd7])(?=\x89\xc7\xe8)")
+_CALLS_MAIN = compile_later(rb"(?:\xff[\xd0-\xd7]|\x41\xff[\xd0-\xd7])(?=\x89\xc7\xe8)")
 """call *%reg; mov %eax, %edi; call exit."""
-_FIBER = re.compile(rb"\xff\xe3(?P<end>(?:\xf3\x0f\x1e\xfa)?\x48\x31\xff\xe8.{4}\xf4)", re.DOTALL)
+_FIBER = compile_later(
+    rb"\xff\xe3(?P<end>(?:\xf3\x0f\x1e\xfa)?\x48\x31\xff\xe8.{4}\xf4)", re.DOTALL
+)
 """jmp *%rbx; xor %rdi, %rdi; call _exit; hlt: make_fcontext's, which its functions return to."""
 
 

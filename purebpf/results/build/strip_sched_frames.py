@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
+from purebpf.late_pattern import compile_later
 from purebpf.results.model.profile import Stack
 from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = ["without_switch"]
 
-_TRACING = re.compile(
+_TRACING = compile_later(
     r"bpf_prog_|bpf_trampoline|bpf_trace_run|bpf_get_|__bpf_|__traceiter_|__bpf_trace_|perf_trace_"
     r"|trace_call_bpf|trace_event_raw_event|___bpf_prog_run|bpf_dispatcher_|srso_|__x86_indirect_"
 )
-_SWITCHING = re.compile(
+_SWITCHING = compile_later(
     r"(__schedule|schedule|schedule_preempt_disabled|preempt_schedule\w*|__cond_resched"
     r"|finish_task_switch|__switch_to(_asm)?|context_switch|try_to_wake_up|ttwu_\w+"
     r"|dynamic_preempt_schedule\w*)(\.(isra|constprop|part|cold|llvm)[.\d]*)*$"

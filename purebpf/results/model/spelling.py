@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from purebpf.late_pattern import compile_later
 from purebpf.results.model.stack_end import CUT
 from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
 
@@ -57,9 +56,9 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-_NOUN = re.compile(r"(?P<before>(new|failed|child|other) )?(?P<noun>\w+s)\b")
+_NOUN = compile_later(r"(?P<before>(new|failed|child|other) )?(?P<noun>\w+s)\b")
 _VERBS = {"were": "was", "are": "is", "have": "has"}
-_VERB = re.compile(r"\b(were|are|have)\b")
+_VERB = compile_later(r"\b(were|are|have)\b")
 
 
 def count_text(number: int, text: str) -> str:

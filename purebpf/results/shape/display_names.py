@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from purebpf.late_pattern import compile_later
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape.functions import Function
 from purebpf.symbols.script_names import spell_script
@@ -11,7 +10,7 @@ from purebpf.symbols.short_names import merge_clones, shorten
 
 __all__ = ["display_name"]
 
-_EXTENSION = re.compile(r"\.(cpython|abi)[\w-]*\.so")
+_EXTENSION = compile_later(r"\.(cpython|abi)[\w-]*\.so")
 """How CPython's extension modules end (PEP 3149)."""
 
 
