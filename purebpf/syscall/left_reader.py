@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import struct
 import threading
 import time
 from collections import Counter
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from purebpf.syscall.descriptor import keep_only
 from purebpf.syscall.fork import fork
+
+if TYPE_CHECKING:
+    import socket
 
 __all__ = ["PATIENCE_S", "LeftReader", "reap"]
 
@@ -89,7 +92,9 @@ class LeftReader:
                 if self._socket is None or self._parent != os.getpid():
                     self._start()
                 assert self._socket is not None
-                socket.send_fds(self._socket, [_REQUEST.pack(size, offset)], [fd])
+                from socket import send_fds  # no reader before the first child needs it
+
+                send_fds(self._socket, [_REQUEST.pack(size, offset)], [fd])
                 (length,) = _HEAD.unpack(self._receive(_HEAD.size))
                 return self._receive(length)
             except TimeoutError:
@@ -119,7 +124,9 @@ class LeftReader:
         if self._socket is not None:
             self._socket.close()  # the parent's, which goes on with it
             self._socket = None
-        ours, theirs = socket.socketpair()
+        from socket import socketpair
+
+        ours, theirs = socketpair()
         try:
             child = fork()
         except OSError:
@@ -170,6 +177,8 @@ def _serve(theirs: socket.socket) -> None:
     """In the child: answer until there are no more requests. It keeps no other descriptor."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     keep_only(theirs.fileno())
+    import socket
+
     with socket.socket(fileno=0) as requests:
         while True:
             request, fds, _, _ = socket.recv_fds(requests, _REQUEST.size, 1)

@@ -6,11 +6,9 @@ Needs BTF tracepoints, bpf_task_pt_regs() (Linux 5.15, commit dd6e10fbd9fb) and 
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import platform
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -68,7 +66,7 @@ def call_name(number: int) -> str:
 
 
 def _abi() -> str:
-    return syscalls.machine(platform.machine()).native
+    return syscalls.machine(os.uname().machine).native
 
 
 class WaitReasons(Closing):
@@ -192,11 +190,16 @@ def _text(value: Any) -> str:
 
 def _endpoint(raw: Any) -> Endpoint:
     family = _FAMILIES.get(raw.family, "other" if raw.kind == 3 else "")  # noqa: PLR2004
-    address = ""
-    if family == "inet":
-        address = str(ipaddress.IPv4Address(struct.pack("<I", raw.address[0])))
-    elif family == "inet6":
-        given = ipaddress.IPv6Address(struct.pack("<4I", *raw.address))
-        address = str(given.ipv4_mapped or given)
-    kind = _ENDPOINTS[raw.kind]
+    kind, address = _ENDPOINTS[raw.kind], _address(family, raw.address)
     return Endpoint(kind, family, address, raw.port, raw.local_port, raw.inode)
+
+
+def _address(family: str, words: Sequence[int]) -> str:
+    if family not in {"inet", "inet6"}:
+        return ""
+    from ipaddress import IPv4Address, IPv6Address  # 3 ms, for waits on the network
+
+    if family == "inet":
+        return str(IPv4Address(struct.pack("<I", words[0])))
+    given = IPv6Address(struct.pack("<4I", *words))
+    return str(given.ipv4_mapped or given)

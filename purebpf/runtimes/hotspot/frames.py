@@ -11,8 +11,8 @@ from __future__ import annotations
 from purebpf.runtimes.cpython.memory import Memory
 from purebpf.runtimes.hotspot.code_cache import Blob, BlobKind, CodeCache
 from purebpf.runtimes.hotspot.inlined import Inlined, InlinedMethods
+from purebpf.runtimes.hotspot.java_frame import JavaFrame
 from purebpf.runtimes.hotspot.methods import Methods
-from purebpf.tuples import NamedTuple
 from purebpf.unwind.generated import Caller, FrameState
 from purebpf.unwind.machine import X86_64
 
@@ -28,24 +28,6 @@ _VIRTUAL = "[virtual thread: callers in the heap]"
 
 class _CutError(Exception):
     """A frame that cannot be left: the message says why."""
-
-
-class JavaFrame(NamedTuple):
-    """A call of a Java method, or of a piece of generated code that is none.
-
-    Attributes:
-        name: "com.acme.Api.handle", or the name of the piece of code.
-        file: "Api.java", "Native Method"; "" if it is not known.
-        line: 0 if it is not known.
-        is_method: False for stubs and adapters.
-        is_inlined: whether its caller's code holds it.
-    """
-
-    name: str
-    file: str
-    line: int
-    is_method: bool
-    is_inlined: bool = False
 
 
 class JavaFrames:

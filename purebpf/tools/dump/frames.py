@@ -5,24 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.observe.instruments.thread_registers import ThreadNow
 from purebpf.observe.runtimes.cpython.python_process import PythonProcess
-from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.observe.unwind.copy_buffer import CopiedStack
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.runtimes.cpython.frames import PythonFrame, PythonStack
 from purebpf.runtimes.cpython.merge import Fit, merge
-from purebpf.runtimes.hotspot.frames import JavaFrame
+from purebpf.runtimes.hotspot.java_frame import JavaFrame
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import host_clock, proc
 from purebpf.tools.dump.model import DumpedFrame
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.generated import GeneratedCode
+
+if TYPE_CHECKING:
+    from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading
 
 __all__ = ["FrameNames", "JavaStack", "kernel_frames"]
 

@@ -13,6 +13,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.measure.lock_owners import lock_owners
@@ -24,11 +25,7 @@ from purebpf.observe.runtimes.cpython.python_process import (
     PythonReading,
     find_python,
 )
-from purebpf.observe.runtimes.hotspot.java_process import (
-    JavaProcess,
-    JavaReading,
-    find_java,
-)
+from purebpf.observe.runtimes.hotspot.libjvm import find_library
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.runtimes.cpython.frames import PythonStack
 from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
@@ -38,6 +35,9 @@ from purebpf.tools.dump.frames import FrameNames, JavaStack, kernel_frames
 from purebpf.tools.dump.model import DumpedFrame, DumpedThread, ProcessDump
 from purebpf.tools.dump.waits import STATES, describe_wait
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading
 
 __all__ = ["dump"]
 
@@ -186,6 +186,10 @@ def _find_python(pid: int, notes: list[str]) -> PythonProcess | None:
 
 
 def _find_java(pid: int, notes: list[str]) -> JavaProcess | None:
+    if find_library(pid) is None:
+        return None
+    from purebpf.observe.runtimes.hotspot.java_process import find_java  # which few processes need
+
     try:
         java = find_java(pid)
         if java is not None:

@@ -32,7 +32,6 @@ def _run(options: StatOptions, view: EventView, repeats: Repeats) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli.loss import explain_table
     from purebpf.tools.stat.render import csv_header, render
-    from purebpf.tools.stat.repeats import average
 
     is_interval = options.interval_s is not None
     results: list[Result] = []
@@ -48,7 +47,7 @@ def _run(options: StatOptions, view: EventView, repeats: Repeats) -> int:
             status = status or last_status
             if was_stopped:
                 break
-        total = average(results)
+        total = results[0] if len(results) == 1 else _average(results)
         output.write(render(total, view.format, is_interval=is_interval))
         for note in total.notes:
             command.note(note)
@@ -56,6 +55,12 @@ def _run(options: StatOptions, view: EventView, repeats: Repeats) -> int:
     if view.strict and total.loss.any:
         return command.LOSS
     return status
+
+
+def _average(results: Sequence[Result]) -> Result:
+    from purebpf.tools.stat.repeats import average  # statistics, with decimal and random
+
+    return average(results)
 
 
 def _measure(options: StatOptions, view: EventView, output: Output) -> tuple[Result, int, bool]:

@@ -24,7 +24,6 @@ __all__ = ["MOST_EVENTS", "RUNS", "ProgramCounts"]
 MOST_EVENTS = 64
 """Of bpf_src/program_counts.bpf.c."""
 RUNS = CountedEvent("runs", "", "", -1)
-"""The event that each program has before the others: how often it ran."""
 _PROGRAMS = ("program_begins", "program_ends")
 
 Times = tuple[int, int, int]
@@ -41,6 +40,7 @@ class ProgramCounts:
 
     Attributes:
         keys: the label of each program, in their order.
+        runs: the event that each program has before the others: how often it ran.
 
     Raises:
         NoSuchTargetError: there is no program of this ID.
@@ -48,6 +48,8 @@ class ProgramCounts:
         KernelError: the kernel refused. Needs trampolines (Linux 5.5 to watch programs, commit
             5b92a28aae4d, "bpf: Support attaching tracing BPF program to other BPF programs").
     """
+
+    runs = RUNS
 
     def __init__(
         self, ids: Iterable[int], counters: Sequence[OpenCounter], stack: ExitStack

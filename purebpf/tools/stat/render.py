@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 
 from purebpf.results.model.csv_line import csv_line
@@ -24,6 +23,8 @@ _DIGITS = 3
 def render(result: Result, form: str, *, is_interval: bool = False) -> Iterator[str]:
     """A result in "text", "json" or "csv"; of an interval, with the time of its end."""
     if form == "json":
+        import json  # which few runs need
+
         return iter([json.dumps(json_object("stat", _document(result))) + "\n"])
     if form == "csv":
         return _csv(result)

@@ -19,10 +19,10 @@ from purebpf.syscall import proc
 from purebpf.tools.stat.cgroups import cgroup_name, cgroup_places
 from purebpf.tools.stat.counts import Part, Result, add_up, losses
 from purebpf.tools.stat.opening import OpenCounter, Opened, open_counters
-from purebpf.tools.stat.programs import RUNS, ProgramCounts, Times
 from purebpf.tools.stat.request import StatOptions
 
 if TYPE_CHECKING:
+    from purebpf.tools.stat.programs import ProgramCounts, Times
     from purebpf.tools.stat.shared import SharedCounter
 
 __all__ = ["Counter"]
@@ -82,6 +82,8 @@ class Counter(Closing):
         )
         self._counters = self._opened.counters
         if options.bpf_programs:
+            from purebpf.tools.stat.programs import ProgramCounts  # 60 modules of the loader
+
             self._programs = ProgramCounts(options.bpf_programs, self._counters, stack)
             self._rows = self._programs.rows()
         else:
@@ -172,7 +174,8 @@ class Counter(Closing):
             parts.append(Part(*row, *since))
         self._before = now
         source = self._programs or self._shared
-        events = (*((RUNS,) if self._programs else ()), *self._opened.events)
+        runs = () if self._programs is None else (self._programs.runs,)
+        events = (*runs, *self._opened.events)
         counts = tuple(add_up(events, dict.fromkeys(key for _, key in self._rows), parts))
         lost = losses(counts, source.causes() if source else ())
         return Result(counts, elapsed_s, time_s, lost, self._notes())
