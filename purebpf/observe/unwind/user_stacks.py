@@ -190,6 +190,11 @@ class UserStacks(Closing):
         for missed in (*self._new, *self._first, *self._waiting):
             yield missed.key
 
+    @property
+    def is_prepared(self) -> bool:
+        """True if the finisher of stacks is imported."""
+        return self._finisher is not None
+
     def prepare(self) -> None:
         """Import the finisher of stacks, 0.1 s, now: a burst may follow the first copy."""
         if self._finisher is None:

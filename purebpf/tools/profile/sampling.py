@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["Sampling"]
 
 _FEW_HERTZ = 199
+_FASTEST_HZ = 100_000
+"""For events with a period, whose rate is not known."""
 _PATIENT_HERTZ = 25
 """Up to here most processes have no sample, and nothing is missing before the first."""
 _FEW_PAGES, _MANY_PAGES = 256, 1024
@@ -163,8 +165,8 @@ class Sampling(Closing):
             self.events.enable()
         command = (self._command_pid,) if self._command_pid else ()
         self.watch.followed.snapshot(pids or command, self.watch.collect)
-        if command:  # it may be over before anything else is imported
-            self.prepare()
+        if command:  # it may be over before the reader of its Python frames is imported
+            _ = self.python
 
     def _attach_programs(self, stack: ExitStack, before_own: tuple[str, ...]) -> None:
         """Attach the profiler's program, or a user's own program in front of it."""
@@ -183,6 +185,11 @@ class Sampling(Closing):
     def _rate(self) -> int:
         """Samples of a CPU in a second; 0: not known."""
         return 0 if self._options.period else self._options.frequency
+
+    @property
+    def rate_hz(self) -> int:
+        """Samples of a CPU in a second, at most."""
+        return self._rate() or _FASTEST_HZ
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
         """Return the mappings of a process at a time."""
@@ -255,10 +262,15 @@ class Sampling(Closing):
         )
 
     def prepare(self) -> PythonTables | None:
-        """Import the modules that the first copies need; return `python`."""
+        """Import the modules that the first copies need, 30 ms of CPU time; return `python`."""
         if self.walking is not None:
             self.walking.prepare()
         return self.python
+
+    @property
+    def is_prepared(self) -> bool:
+        """True if `prepare` has nothing to import."""
+        return self.walking is None or self.walking.is_prepared
 
     def note_start(self) -> None:
         """Begin to measure the time."""

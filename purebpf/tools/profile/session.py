@@ -36,6 +36,10 @@ __all__ = ["Profiler"]
 _FASTEST_HZ = 5_000_000_000
 """Of events with a period of one: no CPU counts more cycles."""
 _SHORTEST_S = 0.1
+_SHORT_S = 0.05
+"""A command that ends sooner needs no finisher of stacks, unless a stack was copied."""
+_FEW_COPIES = 20
+"""The rings have room for three times as many, until the finisher is there."""
 _CHILDREN_INHERIT = (
     "this kernel does not show its types (CONFIG_DEBUG_INFO_BTF): child processes that lived for "
     "less than a sampling period are missing. Raise -F"
@@ -105,8 +109,12 @@ class Profiler(Closing):
             Whether it is over; False after `at_most_s` seconds when it is not.
         """
         duration_s, sampling = self._options.duration_s, self._sampling
-        sampling.prepare()
         over = None if duration_s is None else sampling.started + duration_s
+        if self._command_pid and not sampling.is_prepared:
+            wait, short_s = sampling.watch.wait, min(_SHORT_S, _FEW_COPIES / sampling.rate_hz)
+            if wait(ends, sampling.drain, over=over, at_most_s=short_s, targets=sampling.targets):
+                return True
+        sampling.prepare()
         pause_s = self._take_every_s if at_most_s is None else at_most_s
         while not sampling.watch.wait(
             ends, sampling.drain, over=over, at_most_s=pause_s, targets=sampling.targets
