@@ -11,7 +11,7 @@ function's relocations and lines count from its first instruction. Type ids are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -521,6 +521,23 @@ class ObjectSpec(NamedTuple):
             lines.append(f"  variable {variable.name}: {place}")
         lines += (f"  extern {extern.name}: {extern.section}" for extern in self.externs.values())
         return "\n".join(lines)
+
+
+def reachable_functions(spec: ObjectSpec, roots: Iterable[str]) -> Iterator[str]:
+    """Yield the keys of functions, and of all that they call or refer to, each once."""
+    waiting, seen = [*roots][::-1], set[str]()
+    while waiting:
+        key = waiting.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        yield key
+        relocations = spec.functions[key].relocations
+        waiting += [
+            each.target
+            for each in relocations
+            if each.kind in (RelocationKind.CALL, RelocationKind.FUNCTION)
+        ]
 
 
 _Spec = TypeVar("_Spec")

@@ -7,7 +7,7 @@ the program that calls them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from purebpf.btf.types.join import Joined
@@ -20,6 +20,7 @@ from purebpf.spec import (
     ProgramSpec,
     Relocation,
     RelocationKind,
+    reachable_functions,
 )
 
 __all__ = ["call_library", "calls_of", "join"]
@@ -32,7 +33,9 @@ def calls_of(spec: ObjectSpec, names: Iterable[str]) -> Mapping[str, tuple[str, 
     """Return the functions that call an extern, by the extern's name: of an object's programs, and
     all that these call.
     """
-    used = dict.fromkeys(_reachable(spec, (each.function for each in spec.programs.values())))
+    used = dict.fromkeys(
+        reachable_functions(spec, (each.function for each in spec.programs.values()))
+    )
     return {
         name: tuple(key for key in used if _calls_extern(spec.functions[key], name))
         for name in names
@@ -101,7 +104,7 @@ def join(spec: ObjectSpec, library: ObjectSpec, roots: Iterable[str], prefix: st
     joined = join_btf(spec.btf, library.btf)
     functions = {
         prefix + key: _shifted(library.functions[key], joined, prefix)
-        for key in _reachable(library, roots)
+        for key in reachable_functions(library, roots)
     }
     maps = {
         prefix + name: _shifted_map(map_spec, joined, prefix)
@@ -121,19 +124,6 @@ def join(spec: ObjectSpec, library: ObjectSpec, roots: Iterable[str], prefix: st
         variables={**spec.variables, **variables},
         btf=joined.btf,
     )
-
-
-def _reachable(spec: ObjectSpec, roots: Iterable[str]) -> Iterator[str]:
-    """The keys of functions, and of all that they call."""
-    waiting, seen = [*roots], set[str]()
-    while waiting:
-        key = waiting.pop()
-        if key in seen:
-            continue
-        seen.add(key)
-        yield key
-        relocations = spec.functions[key].relocations
-        waiting += [each.target for each in relocations if each.kind in _OF_FUNCTIONS]
 
 
 def _shifted(function: FunctionSpec, joined: Joined, prefix: str) -> FunctionSpec:
