@@ -17,6 +17,9 @@ struct call_stats {
 	u64 places_taken;  // more programs than PLACES were preempted: the stack is missing
 };
 
+// A digest of the library in objects that other loaders load: purebpf attaches to its own version.
+CONFIG u64 library_digest = 0;
+
 bool phase = false; // user space is ready for copies
 
 struct {

@@ -16,17 +16,20 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from purebpf.closable import Closing
 from purebpf.elf import read_object
+from purebpf.errors import NotSupportedError
 from purebpf.loader.load.load import load as load_object
 from purebpf.loader.rings.record_types import record_type_id
 from purebpf.measure.stacks.linked_stacks import LinkedStacks
-from purebpf.measure.targets import processes_in
+from purebpf.measure.targets import PidNamespace, processes_in
+from purebpf.observe.instruments.call_graph import CHOICES
+from purebpf.observe.instruments.library_link import link_for_loaders
 from purebpf.spec import ObjectSpec
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.tuples import NamedTuple
@@ -36,13 +39,13 @@ if TYPE_CHECKING:
 
     from purebpf.btf.types.parse import Btf
     from purebpf.elf.reader import Source
-    from purebpf.loader.load.globals import Globals
     from purebpf.loader.maps.map import Map
     from purebpf.loader.programs.link import Link
     from purebpf.loader.programs.program import Program
     from purebpf.loader.rings.readers import Reader
+    from purebpf.observe.instruments.attached_object import ProgramPlace
 
-__all__ = ["Stack", "StackFrame", "StackObject", "load"]
+__all__ = ["Stack", "StackFrame", "StackObject", "attach_to", "link", "load"]
 
 _TYPE = "purebpf_stack"
 _LOOP_S = 0.005
@@ -136,7 +139,7 @@ class StackObject(Closing):
         return self._object.programs
 
     @property
-    def globals(self) -> Globals:
+    def globals(self) -> MutableMapping[str, Any]:
         """The global variables, as `Object.globals`."""
         return self._object.globals
 
@@ -316,12 +319,75 @@ def load(
         NoSuchTargetError: there is no such cgroup.
         VerifierError, KernelError, NotSupportedError, FormatError: as `purebpf.load`.
     """
-    if cgroup is not None:
-        pids = {*pids, *processes_in(cgroup)}
     spec = source if isinstance(source, ObjectSpec) else read_object(source)
-    loading = partial(load_object, **options)
-    stacks = LinkedStacks(spec, loading, pids=pids, call_graph=call_graph, capacity=capacity)
+    stacks = LinkedStacks.load(
+        spec,
+        partial(load_object, **options),
+        pids=_processes(pids, cgroup),
+        call_graph=call_graph,
+        capacity=capacity,
+    )
     return StackObject(stacks)
+
+
+def link(
+    source: ObjectSpec | Source, *, call_graph: str = "tables", capacity: int = 16384
+) -> bytes:
+    """Return an object file with the walk, for libbpf, cilium/ebpf, bpftool or `purebpf.load`.
+
+    When the other loader has loaded it, `attach_to` reads its stacks. Link it for the machine's
+    architecture, with the version of purebpf that will read the stacks.
+
+    Args:
+        source: as of `purebpf.load`.
+        call_graph: as of `load`, but for "auto": only a loader can try. "fp" for kernels before
+            Linux 5.15.
+        capacity: as of `load`.
+
+    Raises:
+        LinkError, FormatError: as `load`.
+        NotSupportedError: an object that cannot be written: with struct_ops, arenas, jump tables,
+            or maps with declared contents.
+        ValueError: another `call_graph`.
+    """
+    if call_graph not in CHOICES or call_graph == "auto":
+        raise ValueError(f"call_graph is one of {', '.join(CHOICES[1:])}, not {call_graph!r}")
+    spec = source if isinstance(source, ObjectSpec) else read_object(source)
+    return link_for_loaders(spec, call_graph, capacity)
+
+
+def attach_to(
+    *programs: ProgramPlace, pids: Collection[int] = (), cgroup: str | None = None
+) -> StackObject:
+    """Read the stacks of an object that `link` wrote, and another loader has loaded.
+
+    Until this returns, and after it is closed, the programs get no stacks; they and their maps
+    stay. Only one process at a time may read the stacks of an object.
+
+    Args:
+        programs: those that walk stacks: each its id, the path of its pin, or something with
+            `fileno()`; or a `purebpf.Object`, for all of its programs.
+        pids: as of `load`.
+        cgroup: as of `load`.
+
+    Raises:
+        LinkError: the programs do not have the walk, or another version linked it.
+        NoSuchTargetError: there is no such cgroup.
+        KernelError: there is no such program, or no right to read its maps (CAP_SYS_ADMIN).
+        NotSupportedError: this process is in another pid namespace than the first one.
+    """
+    if PidNamespace.own() != (0, 0):
+        raise NotSupportedError(
+            "purebpf.stacks.attach_to()",
+            "the linked walk numbers processes as the first pid namespace does; run it there, or "
+            "use purebpf.stacks.load()",
+        )
+
+    return StackObject(LinkedStacks.attach(programs, _processes(pids, cgroup)))
+
+
+def _processes(pids: Collection[int], cgroup: str | None) -> Collection[int]:
+    return pids if cgroup is None else {*pids, *processes_in(cgroup)}
 
 
 def _set_once(ready: asyncio.Future[None]) -> None:

@@ -148,8 +148,9 @@ def test_python_functions_with_their_lines(kind, in_python):
         assert stack.end == "", stack.frames
         if frames[0][0] == "wait":
             frames = frames[1:]
-        if not frames[0][2]:  # an instruction between lines
-            frames[0] = in_python.chain[0]
+        function, file, line = in_python.chain[0]
+        if frames[0][2] in (0, line - 1):  # between lines; at `while`, on the way to the next turn
+            frames[0] = (function, file, line)
         assert frames == in_python.chain, stack.frames
         count += 1
     assert count == EVENTS

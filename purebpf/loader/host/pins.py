@@ -23,6 +23,7 @@ __all__ = [
     "open_program",
     "pin",
     "require_map",
+    "require_program",
     "unpin",
 ]
 
@@ -221,11 +222,20 @@ def require_map(fd: int, what: str = "") -> None:
     Raises:
         KernelError: EINVAL, it is another object, which the text names. EBADF, it is nothing.
     """
-    kind = proc.descriptor(fd).removeprefix("anon_inode:").strip("[]")
-    if kind != "bpf-map":
+    _require(fd, "bpf-map", "a map", what)
+
+
+def require_program(fd: int) -> None:
+    """Refuse anything but a program. Raises as `require_map`."""
+    _require(fd, "bpf-prog", "a program", "")
+
+
+def _require(fd: int, kind: str, noun: str, what: str) -> None:
+    actual = proc.descriptor(fd).removeprefix("anon_inode:").strip("[]")
+    if actual != kind:
         call = "bpf(BPF_OBJ_GET_INFO_BY_FD)"
         what = what or f"descriptor {fd}"
-        raise KernelError(call, errno.EINVAL, what, why=f"it is a {kind}, not a map")
+        raise KernelError(call, errno.EINVAL, what, why=f"it is a {actual}, not {noun}")
 
 
 def _open(path: str, wanted: str, kinds: tuple[str, ...]) -> Descriptor:

@@ -132,6 +132,21 @@ class Program(Closing):
         return cls._adopt(open_id(bpf.prog_get_fd_by_id, program_id, f"program {program_id}"))
 
     @classmethod
+    def from_fd(cls, fd: int) -> Self:
+        """The program behind a descriptor, which is duplicated and stays the caller's.
+
+        Raises:
+            KernelError: EINVAL, it is not a program; EBADF.
+            OSError: EMFILE, there is no free descriptor.
+        """
+        pins.require_program(fd)
+        borrowed = Descriptor(fd)
+        try:
+            return cls._adopt(borrowed.duplicate())
+        finally:
+            borrowed.detach()
+
+    @classmethod
     def all(cls) -> Iterator[Self]:
         """Every program of this machine, opened; the caller closes each.
 

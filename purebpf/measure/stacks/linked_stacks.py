@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Self
 
 from purebpf.closable import Closing
+from purebpf.loader.load.object import Object
 from purebpf.measure.process_watch import ProcessWatch, name_stacks
 from purebpf.measure.stacks.session import drain_stacks, start_stacks
 from purebpf.measure.targets import PidNamespace
+from purebpf.observe.instruments.attached_object import ProgramPlace, open_attached
 from purebpf.observe.instruments.call_graph import not_copied
 from purebpf.observe.instruments.stack_library import FIRST_STACK, OwnedTrace, StackLibrary
 from purebpf.results import Cause, count_cause
@@ -18,7 +20,7 @@ from purebpf.symbols.frame import is_of_tracepoint
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from purebpf.loader.load.object import Object
+    from purebpf.observe.unwind.programs import EarlierLookup
     from purebpf.results.model.profile import Stack as Named
     from purebpf.spec import ObjectSpec
     from purebpf.symbols.address_spaces import Earlier
@@ -51,14 +53,12 @@ class NamedStack(NamedTuple):
 
 
 class LinkedStacks(Closing):
-    """Loads an object, and knows the stacks that its programs walk.
+    """Follows the processes of a loaded object, and knows the stacks that its programs walk.
 
     Args:
-        spec: the object, which includes <purebpf/stacks.h>.
-        load: puts a spec into the kernel.
+        open_library: loads the object, or finds it loaded; it gets a function that returns the
+            mappings of a process at a time.
         pids: processes to read at the start; empty: all. Others are read when their stacks come.
-        call_graph: how user stacks are walked, see `load_walking`.
-        capacity: different stacks that there is room for.
 
     Raises:
         LinkError, KernelError, NotSupportedError: as `StackLibrary`; nothing stays open.
@@ -66,24 +66,11 @@ class LinkedStacks(Closing):
 
     def __init__(
         self,
-        spec: ObjectSpec,
-        load: Callable[[ObjectSpec], Object],
-        *,
+        open_library: Callable[[EarlierLookup], StackLibrary],
         pids: Collection[int] = (),
-        call_graph: str = "auto",
-        capacity: int = 16384,
     ) -> None:
         with ExitStack() as stack:
-            self.library = library = stack.enter_context(
-                StackLibrary(
-                    spec,
-                    load,
-                    self._earlier,
-                    call_graph=call_graph,
-                    capacity=capacity,
-                    namespace=PidNamespace.own(),
-                )
-            )
+            self.library = library = stack.enter_context(open_library(self._earlier))
             self._watch = stack.enter_context(ProcessWatch(library, pids))
             start_stacks(library, self._watch, pids)
             self._watch.publish_everyone()
@@ -92,13 +79,49 @@ class LinkedStacks(Closing):
         self._named = lru_cache(_NAMED)(self._name)
         self._forgotten = 0
 
+    @classmethod
+    def load(
+        cls,
+        spec: ObjectSpec,
+        load: Callable[[ObjectSpec], Object],
+        *,
+        pids: Collection[int] = (),
+        call_graph: str = "auto",
+        capacity: int = 16384,
+    ) -> Self:
+        """Load an object whose programs walk stacks. Arguments and errors as `StackLibrary.load`.
+
+        Args:
+            spec: the object.
+            load: puts a spec into the kernel.
+            pids: see above.
+            call_graph: how user stacks are walked.
+            capacity: different stacks that there is room for.
+        """
+        open_library = partial(
+            StackLibrary.load,
+            spec,
+            load,
+            call_graph=call_graph,
+            capacity=capacity,
+            namespace=PidNamespace.own(),
+        )
+        return cls(open_library, pids)
+
+    @classmethod
+    def attach(cls, places: Iterable[ProgramPlace], pids: Collection[int] = ()) -> Self:
+        """Read the stacks of programs that another loader has loaded. Errors as `open_attached`."""
+        return cls(lambda earlier: StackLibrary.attach(open_attached(places), earlier), pids)
+
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:
         return self._watch.earlier(pid, time_ns)
 
     @property
     def object(self) -> Object:
-        """The loaded object."""
-        return self.library.object
+        """The loaded object, if purebpf has loaded it."""
+        loaded = self.library.object
+        assert isinstance(loaded, Object), "another loader has loaded it"
+        return loaded
 
     @property
     def call_graph_why(self) -> str:

@@ -25,8 +25,11 @@ __all__ = [
     "CallGraph",
     "describe_walking",
     "load_walking",
+    "mode_of",
     "not_copied",
+    "open_walking",
     "read_python",
+    "set_walking",
     "without_fetch",
 ]
 
@@ -163,27 +166,62 @@ def _load(
     *,
     pages: int,
 ) -> tuple[Walking, UserStacks]:
-    spec = spec.set(call_graph=_NUMBERS[mode], **_of_machine(f"--call-graph {mode}"))
-    if mode == "copy":
-        spec = _shrunk(spec.set(copies_per_second=0), *_TABLES)
-    elif mode == "deep":
-        spec = spec.set(copies_deep=True)
-    stack_bytes = _copy_bytes(mode)
+    spec = set_walking(spec, mode)
     with ExitStack() as undo:
         loaded = load(spec)
         undo.callback(loaded.close)
-        stacks = undo.enter_context(
-            UserStacks(
-                loaded.maps,
-                loaded.globals,
-                tables=mode != "copy",
-                earlier=earlier,
-                stack_bytes=stack_bytes,
-                pages=pages * _ring_factor(stack_bytes),
-            )
-        )
+        stacks = open_walking(loaded, mode, undo, earlier, pages=pages)
         owned.push(undo.pop_all())
     return loaded, stacks
+
+
+def set_walking(spec: ObjectSpec, mode: str) -> ObjectSpec:
+    """Set the configuration of an object that includes user_stacks.h, for a mode but "auto".
+
+    Raises:
+        NotSupportedError: another machine than x86-64 and arm64.
+    """
+    if mode == "fp":
+        spec = without_fetch(_shrunk(spec, *_TABLES, *_PYTHON))
+        return spec.set(call_graph=_NUMBERS[mode], **_of_machine("leaf words"))
+    spec = spec.set(call_graph=_NUMBERS[mode], **_of_machine(f"--call-graph {mode}"))
+    if mode == "copy":
+        return _shrunk(spec.set(copies_per_second=0), *_TABLES)
+    return spec.set(copies_deep=True) if mode == "deep" else spec
+
+
+def mode_of(loaded: WalkingObject) -> str:
+    """Return the mode that `set_walking` set in a loaded object."""
+    number = loaded.globals["call_graph"]
+    if number == _NUMBERS["tables"]:
+        return "deep" if loaded.globals["copies_deep"] else "tables"
+    return next(mode for mode, each in _NUMBERS.items() if each == number)
+
+
+def open_walking(
+    loaded: WalkingObject,
+    mode: str,
+    owned: ExitStack,
+    earlier: EarlierLookup | None,
+    *,
+    pages: int,
+) -> UserStacks:
+    """Finish the stacks of a loaded object, by the mode that it has: not "fp".
+
+    Raises:
+        KernelError, NotSupportedError: as `UserStacks`.
+    """
+    stack_bytes = _copy_bytes(mode)
+    return owned.enter_context(
+        UserStacks(
+            loaded.maps,
+            loaded.globals,
+            tables=mode != "copy",
+            earlier=earlier,
+            stack_bytes=stack_bytes,
+            pages=pages * _ring_factor(stack_bytes),
+        )
+    )
 
 
 def _copy_bytes(mode: str) -> int:

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from purebpf import objects
-from purebpf.abi.bpf import bpf_prog_type
-from purebpf.abi.sections import BPF_F_SLEEPABLE
 from purebpf.closable import Closing
-from purebpf.errors import LinkError
+from purebpf.errors import NotSupportedError
 from purebpf.observe.instruments import stack_maps
-from purebpf.observe.instruments.call_graph import load_walking, read_python
+from purebpf.observe.instruments.call_graph import (
+    CallGraph,
+    load_walking,
+    mode_of,
+    open_walking,
+    read_python,
+)
+from purebpf.observe.instruments.library_link import (
+    LINKED_PREFIX,
+    PREFIX,
+    library_spec,
+    link_library,
+)
 from purebpf.observe.instruments.quiesce import settle
 from purebpf.observe.unwind.stack_numbers import as_completed
 from purebpf.observe.unwind.user_stacks import Trace
-from purebpf.relocate.join import call_library, calls_of, join
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.load.object import Object
     from purebpf.loader.maps.map import Map
+    from purebpf.loader.programs.link import Link
+    from purebpf.loader.programs.program import Program
     from purebpf.observe.unwind.programs import EarlierLookup
-    from purebpf.observe.unwind.user_stacks import Finished
-    from purebpf.spec import ObjectSpec, ProgramSpec
+    from purebpf.observe.unwind.user_stacks import Finished, UserStacks
+    from purebpf.spec import ObjectSpec
 
-__all__ = ["FIRST_STACK", "OwnedTrace", "StackLibrary", "link_library"]
+__all__ = ["FIRST_STACK", "LibraryPart", "OwnedTrace", "StackLibrary"]
 
 FIRST_STACK = 16
 """PUREBPF_FIRST_STACK of <purebpf/stacks.h>."""
@@ -34,21 +46,8 @@ _KERNEL_BIT = 1 << 63
 _OWNER_TAG = 0xFFF << 48
 """OWNER_TAG of bpf_src/include/stacks.h, in the word behind the addresses of a user stack."""
 _TGID = 0xFFFFFFFF
-_PREFIX = "stacks."
-_USER, _KERNEL = "user_stack", "kernel_stack"
-_BY_REGISTERS, _BY_TASK, _OF_KERNEL = (
-    "user_stack_by_registers",
-    "user_stack_by_task",
-    "kernel_stack_here",
-)
-_WITH_REGISTERS = (bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT, bpf_prog_type.BPF_PROG_TYPE_KPROBE)
-_OF_TASKS = (
-    bpf_prog_type.BPF_PROG_TYPE_TRACEPOINT,
-    bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT,
-    bpf_prog_type.BPF_PROG_TYPE_TRACING,
-)
-_COPIES, _PAGES = 1000, 512
-"""A second and CPU, and of a ring: events come in bursts, before a walk has its tables."""
+_PAGES = 512
+"""Of a ring of copies: events come in bursts, before a walk has its tables."""
 _KEPT = 65536
 """Finished stacks that are remembered."""
 
@@ -60,52 +59,48 @@ class OwnedTrace(NamedTuple):
     trace: Trace
 
 
-def link_library(spec: ObjectSpec, library: ObjectSpec) -> ObjectSpec:
-    """Return an object whose calls of <purebpf/stacks.h> lead to the library's functions.
+_KEPT_MAPS = ("shards", "rules", "exes", "copies", "python_names")
+"""Maps that `_forget_earlier` leaves as they are: nothing leads to their contents afterwards."""
 
-    Raises:
-        LinkError: nothing calls them; a call from a function that is no program, or from a program
-            of a type that has no stack to walk.
+
+class HasParts(Protocol):
+    """A loaded object: `purebpf.Object`, or one that another loader has loaded."""
+
+    @property
+    def maps(self) -> Mapping[str, Map]:
+        """Its maps by name."""
+
+    @property
+    def globals(self) -> MutableMapping[str, Any]:
+        """Its global variables by name."""
+
+    @property
+    def programs(self) -> Mapping[str, Program]:
+        """Its programs by name."""
+
+    def attach(self) -> tuple[Link, ...]:
+        """Attach each program where its section says."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class LibraryPart(Closing):
+    """The library's part of a loaded object, by the names that it has in the library.
+
+    Args:
+        loaded: the object.
+        prefix: of the library's names there.
     """
-    calls = calls_of(spec, (_USER, _KERNEL))
-    if not any(calls.values()):
-        problem = "no function of the object calls it: include <purebpf/stacks.h>"
-        raise LinkError(spec.source, _USER, problem)
-    spec = join(spec, library, (_BY_REGISTERS, _BY_TASK, _OF_KERNEL), _PREFIX)
-    spec = call_library(spec, _USER, lambda program: _function_for(spec, program), _PREFIX)
-    return call_library(spec, _KERNEL, lambda program: _kernel_for(spec, program), _PREFIX)
 
-
-def _function_for(spec: ObjectSpec, program: ProgramSpec) -> str:
-    if program.type in _WITH_REGISTERS:
-        return _BY_REGISTERS
-    if program.type in _OF_TASKS and not program.flags & BPF_F_SLEEPABLE:
-        return _BY_TASK
-    raise LinkError(
-        spec.source,
-        _USER,
-        f"program {program.name} ({program.section}) cannot walk stacks: the programs of perf "
-        "events, uprobes, USDT probes, kprobes, tracepoints, raw tracepoints and functions of the "
-        "kernel (fentry, fexit, tp_btf) can, unless they are sleepable",
-    )
-
-
-def _kernel_for(spec: ObjectSpec, program: ProgramSpec) -> str:
-    _function_for(spec, program)  # the same programs can
-    return _OF_KERNEL
-
-
-class _Part(Closing):
-    """The library's part of a loaded object, by the names that it has in the library."""
-
-    def __init__(self, loaded: Object) -> None:
+    def __init__(self, loaded: HasParts, prefix: str) -> None:
         self.object = loaded
         self.maps: Mapping[str, Map] = {
-            name.removeprefix(_PREFIX): each
+            name.removeprefix(prefix): each
             for name, each in loaded.maps.items()
-            if name.startswith(_PREFIX)
+            if name.startswith(prefix)
         }
-        self.globals: MutableMapping[str, Any] = _Globals(loaded.globals)
+        self.globals: MutableMapping[str, Any] = _Globals(loaded.globals, prefix)
 
     def close(self) -> None:
         """Close the whole object; again is harmless."""
@@ -115,51 +110,95 @@ class _Part(Closing):
 class _Globals(MutableMapping[str, Any]):
     """Global variables of the library."""
 
-    def __init__(self, of_object: MutableMapping[str, Any]) -> None:
+    def __init__(self, of_object: MutableMapping[str, Any], prefix: str) -> None:
         self._of_object = of_object
+        self._prefix = prefix
 
     def __getitem__(self, name: str) -> Any:
-        return self._of_object[_PREFIX + name]
+        return self._of_object[self._prefix + name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._of_object[_PREFIX + name] = value
+        self._of_object[self._prefix + name] = value
 
     def __delitem__(self, name: str) -> None:
         raise TypeError("a global variable cannot be deleted")
 
     def __iter__(self) -> Iterator[str]:
-        names = (name for name in self._of_object if name.startswith(_PREFIX))
-        return (name.removeprefix(_PREFIX) for name in names)
+        names = (name for name in self._of_object if name.startswith(self._prefix))
+        return (name.removeprefix(self._prefix) for name in names)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
-class StackLibrary(Closing):
-    """An object with the library, from its load to `close()`.
+def _forget_earlier(part: LibraryPart, owned: ExitStack) -> None:
+    """Empty the tables that an earlier reader of a loaded object left, and let none come again.
 
-    Args:
-        spec: the object, which calls functions of <purebpf/stacks.h>.
-        load: puts a spec into the kernel.
-        earlier: returns the mappings of a process at a time, see `UserStacks`.
-        call_graph: how user stacks are walked, see `load_walking`.
-        capacity: different stacks that there is room for.
-        namespace: the pid namespace to number tasks in, as in `TaskFilter`.
+    Raises:
+        NotSupportedError: another process reads the stacks of the object now.
+        KernelError: a map cannot be emptied.
+    """
+    owned.enter_context(_only_reader(part.maps["stacks"].info.id))
+    _stop_walks(part)
+    for name, each in part.maps.items():
+        if not name.startswith(".") and name not in _KEPT_MAPS:
+            each.clear()
+    owned.callback(_stop_walks, part)
+
+
+def _only_reader(map_id: int) -> socket.socket:
+    """Return a lock, held until it is closed, even if this process is killed.
+
+    Raises:
+        NotSupportedError: another process has the lock.
+    """
+    lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        lock.bind(f"\0purebpf-stacks-{map_id}")
+    except OSError as error:
+        lock.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
+        problem = "another process reads the stacks of these programs; end it first"
+        raise NotSupportedError("purebpf.stacks.attach_to()", problem) from None
+    return lock
+
+
+def _stop_walks(part: LibraryPart) -> None:
+    part.globals["phase"] = False
+    settle()
+
+
+class StackLibrary(Closing):
+    """An object with the library, from its load to `close()`: `load` or `attach` makes it.
 
     Attributes:
         object: the object.
         call_graph: how stacks are walked, and why not as asked.
         walking: finishes stacks that the programs could not; None with frame pointers.
         python: reads Python frames; None with frame pointers.
-        forgotten: finished stacks that were forgotten, since thousands of others came.
-
-    Raises:
-        LinkError: as `link_library`.
-        KernelError, NotSupportedError: the kernel refused; nothing stays open.
     """
 
     def __init__(
         self,
+        part: LibraryPart,
+        walking: UserStacks | None,
+        call_graph: CallGraph,
+        owned: ExitStack,
+    ) -> None:
+        """Take over what `owned` closes."""
+        self._finished: dict[int, OwnedTrace] = {}
+        self.object, self.maps, self._globals = part.object, part.maps, part.globals
+        self.walking, self.call_graph = walking, call_graph
+        self.python = None
+        if walking is not None:
+            walking.prepare()
+            self.python = read_python(part, walking, owned, lines=True, native=False)
+        self._owned = owned.pop_all()
+
+    @classmethod
+    def load(
+        cls,
         spec: ObjectSpec,
         load: Callable[[ObjectSpec], Object],
         earlier: EarlierLookup | None = None,
@@ -167,33 +206,54 @@ class StackLibrary(Closing):
         call_graph: str = "auto",
         capacity: int = 16384,
         namespace: tuple[int, int] = (0, 0),
-    ) -> None:
-        self._finished: dict[int, OwnedTrace] = {}
-        library = objects.spec("stack_library")
-        library = library.only().set(
-            max_depth=stack_maps.max_depth(),
-            copies_per_second=_COPIES,
-            python=True,
-            python_lines=True,
-            pid_namespace_dev=namespace[0],
-            pid_namespace_ino=namespace[1],
-        )
-        library = library.resize(stacks=capacity)
-        with ExitStack() as stack:
-            part, self.walking, self.call_graph = load_walking(
+    ) -> Self:
+        """Load an object that calls functions of <purebpf/stacks.h>.
+
+        Args:
+            spec: the object.
+            load: puts a spec into the kernel.
+            earlier: returns the mappings of a process at a time, see `UserStacks`.
+            call_graph: how user stacks are walked, see `load_walking`.
+            capacity: different stacks that there is room for.
+            namespace: the pid namespace to number tasks in, as in `TaskFilter`.
+
+        Raises:
+            LinkError: as `link_library`.
+            KernelError, NotSupportedError: the kernel refused; nothing stays open.
+        """
+        library = library_spec(capacity, namespace).set(max_depth=stack_maps.max_depth())
+        with ExitStack() as owned:
+            part, walking, chosen = load_walking(
                 library,
                 call_graph,
-                lambda chosen: _Part(load(link_library(spec, chosen))),
-                stack,
+                lambda configured: LibraryPart(
+                    load(link_library(spec, configured, PREFIX)), PREFIX
+                ),
+                owned,
                 earlier,
                 pages=_PAGES,
             )
-            self.object, self.maps, self._globals = part.object, part.maps, part.globals
-            self.python = None
-            if self.walking is not None:
-                self.walking.prepare()
-                self.python = read_python(part, self.walking, stack, lines=True, native=False)
-            self._owned = stack.pop_all()
+            return cls(part, walking, chosen, owned)
+
+    @classmethod
+    def attach(cls, loaded: HasParts, earlier: EarlierLookup | None = None) -> Self:
+        """Read the stacks of an object that `link_for_loaders` wrote and somebody has loaded.
+
+        Args:
+            loaded: the object, which this closes.
+            earlier: as of `load`.
+
+        Raises:
+            KernelError, NotSupportedError: as `UserStacks`; nothing stays open.
+        """
+        with ExitStack() as owned:
+            part = owned.enter_context(LibraryPart(loaded, LINKED_PREFIX))
+            _forget_earlier(part, owned)
+            mode = mode_of(part)
+            walking = None
+            if mode != "fp":
+                walking = open_walking(part, mode, owned, earlier, pages=_PAGES)
+            return cls(part, walking, CallGraph(mode), owned)
 
     def start(self) -> None:
         """Begin: before, user_stack() gives no stacks."""

@@ -26,4 +26,4 @@ def link_stacks(spec: ObjectSpec, pids: Collection[int] = ()) -> WalkedStacks:
     """
     from purebpf.measure.stacks.linked_stacks import LinkedStacks
 
-    return LinkedStacks(spec, load, pids=pids)
+    return LinkedStacks.load(spec, load, pids=pids)
