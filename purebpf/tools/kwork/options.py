@@ -27,7 +27,7 @@ _EPILOG = """\
 examples:
   purebpf kwork 5                   what ran, most time first
   purebpf kwork latency 5           what waited, longest waits first
-  purebpf kwork top                 each second: which share of the CPUs
+  purebpf kwork top                 each second: CPUs, tasks, the kernel's work
   purebpf kwork --timehist 1        each run on a line
   purebpf kwork -k irq,softirq -A 5     each CPU
   purebpf kwork -k work --queued-by 5   with the stacks that queued the work
@@ -69,6 +69,7 @@ def parse(argv: Sequence[str]) -> tuple[KworkOptions, EventView, KworkView]:
     if parsed.mode == "timehist":
         parsed.each_run = True
         parsed.interval_s = _LOOK_S
+    parsed.shares = parsed.mode == "top"
     if parsed.mode == "top" and parsed.interval_s is None:
         parsed.interval_s = 1.0
     return (

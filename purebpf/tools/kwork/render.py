@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.json_values import json_object
@@ -13,6 +14,9 @@ from purebpf.results.model.width import cut, pad
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
 from purebpf.tools.kwork.rows import KworkRow, Result
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.observe.instruments.cpu_shares import Shares
 
 __all__ = ["Layout", "csv_header", "render"]
 
@@ -58,6 +62,8 @@ def csv_header() -> str:
 def _text(result: Result, rows: Sequence[KworkRow], layout: Layout) -> Iterator[str]:
     if layout.is_interval:
         yield f"\n{result.time_s:.3f} s\n"
+    if result.shares is not None:
+        yield from _cpus_and_tasks(result.shares, layout.most)
     if layout.mode == "latency":
         rows = [row for row in rows if row.delayed]
     if not rows:
@@ -79,6 +85,26 @@ def _text(result: Result, rows: Sequence[KworkRow], layout: Layout) -> Iterator[
             yield from lines(buckets, "nsecs")
     if len(rows) > layout.most:
         yield f"... {len(rows) - layout.most} more: -E {len(rows)}\n"
+
+
+def _cpus_and_tasks(shares: Shares, most: int) -> Iterator[str]:
+    """Yield the time of each CPU, then the tasks with the most time, in percent of a CPU."""
+    yield f"{'CPU':>7} {'TASKS':>7} {'SOFTIRQ':>7} {'IRQ':>7} {'IDLE':>7}\n"
+    whole_ns = 0
+    for share in shares.cpus:
+        whole_ns = max(whole_ns, sum(share[1:]))
+        parts = " ".join(f"{_share(part, sum(share[1:])):>7}" for part in share[1:])
+        yield f"{share.cpu:7d} {parts}\n"
+    yield f"{'PID':>7} {'TID':>7} {'%CPU':>7} {'TIME':>7} COMM\n"
+    for task in shares.tasks[:most]:
+        numbers = f"{_share(task.time_ns, whole_ns):>7} {in_unit(task.time_ns):>7}"
+        yield f"{task.pid:7d} {task.tid:7d} {numbers} {printable(task.comm)}\n"
+    if len(shares.tasks) > most:
+        yield f"... {len(shares.tasks) - most} more: -E {len(shares.tasks)}\n"
+
+
+def _share(part_ns: int, whole_ns: int) -> str:
+    return f"{100 * part_ns / whole_ns:.2f}%" if whole_ns else "-"
 
 
 def _name(row: KworkRow) -> str:
@@ -122,7 +148,7 @@ def _marks(buckets: Sequence[int], most: int) -> Iterator[int]:
 
 
 def _document(result: Result, rows: Sequence[KworkRow]) -> dict[str, object]:
-    return {
+    document: dict[str, object] = {
         "time_s": round(result.time_s, 6),
         "elapsed_s": round(result.elapsed_s, 6),
         "cpus": result.cpus,
@@ -130,6 +156,10 @@ def _document(result: Result, rows: Sequence[KworkRow]) -> dict[str, object]:
         "loss": {cause.name: cause.lost for cause in result.loss.causes},
         "notes": list(result.notes),
     }
+    if result.shares is not None:
+        document["cpu_times"] = [share._asdict() for share in result.shares.cpus]
+        document["tasks"] = [task._asdict() for task in result.shares.tasks]
+    return document
 
 
 def _object(row: KworkRow) -> dict[str, object]:

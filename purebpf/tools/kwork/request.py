@@ -26,9 +26,9 @@ class KworkOptions(RunOptions):
 
     `kinds` are some of KINDS; () is all that this kernel has. `names` are patterns as the shell has
     them, of handlers and functions. `by_cpu`: rows of each CPU, not their sum. `stacks`: a row for
-    each stack that queued the work. `each_run`: for
-    `Kwork.runs()`. `rows` is how many there is room for on each CPU. `interval_s`
-    None: one result, at the end. `duration_s` None: until a signal, or until `command` ends.
+    each stack that queued the work. `each_run`: for `Kwork.runs()`. `shares`: the time of each CPU
+    and task, too. `rows` is how many there is room for on each CPU. `interval_s` None: one result,
+    at the end. `duration_s` None: until a signal, or until `command` ends.
     """
 
     kinds: tuple[str, ...] = ()
@@ -37,5 +37,6 @@ class KworkOptions(RunOptions):
     by_cpu: bool = False
     stacks: bool = False
     each_run: bool = False
+    shares: bool = False
     rows: int = 512
     interval_s: float | None = None

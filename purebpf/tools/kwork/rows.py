@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from purebpf.results import Loss
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.observe.instruments.cpu_shares import Shares
 
 __all__ = ["SOFTIRQS", "KworkRow", "Result", "Run", "merge", "subtract"]
 
@@ -76,7 +80,10 @@ class Run(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The measured work of an interval or a whole run; `time_s` is its end, since the start."""
+    """The measured work of an interval or a whole run; `time_s` is its end, since the start.
+
+    `shares`: the time of each CPU and each task; None: not asked for.
+    """
 
     rows: tuple[KworkRow, ...]
     elapsed_s: float
@@ -84,6 +91,7 @@ class Result(NamedTuple):
     cpus: int
     loss: Loss
     notes: tuple[str, ...] = ()
+    shares: Shares | None = None
 
 
 def merge(rows: Iterable[KworkRow]) -> list[KworkRow]:

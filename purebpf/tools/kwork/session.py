@@ -20,6 +20,7 @@ from purebpf.measure.stop import HasFileno
 from purebpf.measure.targets import check_cpus
 from purebpf.measure.wait import RunClock
 from purebpf.observe.instruments import stack_maps
+from purebpf.observe.instruments.cpu_shares import CpuShares
 from purebpf.observe.instruments.quiesce import settle
 from purebpf.observe.instruments.task_filter import bit_words
 from purebpf.observe.symbols.symbolizer import Symbolizer
@@ -102,6 +103,9 @@ class Kwork(Closing):
             spec = spec.set(has_cpus=True, cpus=bit_words(options.cpus, MAX_CPUS // 64))
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
             self._object = stack.enter_context(load(spec))
+            self._shares: CpuShares | None = None
+            if options.shares:
+                self._shares = stack.enter_context(CpuShares(options.cpus))
             self._ring: Any = None
             if options.each_run:
                 self._ring = stack.enter_context(
@@ -148,7 +152,9 @@ class Kwork(Closing):
         rows = sorted(subtract(now, self._before), key=lambda row: -row.total_ns)
         self._before = now
         measured = len(self._options.cpus or cpus.online())
-        return Result(tuple(rows), elapsed_s, time_s, measured, self._loss(), self._notes)
+        shares = None if self._shares is None else self._shares.take()
+        loss = self._loss()
+        return Result(tuple(rows), elapsed_s, time_s, measured, loss, self._notes, shares)
 
     def stop(self) -> Result:
         """End, read the work since the start or the last `interval()`, and close.
@@ -157,6 +163,8 @@ class Kwork(Closing):
             KernelError: a map could not be read.
         """
         with self._owned:
+            if self._shares is not None:
+                self._shares.detach()
             self._links.close()
             settle()
             if self._ring:
@@ -215,7 +223,11 @@ class Kwork(Closing):
                 program.info.recursion_misses for program in self._object.programs.values()
             ),
         }
-        return Loss(causes=tuple(_causes(counts)))
+        causes = tuple(_causes(counts))
+        if self._shares is not None:
+            why = "ns of tasks without room among 10,240 tasks: only their CPUs count them"
+            causes += (count_cause("tasks_full", self._shares.count_full(), why),)
+        return Loss(causes=causes)
 
     def close(self) -> None:
         """End it without a result, and release its resources; again is harmless."""

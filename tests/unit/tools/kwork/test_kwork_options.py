@@ -39,9 +39,9 @@ def test_every_option_becomes_its_field() -> None:
 
 
 def test_top_has_an_interval_of_a_second_unless_another_is_given() -> None:
-    assert parse(["top"]) == asking(DEFAULTS, mode="top", interval_s=1.0)
+    assert parse(["top"]) == asking(DEFAULTS, mode="top", interval_s=1.0, shares=True)
     assert parse(["top", "-i", "3", "-s", "count", "--", "true"]) == asking(
-        DEFAULTS, mode="top", interval_s=3.0, sort="count", command=("true",)
+        DEFAULTS, mode="top", interval_s=3.0, sort="count", shares=True, command=("true",)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from purebpf.observe.instruments.cpu_shares import CpuShare, Shares, TaskShare
 from purebpf.results import Cause, Loss
 from purebpf.results.shape.histogram import BUCKETS, bucket_bounds
 from purebpf.tools.kwork.render import Layout, csv_header, render
@@ -119,3 +120,31 @@ def test_json_and_csv_have_every_row() -> None:
     lines = [csv_header().strip(), *"".join(render(RESULT, "csv", Layout())).splitlines()]
     assert lines[2] == "4.000000,softirq,rcu,,2,4000,3000,960,2780,2,120,70,52,67"
     assert len({line.count(",") for line in lines}) == 1
+
+
+SHARES = Shares(
+    (CpuShare(0, 900_000_000, 60_000_000, 40_000_000, 0), CpuShare(3, 0, 0, 0, 1_000_000_000)),
+    (TaskShare(43, 42, "a\x1b", 600_000_000), TaskShare(7, 7, "kworker/0:1", 300_000_000)),
+)
+
+
+def test_top_begins_with_cpus_and_tasks() -> None:
+    lines = text(Layout(mode="top", most=1), RESULT._replace(shares=SHARES)).splitlines()
+    assert lines[:6] == [
+        "    CPU   TASKS SOFTIRQ     IRQ    IDLE",
+        "      0  90.00%   6.00%   4.00%   0.00%",
+        "      3   0.00%   0.00%   0.00% 100.00%",
+        "    PID     TID    %CPU    TIME COMM",
+        "     42      43  60.00%  600 ms a?",
+        "... 1 more: -E 2",
+    ]
+    assert lines[6].startswith("of 2 CPUs: ")
+
+
+def test_json_of_top_has_every_task() -> None:
+    (line,) = render(RESULT._replace(shares=SHARES), "json", Layout(mode="top", most=1))
+    document = json.loads(line)
+    assert [task["tid"] for task in document["tasks"]] == [43, 7]
+    assert document["cpu_times"][0]["irq_ns"] == 40_000_000
+    (line,) = render(RESULT, "json", Layout())
+    assert "tasks" not in json.loads(line)
