@@ -10,6 +10,7 @@ from purebpf.cli.event_lines import JsonLines, clock, event_document, fit, json_
 from purebpf.results.model.csv_line import csv_line
 from purebpf.results.model.intervals import Interval
 from purebpf.results.model.units import in_unit
+from purebpf.results.model.width import display_width
 from purebpf.results.shape.histogram import bucket_bounds, lines, percentile
 from purebpf.tuples import NamedTuple
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from purebpf.results import Loss
 
 __all__ = ["Scale", "Sum", "SumCsv", "SumJson", "SumText", "longest_ns"]
+
+
+_WIDE = 100
+"""Columns of a terminal with room for percentiles beside sums and a name."""
+_INDENT = 8
 
 
 class Scale(NamedTuple):
@@ -112,6 +118,26 @@ class SumText(ABC, Generic[Event, Row]):
         self._histogram = histogram
         self._most = most
         self._width: int | None = None
+
+    def marks_header(self) -> str:
+        """The names of the columns of the percentiles, where the terminal has room for them."""
+        return self.scale.header() if self._has_room else ""
+
+    def marks(self, row: Row) -> str:
+        """The percentiles of a row, where the terminal has room for them."""
+        return self.scale.columns(row.buckets, longest_ns(row)) if self._has_room else ""
+
+    @property
+    def _has_room(self) -> bool:
+        return self._width is None or self._width >= _WIDE
+
+    def named_row(self, numbers: str, name: str) -> Iterator[str]:
+        """A row that ends with a name; one that is too long stands in a line of its own."""
+        if self._width is None or display_width(numbers + name) <= self._width:
+            yield numbers + name
+            return
+        yield numbers.rstrip()
+        yield f"{'':{_INDENT}}{name}"
 
     @abstractmethod
     def event_lines(self, event: Event) -> Iterator[str]:

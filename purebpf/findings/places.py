@@ -181,8 +181,9 @@ def _path(program: Program, user: Sequence[StackFrame]) -> tuple[str, ...]:
     own = own or [frame for frame in user if program.is_script_top(frame)][:1]
     if not own:
         named = [frame for frame in user if frame.name and not frame.name.startswith("[")]
-        outside = (f for f in named if not any(lib in f.module for lib in _SYSTEM_LIBRARIES))
-        first = next(outside, named[0] if named else None)
+        outside = [f for f in named if not any(lib in f.module for lib in _SYSTEM_LIBRARIES)]
+        with_symbol = [frame for frame in outside if "!0x" not in frame.name]
+        first = next(iter(with_symbol or outside or named), None)
         return (_spell(first),) if first else ()
     path = [_spell(frame) for frame in own]
     distinct = [name for at, name in enumerate(path) if not at or path[at - 1] != name]

@@ -10,7 +10,7 @@ from purebpf.measure.lock_owners import lock_owners
 from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 
-__all__ = ["OldWait", "OldWaits", "describe_old_waits"]
+__all__ = ["OldWait", "OldWaits", "count_old_waits", "describe_held"]
 
 _MOST_HOLDERS = 5
 
@@ -56,12 +56,9 @@ def _switches(pid: int) -> dict[int, int]:
     return counts
 
 
-def describe_old_waits(waits: Iterable[OldWait]) -> Iterator[str]:
-    """Describe them in sentences, a deadlock first. Nothing for no waits."""
-    by_process: dict[int, list[OldWait]] = {}
-    for wait in waits:
-        by_process.setdefault(wait.pid, []).append(wait)
-    for pid, waiting in by_process.items():
+def describe_held(waits: Iterable[OldWait]) -> Iterator[str]:
+    """Describe the waits with a known holder, a deadlock first. Nothing if there are none."""
+    for pid, waiting in _by_process(waits).items():
         held = {wait.tid: wait.holder for wait in waiting if wait.holder}
         ring = find_ring(held)
         if ring:
@@ -70,8 +67,20 @@ def describe_old_waits(waits: Iterable[OldWait]) -> Iterator[str]:
         others = [tid for tid in held if tid not in ring]
         for tid in others[:_MOST_HOLDERS]:
             yield f"thread {tid} waits for the lock of {held[tid]} since before the run"
+
+
+def count_old_waits(waits: Iterable[OldWait]) -> Iterator[str]:
+    """Count the waits of each process, and name the command that shows their functions."""
+    for pid, waiting in _by_process(waits).items():
         number = f"{len(waiting)} threads wait" if len(waiting) > 1 else "1 thread waits"
         yield (
             f"{number} in futex(2) since before the run, for a lock or for something to do:"
             f" purebpf dump {pid} shows where"
         )
+
+
+def _by_process(waits: Iterable[OldWait]) -> dict[int, list[OldWait]]:
+    processes: dict[int, list[OldWait]] = {}
+    for wait in waits:
+        processes.setdefault(wait.pid, []).append(wait)
+    return processes

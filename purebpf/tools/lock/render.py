@@ -12,7 +12,7 @@ from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import fold
 from purebpf.tools.lock.event import LockRow, Wait
-from purebpf.tools.lock.old_waits import OldWait, describe_old_waits
+from purebpf.tools.lock.old_waits import OldWait, count_old_waits, describe_held
 from purebpf.tools.lock.user_event import UserRow, UserWait
 
 __all__ = ["Csv", "Folded", "Json", "LockText", "UserCsv", "UserJson", "UserText"]
@@ -22,6 +22,7 @@ _SUMS = "   WAITS  OPEN   TOTAL     AVG     MAX"
 Others = Callable[[], Mapping[str, tuple[int, int]]]
 _NOTHING = 0.005
 """Of the CPU time of the machine: shorter waits explain nothing."""
+_WIDTH = 80
 _UNKNOWN_OWNER = "[unknown: spinlocks, readers and RT do not say]"
 
 
@@ -69,16 +70,16 @@ class LockText(SumText[Wait, LockRow]):
     def header(self) -> str:
         """The names of the table's columns."""
         typed = f"{'TYPE':11} " if self._is_typed else ""
-        return f"{_SUMS}{self.scale.header()} {typed}{self.by.upper()}"
+        return f"{_SUMS}{self.marks_header()} {typed}{self.by.upper()}"
 
     def row_lines(self, row: LockRow) -> Iterator[str]:
         """A sum and its stack."""
         average = in_unit(row.total_ns // (row.waits + row.open))
         typed = f"{row.type:11} " if self._is_typed else ""
-        yield (
+        yield from self.named_row(
             f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} "
-            f"{average:>7} {in_unit(row.max_ns):>7}{self.scale.columns(row.buckets, row.max_ns)} "
-            f"{typed}{printable(self._name(row))}"
+            f"{average:>7} {in_unit(row.max_ns):>7}{self.marks(row)} {typed}",
+            printable(self._name(row)),
         )
         yield from _stack(row.stack)
         yield from _owner_stack(row.owner_stack)
@@ -127,6 +128,7 @@ class UserText(SumText[UserWait, UserRow]):
         super().__init__(rows, by, **details)
         self._others = others
         self._old_waits = old_waits
+        self._named_gil = False
 
     def event_lines(self, event: UserWait) -> Iterator[str]:
         """A wait and its stacks."""
@@ -140,23 +142,34 @@ class UserText(SumText[UserWait, UserRow]):
 
     def header(self) -> str:
         """The names of the table's columns."""
-        return f"{_SUMS}{self.scale.header()} MOST {'TYPE':11} {self.by.upper()}"
+        return f"{_SUMS}{self.marks_header()} MOST {'TYPE':11} {self.by.upper()}"
 
     def row_lines(self, row: UserRow) -> Iterator[str]:
         """A sum; where threads waited, and where the last was woken from."""
         average = in_unit(row.total_ns // (row.waits + row.open))
-        yield (
+        yield from self.named_row(
             f"{row.waits:>8} {row.open or '':>5} {in_unit(row.total_ns):>7} {average:>7} "
-            f"{in_unit(row.max_ns):>7}{self.scale.columns(row.buckets, row.max_ns)} "
-            f"{row.most_waiting:>4} {row.type:11} {printable(self._name(row))}"
+            f"{in_unit(row.max_ns):>7}{self.marks(row)} {row.most_waiting:>4} {row.type:11} ",
+            printable(self._name(row)),
         )
         if row.is_convoy:
             share = f"{100 * row.handed_on // row.waits} % of the waits"
             yield f"{'':8}convoy: {share} ended while up to {row.most_waiting - 1} others waited on"
+        yield from self._holders(row)
         yield from _stack(row.stack)
         if row.waker:
             yield f"{'':8}woken {in_unit(row.wake_ns // row.woken)} before, from:"
             yield from _stack(row.waker)
+
+    def _holders(self, row: UserRow) -> Iterator[str]:
+        """The functions of the thread that had the lock, in as many lines as they take."""
+        if row.type == "GIL" and not self._named_gil:
+            self._named_gil = True
+            yield f"{'':8}functions that run with the GIL: purebpf profile --gil"
+        if not row.released_in:
+            return
+        text = " < ".join(map(printable, row.released_in))
+        yield from fold(f"{'':8}held in {text}", self._width or _WIDTH).split("\n")
 
     def _name(self, row: UserRow) -> str:
         if self.by == "lock":
@@ -168,11 +181,17 @@ class UserText(SumText[UserWait, UserRow]):
     def end(self, loss: Loss) -> Iterator[str]:
         """Waits of before the run that did not end, then the table."""
         old_waits = self._old_waits()
-        for line in describe_old_waits(old_waits):
-            yield fold(line + "\n", self._width)
+        counted = [fold(f"{line}\n", self._width) for line in count_old_waits(old_waits)]
+        for line in describe_held(old_waits):
+            yield fold(f"{line}\n", self._width)
         if old_waits:
             self.empty = "no waits ended or began"
-        yield from super().end(loss)
+        if self._rows():  # most of these threads are idle: the waits of the run stand first
+            yield from super().end(loss)
+            yield from counted
+        else:
+            yield from counted
+            yield from super().end(loss)
         others = sorted(self._others().items(), key=lambda other: -other[1][1])
         if others:
             parts = (f"{kind} {in_unit(total_ns)}" for kind, (_, total_ns) in others)

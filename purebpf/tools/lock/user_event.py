@@ -57,6 +57,8 @@ class UserRow(NamedTuple):
         buckets: of nanoseconds, of those that ended: see `purebpf.results.shape.histogram`.
         stack: names of the functions of most of the time, the innermost first; empty without
             `LockOptions.stacks`. `waker`: the same of the thread that last let go.
+        released_in: own functions of the thread that let go, innermost first: it had the lock.
+            () if it is not known, or if the lock is none that its holder lets go.
     """
 
     name: str
@@ -76,6 +78,7 @@ class UserRow(NamedTuple):
     buckets: tuple[int, ...]
     stack: tuple[str, ...]
     waker: tuple[str, ...]
+    released_in: tuple[str, ...] = ()
 
     @property
     def is_convoy(self) -> bool:

@@ -24,6 +24,7 @@ from purebpf.tools.lock.data_symbols import DataSymbols
 from purebpf.tools.lock.longest import with_longest
 from purebpf.tools.lock.old_waits import OldWait, OldWaits
 from purebpf.tools.lock.regions import Regions
+from purebpf.tools.lock.released import released_in
 from purebpf.tools.lock.request import USER_TYPES, LockOptions, slower_ns
 from purebpf.tools.lock.user_event import UserRow, UserWait
 from purebpf.tools.lock.user_sums import UserSum
@@ -119,7 +120,8 @@ class UserLocks(UserStackSession[FutexTracer]):
                 "by_thread": options.by == "thread",
                 "by_owner": options.by == "owner",
                 "with_cgroups": options.by == "cgroup",
-                "with_wakers": options.stacks,
+                "with_wakers": True,
+                "python_lines": True,
                 "slower_ns": slower_ns(options.slower_ms),
             },
             {"rows": options.rows, "stacks": _STACKS},
@@ -266,6 +268,14 @@ class UserLocks(UserStackSession[FutexTracer]):
     def _row(self, wait: Wait, total: UserSum, stacks: Stacks, regions: Regions) -> UserRow:
         by, most = self._options.by, total.most
         shows = self._options.stacks or by == "stack"
+        released = released_in(
+            wait.type,
+            most.pid,
+            [
+                (stacks.user(number, most.pid, most.comm) or (), waits)
+                for number, waits in total.wakers.items()
+            ],
+        )
         pid = most.pid if by in ("lock", "process", "thread", "owner") else 0
         tid = most.tid if by == "thread" else 0
         name = most.comm
@@ -298,6 +308,7 @@ class UserLocks(UserStackSession[FutexTracer]):
             buckets=tuple(total.buckets),
             stack=_names(stacks, most.stack, most) if shows else (),
             waker=_names(stacks, total.waker_stack, most) if self._options.stacks else (),
+            released_in=released,
         )
 
     def _loss(self, stats: Mapping[str, int]) -> Loss:

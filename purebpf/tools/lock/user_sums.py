@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ class UserSum:
 
     Attributes:
         most: the sum with most of the time, which its name and its stack are from.
+        wakers: the stacks of threads that let go, with the waits that they ended.
     """
 
     def __init__(self, first: FutexSum) -> None:
@@ -23,6 +25,7 @@ class UserSum:
         self.waits = self.open = self.total_ns = self.max_ns = 0
         self.timeouts = self.woken = self.wake_ns = self.most_waiting = self.handed_on = 0
         self.waker_stack = 0
+        self.wakers: Counter[int] = Counter()
         self.buckets: list[int] = []
 
     def add(self, counted: FutexSum) -> None:
@@ -39,6 +42,8 @@ class UserSum:
         self.most_waiting = max(self.most_waiting, counted.most_waiting)
         self.handed_on += counted.handed_on
         self.waker_stack = counted.waker_stack or self.waker_stack
+        if counted.waker_stack:
+            self.wakers[counted.waker_stack] += counted.woken
         self.buckets = _add(self.buckets, counted.buckets)
 
 

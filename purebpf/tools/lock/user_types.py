@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.script_names import spell_script
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Wait", "describe"]
@@ -61,7 +62,8 @@ class Wait(NamedTuple):
 
     Attributes:
         type: one of `purebpf.tools.lock.request.USER_TYPES`.
-        caller: the first function that is not one of the lock's own; "" if none has a name.
+        caller: the first function that is not one of the lock's own, of Python with file and line;
+            "" if none has a name.
     """
 
     type: str
@@ -81,8 +83,15 @@ def describe(stack: Sequence[Frame | Unknown]) -> Wait:
             continue
         inside = inside and _belongs(entry, kind)
         if not inside:
-            return Wait(kind, entry.name)
+            return Wait(kind, _spell(entry))
     return Wait(kind, _inlined_lambda(stack))
+
+
+def _spell(frame: Frame) -> str:
+    """Return the function; of Python with its file and line."""
+    if frame.kind != "python" or not frame.line:
+        return frame.name
+    return f"{frame.name} ({spell_script(frame.module)}:{frame.line})"
 
 
 def _python_purpose(stack: Sequence[Frame | Unknown]) -> str:

@@ -33,6 +33,8 @@ def _run(options: WallOptions, view: ResultOptions) -> int:
     from purebpf.tools.wall.session import Wall
 
     shown = head(title(options), view, details=view.delimited or view.offsets)
+    if options.python and any(destination.format == "text" for destination in view.to):
+        options = options._replace(python_lines=True)
     with results.measure(
         *(partial(Wall, options), options.command, shown, view), duration_s=options.duration_s
     ) as run:

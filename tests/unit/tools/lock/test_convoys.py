@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from purebpf.results import Loss
+from purebpf.tools.lock.old_waits import OldWait
 from purebpf.tools.lock.render import UserJson, UserText
 from purebpf.tools.lock.user_event import UserRow
 
@@ -62,3 +63,33 @@ def test_json_has_the_address_of_a_lock_in_hexadecimal() -> None:
     rows = (ROW._replace(address=0xFF_FFFF_FFFF_FFF8), ROW)
     summary, _ = map(json.loads, UserJson(lambda: rows, "lock").end(Loss()))
     assert [row["address"] for row in summary["rows"]] == ["0xfffffffffffff8", "0x0"]
+
+
+def test_the_functions_that_had_the_lock_stand_below_the_row() -> None:
+    row = ROW._replace(released_in=("reserve (stock.py:22)", "do_GET (stock.py:31)"))
+    shown = list(UserText(lambda: (row,), "caller", others=dict).row_lines(row))
+    assert shown[2:] == ["        held in reserve (stock.py:22) < do_GET (stock.py:31)"]
+    gil = ROW._replace(type="GIL", released_in=())
+    text = UserText(lambda: (), "caller", others=dict)
+    assert "purebpf profile --gil" in "".join(text.row_lines(gil))
+    assert "purebpf profile --gil" not in "".join(text.row_lines(gil)), "once is enough"
+
+
+def test_a_name_without_room_has_a_line_of_its_own() -> None:
+    row = ROW._replace(name="Price" * 9)
+    text = UserText(lambda: (row,), "caller", others=dict)
+    assert "p99" in text.header()
+    list(text.begin(80))
+    assert "p99" not in text.header()
+    numbers, name, *_ = text.row_lines(row)
+    assert numbers.endswith("mutex")
+    assert name == f"        {row.name}"
+
+
+def test_idle_threads_stand_below_the_waits_of_the_run() -> None:
+    text = UserText(
+        lambda: (ROW,), "caller", others=dict, old_waits=lambda: [OldWait(5, 8), OldWait(5, 9)]
+    )
+    lines = "".join(text.end(Loss())).splitlines()
+    assert lines[0].startswith("   WAITS")
+    assert lines[-1].startswith("2 threads wait in futex(2)")
