@@ -261,7 +261,7 @@ def test_threads_of_python_wait_for_the_gil():
             process.communicate("\n")
             locks.stop()
     assert {row.type for row in locks.rows} == {"GIL"}
-    assert "spin" in {row.name.rpartition(".")[2] for row in locks.rows}
+    assert any(row.name.startswith("spin (<string>:") for row in locks.rows)
 
 
 def test_json_has_every_field(program):
