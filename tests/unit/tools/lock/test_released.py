@@ -39,4 +39,3 @@ def test_nothing_is_said_without_a_stack() -> None:
     assert released_in("mutex", 7, [((), 5)]) == ()
     unnamed = frame("python3.11!0x4f92c0", "/usr/bin/python3.11")
     assert released_in("mutex", 7, [((unnamed,), 5)]) == ()
-
