@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cached_property
 
 __all__ = ["LineTable"]
 
@@ -21,7 +20,7 @@ _ONE_LINE = range(10, 13)
 
 
 class LineTable:
-    """The lines of a code object's instructions. The table is decoded once, when it is needed.
+    """The lines of a code object's instructions. The table is decoded once, as far as needed.
 
     Args:
         version: of the interpreter.
@@ -30,30 +29,27 @@ class LineTable:
     """
 
     def __init__(self, version: tuple[int, int], table: bytes, first_line: int) -> None:
-        self._version = version
-        self._table = table
         self._first_line = first_line
+        self._ends, self._lines = array("q"), array("q")
+        if version < (3, 10):
+            decode = _by_lnotab
+        else:
+            decode = _by_deltas if version < (3, 11) else _locations
+        self._rest = decode(table, first_line)
 
     def at(self, offset: int) -> int:
         """The line of the instruction at a byte offset of the code; 0 where it has none."""
         if offset < 0:
             return self._first_line  # called, and no instruction run yet
-        ends, lines = self._ranges
-        number = bisect_right(ends, offset)
-        return max(0, lines[number]) if number < len(ends) else 0
-
-    @cached_property
-    def _ranges(self) -> tuple[array[int], array[int]]:
-        """The end of a line's instructions, and the line."""
-        if self._version < (3, 10):
-            decode = _by_lnotab
-        else:
-            decode = _by_deltas if self._version < (3, 11) else _locations
-        ends, lines = array("q"), array("q")
-        for end, line in decode(self._table, self._first_line):
-            ends.append(end)
-            lines.append(line)
-        return ends, lines
+        ends, lines = self._ends, self._lines
+        if not ends or ends[-1] <= offset:
+            for end, line in self._rest:
+                ends.append(end)
+                lines.append(line)
+                if end > offset:
+                    return max(0, line)
+            return 0
+        return max(0, lines[bisect_right(ends, offset)])
 
 
 def _by_lnotab(table: bytes, line: int) -> Iterator[tuple[int, int]]:
@@ -79,28 +75,37 @@ def _by_deltas(table: bytes, line: int) -> Iterator[tuple[int, int]]:
 
 def _locations(table: bytes, line: int) -> Iterator[tuple[int, int]]:
     """The end of each range, and its line."""
-    end, at = 0, 0
-    while at < len(table):
-        first = table[at]
-        kind = first >> 3 & 15
-        end += ((first & 7) + 1) * _CODE_UNIT
-        at += 1
-        if kind in (_LONG, _NO_COLUMNS):
-            number, after = _varint(table, at)
+    end = at = 0
+    size = len(table)
+    while at < size:
+        step, delta, length, kind = _ENTRIES[table[at]]
+        end += step
+        if not length:  # numbers follow
+            number, after = _varint(table, at + 1)
             line += -(number >> 1) if number & 1 else number >> 1
-        elif kind in _ONE_LINE:
-            line += kind - _ONE_LINE.start
+            yield end, line
+            at = after
+            if kind == _LONG:
+                for _ in range(3):
+                    _, at = _varint(table, at)
+            continue
+        line += delta
         yield end, 0 if kind == _NOTHING else line
-        if kind == _LONG:
-            at = after
-            for _ in range(3):
-                _, at = _varint(table, at)
-        elif kind == _NO_COLUMNS:
-            at = after
-        elif kind in _ONE_LINE:
-            at += 2
-        elif kind != _NOTHING:
-            at += 1
+        at += length
+
+
+def _entry(first: int) -> tuple[int, int, int, int]:
+    """The bytes of instructions, the difference of lines, the bytes and the kind of an entry.
+
+    Entries with numbers of unknown length have 0 bytes here.
+    """
+    kind = first >> 3 & 15
+    delta, length = 0, 0 if kind in (_LONG, _NO_COLUMNS) else 2
+    if kind in _ONE_LINE:
+        delta, length = kind - _ONE_LINE.start, 3
+    elif kind == _NOTHING:
+        length = 1
+    return ((first & 7) + 1) * _CODE_UNIT, delta, length, kind
 
 
 def _varint(table: bytes, at: int) -> tuple[int, int]:
@@ -113,3 +118,7 @@ def _varint(table: bytes, at: int) -> tuple[int, int]:
         if not byte & 64:
             break
     return number, at
+
+
+_ENTRIES = tuple(map(_entry, range(256)))
+"""By the first byte of an entry."""

@@ -71,3 +71,14 @@ def test_a_function_that_has_not_begun_is_at_its_first_line() -> None:
 @given(st.sampled_from([(3, 8), (3, 10), (3, 13)]), st.binary(max_size=64), st.integers(-2, 999))
 def test_any_bytes_give_a_line(version: tuple[int, int], table: bytes, offset: int) -> None:
     assert isinstance(LineTable(version, table, 1).at(offset), int)
+
+
+@given(
+    st.binary(max_size=60), st.lists(st.integers(0, 300), max_size=12), st.sampled_from([8, 10, 12])
+)
+def test_the_order_of_questions_does_not_matter(
+    table: bytes, offsets: list[int], minor: int
+) -> None:
+    together = LineTable((3, minor), table, 7)
+    for offset in offsets:
+        assert together.at(offset) == LineTable((3, minor), table, 7).at(offset)
