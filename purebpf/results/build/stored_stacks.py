@@ -20,7 +20,6 @@ from purebpf.results.model.stack_end import (
 from purebpf.symbols.frame import Frame, Reason, Unknown, without_stray_tail
 from purebpf.symbols.python_words import PYTHON_FRAMES
 from purebpf.unwind.reason import Reason as Ended
-from purebpf.unwind.unwinder import MAX_FRAMES
 
 __all__ = ["AddressNames", "Stacks", "causes", "count_truncated", "with_caller"]
 
@@ -230,4 +229,6 @@ def _truncated(user: int, kernel: int, max_depth: int, room: int) -> str:
         return f"{lacking} (sysctl kernel.perf_event_max_stack={room})"
     if not user:
         return lacking
+    from purebpf.unwind.unwinder import MAX_FRAMES  # 8 modules, for few profiles
+
     return f"{lacking} (--call-graph deep: {MAX_FRAMES}), {PYTHON_FRAMES} of Python"

@@ -40,7 +40,6 @@ from purebpf.symbols.runtimes import is_interpreter, runtime_of
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, ProcessMemory, open_process_memory
 from purebpf.tuples import NamedTuple
-from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.elf_frames import load_bias
 from purebpf.unwind.machine import AARCH64, X86_64
 
@@ -323,6 +322,8 @@ def _loop(image: ElfImage, file: RuntimeFile) -> Iterator[CodeRange]:
     """The parts of the evaluation loop."""
     yield from file.loop
     if len(file.loop) == 1 and image.machine == X86_64.elf:
+        from purebpf.unwind.cfi_file import CfiFile  # with 14 modules, not before there is Python
+
         cfi = CfiFile(image)
         hot = file.loop[0]
         cold = cold_part(cfi.code(hot.start, hot.end - hot.start), hot, cfi.function)
