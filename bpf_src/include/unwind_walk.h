@@ -8,6 +8,7 @@
 #ifndef UNWIND_WALK_H
 #define UNWIND_WALK_H
 
+#include "java_steps.h"
 #include "process_identity.h"
 #include "walk_call.h"
 #include "walk_guesses.h"
@@ -28,6 +29,13 @@ __noinline int step(u32 place)
 	OPAQUE(depth);
 	if (depth >= WALK_FRAMES)
 		return WALK_TOO_DEEP;
+	if (java && !depth)
+		begin_java(place);
+	if (java && is_java(place, walk->pc)) {
+		walk->frames[depth] = walk->pc;
+		walk->depth = depth + 1;
+		return step_java(place);
+	}
 	found = walks_frame_pointers && depth ? GO_ON : find_rule_of_frame(place);
 	if (found == WALK_UNKNOWN_MAPPING && depth) // no frame: its address may be anything
 		return WALK_UNKNOWN_MAPPING;
@@ -122,6 +130,9 @@ static __always_inline void begin_walk(struct walk *walk, struct registers *from
 	walk->sp = from->sp;
 	walk->fp = from->bp;
 	walk->lr = from->bx;
+	walk->ax = from->ax;
+	walk->bx = from->bx;
+	walk->r13 = from->r13;
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->is_exact = 1;
 	walk->is_fp_lost = 0;
@@ -144,14 +155,20 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 		walk_32_bits(walk, place);
 		return;
 	}
-	if (!known || !is_of(known, identity)) {
+	walk->process = process;
+	walk->identity = identity;
+	walk->depth = 0;
+	if (known && is_of(known, identity)) {
+		walk->list = known->list;
+		walk->count = known->count;
+		walk->version = known->version;
+	} else if (java) { // its JVM may be known: user space goes on behind the Java frames
+		walk->list = walk->count = walk->version = 0;
+	} else {
+		walk->depth = 1;
 		walk->reason = WALK_PROCESS_UNKNOWN;
 		return;
 	}
-	walk->list = known->list;
-	walk->count = known->count;
-	walk->version = known->version;
-	walk->depth = 0;
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken <= WALK_FRAMES; taken += STRIDE) {
 		OPAQUE(taken);
@@ -163,6 +180,8 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 		reason = WALK_TOO_DEEP;
 	else if (reason == WALK_COMPLETE && walk->guessed)
 		reason = WALK_FP_GUESS;
+	else if (reason == WALK_UNKNOWN_MAPPING && !walk->version)
+		reason = WALK_PROCESS_UNKNOWN;
 	walk->reason = reason;
 }
 

@@ -72,6 +72,10 @@ struct missed_stack {
 	__u16 guessed;
 	u32 popped; // bytes that the copy begins below the stack pointer of `registers`
 	u64 key[MISS_KEY_WORDS];
+	u64 pc; // where the walk ended
+	u64 sp;
+	u64 fp;
+	u64 is_exact;
 	struct registers registers;
 	u64 frames[WALK_FRAMES];
 };
@@ -281,6 +285,10 @@ static __always_inline bool send_missed(void *ctx, struct missed_stack *record, 
 	record->reason = walk->reason;
 	record->guessed = walk->guessed;
 	record->depth = depth;
+	record->pc = walk->pc;
+	record->sp = walk->sp;
+	record->fp = walk->is_fp_lost ? 0 : walk->fp;
+	record->is_exact = walk->is_exact;
 	copy_frames(record->frames, walk);
 	OPAQUE(depth);
 	if (depth > WALK_FRAMES)

@@ -33,8 +33,13 @@ struct walk {
 	u32 is_fp_lost;	  // fp is not known
 	u32 depth;
 	u32 reason;
-	u32 guessed;		 // steps by frame pointer, for lack of a rule
-	u32 guessed_at;		 // frames that there were at the last of them
+	u32 guessed;	// steps by frame pointer, for lack of a rule
+	u32 guessed_at; // frames that there were at the last of them
+	u64 identity;	// of the program
+	u32 process;	// tgid in the initial pid namespace
+	u64 ax;		// of the leaf, with which generated code leaves its caller
+	u64 bx;
+	u64 r13;
 	u64 lr;			 // arm64: where a leaf returns to; signed or not
 	u8 code[NEAR_BYTES + 8]; // in which a frame that was set up is looked for
 	// The leaf's address, then return addresses; one that a signal interrupted has 1 added, so

@@ -11,7 +11,7 @@ docs/design/0002-start.md.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from purebpf.closable import Closing
@@ -78,6 +78,8 @@ class ProcessWatch(Closing):
         is_patient: bool = False,
     ) -> None:
         publish_first(lambda: walks.python, pids, command_pid)
+        if walks.walking is not None and walks.walking.java is not None and not command_pid:
+            walks.walking.java.publish_running(pids)
         self.followed = followed = Followed(command_pid, only, is_patient=is_patient)
         self._walks = walks
         self._publishes = not (pids or command_pid)
@@ -95,12 +97,19 @@ class ProcessWatch(Closing):
         rings = (*(walking.fds if walking else ()), *(python.fds if python else ()))
         return {*self.followed.fds, *rings}
 
+    @property
+    def walking(self) -> UserStacks | None:
+        """The finisher of stacks; None: the kernel walks."""
+        return self._walks.walking
+
     def look_again_s(self) -> float:
         """Seconds until `catch_up` is due without a record.
 
         A process becomes an interpreter, and copies its code, silently.
         """
         python, after_s = self._walks.python, self.followed.look_again_s()
+        if self._walks.walking is not None:
+            after_s = min(after_s, self._walks.walking.look_again_s())
         return after_s if python is None else min(after_s, python.interpreters.look_again_s())
 
     def earlier(self, pid: int, time_ns: int) -> Earlier | None:
@@ -113,7 +122,9 @@ class ProcessWatch(Closing):
         if walking is None:
             self.followed.drain()
         else:
-            published = () if python is None else python.interpreters.published
+            published: Container[int] = () if python is None else python.interpreters.published
+            if walking.java is not None:
+                published = _Either(published, walking.java.published)
             self.followed.drain(self._feed, walking.followed, published)
 
     def collect(self) -> None:
@@ -184,8 +195,19 @@ class ProcessWatch(Closing):
         symbolizer = Symbolizer(self.followed.spaces, fetch=fetch, budget=budget)
         symbolizer.python = self._walks.python
         walking = self._walks.walking
-        symbolizer.opened = None if walking is None else walking.held
+        if walking is not None:
+            symbolizer.opened, symbolizer.java = walking.held, walking.java
         return symbolizer
+
+
+class _Either:
+    """The members of two containers."""
+
+    def __init__(self, one: Container[int], other: Container[int]) -> None:
+        self._one, self._other = one, other
+
+    def __contains__(self, member: object) -> bool:
+        return member in self._one or member in self._other
 
 
 def publish_first(

@@ -60,6 +60,7 @@ class Reason(StrEnum):
     OVER_BUDGET = "not looked up: its file, process or user has used up its share of the lookups"
     INTERRUPTED = "not looked up: an interrupt ended the lookups"
     PYTHON_UNNAMED = "a Python function: its name found no room, or could not be read"
+    JAVA_UNNAMED = "a Java method: it was unloaded before its name was read"
     PYTHON_CUT = "Python frames that could not be read: their memory was not there"
     KERNEL_HIDDEN = (
         "kernel addresses are hidden: CAP_SYSLOG is missing, or kernel.kptr_restrict is 2"

@@ -104,6 +104,8 @@ class Unwinder:
         registers: Sequence[int | None],
         stack: bytes,
         generated: GeneratedCode | None = None,
+        *,
+        is_exact: bool = True,
     ) -> Unwound:
         """One stack trace.
 
@@ -112,6 +114,7 @@ class Unwinder:
             registers: by DWARF's numbers; None: not known. The stack pointer is among them.
             stack: the bytes at the stack pointer and above.
             generated: leaves the frames of generated code; None: the frame pointer is followed.
+            is_exact: False: `pc` is a return address, of a frame whose callees are known.
         """
         machine = self._machine
         values = list(registers[: machine.registers])
@@ -119,7 +122,7 @@ class Unwinder:
         sp = values[machine.sp]
         if sp is None:
             return Unwound([pc], Reason.NO_REGISTERS, 0)
-        walk = _Walk(self, pc, values, StackCopy(sp, stack), generated)
+        walk = _Walk(self, pc, values, StackCopy(sp, stack), generated, is_exact=is_exact)
         return Unwound(walk.frames, walk.run(self._max_frames), walk.guessed)
 
     def rule(self, pc: int, *, exact: bool) -> Known:
@@ -252,6 +255,8 @@ class _Walk:
         registers: list[int | None],
         stack: StackCopy,
         generated: GeneratedCode | None,
+        *,
+        is_exact: bool,
     ) -> None:
         self.frames = [pc]
         self.guessed = 0
@@ -259,7 +264,7 @@ class _Walk:
         self._unwinder = unwinder
         self._machine = unwinder._machine  # noqa: SLF001
         self._pc = pc
-        self._exact = True
+        self._exact = is_exact
         self._registers = registers
         self._stack = stack
         self._generated = generated
@@ -269,7 +274,7 @@ class _Walk:
         find = self._unwinder.rule if self._generated is None else self._rule
         frames = self.frames
         try:
-            rule = find(self._pc, exact=True)
+            rule = find(self._pc, exact=self._exact)
             while True:
                 caller = self._step(rule)
                 if caller is None:

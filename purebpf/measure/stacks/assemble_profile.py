@@ -72,11 +72,18 @@ def assemble_profile(
     if python is not None:  # before the hints, which say why a process has no Python frames
         profile.about |= {**steps.python_stats(), **python.counts()}
         profile.loss = python.with_python(profile.loss, profile.about)
+    walking = watch.walking
+    java = None if walking is None else walking.java
+    if java is not None:
+        profile.about |= java.counts()
+        profile.loss = java.with_java(profile.loss)
     if steps.with_hints:
         pids = {row.labels.pid for row in profile.rows()}
         profile.hints = hints(profile, symbolizer.runtime)
         if python is not None:
             profile.hints += python.hints(steps.python_pids(pids))
+        if java is not None:
+            profile.hints += java.hints(pids)
         profile.hints += steps.advise(pids)
     return profile
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.host import fd_limits
+from purebpf.observe.runtimes.hotspot.java_processes import JavaProcesses
 from purebpf.observe.unwind.copy_rings import LARGEST_COPY
 from purebpf.observe.unwind.user_stacks import UserStacks
 from purebpf.tuples import NamedTuple
@@ -50,12 +51,14 @@ _NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
 """Counters of user_stacks.h: stacks that needed a copy and got none."""
 _TABLES = ("rules", "exes", "procs", "shards", "call_sites")
 _PYTHON = ("pythons", "python_codes", "python_functions", "python_names")
+_JAVA = ("javas", "java_codes", "java_names")
 """Maps that the program refers to and does not use by frame pointers."""
 _OF_STACKS_BY_TABLES = (
     *_TABLES,
     *_PYTHON,
     *("python_stats", "python_walks", "python_records", "python_threads"),
     *("python_tasks", "python_task_walks"),
+    *(*_JAVA, "java_walks", "java_stats"),
     *("walks", "known_rules", "budgets", "copies", "unwind_stats"),
 )
 """Maps that a program of frame pointers alone does not refer to."""
@@ -105,6 +108,7 @@ def load_walking(
     pages: int = 256,
     fp_program: str = "",
     always: tuple[str, ...] = (),
+    lines: bool = False,
 ) -> tuple[Walking, UserStacks | None, CallGraph]:
     """Load an object that includes user_stacks.h.
 
@@ -119,6 +123,7 @@ def load_walking(
         fp_program: of the spec's programs, the one to load instead of all others where stacks are
             walked by frame pointers. Its object lacks the maps of the other ways.
         always: programs to load in either way.
+        lines: whether the lines of Java frames are wanted, too.
 
     Returns: the object; the finisher of its stacks, None with frame pointers; and the choice.
 
@@ -132,7 +137,8 @@ def load_walking(
         others = spec.only(*(spec.programs.keys() - {fp_program}))
         try:
             _check_open_files(others, mode)
-            return *_load(others, mode, load, owned, earlier, pages=pages), CallGraph(mode)
+            sizes = {"pages": pages}
+            return *_load(others, mode, load, owned, earlier, **sizes, lines=lines), CallGraph(mode)
         except (KernelError, NotSupportedError) as error:
             if asked != "auto":
                 raise
@@ -141,7 +147,7 @@ def load_walking(
     if fp_program:
         spec = spec.only(fp_program, *always).leave_out(*_OF_STACKS_BY_TABLES)
     else:
-        spec = without_fetch(_shrunk(spec, *_TABLES, *_PYTHON))
+        spec = without_fetch(_shrunk(spec, *_TABLES, *_PYTHON, *_JAVA))
     return _load_frame_pointers(spec, mode, load, owned), None, CallGraph(mode, why)
 
 
@@ -165,12 +171,13 @@ def _load(
     earlier: EarlierLookup | None,
     *,
     pages: int,
+    lines: bool,
 ) -> tuple[Walking, UserStacks]:
     spec = set_walking(spec, mode)
     with ExitStack() as undo:
         loaded = load(spec)
         undo.callback(loaded.close)
-        stacks = open_walking(loaded, mode, undo, earlier, pages=pages)
+        stacks = open_walking(loaded, mode, undo, earlier, pages=pages, lines=lines)
         owned.push(undo.pop_all())
     return loaded, stacks
 
@@ -182,12 +189,17 @@ def set_walking(spec: ObjectSpec, mode: str) -> ObjectSpec:
         NotSupportedError: another machine than x86-64 and arm64.
     """
     if mode == "fp":
-        spec = without_fetch(_shrunk(spec, *_TABLES, *_PYTHON))
+        spec = without_fetch(_shrunk(spec, *_TABLES, *_PYTHON, *_JAVA))
         return spec.set(call_graph=_NUMBERS[mode], **_of_machine("leaf words"))
     spec = spec.set(call_graph=_NUMBERS[mode], **_of_machine(f"--call-graph {mode}"))
     if mode == "copy":
-        return _shrunk(spec.set(copies_per_second=0), *_TABLES)
-    return spec.set(copies_deep=True) if mode == "deep" else spec
+        return _shrunk(spec.set(copies_per_second=0), *_TABLES, *_JAVA)
+    return spec.set(java=_walks_java(mode), copies_deep=mode == "deep")
+
+
+def _walks_java(mode: str) -> bool:
+    """Return True if BPF leaves the frames of Java methods."""
+    return mode in ("tables", "deep") and os.uname().machine == "x86_64"
 
 
 def mode_of(loaded: WalkingObject) -> str:
@@ -205,14 +217,23 @@ def open_walking(
     earlier: EarlierLookup | None,
     *,
     pages: int,
+    lines: bool,
 ) -> UserStacks:
     """Finish the stacks of a loaded object, by the mode that it has: not "fp".
+
+    Args:
+        loaded: the object.
+        mode: as `set_walking` had it.
+        owned: closes the resources opened here.
+        earlier: see `UserStacks`.
+        pages: of the rings of copies of 16 KiB.
+        lines: whether the lines of Java frames are wanted.
 
     Raises:
         KernelError, NotSupportedError: as `UserStacks`.
     """
     stack_bytes = _copy_bytes(mode)
-    return owned.enter_context(
+    stacks = owned.enter_context(
         UserStacks(
             loaded.maps,
             loaded.globals,
@@ -222,6 +243,9 @@ def open_walking(
             pages=pages * _ring_factor(stack_bytes),
         )
     )
+    if _walks_java(mode):
+        stacks.java = owned.enter_context(JavaProcesses(loaded.maps, lines=lines))
+    return stacks
 
 
 def _copy_bytes(mode: str) -> int:

@@ -105,7 +105,9 @@ class Switches(Closing):
         with ExitStack() as stack:
             spec = whose.apply(_spec(settings, samples=samples)).resize(**sizes)
             self._object, self.walking, self.call_graph = load_walking(
-                spec, call_graph if settings.get("user_stacks", True) else "", load, stack, earlier
+                *(spec, call_graph if settings.get("user_stacks", True) else "", load),
+                *(stack, earlier),
+                lines=bool(settings.get("python_lines")),
             )
             self.python = self._read_python(settings, stack, native=native)
             self._tickets = Tickets()

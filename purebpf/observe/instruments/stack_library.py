@@ -232,6 +232,7 @@ class StackLibrary(Closing):
                 owned,
                 earlier,
                 pages=_PAGES,
+                lines=True,
             )
             return cls(part, walking, chosen, owned)
 
@@ -252,7 +253,7 @@ class StackLibrary(Closing):
             mode = mode_of(part)
             walking = None
             if mode != "fp":
-                walking = open_walking(part, mode, owned, earlier, pages=_PAGES)
+                walking = open_walking(part, mode, owned, earlier, pages=_PAGES, lines=True)
             return cls(part, walking, CallGraph(mode), owned)
 
     def start(self) -> None:

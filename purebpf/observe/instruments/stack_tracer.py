@@ -102,6 +102,7 @@ class StackTracer(Closing, ABC):
             self._object, self.walking, self.call_graph = load_walking(
                 *(spec, request.call_graph, partial(load, maps=shared), stack, earlier),
                 pages=request.pages,
+                lines=bool(request.settings.get("python_lines")),
             )
             if self.walking is not None:
                 self.walking.prepare()

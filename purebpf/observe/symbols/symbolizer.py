@@ -30,6 +30,7 @@ from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.intervals import RangeMap
+from purebpf.symbols.java_words import JavaNames, has_java, is_java
 from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.python_words import PythonNames, count_native
@@ -71,6 +72,7 @@ class Symbolizer:
         recorded: where the addresses were recorded; None: in this run.
         opened: finds mapped files that are still open when their process has ended
             (`UserStacks.held`); None: none are.
+        java: names the Java frames of user stacks; None: they have none.
         python: names and merges the Python frames of user stacks; None: they have none.
         with_addresses: False: frames of files and of the kernel itself tell functions apart, not
             places in them. All processes have one `Frame` for a function: its address is 0, and its
@@ -88,6 +90,7 @@ class Symbolizer:
         self.budget = Budget() if budget is None else budget
         self.opened: Held | None = None
         self.python: PythonNames | None = None
+        self.java: JavaNames | None = None
         self._payers: dict[int, Work] = {}
         self._paying: Work | None = None
         self._read_processes = read_processes
@@ -180,6 +183,8 @@ class Symbolizer:
         with suppress(OverBudgetError), self._payer(pid):
             if runtime is not None and self._is_here and self._jit.read(self.spaces.family(pid)):
                 runtime = runtime._replace(is_named=True)
+        if runtime is not None and self.java is not None and self.java.has(pid):
+            runtime = runtime._replace(is_named=True)
         return runtime
 
     def kernel(self, addresses: Iterable[int]) -> list[Answer]:
@@ -222,12 +227,33 @@ class Symbolizer:
         answers = self._answers(pid, comm)
         native = addresses if self.python is None else addresses[: count_native(addresses)]
         try:
+            if self.java is not None and has_java(native):
+                return self._java_stack(self.java, pid, addresses, len(native), answers)
             named = _stack(native, answers.exact, answers.callers)
         finally:
             self._settle()
         if self.python is None or len(native) == len(addresses):
             return named
         return [*self.python.merge(pid, addresses, named)]
+
+    def _java_stack(
+        self,
+        java: JavaNames,
+        pid: int,
+        addresses: Sequence[int],
+        native: int,
+        answers: UserAnswers,
+    ) -> list[Answer]:
+        """Name a stack with Java frames; Python's, whose order is not known, stand behind."""
+        named: list[Answer] = []
+        for at, address in enumerate(addresses[:native]):
+            if is_java(address):
+                named += java.frames(address)
+            else:
+                named.append((answers.callers if at else answers.exact)[address])
+        if self.python is not None and native < len(addresses):
+            named += self.python.merge(pid, addresses[native:], [])
+        return named
 
     def return_slot(self, pid: int, address: int, comm: str | None = None) -> int | None:
         """Return the distance from the stack pointer to a leaf's return address, by its file's

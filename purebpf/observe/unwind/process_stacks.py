@@ -102,12 +102,15 @@ class ProcessStacks(Closing):
 
     # Stack traces
 
-    def unwind(self, copy: CopiedStack, generated: GeneratedCode | None = None) -> Unwound:
+    def unwind(
+        self, copy: CopiedStack, generated: GeneratedCode | None = None, *, is_exact: bool = True
+    ) -> Unwound:
         """The stack trace of a copy. Reads the files that it leads through, as far as needed.
 
         Args:
             copy: the registers and the stack.
             generated: leaves the frames of the process's generated code.
+            is_exact: False: the copy begins at a return address, with the frame that it leads to.
         """
         if copy.is_compat:
             machine = native_machine()
@@ -115,7 +118,7 @@ class ProcessStacks(Closing):
             return follow_frame_pointers(copy.pc, sp, fp, copy.stack, max_frames=self._max_frames)
         try:
             with self.on_behalf(copy.tgid):
-                return self._unwind(copy, generated)
+                return self._unwind(copy, generated, is_exact=is_exact)
         except OverBudgetError:
             return Unwound([copy.pc], Reason.OVER_BUDGET, 0)
 
@@ -164,15 +167,18 @@ class ProcessStacks(Closing):
         """Return the open descriptor of a mapped file, see `CodeFiles.held`."""
         return self._files.held(mapping, pid)
 
-    def _unwind(self, copy: CopiedStack, generated: GeneratedCode | None) -> Unwound:
+    def _unwind(
+        self, copy: CopiedStack, generated: GeneratedCode | None, *, is_exact: bool
+    ) -> Unwound:
         program = self._programs.at(copy.tgid, copy.time_ns)
         if program is None:
             return Unwound([copy.pc], Reason.PROCESS_GONE, 0)
-        trace = program.unwinder.unwind(copy.pc, copy.registers, copy.stack, generated)
+        where = copy.pc, copy.registers, copy.stack, generated
+        trace = program.unwinder.unwind(*where, is_exact=is_exact)
         if trace.reason is Reason.UNKNOWN_MAPPING and self._is_old(program):
             again = self._programs.read(copy.tgid, copy.time_ns)
             if again is not None:
-                return again.unwinder.unwind(copy.pc, copy.registers, copy.stack, generated)
+                return again.unwinder.unwind(*where, is_exact=is_exact)
         return trace
 
     @staticmethod

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Protocol
 
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
@@ -18,10 +18,12 @@ from purebpf.observe.unwind.process_records import feed
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.observe.unwind.programs import EarlierLookup, Met
 from purebpf.observe.unwind.table_filler import TableFiller
+from purebpf.symbols.java_words import has_java
 from purebpf.symbols.proc_maps import Mapping as CodePlace
 from purebpf.symbols.python_words import PYTHON_FRAMES, count_native
 from purebpf.syscall import host_clock
 from purebpf.tuples import NamedTuple
+from purebpf.unwind.generated import GeneratedCode
 from purebpf.unwind.machine import Machine
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.sent_registers import NAMES, SentRegisters, read_registers
@@ -29,9 +31,9 @@ from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Lost, Sample
 
-__all__ = ["MissedStack", "StackFinisher", "is_cut_short"]
+__all__ = ["CopiedWalk", "MissedStack", "StackFinisher", "is_cut_short"]
 
-_HEAD = struct.Struct("<QQ4I2HI64s")
+_HEAD = struct.Struct("<QQ4I2HI64s4Q")
 _REGISTERS = struct.Struct(f"<{len(NAMES)}Q")
 _FRAMES_AT = _HEAD.size + _REGISTERS.size
 
@@ -46,6 +48,7 @@ class MissedStack(NamedTuple):
         key: the key of its count.
         walked: how far the walk came, and why it ended there.
         python: words for the Python frames (`purebpf.symbols.python_words`).
+        end: where the walk ended: pc, stack pointer, frame pointer, and whether pc is exact.
     """
 
     copy: CopiedStack
@@ -54,6 +57,14 @@ class MissedStack(NamedTuple):
     key: bytes
     walked: Unwound
     python: list[int]
+    end: tuple[int, int, int, int]
+
+
+class CopiedWalk(GeneratedCode, Protocol):
+    """A walk through frames of generated code, which have words in place of addresses."""
+
+    def with_words(self, frames: Sequence[int]) -> list[int]:
+        """Return the addresses of a trace, with words for the frames that were left."""
 
 
 class StackFinisher(Closing):
@@ -64,6 +75,7 @@ class StackFinisher(Closing):
         variables: its globals: gets the offsets in the kernel's tasks.
         tables: whether the program walks by tables.
         earlier, catch_up: see `ProcessStacks`.
+        generated: returns a walk through generated code of a process, at the time of a copy.
 
     Attributes:
         lost_records: copies that were lost, as records in the rings say.
@@ -78,7 +90,9 @@ class StackFinisher(Closing):
         tables: bool,
         earlier: EarlierLookup | None = None,
         catch_up: Callable[[], object] | None = None,
+        generated: Callable[[int, int], CopiedWalk | None] | None = None,
     ) -> None:
+        self._generated = generated
         self._format = RecordFormat(SAMPLE_TYPE)
         self._machine = native_machine()
         self._variables = variables
@@ -164,7 +178,9 @@ class StackFinisher(Closing):
         copy, filler = missed.copy, self._filler
         if filler is not None and missed.identity:
             filler.check_identity(copy.tgid, missed.identity)
-        trace = self._stacks.unwind(copy)
+        if has_java(missed.walked.frames):
+            return self._go_on(missed)
+        trace = self._unwind(copy)
         if not ((trace.reason.is_whole and trace.frames[1:]) or self._knows_dropped):
             self._knows_dropped = True
             _tell_dropped(self._variables)
@@ -184,12 +200,38 @@ class StackFinisher(Closing):
             return Unwound([*trace.frames[:room], *missed.python], Reason.TOO_DEEP, trace.guessed)
         return trace._replace(frames=[*trace.frames, *missed.python])
 
+    def _unwind(self, copy: CopiedStack, *, is_exact: bool = True) -> Unwound:
+        """Unwind a copy, with words for frames of generated code."""
+        walk = None if self._generated is None else self._generated(copy.tgid, copy.time_ns)
+        if walk is None:
+            return self._stacks.unwind(copy, is_exact=is_exact)
+        trace = self._stacks.unwind(copy, walk, is_exact=is_exact)
+        return trace._replace(frames=walk.with_words(trace.frames))
+
+    def _go_on(self, missed: MissedStack) -> Unwound:
+        """Return a stack with Java frames, which only BPF can leave, from where BPF ended on."""
+        pc, sp, fp, is_exact = missed.end
+        registers: list[int | None] = [None] * self._machine.registers
+        registers[self._machine.sp], registers[self._machine.fp] = sp, fp
+        first = missed.copy.registers[self._machine.sp] or 0
+        stack = missed.copy.stack[max(0, sp - first) :]
+        rest = missed.copy._replace(pc=pc, registers=tuple(registers), stack=stack)
+        trace = self._unwind(rest, is_exact=bool(is_exact))
+        if self._filler is not None and missed.identity:
+            where = (rest.tgid, missed.process, missed.identity)
+            self._filler.publish(*where, trace.frames)
+        walked = missed.walked.frames
+        if walked[-1:] == [pc + is_exact]:
+            walked = walked[:-1]
+        reason = Reason.FINISHED if trace.reason is Reason.COMPLETE else trace.reason
+        frames = [*walked, *trace.frames][:MAX_FRAMES]
+        return Unwound(frames, reason, trace.guessed + missed.walked.guessed)
+
     def unwind(self, pid: int, sent: SentRegisters, stack: bytes) -> Unwound:
         """The stack of a thread that sleeps."""
         now_ns = host_clock.monotonic_ns()
         where = sent.is_compat, sent.pc, sent.values
-        copy = CopiedStack(now_ns, 0, pid, 0, "", *where, stack)
-        return self._stacks.unwind(copy)
+        return self._unwind(CopiedStack(now_ns, 0, pid, 0, "", *where, stack))
 
     def held(self, mapping: CodePlace, pid: int) -> int | None:
         """Return the open descriptor of a mapped file, see `CodeFiles.held`."""
@@ -234,7 +276,7 @@ def _missed(sample: Sample, machine: Machine) -> MissedStack:
     if len(raw) < _FRAMES_AT:
         raise FormatError("missed stack", f"{len(raw)} bytes", f"a record has {_FRAMES_AT}")
     head = _HEAD.unpack_from(raw)
-    time_ns, identity, cpu, tgid, process, depth, reason, guessed, popped, key = head
+    time_ns, identity, cpu, tgid, process, depth, reason, guessed, popped, key, *end = head
     registers = read_registers(machine, _REGISTERS.unpack_from(raw, _HEAD.size))
     if _FRAMES_AT + 8 * depth > len(raw):
         raise FormatError("missed stack", f"{len(raw)} bytes", f"it says {depth} frames")
@@ -252,4 +294,5 @@ def _missed(sample: Sample, machine: Machine) -> MissedStack:
     frames = list(struct.unpack_from(f"<{depth}Q", raw, _FRAMES_AT))
     native = count_native(frames)
     walked = Unwound(frames[:native], Reason(reason), guessed)
-    return MissedStack(copy, identity, process, key, walked, frames[native:])
+    where = end[0], end[1], end[2], end[3]
+    return MissedStack(copy, identity, process, key, walked, frames[native:], where)

@@ -16,23 +16,33 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+)
 from contextlib import ExitStack
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from purebpf.closable import Closing
 from purebpf.observe.unwind.copy_rings import CopyRings
+from purebpf.symbols.java_words import JavaNames
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.rings.record_types import RecordMap
     from purebpf.observe.unwind.programs import EarlierLookup
-    from purebpf.observe.unwind.stack_finisher import MissedStack, StackFinisher
+    from purebpf.observe.unwind.stack_finisher import CopiedWalk, MissedStack, StackFinisher
+    from purebpf.results.model.loss import Loss
     from purebpf.symbols.proc_maps import Mapping as CodePlace
     from purebpf.unwind.sent_registers import SentRegisters
 
-__all__ = ["Finished", "Trace", "UserStacks"]
+__all__ = ["Finished", "GeneratedStacks", "Trace", "UserStacks"]
 
 _TURN_S = 0.05
 """How long a `drain` may work; the rings are read every 5 ms of it."""
@@ -81,6 +91,49 @@ class Finished(NamedTuple):
     trace: Trace
 
 
+class GeneratedStacks(JavaNames, Protocol):
+    """The reader of frames of generated code:
+    `purebpf.observe.runtimes.hotspot.java_processes.JavaProcesses`.
+    """
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """Readable when `drain()` is due."""
+
+    @property
+    def published(self) -> Container[int]:
+        """Processes whose records `feed` needs."""
+
+    def publish_running(self, pids: Iterable[int] = ()) -> None:
+        """Look at these processes, or all."""
+
+    def publish(
+        self, tgid: int, process: int, identity: int = 0, mappings: list[CodePlace] | None = None
+    ) -> None:
+        """Look at a process, see `UserStacks.on_missed`."""
+
+    def feed(self, record: object) -> None:
+        """Handle a record of a process."""
+
+    def drain(self) -> None:
+        """Read the names that came."""
+
+    def look_again_s(self) -> float:
+        """Seconds until `drain` is due without a record."""
+
+    def of_copy(self, tgid: int, time_ns: int) -> CopiedWalk | None:
+        """Return a walk through such frames of a copied stack; None: the process has none."""
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters; {} if no process has such frames."""
+
+    def with_java(self, loss: Loss) -> Loss:
+        """Return the losses, with the ones of these frames."""
+
+    def hints(self, pids: Collection[int]) -> list[str]:
+        """Return the reasons why some of these processes have no such frames."""
+
+
 class _Backlog(Closing):
     """A descriptor that is readable while there is work left."""
 
@@ -119,6 +172,7 @@ class UserStacks(Closing):
         most_waiting: bytes of copies that may wait, some thousand of them; then they come first.
         wanted: processes of which copies are unwound; None: all. Copies of other processes keep the
             frames that the program has walked.
+        java: reads Java frames; None: they are not walked.
         on_missed: called with each process of a copy, unless its program is over: its tgid in our
             PID namespace and in the initial one, the identity of its program, and its executable
             mappings, if they were just read.
@@ -148,6 +202,7 @@ class UserStacks(Closing):
         self._owned = ExitStack()
         self._owned.enter_context(self._rings)
         self._finisher: StackFinisher | None = None
+        self.java: GeneratedStacks | None = None
         self._counts: Counter[Finished] = Counter()
         self._earlier = earlier
         self._limit = limit
@@ -170,7 +225,8 @@ class UserStacks(Closing):
     @property
     def fds(self) -> tuple[int, ...]:
         """Readable when `drain()` is due."""
-        return (*self._rings.fds, self._backlog.fd)
+        java = () if self.java is None else self.java.fds
+        return (*self._rings.fds, self._backlog.fd, *java)
 
     @property
     def lost(self) -> int:
@@ -202,8 +258,14 @@ class UserStacks(Closing):
 
     def feed(self, record: object) -> None:
         """Handle a record of a process, as `SideBand` reports it."""
+        if self.java is not None:
+            self.java.feed(record)
         if self._finisher is not None:  # else nothing is known that could change
             self._finisher.feed(record)
+
+    def look_again_s(self) -> float:
+        """Seconds until `drain` is due without a record."""
+        return float("inf") if self.java is None else self.java.look_again_s()
 
     @property
     def followed(self) -> Container[int]:
@@ -224,6 +286,8 @@ class UserStacks(Closing):
             KernelError: a table could not be filled.
         """
         deadline = time.monotonic() + _TURN_S
+        if self.java is not None:
+            self.java.drain()
         self._collect()
         if self._finisher is not None:
             self._finisher.update()
@@ -242,6 +306,8 @@ class UserStacks(Closing):
 
     def finish(self) -> None:
         """Finish everything that has come. Raises as `drain` does."""
+        if self.java is not None:
+            self.java.drain()
         self._collect()
         while self.is_behind:
             self._advance()
@@ -303,8 +369,13 @@ class UserStacks(Closing):
         tgid = missed.copy.tgid
         self.ask(tgid)
         met = self._finisher.meet(missed)
-        if self.on_missed is not None and not met.is_over:
-            self.on_missed(tgid, missed.process, missed.identity, met.mappings)
+        if met.is_over:
+            return
+        where = tgid, missed.process, missed.identity, met.mappings
+        if self.java is not None:
+            self.java.publish(*where)
+        if self.on_missed is not None:
+            self.on_missed(*where)
 
     def _announce_one(self) -> None:
         assert self._finisher is not None
@@ -377,6 +448,7 @@ class UserStacks(Closing):
             tables=self._by_tables,
             earlier=self._earlier,
             catch_up=self._catch_up,
+            generated=None if self.java is None else self.java.of_copy,
         )
 
     def _catch_up(self) -> None:

@@ -90,7 +90,7 @@ def _is_stripped(entry: Frame | Unknown) -> bool:
 
 
 def _has_names(row: Row, runtime: Runtime) -> bool:
-    if runtime.name in _SCRIPTS:
+    if runtime.name in _SCRIPTS or runtime.name == "java":
         return any(isinstance(frame, Frame) and frame.module == "[jit]" for frame in row.user or ())
     return runtime.name == "python" and any(
         frame.kind == "python" or (isinstance(frame, Frame) and frame.name[:4] == "py::")

@@ -8,7 +8,9 @@ stay while they are on its stack; others may change at any time, so each look-up
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
+from itertools import islice
 
 from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.hotspot.layout import ABSENT, Jvm, LayoutError
@@ -21,6 +23,10 @@ _MOST_SHIFT = 31
 _MOST_HOPS = 12
 """One is usual, and no look-up of a living JVM took more than 3."""
 _FREE = 0xFF
+_PIECE = 4096
+_MOST_BLOCKS = 2048
+"""Of a heap, among which there is one of each of its kinds."""
+_MOST_SEGMENTS = 1 << 24
 _WORD = 8
 _MOST_FRAME = 1 << 20
 _LARGEST_BLOB = 1 << 28
@@ -168,6 +174,38 @@ class CodeCache:
             self._blobs[at] = self._read(at)
         blob = self._blobs[at]
         return blob if blob is not None and blob.begin <= address < blob.end else None
+
+    def names_of_kinds(self) -> dict[BlobKind, int]:
+        """The addresses of the names that blobs of a kind share, of as many kinds as have blobs.
+
+        Kinds are compiled and native methods, the interpreter, and code without frames.
+        """
+        found: dict[BlobKind, int] = {}
+        for heap in self.heaps:
+            for at in islice(self._blocks(heap), _MOST_BLOCKS):
+                try:
+                    name = self._memory.number(at + self._layout.blob_name)
+                except UnreadableError:
+                    break
+                kind = _KINDS.get(self._name(name))
+                if kind is not None and kind is not BlobKind.CONTINUATION:
+                    found.setdefault(kind, name)
+                    if len(found) == len(_KINDS) - 1:
+                        return found
+        return found
+
+    def _blocks(self, heap: CodeHeap) -> Iterator[int]:
+        """Yield the addresses of the blobs of a heap, by the map of its segments."""
+        count = heap.high - heap.low >> heap.shift
+        for first in range(0, min(count, _MOST_SEGMENTS), _PIECE):
+            try:
+                piece = self._memory.bytes(heap.segments + first, min(_PIECE, count - first))
+            except UnreadableError:
+                return
+            at = piece.find(b"\0")
+            while at >= 0:
+                yield heap.low + (first + at << heap.shift) + self._layout.block_size
+                at = piece.find(b"\0", at + 1)
 
     def compile_id(self, memory: Memory, blob: Blob) -> int:
         """The number of the compilation that is at a blob's address now; -1: none can be read."""

@@ -16,9 +16,10 @@ from purebpf.runtimes.hotspot.methods import Methods
 from purebpf.unwind.generated import Caller, FrameState
 from purebpf.unwind.machine import X86_64
 
-__all__ = ["JavaFrame", "JavaFrames"]
+__all__ = ["NATIVE_METHOD", "UNKNOWN_METHOD", "JavaFrame", "JavaFrames"]
 
-_NATIVE_METHOD = "Native Method"
+NATIVE_METHOD = "Native Method"
+UNKNOWN_METHOD = "[unknown Java method]"
 _SENDER_SP, _METHOD, _BYTECODE = -1, -3, -8
 """Words of an interpreter's frame, from its frame pointer."""
 _WORD = 8
@@ -98,6 +99,8 @@ class JavaFrames:
             if not blob.begin <= true_pc < blob.end:
                 raise _CutError("a deoptimised frame without its return address")
             pc = true_pc
+        if not self._inlined.has_place(blob, pc):
+            raise _CutError("a return address that its code does not have")
         self.found[frame.number] = self._name_compiled(blob, pc)
         return self._by_size(frame, blob, sp)
 
@@ -135,14 +138,14 @@ class JavaFrames:
         names[:-1] = [name._replace(is_inlined=True) for name in names[:-1]]
         if self._cache.compile_id(self._now, blob) != blob.compile_id:
             self.problem = "compiled code was freed while it was read"
-            return [JavaFrame("[unknown Java method]", "", 0, is_method=True)]
+            return [JavaFrame(UNKNOWN_METHOD, "", 0, is_method=True)]
         return names
 
     def _name(self, place: Inlined) -> JavaFrame:
         method = self._methods.find(place.method)
         if method is None:
-            return JavaFrame("[unknown Java method]", "", 0, is_method=True)
+            return JavaFrame(UNKNOWN_METHOD, "", 0, is_method=True)
         name = f"{method.class_name}.{method.name}"
         if not method.code_size:
-            return JavaFrame(name, _NATIVE_METHOD, 0, is_method=True)
+            return JavaFrame(name, NATIVE_METHOD, 0, is_method=True)
         return JavaFrame(name, method.file, method.line(max(place.bytecode, 0)), is_method=True)

@@ -79,6 +79,31 @@ class InlinedMethods:
         at = min(bisect_left(tables.offsets, pc - blob.begin), len(tables.offsets) - 1)
         return self._scopes(tables, tables.scopes[at]) or [root]
 
+    def has_place(self, blob: Blob, pc: int) -> bool:
+        """Return True if a call of a compiled method returns to an address, as its tables say."""
+        if blob.kind is not BlobKind.COMPILED:
+            return True
+        tables = self._tables(blob)
+        if tables is None:
+            return False
+        at = bisect_left(tables.offsets, pc - blob.begin)
+        return tables.offsets[at : at + 1] == [pc - blob.begin]
+
+    def places(self, blob: Blob) -> tuple[list[int], list[tuple[Inlined, ...]]]:
+        """All places of a compiled method: offsets in its code, in order, with their methods.
+
+        The methods of an address are those of the first offset at or behind it.
+        """
+        root = (Inlined(blob.method, -1),)
+        tables = self._tables(blob) if blob.kind is BlobKind.COMPILED else None
+        if tables is None or not tables.offsets:
+            return [0], [root]
+        known: dict[int, tuple[Inlined, ...]] = {}
+        for scope in tables.scopes:
+            if scope not in known:
+                known[scope] = tuple(self._scopes(tables, scope)) or root
+        return tables.offsets, [known[scope] for scope in tables.scopes]
+
     def _scopes(self, tables: _Tables, scope: int) -> list[Inlined]:
         """Follow scopes to the outermost one; [] if they lead elsewhere."""
         found: list[Inlined] = []

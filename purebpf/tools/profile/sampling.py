@@ -144,6 +144,7 @@ class Sampling(Closing):
                 pages=_FEW_PAGES if 0 < self._rate() <= _FEW_HERTZ else _MANY_PAGES,
                 fp_program=by_fp,
                 always=before_own,
+                lines=options.python_lines,
             )
             whose.fill(self.loaded.maps)
             self._follow(stack, whose)

@@ -11,8 +11,8 @@ import os
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.hotspot.libjvm import find_library, read_exports
-from purebpf.runtimes.cpython.memory import CachedMemory, Memory
-from purebpf.runtimes.hotspot.code_cache import CodeCache
+from purebpf.runtimes.cpython.memory import CachedMemory, Memory, UnreadableError
+from purebpf.runtimes.hotspot.code_cache import Blob, CodeCache
 from purebpf.runtimes.hotspot.frames import JavaFrames
 from purebpf.runtimes.hotspot.inlined import InlinedMethods
 from purebpf.runtimes.hotspot.layout import Jvm, LayoutError, read_jvm
@@ -34,6 +34,9 @@ class JavaReading:
         read: the process's memory.
         jvm: its description.
 
+    Attributes:
+        layout, cache, methods, inlined: the parts of the JVM.
+
     Raises:
         LayoutError: the code cache is not there yet.
     """
@@ -41,13 +44,25 @@ class JavaReading:
     def __init__(self, read: ProcessMemory, jvm: Jvm) -> None:
         memory = CachedMemory(read.read)
         self._now = Memory(read.read)
-        self._cache = CodeCache(memory, jvm)
-        self._methods = Methods(memory, jvm.layout)
-        self._inlined = InlinedMethods(memory, jvm.layout)
+        self.layout = jvm.layout
+        self.cache = CodeCache(memory, jvm)
+        self.methods = Methods(memory, jvm.layout)
+        self.inlined = InlinedMethods(memory, jvm.layout)
 
     def frames(self) -> JavaFrames:
         """Return a new walk through the Java frames of a stack."""
-        return JavaFrames(self._cache, self._methods, self._inlined, self._now)
+        return JavaFrames(self.cache, self.methods, self.inlined, self._now)
+
+    def is_still(self, blob: Blob) -> bool:
+        """Return True if a compilation is still there."""
+        return self.cache.compile_id(self._now, blob) == blob.compile_id
+
+    def constant(self, method: int) -> int:
+        """The address of a method's ConstMethod now; 0: it cannot be read."""
+        try:
+            return self._now.number(method + self.layout.method_constant)
+        except UnreadableError:
+            return 0
 
 
 class JavaProcess(Closing):

@@ -1,0 +1,247 @@
+"""`JavaTables`: JVMs published for bpf_src/include/java_steps.h, and the names of their frames."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Container, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from purebpf.closable import Closing
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.loader.maps.map import Map
+from purebpf.loader.rings.ring_buffer import RingBuffer
+from purebpf.observe.runtimes.hotspot.copied_java import CopiedJava
+from purebpf.observe.runtimes.hotspot.java_layout import pack_java_process
+from purebpf.observe.runtimes.hotspot.java_names import Answer, JavaCodeNames, read_record
+from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading, find_java
+from purebpf.results.model.loss import Cause, Loss
+from purebpf.runtimes.hotspot.layout import LayoutError
+from purebpf.symbols.java_words import split_java
+from purebpf.syscall import bpf, host_clock
+from purebpf.tuples import NamedTuple
+
+__all__ = ["JavaTables"]
+
+_AGAIN_S, _AGAIN_LATER_S, _MANY_LOOKS = 0.03, 0.2, 20
+_MOST_LOOKS = 50
+"""At a process that starts: its library is mapped after a while, its first methods are compiled."""
+_OLD_COPY_NS = 1_000_000_000
+"""Copies of this age are not walked: the code may be another one by now."""
+
+
+class _Published(NamedTuple):
+    """A published JVM."""
+
+    process: int
+    generation: int
+    identity: int
+    java: JavaProcess
+
+
+class _Later(NamedTuple):
+    """A look that is due."""
+
+    process: int
+    identity: int
+    looks: int
+    due_s: float
+
+
+class JavaTables(Closing):
+    """Publishes how to walk the JVM of each process, and names its frames.
+
+    Args:
+        maps: the object's maps, by name; they must stay open.
+        lines: whether lines are wanted.
+
+    Attributes:
+        names: the names of the frames.
+        skipped: why processes with a JVM are not read.
+    """
+
+    def __init__(self, maps: Mapping[str, Map], *, lines: bool = False) -> None:
+        self._table = maps["javas"]
+        self._stats = maps["java_stats"]
+        self._ring = RingBuffer(maps["java_names"], bytes)
+        self._over: list[int] = []
+        self._later: dict[int, _Later] = {}
+        self._published: dict[int, _Published] = {}
+        self._by_generation: dict[int, JavaProcess] = {}
+        self._generation = 0
+        self._named: set[int] = set()
+        self.names = JavaCodeNames(lines=lines)
+        self.skipped: dict[int, str] = {}
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """Readable when `drain()` is due: names have come."""
+        return (self._ring.fileno(),)
+
+    def publish(self, tgid: int, process: int, identity: int = 0) -> None:
+        """Say how to walk the JVM of a process.
+
+        Args:
+            tgid: in our PID namespace.
+            process: the same in the initial one.
+            identity: of the program that it executed; 0: not known.
+
+        Raises:
+            KernelError: the kernel refused an element.
+        """
+        known = self._published.get(tgid)
+        if known is not None and not known.identity:
+            self._published[tgid] = known._replace(process=process, identity=identity)
+        self._look(tgid, process, identity, 0)
+
+    def _look(self, tgid: int, process: int, identity: int, looks: int) -> None:
+        """Publish a JVM, or the kinds of code that it had not yet at the last look."""
+        is_complete = False
+        known = self._published.get(tgid)
+        try:
+            if known is not None and known.identity == identity:
+                is_complete = self._put(tgid, known)
+            else:
+                self._forget(tgid)
+                java = find_java(tgid)
+                if java is not None:
+                    self._generation += 1
+                    one = _Published(process, self._generation, identity, java)
+                    self._published[tgid] = one
+                    self._by_generation[one.generation] = java
+                    is_complete = self._put(tgid, one)
+        except NotSupportedError as error:
+            self.skipped[tgid] = error.reason
+        except (KernelError, LayoutError) as error:
+            self.skipped[tgid] = str(error)
+        if not is_complete and looks < _MOST_LOOKS:
+            after_s = _AGAIN_S if looks < _MANY_LOOKS else _AGAIN_LATER_S
+            due = time.monotonic() + after_s
+            self._later[tgid] = _Later(process, identity, looks + 1, due)
+
+    def _put(self, tgid: int, known: _Published) -> bool:
+        """Write how to walk a JVM; whether all kinds of its code are known."""
+        reading = known.java.look()
+        layout, generation = reading.layout, known.generation
+        packed, is_complete = pack_java_process(layout, reading.cache, known.identity, generation)
+        bpf.map_update_elem(self._table.fileno(), known.process.to_bytes(4, "little"), packed)
+        self.skipped.pop(tgid, None)
+        return is_complete
+
+    @property
+    def published(self) -> Container[int]:
+        """Processes with a published JVM: `feed` needs their records."""
+        return self._published
+
+    def end(self, tgid: int) -> None:
+        """Forget the JVM of a process with the next `drain`: it ended, or executed a program."""
+        self._later.pop(tgid, None)
+        if tgid in self._published:
+            self._over.append(tgid)
+
+    def _forget(self, tgid: int) -> None:
+        """Give up the place of a JVM, and its memory; names that were read stay."""
+        known = self._published.pop(tgid, None)
+        if known is None:
+            return
+        self._by_generation.pop(known.generation).close()
+        self._named.add(tgid)
+        with suppress(KernelError):  # ENOENT
+            bpf.map_delete_elem(self._table.fileno(), known.process.to_bytes(4, "little"))
+
+    def drain(self) -> None:
+        """Take in the names that came, and look again at JVMs that had just started."""
+        now = time.monotonic()
+        for tgid, later in [each for each in self._later.items() if each[1].due_s <= now]:
+            del self._later[tgid]
+            self._look(tgid, later.process, later.identity, later.looks)
+        readings: dict[int, JavaReading | None] = {}
+        for raw in self._ring.drain():
+            record = read_record(raw)
+            if record.generation not in readings:
+                readings[record.generation] = self._read(record.generation)
+            self.names.add(record, readings[record.generation])
+        over, self._over = self._over, []
+        for tgid in over:
+            self._forget(tgid)
+
+    def _read(self, generation: int) -> JavaReading | None:
+        java = self._by_generation.get(generation)
+        if java is None:
+            return None
+        with suppress(NotSupportedError):
+            return java.look()
+        return None
+
+    def look_again_s(self) -> float:
+        """Seconds until `drain` is due without a record."""
+        due = min((each.due_s for each in self._later.values()), default=None)
+        return float("inf") if due is None else max(0.0, due - time.monotonic())
+
+    def has(self, pid: int) -> bool:
+        """Return True if the frames of a process have names."""
+        return pid in self._published or pid in self._named
+
+    def frames(self, word: int) -> Sequence[Answer]:
+        """The functions of a word, innermost first; none for code that is no method."""
+        return self.names.frames(split_java(word))
+
+    def of_copy(self, tgid: int, time_ns: int) -> CopiedJava | None:
+        """See `JavaProcesses.of_copy`."""
+        known = self._published.get(tgid)
+        reading = None if known is None else self._read(known.generation)
+        if reading is None:
+            return None
+        is_old = host_clock.monotonic_ns() - time_ns > _OLD_COPY_NS
+        return CopiedJava(reading.frames(), self.names.number, is_old=is_old)
+
+    def counts(self) -> dict[str, int]:
+        """See `JavaProcesses.counts`."""
+        totals: dict[str, int] = {}
+        for per_cpu in self._stats.values():
+            entry: Any
+            for entry in per_cpu:
+                for name, value in entry._asdict().items():
+                    totals[name] = totals.get(name, 0) + value
+        del totals["java_told"]
+        return totals | {"java_unnamed": self.names.unread}
+
+    def with_java(self, loss: Loss) -> Loss:
+        """Return the losses, with the ones of Java frames."""
+        counts = self.counts()
+        why = {
+            "no code at their address": counts["java_no_blob"],
+            "a bytecode that is not of its method": counts["java_no_bytecode"],
+            "no frame": counts["java_no_frame"],
+            "a stub that was interrupted": counts["java_leaf"],
+        }
+        cut, lost, unread = (
+            counts[name] for name in ("java_cut", "java_names_lost", "java_unnamed")
+        )
+        reasons = ", ".join(f"{count} for {reason}" for reason, count in why.items() if count)
+        causes = (
+            Cause(
+                "java_cut",
+                cut,
+                f"{cut} user stacks end at a Java frame that could not be left"
+                + (f" ({reasons})" if reasons else ""),
+            ),
+            Cause(
+                "java_unnamed",
+                unread + lost,
+                f"{unread + lost} Java methods have no name: {lost} found no room in a ring, "
+                f"{unread} were freed before they were read",
+            ),
+        )
+        return loss._replace(causes=(*loss.causes, *causes))
+
+    def hints(self, pids: Collection[int]) -> list[str]:
+        """Return the reasons why some of these processes have no Java frames."""
+        reasons = {why: pid for pid, why in self.skipped.items() if pid in pids}
+        return [f"process {pid} has native frames only: {why}" for why, pid in reasons.items()]
+
+    def close(self) -> None:
+        """Close the ring and the memories; again is harmless."""
+        self._ring.close()
+        for java in self._by_generation.values():
+            java.close()
