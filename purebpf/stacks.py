@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 __all__ = ["Stack", "StackFrame", "StackObject", "attach_to", "link", "load"]
 
 _TYPE = "purebpf_stack"
+_CUT = "copies_lost"
+_QUIET_S = 0.25
+"""The walk has its tables if no stack was cut for so long."""
 _LOOP_S = 0.005
 """An event loop goes on after so long, also while there are records."""
 
@@ -125,6 +128,7 @@ class StackObject(Closing):
         self.call_graph, self.call_graph_why = stacks.library.call_graph
         self._fields: dict[str, tuple[str, ...]] = {}
         self._readers: dict[str, Reader[Any]] = {}
+        self._lost_before: dict[str, int] = {}
         self._owned = ExitStack()
         self._owned.enter_context(stacks)
 
@@ -280,12 +284,42 @@ class StackObject(Closing):
         """Walk no more stacks; walked ones, and maps, can still be read."""
         self._stacks.stop()
 
+    def settle(self, timeout: float = 10.0) -> bool:
+        """Wait until the walk has the tables of the code that runs; then `losses` starts at zero.
+
+        Attach the programs first, and empty your own maps afterwards: while tables are missing,
+        stacks of a busy process come faster than user space can finish them, and are cut.
+
+        Args:
+            timeout: in seconds.
+
+        Returns:
+            True if no stack was cut for a while; False if stacks were still cut at the end.
+
+        Raises:
+            KernelError: a map could not be read, or filled.
+        """
+        deadline = time.monotonic() + timeout
+        cut, is_settled = -1, False
+        while not is_settled and time.monotonic() < deadline:
+            self.wait(min(_QUIET_S, max(0.0, deadline - time.monotonic())))
+            before, cut = cut, self._losses()[_CUT]
+            is_settled = cut == before
+        self._lost_before = self._losses()
+        return is_settled
+
     def losses(self) -> dict[str, int]:
         """Count the stacks that were lost or cut so far, by cause; zeros included.
+
+        The count begins at `load` or `attach_to`, or at the end of the last `settle`.
 
         Raises:
             KernelError: a map could not be read.
         """
+        before = self._lost_before
+        return {name: lost - before.get(name, 0) for name, lost in self._losses().items()}
+
+    def _losses(self) -> dict[str, int]:
         return {cause.name: cause.lost for cause in self._stacks.causes()}
 
     def close(self) -> None:

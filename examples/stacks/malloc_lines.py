@@ -41,6 +41,8 @@ def main(arguments: list[str]) -> None:
     with ExitStack() as owned:
         traced = owned.enter_context(purebpf.stacks.load(built, pids=[pid]))
         with traced.programs["on_malloc"].attach(MALLOC, pid=pid):
+            traced.settle()  # while tables are missing, stacks of a busy process are cut
+            traced.maps["sizes"].clear()
             print("attached", flush=True)
             traced.wait(seconds)
         lines: Counter[str] = Counter()

@@ -69,6 +69,21 @@ def test_the_time_of_a_loop_that_gets_no_record(stack_load) -> None:
     assert asyncio.run(read(stack_load(spec, pids=[os.getpid()]))) == 0
 
 
+def test_losses_begin_at_zero_once_the_walk_has_its_tables(tmp_path: Path, stack_load) -> None:
+    with c_chain(tmp_path) as target:
+        spec = purebpf.read_object(OBJECT).set(target=target.pid).only("on_tracepoint")
+        traced = stack_load(spec)
+        with traced.attach()[0]:
+            assert not traced.settle(timeout=0.0)
+            assert traced.settle(timeout=PATIENCE_S)
+            traced.stop()
+            events = traced.read("events", timeout=PATIENCE_S)
+            next(event for event in events if event.stack == 1)  # the program ran on
+        assert traced.losses()["early"]
+        assert traced.settle(timeout=PATIENCE_S)
+        assert not any(traced.losses().values())
+
+
 @pytest.mark.needs("cgroup2")
 def test_the_processes_of_a_cgroup(tmp_path: Path, stack_load) -> None:
     """No stack of them is copied or lost at the start."""
