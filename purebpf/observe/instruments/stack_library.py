@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from purebpf.abi.bpf import bpf_map_type
 from purebpf.closable import Closing
 from purebpf.errors import NotSupportedError
 from purebpf.observe.instruments import stack_maps
@@ -59,7 +60,7 @@ class OwnedTrace(NamedTuple):
     trace: Trace
 
 
-_KEPT_MAPS = ("shards", "rules", "exes", "copies", "python_names")
+_KEPT_MAPS = ("shards", "rules", "exes", "copies")
 """Maps that `_forget_earlier` leaves as they are: nothing leads to their contents afterwards."""
 
 
@@ -141,7 +142,8 @@ def _forget_earlier(part: LibraryPart, owned: ExitStack) -> None:
     owned.enter_context(_only_reader(part.maps["stacks"].info.id))
     _stop_walks(part)
     for name, each in part.maps.items():
-        if not name.startswith(".") and name not in _KEPT_MAPS:
+        is_ring = each.type == bpf_map_type.BPF_MAP_TYPE_RINGBUF
+        if not (is_ring or name.startswith(".") or name in _KEPT_MAPS):
             each.clear()
     owned.callback(_stop_walks, part)
 
