@@ -9,9 +9,9 @@ from purebpf.tuples import NamedTuple
 
 __all__ = ["Runtime", "is_interpreter", "runtime_of", "script_engine"]
 
-_INTERPRETER = compile_later(r"(?:libpython3\.(\d+)[a-z]*\.so[.\d]*|python3\.(\d+)[a-z]*)")
-_UNVERSIONED = compile_later(r"python3?|libpython3\.so[.\d]*")
-_LIBRARY = compile_later(r"/python3\.(\d+)[a-z]?/|\.cpython-3(\d+)[a-z]*-[^/]*\.so$")
+_INTERPRETER = compile_later(r"(?:lib)?python([23]\.\d+)[a-z]*(?:\.so[.\d]*)?")
+_UNVERSIONED = compile_later(r"python[23]?|libpython3\.so[.\d]*")
+_LIBRARY = compile_later(r"/python([23]\.\d+)[a-z]?/|\.cpython-3(\d+)[a-z]*-[^/]*\.so$")
 _JAVA = compile_later(r"(?:java|jdk|jre|temurin|zulu|corretto|graalvm\D*)-?(?:1\.)?(\d{1,2})(?!\d)")
 _CHROMIUM = ("chromium", "chrome", "electron")
 _NODE = compile_later(r"node(?:js)?|libnode\.so[.\d]*")
@@ -39,7 +39,7 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
     Among several, a JVM, Chromium or node is the one that loaded the others.
     """
     runtimes: dict[str, Runtime] = {}
-    minor = ""
+    version_of_python = ""
     for path in paths:
         base = path.rpartition("/")[2]
         if base == "libjvm.so":
@@ -56,9 +56,9 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
         for pattern, text in ((_INTERPRETER, base), (_LIBRARY, path)):
             where = pattern.fullmatch(text) if pattern is _INTERPRETER else pattern.search(text)
             if where is not None:
-                minor = minor or where[1] or where[2]
-    if minor and "python" in runtimes:
-        runtimes["python"] = Runtime("python", f"3.{minor}")
+                version_of_python = version_of_python or where[1] or f"3.{where[2]}"
+    if version_of_python and "python" in runtimes:
+        runtimes["python"] = Runtime("python", version_of_python)
     order = ("java", "chromium", "node", "python", *_ENGINES)
     return next((runtimes[name] for name in order if name in runtimes), None)
 

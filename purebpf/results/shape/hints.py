@@ -15,8 +15,10 @@ _WORTH_PERCENT = 1
 _NO_MAP = (Reason.ANONYMOUS, Reason.STALE_PERF_MAP)
 _SHOWN = 3
 _FRAME_POINTERS = "a CPython that was built with frame pointers (CFLAGS=-fno-omit-frame-pointer)"
-_PYTHON_MINORS = range(8, 16)
+_READ_PYTHONS = frozenset(f"3.{minor}" for minor in range(8, 16))
 _PYTHONS = "CPython 3.8 to 3.15"
+_OLD_PYTHONS = frozenset({"2.7", "3.6", "3.7"})
+"""Versions of which py-spy 0.4 shows the functions."""
 _PERF_MAP_AGENT = "with the agent perf-map-agent"
 _PERF_MAP_COMMAND = (
     "`purebpf profile --java-perf-map`, or `jcmd PID Compiler.perfmap` while it runs, or "
@@ -121,8 +123,9 @@ def _python(runtime: Runtime, ids: str, *, is_read: bool) -> str:
             f"{which} ({ids}) wrote the names of its functions, but no stack reached them: "
             f"that needs {_FRAME_POINTERS}"
         )
-    if runtime.version and int(runtime.version.partition(".")[2]) not in _PYTHON_MINORS:
-        return f"{which} ({ids}): only the functions of {_PYTHONS} can be read"
+    if runtime.version and runtime.version not in _READ_PYTHONS:
+        instead = "; `py-spy dump -p PID` shows them" if runtime.version in _OLD_PYTHONS else ""
+        return f"{which} ({ids}): only the functions of {_PYTHONS} can be read{instead}"
     if is_read:
         return (
             f"the functions of {which} ({ids}) were not read in time: they end at once, "

@@ -58,6 +58,8 @@ def test_where_python_is_read_it_came_too_late() -> None:
         ),
         (Runtime("python"), EVAL, ["Python (PID 7)", "CPython 3.8 to 3.15"]),
         (Runtime("python", "3.16"), EVAL, ["Python 3.16 (PID 7): only", "CPython 3.8 to 3.15"]),
+        (Runtime("python", "2.7"), EVAL, ["Python 2.7 (PID 7): only", "`py-spy dump -p PID`"]),
+        (Runtime("python", "3.7"), EVAL, ["Python 3.7 (PID 7): only", "`py-spy dump -p PID`"]),
         (Runtime("node"), GENERATED, ["node (PID 7)", "--perf-basic-prof"]),
         (Runtime("chromium"), GENERATED, ["Chromium (PID 7)", "--js-flags=--perf-basic-prof"]),
         (

@@ -29,6 +29,9 @@ PYTHON = {
     ("/opt/python", "/opt/lib/python3.9/lib-dynload/_json.so"): "3.9",
     ("/opt/bin/python3", "/srv/x/_speedups.cpython-310-x86_64-linux-gnu.so"): "3.10",
     ("/opt/bin/python",): "",
+    ("/usr/bin/python2.7",): "2.7",
+    ("/opt/bin/python2", "/opt/lib/libpython2.7.so.1.0"): "2.7",
+    ("/opt/bin/python", "/opt/lib/python2.7/lib-dynload/_json.so"): "2.7",
 }
 
 
