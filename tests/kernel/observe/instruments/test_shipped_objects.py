@@ -121,6 +121,24 @@ def test_sampleip_loads_with_a_typed_context():
     load_each(objects.spec("sampleip").only("on_sample_typed"))
 
 
+@pytest.mark.needs("perf_event", "x86_64")
+def test_programs_around_an_own_program_load():
+    load_each(every("own_program"))
+    load_each(objects.spec("sampleip").only("is_inside"))
+    load_each(objects.spec("profile").only("is_wanted"))
+
+
+@pytest.mark.needs("perf_event", "x86_64", "vmlinux_btf")
+def test_programs_around_an_own_program_load_with_a_typed_context():
+    load_each(objects.spec("sampleip").only("is_inside_typed"))
+    load_each(objects.spec("profile").only("is_wanted_typed"))
+
+
+@pytest.mark.needs("vmlinux_btf")
+def test_cpu_shares_loads():
+    load_each(every("cpu_shares"))
+
+
 @pytest.mark.needs("perf_event", "x86_64", "vmlinux_btf", "task_pt_regs")
 def test_stack_walk_loads():
     load_each(every("stack_walk"))
