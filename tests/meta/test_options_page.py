@@ -13,6 +13,7 @@ DIFFERENT = {
     "--call-graph": "record knows perf's words, too",
     "--event": "what a command can follow",
     "--kind": "what a command measures: allocations, samples of a store",
+    "--key": "lock has the sort keys of perf, and fleet a file of TLS",
     "--layout": "the tools that a command can look like",
     "--format": "what a command can write",
     "--sort": "the columns of a table",

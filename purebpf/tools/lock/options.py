@@ -9,6 +9,7 @@ from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int, seconds
 from purebpf.cli.event_command import EventView
 from purebpf.tools.lock.request import GROUPINGS, TYPES, USER_TYPES, LockOptions
+from purebpf.tools.lock.selection import SORT_KEYS
 from purebpf.tuples import NamedTuple
 
 __all__ = ["LockView", "build_parser", "parse"]
@@ -84,6 +85,14 @@ def build_parser() -> argparse.ArgumentParser:
         help="only locks of these types",
     )  # fmt: skip
     group.add_argument(
+        *("-L", "--lock-filter"), dest="locks", metavar="LOCK,...", type=_types,
+        help="only locks with these addresses, or with these words in their names (--by lock)",
+    )  # fmt: skip
+    group.add_argument(
+        *("-S", "--callstack-filter"), dest="functions", metavar="NAME,...", type=_types,
+        help="only waits with one of these words in a function of the kernel stack",
+    )  # fmt: skip
+    group.add_argument(
         "--userspace", action="store_true", help="locks of programs, not of the kernel: futex(2)"
     )
     output = event_command.add_output(made, FORMATS)
@@ -92,6 +101,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="print a table at this interval",
     )  # fmt: skip
     output.add_argument("--by", choices=GROUPINGS, help="a row for each (default: caller)")
+    output.add_argument(
+        *("-k", "--key"), dest="sort", choices=tuple(SORT_KEYS), metavar="KEY",
+        help=f"the order of rows: {', '.join(SORT_KEYS)} (default: wait_total)",
+    )  # fmt: skip
     output.add_argument(
         "--stacks", action="store_true",
         help="below each row the stack of the wait, and of who held the lock or let go",
@@ -120,7 +133,9 @@ def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
         made.error("--format folded is of the whole run: -i excludes it")
     if parsed.format == "csv" and parsed.slower_ms is not None:
         made.error("--format csv has rows only: --slower excludes it")
-    parsed.by = parsed.by or ("stack" if parsed.format == "folded" else "caller")
+    _check_filters(made, parsed)
+    by_default = "stack" if parsed.format == "folded" else "caller"
+    parsed.by = parsed.by or ("lock" if parsed.locks else by_default)
     known = (
         USER_TYPES if parsed.userspace else {*TYPES, *(name.partition(":")[0] for name in TYPES)}
     )
@@ -131,6 +146,22 @@ def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
                 f"unknown type of lock {name!r} (known: "
                 f"{', '.join(USER_TYPES if parsed.userspace else TYPES)}{suffix})"
             )
+
+
+def _check_filters(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
+    """Refuse filters by lock and by function where rows do not tell locks or stacks."""
+    for option, given, groupings in (
+        ("-L", parsed.locks, ("lock",)),
+        ("-S", parsed.functions, ("caller", "stack")),
+    ):
+        if not given:
+            continue
+        if parsed.userspace:
+            made.error(f"{option} is for locks of the kernel: --userspace excludes it")
+        if parsed.by and parsed.by not in groupings:
+            made.error(f"{option} needs --by {' or '.join(groupings)}, not {parsed.by}")
+    if parsed.locks and (parsed.functions or parsed.format == "folded"):
+        made.error("-L has a row for each lock: -S and --format folded exclude it")
 
 
 def _types(text: str) -> tuple[str, ...]:

@@ -53,6 +53,9 @@ class LockOptions(TargetOptions, RunOptions):
     rows and events have the stack of the wait, of the kernel or, with `userspace`, of user space,
     and the available data about the thread that it waited for.
     `interval_s`: the rows of each such time are events as well; None: not.
+    `sort` is one of `purebpf.tools.lock.selection.SORT_KEYS`. `locks`: only locks with one of these
+    addresses, or names that contain one of these; needs `by` "lock". `functions`: only waits with
+    one of these in the name of a function of the kernel stack; needs `by` "caller" or "stack".
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: children of
     `pids` also count.
     """
@@ -64,6 +67,9 @@ class LockOptions(TargetOptions, RunOptions):
     stacks: bool = False
     userspace: bool = False
     interval_s: float | None = None
+    sort: str = "wait_total"
+    locks: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
 
 
 def type_name(flags: int) -> str:

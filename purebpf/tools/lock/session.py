@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from purebpf.tools.lock.longest import with_longest
 from purebpf.tools.lock.members import member_of
 from purebpf.tools.lock.names import Callers, LockNames
 from purebpf.tools.lock.request import GROUPINGS, LockOptions, slower_ns, type_bits, type_name
+from purebpf.tools.lock.selection import is_lock_wanted, is_stack_wanted, order
 from purebpf.tools.lock.sums import Sum, key_of, slab_of
 
 __all__ = ["Locks"]
@@ -87,8 +88,8 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
             {"rows": options.rows},
         )
 
-    def make_event(self, record: Record) -> Wait:
-        """A slow wait."""
+    def make_event(self, record: Record) -> Wait | None:
+        """A slow wait; None if the options do not want it."""
         fields = record.fields
         head = fields.head
         names = self._callers if fields.stack else None
@@ -97,6 +98,11 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
             name, known_from = own, "task"
         else:
             name, known_from = self._locks.name(fields.lock, kind, slab_of(fields.slab))
+        wanted = self._options.locks
+        if wanted and not is_lock_wanted(name, fields.lock, wanted):
+            return None
+        if not self._is_stack_wanted(fields.stack):
+            return None
         return Wait(
             self.wall_ns(head.time_ns),
             head.tgid,
@@ -142,7 +148,7 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
         changed = subtract(rows, self._before, key, ("waits", "total_ns"))
         changed = with_longest(changed, self._before, key)
         self._before = rows
-        changed.sort(key=lambda row: row.total_ns, reverse=True)
+        changed.sort(key=order(self._options.sort))
         return Interval(time.time_ns(), elapsed_s, tuple(changed))
 
     def so_far(self) -> tuple[LockRow, ...]:
@@ -175,14 +181,31 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
     def _add_up(self, now_ns: int) -> list[LockRow]:
         sums: dict[tuple[object, ...], Sum] = {}
         for key, row in self.stream.object.maps["rows"].items():
+            if not self._is_stack_wanted(key.id):
+                continue
             sums.setdefault(self._place(key), Sum()).add(row)
         by = self._options.by
         for wait in self._open_waits():
-            place = self._place(key_of(wait, by))
+            key = key_of(wait, by)
+            if not self._is_stack_wanted(key.id):
+                continue
+            place = self._place(key)
             comm = wait.owner_comm if by == "owner" else wait.comm
             sums.setdefault(place, Sum()).add_open(wait, comm, now_ns - wait.since_ns)
         rows = [self._row(place, total) for place, total in sums.items()]
-        return sorted(rows, key=lambda row: row.total_ns, reverse=True)
+        if wanted := self._options.locks:
+            places: Iterable[Any] = sums  # an address, flags, and the number of its own name
+            rows = [
+                row
+                for row, (number, _, own) in zip(rows, places, strict=True)
+                if is_lock_wanted(row.name, 0 if own else number, wanted)
+            ]
+        return sorted(rows, key=order(self._options.sort))
+
+    def _is_stack_wanted(self, number: int) -> bool:
+        """Return True for a stack with one of the wanted functions."""
+        wanted = self._options.functions
+        return not wanted or is_stack_wanted(self._callers.stack(number), wanted)
 
     def _open_waits(self) -> Iterator[Any]:
         maps = self.stream.object.maps

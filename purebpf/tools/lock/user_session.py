@@ -26,6 +26,7 @@ from purebpf.tools.lock.old_waits import OldWait, OldWaits
 from purebpf.tools.lock.regions import Regions
 from purebpf.tools.lock.released import released_in
 from purebpf.tools.lock.request import USER_TYPES, LockOptions, slower_ns
+from purebpf.tools.lock.selection import order
 from purebpf.tools.lock.user_event import UserRow, UserWait
 from purebpf.tools.lock.user_sums import UserSum
 from purebpf.tools.lock.user_types import Wait, describe
@@ -154,7 +155,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         key = _stack_key if self._options.by == "stack" else _key
         changed = with_longest(subtract(rows, self._before, key, _COUNTS), self._before, key)
         self._before = rows
-        changed.sort(key=lambda row: row.total_ns, reverse=True)
+        changed.sort(key=order(self._options.sort))
         return Interval(time.time_ns(), elapsed_s, tuple(changed))
 
     def so_far(self) -> tuple[UserRow, ...]:
@@ -259,7 +260,7 @@ class UserLocks(UserStackSession[FutexTracer]):
             rows.setdefault(place, UserSum(of)).add(of)
         regions = self._regions()
         made = [self._row(waits[place], total, stacks, regions) for place, total in rows.items()]
-        return sorted(made, key=lambda row: row.total_ns, reverse=True)
+        return sorted(made, key=order(self._options.sort))
 
     def _is_shown(self, kind: str) -> bool:
         types = self._options.types
