@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from purebpf.findings.facts import Activity
 from purebpf.findings.places import IDLE, UNREAD, WORK, TimePlace, classify, sum_places
 from purebpf.findings.words import describe_kind
 from purebpf.measure.activities import activity_of
@@ -19,7 +20,7 @@ from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import cut
 
-__all__ = ["pieces", "wrapped_place"]
+__all__ = ["describe_place", "pieces", "places_of", "wrapped_place"]
 
 _MOST_WORK = 10
 _MOST_IDLE = 5
@@ -45,14 +46,8 @@ def pieces(
     if not any(row.user for row in rows):
         yield from answer.pieces(profile, everything=everything, whole_names=whole_names)
         return
-    activities = [
-        activity_of(row, _KINDS.get(row.marks.kind, "wait"), row.weight / 1e9)._replace(
-            times=row.marks.times, is_open=row.marks.is_open
-        )
-        for row in rows
-    ]
-    names = {row.labels.pid: row.labels.process_name for row in rows}
-    places = sum_places(activities, names)
+    activities = [_activity(row) for row in rows]
+    places = places_of(rows)
     width = 1 << 30 if whole_names else answer.WIDTH
     yield from _tables(places, width, everything=everything)
     yield "\n"
@@ -65,6 +60,25 @@ def pieces(
     yield from answer.pieces(
         shown, everything=everything, whole_names=whole_names, has_table=has_table
     )
+
+
+def places_of(rows: Sequence[Row]) -> list[TimePlace]:
+    """Return the places of rows in nanoseconds, the longest first."""
+    names = {row.labels.pid: row.labels.process_name for row in rows}
+    return sum_places([_activity(row) for row in rows], names)
+
+
+def _activity(row: Row) -> Activity:
+    kind = _KINDS.get(row.marks.kind, "wait")
+    return activity_of(row, kind, row.weight / 1e9)._replace(
+        times=row.marks.times, is_open=row.marks.is_open
+    )
+
+
+def describe_place(place: TimePlace, *, with_process: bool) -> str:
+    """Return a place in one line: `wait for a lock in hold (w.py:7) < main (w.py:20)`."""
+    use = {WORK: "", IDLE: "idle: ", UNREAD: "not known: "}[place.use]
+    return use + " ".join(_sentence(place, with_process=with_process))
 
 
 def _of_rows(profile: Profile, rows: Iterable[Row]) -> Profile:

@@ -8,7 +8,7 @@ from purebpf.results import Profile
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit, weight_in_unit
 from purebpf.results.model.width import cut
-from purebpf.tools.top.rows import weigh
+from purebpf.tools.top.rows import is_idle, weigh
 
 __all__ = ["rank_lines", "render"]
 
@@ -43,8 +43,8 @@ def rank_lines(profile: Profile, by: str, *, sort: str = "self") -> list[tuple[s
     """Name, own and total weight of each line, the heaviest first."""
     lines = weigh(profile, by)
     if sort == "total":
-        return sorted(lines, key=lambda row: (-row[2], -row[1], row[0]))
-    return sorted(lines, key=lambda row: (-row[1], -row[2], row[0]))
+        return sorted(lines, key=lambda row: (is_idle(by, row[0]), -row[2], -row[1], row[0]))
+    return sorted(lines, key=lambda row: (is_idle(by, row[0]), -row[1], -row[2], row[0]))
 
 
 def _percent(part: int, whole: int) -> str:

@@ -9,12 +9,14 @@ from purebpf.cli.sheet import Column, SheetRow, Step
 from purebpf.results import Labels, Profile
 from purebpf.results.formats import answer
 
-__all__ = ["COLUMNS", "DEEPER", "owner", "restrict", "rows", "weigh"]
+__all__ = ["COLUMNS", "DEEPER", "OWNERS", "is_idle", "owner", "restrict", "rows", "weigh"]
 
-_OWNERS = ("process", "thread", "comm", "cgroup")
-DEEPER = {"function": "function", **dict.fromkeys(_OWNERS, "function")}
+OWNERS = ("process", "thread", "comm", "cgroup")
+DEEPER = {"function": "function", **dict.fromkeys(OWNERS, "function")}
 COLUMNS = (Column("self", 7), Column("total", 7), Column("CPUs", 6))
 _NO_CALLER = "[no caller]"
+_BELOW = 1 << 80
+"""Taken from the numbers by which idle places are sorted: they stand below all others."""
 
 
 def rows(profile: Profile, by: str, path: Sequence[Step], cpus: float) -> list[SheetRow]:
@@ -31,12 +33,17 @@ def rows(profile: Profile, by: str, path: Sequence[Step], cpus: float) -> list[S
     profile = restrict(profile, path)
     chain = [str(step.key) for step in path if step.kind == "function"]
     weights = _callers(profile, chain) if chain else weigh(profile, by)
-    return [_row(name, own, total, whole, cpus) for name, own, total in weights]
+    shown = [_row(name, own, total, whole, cpus) for name, own, total in weights]
+    return [_below(row) if is_idle(by, row.name) else row for row in shown]
+
+
+def _below(row: SheetRow) -> SheetRow:
+    return row._replace(values=tuple(value - _BELOW for value in row.values), share=0.0)
 
 
 def restrict(profile: Profile, path: Sequence[Step]) -> Profile:
     """Return the profile without rows of owners that are not in the path."""
-    owners = [(step.kind, step.key) for step in path if step.kind in _OWNERS]
+    owners = [(step.kind, step.key) for step in path if step.kind in OWNERS]
     if not owners:
         return profile
     kept = profile.without_rows()
@@ -61,6 +68,8 @@ def weigh(profile: Profile, by: str) -> Sequence[tuple[str, int, int]]:
     """Name, own and total weight of each row."""
     if by == "function":
         return answer.rank(profile)
+    if by == "place":
+        return _weigh_places(profile)
     if by == "module":
         from purebpf.results.shape import table
 
@@ -70,6 +79,22 @@ def weigh(profile: Profile, by: str) -> Sequence[tuple[str, int, int]]:
     for row in profile.rows():
         weights[owner(row.labels, by)] += row.weight
     return [(name, weight, weight) for name, weight in weights.items()]
+
+
+def _weigh_places(profile: Profile) -> list[tuple[str, int, int]]:
+    from purebpf.cli.places import describe_place, places_of  # of one screen only
+
+    places = places_of(profile.rows())
+    with_process = len({place.process for place in places}) > 1
+    weights: Counter[str] = Counter()
+    for place in places:
+        weights[describe_place(place, with_process=with_process)] += round(place.seconds * 1e9)
+    return [(name, weight, weight) for name, weight in weights.items()]
+
+
+def is_idle(by: str, name: str) -> bool:
+    """Return True if a row is a wait for something to do, or one whose stack was not read."""
+    return by == "place" and name.startswith(("idle: ", "not known: "))
 
 
 def _callers(profile: Profile, chain: Sequence[str]) -> list[tuple[str, int, int]]:

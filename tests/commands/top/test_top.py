@@ -93,7 +93,7 @@ def test_tables_follow_each_other(workloads: Workloads) -> None:
     ("screen", "row"),
     [
         ("syscalls", r" +\d+ +0 .+  getppid$"),
-        ("offcpu", r" *\d.*  \S+ \(PID\)$"),
+        ("offcpu", r" *\d.*  (idle: )?(sleeps|waits?) .*$"),
         ("runqueue", r" +\d+ .+  \S+ \(PID\)$"),
     ],
 )

@@ -39,7 +39,7 @@ SCREENS = {
         ("total", "waits", "avg", "p99"),
     ),
     "offcpu": Kind(
-        ("process", "thread", "comm", "cgroup", "function", "module"), ("self", "total")
+        ("place", "process", "thread", "comm", "cgroup", "function", "module"), ("self", "total")
     ),
     "runqueue": Kind(("process", "thread", "cgroup"), ("total", "waits", "avg", "p99")),
     "kwork": Kind(("function", "kind"), ("total", "runs", "avg", "p99"), has_targets=False),

@@ -36,10 +36,10 @@ _DEFAULTS = (
 
 
 class Waiting(Screen):
-    """Time of threads that did not run."""
+    """Time of threads that did not run, by own function and reason; idle waits come last."""
 
     columns = (Column("self", 7), Column("total", 7), Column("threads", 7))
-    deeper = rows.DEEPER
+    deeper = rows.DEEPER | dict.fromkeys(rows.OWNERS, "place")
     heat_unit = "threads"
 
     def __init__(self, options: ProfileOptions, command_pid: int = 0) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from purebpf.cli.sheet import Step
+from purebpf.cli.sheet import State, Step, arrange
 from purebpf.results import Labels, Profile
-from purebpf.tools.top.rows import rows
+from purebpf.symbols.frame import Address, Frame
+from purebpf.tools.top.render import render
+from purebpf.tools.top.rows import COLUMNS, rows
 from tests.support.builders.profiles import MAIN, START, WORK, example
 
 
@@ -61,3 +63,28 @@ def test_threads_of_a_process_are_apart() -> None:
         "w7 (7)": 7,
         "w8 (8)": 8,
     }
+
+
+def test_idle_waits_stand_below_work_that_waits_whatever_their_time() -> None:
+    futex = (Frame("futex_wait", 0, "kernel", Address(1), "kernel"),)
+
+    def script(name: str, file: str, line: int) -> Frame:
+        return Frame(name, 0, file, Address(2), "python", line=line)
+
+    idle = (
+        script("_worker", "/usr/lib/python3.11/concurrent/futures/thread.py", 81),
+        script("Thread.run", "/usr/lib/python3.11/threading.py", 975),
+    )
+    inside = (
+        Frame("__new_sem_wait_slow64", 0, "/usr/lib/libc.so.6", Address(3), "user"),
+        script("reserve", "/srv/stock.py", 22),
+        script("Thread.run", "/usr/lib/python3.11/threading.py", 975),
+    )
+    profile = Profile(unit="ns")
+    for tid, stack, weight in ((7, idle, 9_000_000_000), (8, inside, 1_000_000)):
+        profile.add(stack, futex, weight, Labels("python3", 5, tid))
+    lines = [line.split("  ")[-1] for line in render(profile, by="place", lines=9, heading="x")]
+    assert lines[2].strip() == "waits for a lock in reserve (stock.py:22)"
+    assert lines[3].strip().startswith("idle: waits")
+    shown = arrange(State("place", "self"), COLUMNS, rows(profile, "place", (), 0))
+    assert [row.name.startswith("idle: ") for row in shown] == [False, True]
