@@ -91,6 +91,10 @@ class Functions:
         """The number of the frame for a thread."""
         return self._numbers.number(Function(f"{comm} ({tid})", "", "thread"))
 
+    def threads(self, name: str, count: int) -> int:
+        """The number of the frame for alike threads."""
+        return self._numbers.number(Function(f"{name} ({count} threads)", "", "thread"))
+
     def divider(self) -> int:
         """The number of the frame between a stack and its waker's stack."""
         return self._numbers.number(_WOKEN_BY)

@@ -19,6 +19,7 @@ from purebpf.errors import NotSupportedError
 from purebpf.results.model.profile import Labels, Profile, Row, Waker
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape import page_facts, sorted_paths
+from purebpf.results.shape.alike_threads import Thread, group_threads
 from purebpf.results.shape.functions import Function, Functions, function
 from purebpf.results.shape.matching import Matching
 from purebpf.results.shape.stack_ends import stack_ends
@@ -177,10 +178,16 @@ def _rows(
 ) -> list[_Row]:
     """Path, label, weight and slots of each row; functions are still numbered as they came."""
     rows: list[_Row] = []
+    alike = _alike_threads(profile, functions) if has_threads else {}
     for row in profile.rows():
         path = array("I", [functions.process(row.labels.process_name)])
         if has_threads and row.labels.tid:
-            path.append(functions.thread(row.labels.comm, row.labels.tid))
+            name, count = alike[row.labels.pid, row.labels.tid]
+            path.append(
+                functions.threads(name, count)
+                if count > 1
+                else functions.thread(name, row.labels.tid)
+            )
         path.extend(functions.path(row))
         if row.marks.waker:
             path.extend(_above(row, row.marks.waker, functions))
@@ -192,6 +199,14 @@ def _rows(
         whose = _whose(row)
         rows.append((path, labels.setdefault(whose, len(labels)), row.weight, row.slots))
     return rows
+
+
+def _alike_threads(profile: Profile, functions: Functions) -> dict[Thread, tuple[str, int]]:
+    """Return the group of each thread: workers of a pool are one column."""
+    rows = [row for row in profile.rows() if row.labels.tid]
+    names = {(row.labels.pid, row.labels.tid): row.labels.comm for row in rows}
+    stacks = (((row.labels.pid, row.labels.tid), functions.path(row)) for row in rows if row.user)
+    return group_threads(names, stacks)
 
 
 def _above(row: Row, waker: Waker, functions: Functions) -> list[int]:
