@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from purebpf.symbols.script_names import spell_script
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Finding", "Loss", "Source"]
@@ -15,10 +16,10 @@ class Source(NamedTuple):
     line: int = 0
 
     def __str__(self) -> str:
-        """`charge(orders.py:22)`-like, with the file's last part."""
+        """`charge (orders.py:22)`-like; `get (flask/app.py:902)` of a package."""
         if not self.file or not self.line:
             return self.function
-        return f"{self.function} ({self.file.rpartition('/')[2]}:{self.line})"
+        return f"{self.function} ({spell_script(self.file)}:{self.line})"
 
 
 class Loss(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from purebpf.findings.facts import Activity, StackFrame
 from purebpf.findings.ownership import RESOLVER, Program, is_interpreter, short_name
 from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
+from purebpf.symbols.script_names import spell_script
 from purebpf.tuples import NamedTuple
 
 __all__ = ["IDLE", "UNREAD", "WORK", "TimePlace", "classify", "sum_places"]
@@ -191,9 +192,10 @@ def _path(program: Program, user: Sequence[StackFrame]) -> tuple[str, ...]:
 
 
 def _spell(frame: StackFrame) -> str:
-    file = frame.module.rpartition("/")[2].strip("[]")
     if frame.kind in ("user", "inlined"):
+        file = frame.module.rpartition("/")[2].strip("[]")
         name = frame.name if frame.name.isidentifier() else short_name(frame.name)
         return f"{name} [{file}]" if file and "!0x" not in name else name
+    file = spell_script(frame.module)
     place = f"{file}:{frame.line}" if frame.line else file
     return f"{frame.name.replace('.<locals>', '')} ({place})" if place else frame.name

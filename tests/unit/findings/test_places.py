@@ -32,7 +32,7 @@ OF_POOL = (
 def test_a_sleep_below_a_loop_is_work_and_a_pool_is_idle() -> None:
     places = sum_places([wait(7, SLEEP, *IN_LOOP, s=4.0), wait(8, FUTEX, *OF_POOL, s=5.0)])
     assert [(p.kind, p.use, p.path[0]) for p in places] == [
-        ("cond", IDLE, "_worker (thread.py)"),
+        ("cond", IDLE, "_worker (concurrent/futures/thread.py)"),
         ("sleep", WORK, "pause (shop.py)"),
     ]
 
@@ -103,3 +103,9 @@ def test_a_poll_of_the_resolver_waits_for_a_name_server() -> None:
     assert (place.kind, place.use, place.path[0]) == ("dns", WORK, "ask (shop.py)")
     (other,) = sum_places([wait(7, poll, resolver[0], py("ask"), py("serve"))])
     assert other.kind == "poll"
+
+
+def test_a_package_tells_equal_file_names_apart() -> None:
+    framework = py("dispatch", "/v/lib/python3.11/site-packages/flask/app.py")
+    places = sum_places([wait(7, SLEEP, framework), wait(8, SLEEP, py("pause", "/srv/shop/app.py"))])
+    assert sorted(place.path[0] for place in places) == ["dispatch (flask/app.py)", "pause (app.py)"]
