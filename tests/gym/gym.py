@@ -40,6 +40,8 @@ _ARROW = re.compile(r"\s+->\s+(?:purebpf )?(\S.*)$")
 _ONE = re.compile(r"(?:^|[\s,:])([^\s(),:][^(),]*?) \((\d+)\)")
 _MANY = re.compile(r"(\S[^()]*?) \((\d+) PIDs\)")
 _AIMED = re.compile(r"(^|\s)(-p|-t|-G|--pid|--tid|--comm|--cgroup|--container)\b|^dump\b")
+_FINDING = re.compile(r" {0,7}[\d.]+ s/s  | {6}busy  ")
+"""The first line of a finding of triage; the lines up to the next one belong to it."""
 _BANNER = re.compile(r"^(Tracing|Sampling|Looking at|Measuring|Summarizing|Following)\b")
 
 
@@ -49,7 +51,7 @@ _BANNER = re.compile(r"^(Tracing|Sampling|Looking at|Measuring|Summarizing|Follo
 def stat_of(pid: int) -> tuple[str, int, float] | None:
     """Name, parent, and CPU seconds, with those of children that were waited for."""
     try:
-        text = Path("/proc", str(pid), "stat").read_text()
+        text = Path("/proc", str(pid), "stat").read_text(errors="replace")
     except OSError:
         return None
     name, _, rest = text.partition("(")[2].rpartition(")")
@@ -190,9 +192,11 @@ def is_header(line: str) -> bool:
 
 def counted(text: str, running: Running, own: set[str]) -> Iterator[tuple[int, str]]:
     """The lines that stay, each with how many were counted up to it, itself included."""
-    number = 0
+    number, is_strange = 0, False
     for line in text.splitlines():
-        if not line.strip() or is_foreign(line, running, own):
+        if not line.strip() or _FINDING.match(line):
+            is_strange = bool(line.strip()) and is_foreign(line, running, own)
+        if not line.strip() or is_strange or is_foreign(line, running, own):
             continue
         number += not is_header(line)
         yield max(number, 1), line

@@ -40,7 +40,7 @@ def descendants(root: int) -> list[int]:
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                stat = Path("/proc", entry, "stat").read_text()
+                stat = Path("/proc", entry, "stat").read_text(errors="replace")
             except OSError:
                 continue
             parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry))
