@@ -247,6 +247,11 @@ class Evidence:
         """Sums of waits by thread, call and argument."""
         return _group(self.facts.waits, lambda one: (one.tid, one.call, _argument(one)))
 
+    @cached_property
+    def waits_of(self) -> dict[int, list[WaitSum]]:
+        """Sums of waits by process."""
+        return _group(self.facts.waits, lambda one: one.pid)
+
     def _sums_of(self, activity: Activity) -> list[WaitSum]:
         if not activity.call:
             return []
@@ -338,6 +343,8 @@ def _program_of(process: Process) -> str:
     words = process.command.split()
     if not is_interpreter(process.exe) or not words or not is_interpreter(f"/{words[0]}"):
         return process.exe
+    if "-m" in words[1:3]:  # a module: its arguments tell two services apart
+        return " ".join((process.exe, *words[1:]))
     return " ".join((process.exe, *words[1:3]))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.facts import JavaMonitor
 from purebpf.findings.finding import Finding
+from purebpf.findings.gil_waits import python_gil_waits
 from purebpf.findings.rings import find_ring
 from purebpf.findings.words import chief, count_threads, describe_activity, share
 
@@ -31,7 +32,8 @@ def python_gil(evidence: Evidence) -> Iterator[Finding]:
     """Threads wait for Python's lock while one thread runs all the time."""
     for pid, stays in evidence.by_process.items():
         waits = [stay for stay in stays if stay.kind == "gil"]
-        if not waits:
+        waited_s = python_gil_waits(evidence, pid)
+        if not waits and not waited_s:
             continue
         running: Counter[int] = Counter()
         for stay in stays:
@@ -42,19 +44,22 @@ def python_gil(evidence: Evidence) -> Iterator[Finding]:
         hog = running.most_common(1)[0][0]
         hog_share = _wanted_cpu(evidence, hog)
         victims = [stay for stay in waits if stay.tid != hog]
-        cost = evidence.rate(victims)
+        waited_s.pop(hog, None)
+        cost = max(evidence.rate(victims), sum(waited_s.values()) / evidence.elapsed_s)
         if cost < _LEAST or hog_share < _HOG:
             continue
         function = _mostly(evidence, [s for s in stays if s.tid == hog and s.kind == "cpu"])
         if not function:
             continue
         waiting = Counter(evidence.spell(stay.own) for stay in victims if stay.own)
+        threads = len({stay.tid for stay in victims} | set(waited_s))
         yield Finding(
             "gil",
             evidence.process(pid).comm,
             (pid,),
             cost,
-            f"{count_threads(victims, 'wait')} for Python's GIL; {function} holds it",
+            f"{threads} thread{'s wait' if threads > 1 else ' waits'} for Python's GIL; "
+            f"{function} holds it",
             (
                 f"thread {hog} runs {function} {hog_share * 100:.0f} % of the time",
                 "waiting: " + ", ".join(name for name, _ in waiting.most_common(2))
@@ -68,7 +73,7 @@ def python_gil(evidence: Evidence) -> Iterator[Finding]:
 def _wanted_cpu(evidence: Evidence, tid: int) -> float:
     """Return the part of the time that a thread ran, or would have run if a CPU had been free."""
     times = (one for one in evidence.facts.threads if one.tid == tid)
-    return sum(one.cpu_s + one.queued_s for one in times) / evidence.elapsed_s
+    return min(1.0, sum(one.cpu_s + one.queued_s for one in times) / evidence.elapsed_s)
 
 
 def ruby_gvl(evidence: Evidence) -> Iterator[Finding]:

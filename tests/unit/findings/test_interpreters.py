@@ -1,10 +1,12 @@
-"""Locks of interpreters: Ruby's global lock."""
+"""Locks of interpreters: Ruby's global lock, and Python's."""
 
 from __future__ import annotations
 
-from purebpf.findings.facts import Facts, ThreadTime
+import errno
+
+from purebpf.findings.facts import CallCount, Endpoint, Facts, ThreadTime, WaitSum
 from purebpf.findings.find import find
-from tests.support.builders.facts import facts, native, running, waiting
+from tests.support.builders.facts import PYTHON, THREAD, facts, native, own, running, waiting
 
 RUBY = "/usr/bin/ruby3.1"
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2"
@@ -30,4 +32,37 @@ def test_threads_that_return_to_ruby_wait_for_its_lock() -> None:
 def test_other_waits_and_a_thread_that_hardly_runs_are_none() -> None:
     quiet = serving("rb_nogvl", ran_s=0.5, queued_s=0.0)
     for measured in (serving("rb_queue_pop"), serving("a_library_lock", "rb_nogvl"), quiet):
+        assert "gil" not in [one.kind for one in find(measured)]
+
+
+WORD = 0xA5B8F0
+"""The first futex word of a condition variable."""
+
+
+def contended(*words: int, expired: int = 2000, exe: str = PYTHON) -> Facts:
+    """Three threads that wait at some futex words by turns, without a stack, while one runs."""
+    waits = tuple(
+        WaitSum(7, tid, "futex", word, -1, 0, Endpoint(), 1.4, 240, 0.03)
+        for tid in (8, 9, 10)
+        for word in words
+    )
+    expiries = (CallCount(7, "futex", errno.ETIMEDOUT, expired),)
+    hog = running(7, 20, own("rebuild", 18), *THREAD, seconds=2.0)
+    times = (ThreadTime(7, 20, 2.0, 7.0),)
+    return facts(hog, exe=exe)._replace(waits=waits, calls=expiries, threads=times)
+
+
+def test_the_gil_shows_in_sums_of_waits_where_no_look_saw_it() -> None:
+    finding = next(one for one in find(contended(WORD, WORD + 4)) if one.kind == "gil")
+    assert finding.text == "3 threads wait for Python's GIL; rebuild (app.py:18) holds it"
+    assert round(finding.cost, 2) == 0.84
+
+
+def test_other_condition_variables_and_locks_are_not_the_gil() -> None:
+    for measured in (
+        contended(WORD),
+        contended(WORD, WORD + 64),
+        contended(WORD, WORD + 4, expired=10),
+        contended(WORD, WORD + 4, exe="/srv/quoted"),
+    ):
         assert "gil" not in [one.kind for one in find(measured)]
