@@ -45,7 +45,7 @@ __all__ = ["WaitSampler"]
 _NOT_READ = 1  # enum stack_id of bpf_src/include/stacks.h
 _FIRST = 16
 _LONGEST_S = 60.0
-"""Between two looks, whatever they cost."""
+"""Between two looks of a profiler that runs for weeks."""
 _MOST_THREADS, _MOST_READ = 32768, 256
 """Of a look: threads that count, and those of them of which the user stack is read, 64 KiB each."""
 _BATCH = 32
@@ -81,6 +81,7 @@ class WaitSampler(Closing):
         namespace: our PID namespace, as `PidNamespace`.
         by_thread: tell threads apart, and the system calls that they are in.
         share: of a CPU that looks may take; those that cost more come less often.
+        longest_s: between two looks, whatever they cost.
 
     Attributes:
         looks: of this window.
@@ -98,11 +99,12 @@ class WaitSampler(Closing):
         *,
         by_thread: bool = False,
         share: float = _SHARE,
+        longest_s: float = _LONGEST_S,
     ) -> None:
         self._sampling = sampling
         self._every_s = 1 / frequency
         self._by_thread = by_thread
-        self._share = share
+        self._share, self._longest_s = share, longest_s
         self._list = SleeperList(namespace)
         self._known: dict[tuple[int, int], _Known] = {}
         self._numbers: dict[Trace, int] = {}
@@ -124,7 +126,7 @@ class WaitSampler(Closing):
         """A moment in the next stretch of time: at random, as threads have periods."""
         every_s = self._every_s
         if self._mean_ns:
-            every_s = max(every_s, min(_LONGEST_S, self._mean_ns / 1e9 / self._share))
+            every_s = max(every_s, min(self._longest_s, self._mean_ns / 1e9 / self._share))
         self.due_s = self._slot_s + every_s * random.random()  # noqa: S311
         self._slot_s += every_s
 

@@ -144,7 +144,12 @@ class WindowProfiler(Profiler):
             self._forget(names=is_crowded)
 
     def sample_waits(
-        self, frequency: float, *, by_thread: bool = False, share: float | None = None
+        self,
+        frequency: float,
+        *,
+        by_thread: bool = False,
+        share: float | None = None,
+        longest_s: float | None = None,
     ) -> None:
         """From now on, also look where threads wait: `look_if_due`, `waits`.
 
@@ -152,13 +157,15 @@ class WindowProfiler(Profiler):
             frequency: looks a second, at most.
             by_thread: tell threads apart, and the system calls that they are in.
             share: of a CPU that looks may take; None: little, for weeks.
+            longest_s: between two looks, whatever they cost; None: a minute.
 
         Raises:
             KernelError: the kernel refused the program.
         """
         from purebpf.tools.profile.wait_samples import WaitSampler
 
-        more = {} if share is None else {"share": share}
+        limits = {"share": share, "longest_s": longest_s}
+        more = {name: value for name, value in limits.items() if value is not None}
         self._waits = WaitSampler(
             self._sampling, frequency, PidNamespace.own(), by_thread=by_thread, **more
         )

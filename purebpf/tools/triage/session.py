@@ -41,8 +41,8 @@ __all__ = ["Triage"]
 _FREQUENCY = 99
 _LOOKS = 10
 """A second, at most."""
-_SHARE = 0.04
-"""Of a CPU, for looks."""
+_SHARE, _LONGEST_S = 0.04, 0.7
+"""Of a CPU, for looks; the longest time between two, as few looks tell nothing."""
 _ROUND_S = 0.25
 """How often the records of processes are taken in."""
 _ATTEMPTS = 3
@@ -97,7 +97,7 @@ class Triage(Closing):
         with ExitStack() as stack:
             stack.enter_context(self._profiler)
             self._reasons = self._try_reasons(stack)
-            self._profiler.sample_waits(_LOOKS, by_thread=True, share=_SHARE)
+            self._profiler.sample_waits(_LOOKS, by_thread=True, share=_SHARE, longest_s=_LONGEST_S)
             self._cgroups, self._counters = read_cgroups(), machine_counters()
             self._processes, self._sockets = ProcessCounters(self._own), SocketWatch()
             self._unanswered = UnansweredWatch()

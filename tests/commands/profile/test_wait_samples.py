@@ -280,3 +280,16 @@ def test_what_ran_while_it_was_read_is_listed_again(naps: str) -> None:
         whole = {sleeper.tid for sleeper in sleepers.read() if sleeper.where}
     assert pid in resting - whole
     assert napping in whole - resting
+
+
+def test_looks_that_cost_much_still_come(naps: str) -> None:
+    with (
+        running([naps]),
+        WindowProfiler(ProfileOptions(frequency=19), with_addresses=False) as profiler,
+    ):
+        profiler.sample_waits(20, share=1e-9, longest_s=0.3)
+        waits = profiler._waits  # noqa: SLF001
+        assert waits is not None
+        for _ in range(3):
+            waits.look()
+        assert waits.due_s < time.monotonic() + 2 * 0.3
