@@ -30,6 +30,7 @@ _PLUMBING = compile_later(
     r"_start\b|_?_libc_start|start_thread|_?_?clone3?$|(\S+ )?std::|__GI_|_*futex|_*pthread_"
     r"|__lll|syscall|runtime\.|operator |__gnu|_Unwind|boost::"
     r"|(<?)(tokio|core|alloc|std|hyper|mio|futures)::"
+    r"|<[^>]* as (core|alloc|std)::"
     r"|_?_?(mem|str)(cpy|set|move|cmp|len|chr)|asm_|_int_(malloc|free)|malloc|calloc|realloc|free$"
     r"|execute_native_thread_routine|thread_start|_rt0_|main$|main\.main$"
 )

@@ -11,6 +11,7 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
 from purebpf.findings.ownership import RESOLVER
 from purebpf.findings.rules.pools import busy_team
+from purebpf.findings.subscriptions import await_events, is_idle_broker
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import chief, count_threads, spell_endpoint, way_to
 
@@ -30,7 +31,7 @@ def slow_answers(evidence: Evidence) -> Iterator[Finding]:
     waits = evidence.work("sock-read", "connect")
     for stays in by_function(evidence, waits, lambda stay: spell_endpoint(stay.endpoint)):
         cost = evidence.rate(stays)
-        if cost >= _LEAST:
+        if cost >= _LEAST and not await_events(evidence, stays):
             yield _slow_answer(evidence, stays, cost)
 
 
@@ -55,7 +56,7 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
             *("dns", name, pids, cost),
             f"waits for DNS{where}: {each_ms:.0f} ms each, from {peer}",
             (f"{call} in {counted}", team),
-            ("tcp", "--dns", "-p", str(pids[0])),
+            ("offcpu", "-p", str(pids[0])),
             own=source,
             place=peer,
         )
@@ -69,7 +70,7 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
             team,
             f"by {path}" if " > " in path else "",
         ),
-        ("tcp", "-p", str(pids[0])),
+        ("offcpu", "-p", str(pids[0])),
         servers=tuple(sorted(servers)),
         each_s=each_ms / 1000,
         own=source,
@@ -163,6 +164,8 @@ def _late_answers(
     }
     if cost < _LEAST or age_s < _SLOW_S or peer in waited_for:
         return None
+    if is_idle_broker(evidence, group[0][1], 2 * age_s):
+        return None
     servers = evidence.connections.servers_of(group[0][1]) - set(pids)
     at = ", ".join(evidence.name(server) for server in sorted(servers)[:2])
     return Finding(
@@ -170,7 +173,7 @@ def _late_answers(
         f"its event loop waits for answers of {peer}: {len(group)} connections, requests are "
         f"{1000 * age_s:.0f} ms old in the mean",
         (f"the peer is {at or 'not on this machine, or not known'}",),
-        ("tcp", "-p", str(pids[0])),
+        ("tcp", "--summary", "-p", str(pids[0])),
         servers=tuple(sorted(servers)),
         each_s=2 * age_s,
         place=peer,

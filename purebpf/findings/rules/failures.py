@@ -22,6 +22,8 @@ _HARD = frozenset(
     }
 )
 """Errors that a program does not expect."""
+_STARTS = frozenset({"clone", "clone3", "fork", "vfork"})
+"""Calls that fail with EAGAIN where a limit of processes or threads is met: fork(2)."""
 _RATE, _SHARE, _MANY = 0.3, 0.05, 20.0
 _NOT_TRIED_AGAIN = frozenset({"futex", "rt_sigtimedwait", "wait4", "rt_sigreturn"})
 _SAYS_WHERE = ("/dev/", "/proc/", "/sys/")
@@ -55,7 +57,12 @@ def errors(evidence: Evidence) -> Iterator[Finding]:
     """Calls fail for want of something: disk space, descriptors, memory."""
     for count in evidence.facts.calls:
         rate = count.times / evidence.elapsed_s
-        if count.error not in _HARD or rate < _RATE or count.pid not in evidence.processes:
+        is_limit = count.error == errno.EAGAIN and count.call in _STARTS
+        if (
+            (count.error not in _HARD and not is_limit)
+            or rate < _RATE
+            or count.pid not in evidence.processes
+        ):
             continue
         attempts = _attempts(evidence, count)
         if count.times < _SHARE * attempts and rate < _MANY:
@@ -73,6 +80,7 @@ def errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 _MEANINGS = {
+    errno.EAGAIN: "a limit of processes or threads: pids.max, ulimit -u",
     errno.ENOSPC: "no space left on the device",
     errno.EDQUOT: "disk quota used up",
     errno.EMFILE: "too many open files of this process",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -14,6 +15,9 @@ __all__ = ["disk_waits", "synced_writes"]
 
 _LEAST = 0.03
 _SYNCS = ("fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync")
+_SYNCING = re.compile(
+    r"\w*fsync|\w+_sync_file|file_write_and_wait|generic_write_sync|jbd2_(log_wait|complete)"
+)
 _MOVES = 1e6
 """Bytes a second of who uses a disk."""
 
@@ -35,7 +39,9 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
         )
         function = evidence.spell(where) if where else call_site(evidence, pids, "sync")
         path = _path(evidence, stays)
-        call = next((stay.call for stay in stays if stay.call in _SYNCS), "fsync")
+        call = next((stay.call for stay in stays if stay.call in _SYNCS), "")
+        call = call or _synced_call(stays)
+        calls = calls or _count(evidence, pids, call.partition(" ")[0])
         yield Finding(
             *("fsync", evidence.process(pids[0]).comm, pids, cost),
             f"waits for {call}{f' in {function}' if function else ''}: "
@@ -88,11 +94,24 @@ def _is_sync(stay: Stay) -> bool:
         return False
     if stay.kind == "fsync" or stay.call in _SYNCS:
         return True
-    return stay.kind == "disk" and any("fsync" in name for name in stay.kernel)
+    return stay.kind in ("disk", "queue") and any(map(_SYNCING.match, stay.kernel))
+
+
+def _count(evidence: Evidence, pids: tuple[int, ...], call: str) -> int:
+    return sum(one.times for pid in pids for one in evidence.calls.get(pid, ()) if one.call == call)
+
+
+def _synced_call(stays: list[Stay]) -> str:
+    """The call that waits for its data although it is no fsync(2): a write with O_SYNC."""
+    calls = Counter(stay.call for stay in stays if stay.call)
+    name = calls.most_common(1)[0][0] if calls else ""
+    return f"{name} with O_SYNC or O_DSYNC" if "write" in name else "fsync"
 
 
 def _path(evidence: Evidence, stays: list[Stay]) -> str:
     paths = Counter(
-        path for stay in stays if (path := evidence.path_of(stay.pid, stay.argument & 0xFFFFFFFF))
+        path
+        for stay in stays
+        if stay.call and (path := evidence.path_of(stay.pid, stay.argument & 0xFFFFFFFF))
     )
     return paths.most_common(1)[0][0] if paths else ""

@@ -36,7 +36,9 @@ _TIMERS = frozenset(
     {"clock_nanosleep", "nanosleep", "timerfd_settime", "setitimer", "timer_settime"}
 )
 _MANY_TIMERS = 1500.0
-_LOOP_WAITS = frozenset({"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select"})
+_LOOP_WAITS = frozenset(
+    {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"}
+)
 _SERVES = frozenset(
     {
         *("read", "write", "readv", "writev", "recvfrom", "sendto", "recvmsg", "sendmsg"),

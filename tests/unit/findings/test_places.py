@@ -107,5 +107,10 @@ def test_a_poll_of_the_resolver_waits_for_a_name_server() -> None:
 
 def test_a_package_tells_equal_file_names_apart() -> None:
     framework = py("dispatch", "/v/lib/python3.11/site-packages/flask/app.py")
-    places = sum_places([wait(7, SLEEP, framework), wait(8, SLEEP, py("pause", "/srv/shop/app.py"))])
-    assert sorted(place.path[0] for place in places) == ["dispatch (flask/app.py)", "pause (app.py)"]
+    places = sum_places(
+        [wait(7, SLEEP, framework), wait(8, SLEEP, py("pause", "/srv/shop/app.py"))]
+    )
+    assert sorted(place.path[0] for place in places) == [
+        "dispatch (flask/app.py)",
+        "pause (app.py)",
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 from purebpf.findings.facts import (
+    Activity,
     Blocked,
     CallCount,
     Cgroup,
@@ -168,7 +169,7 @@ def test_dns_is_told_from_other_answers() -> None:
     stack = (native("__res_context_send"), native("getaddrinfo"), own("lookup"), FLASK)
     finding = only(facts(waiting(7, 7, "recvfrom", *stack)))
     assert finding.kind == "dns"
-    assert finding.command[:2] == ("tcp", "--dns")
+    assert finding.command[0] == "offcpu"
 
 
 # CPU, the GIL, pools
@@ -400,3 +401,25 @@ def test_backends_that_wait_name_the_idle_transaction() -> None:
     assert "UPDATE waiting" in finding.text
     assert "postgres (8)" in said(finding)
     assert kinds(Facts(10.0, 2, processes=(idle,))) == []
+
+
+def test_a_write_with_o_sync_waits_for_the_disk() -> None:
+    kernel = ("folio_wait_bit", "folio_wait_writeback", "__filemap_fdatawait_range")
+    kernel += ("file_write_and_wait_range", "ext4_sync_file")
+    journal = native("append_record", CPP)
+    ready = Activity(7, 7, "ledger", "queue", "R", 4.0, kernel, (), "write", 3)
+    busy = running(7, 7, native("write"), journal)._replace(kernel=("iowrite16", "ext4_sync_file"))
+    written = CallCount(7, "write", 0, 3000, 1_500_000)
+    measured = facts(ready, busy, exe=CPP, calls=(written,))
+    finding = next(one for one in find(measured) if one.kind == "fsync")
+    assert "waits for write with O_SYNC or O_DSYNC in append_record: 300 times" in said(finding)
+    plain = facts(ready._replace(kernel=("ext4_buffered_write_iter",)), busy, exe=CPP)
+    assert "fsync" not in kinds(plain)
+
+
+def test_a_limit_of_processes_fails_starts_and_not_reads() -> None:
+    forks = CallCount(7, "clone", errno.EAGAIN, 370)
+    finding = only(facts(waiting(7, 7, "epoll_wait"), exe=CPP, calls=(forks,)))
+    assert "clone fails with EAGAIN (a limit of processes or threads" in finding.text
+    reads = CallCount(7, "read", errno.EAGAIN, 370)
+    assert kinds(facts(waiting(7, 7, "epoll_wait"), exe=CPP, calls=(reads,))) == []
