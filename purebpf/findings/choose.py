@@ -38,6 +38,7 @@ _REPLACED = {
     "timers": frozenset({"switch-storm"}),
     "small-calls": frozenset({"switch-storm", "datagram-storm"}),
     "page-faults": frozenset({"exec-storm"}),
+    "run-queue": frozenset({"affinity"}),
 }
 _HELD_BACK = frozenset({"downstream", "dns", "db-lock"})
 _MORE_WAIT = 1.0
@@ -49,6 +50,8 @@ _CPU_WEIGHT = 0.6
 _WEIGHTS = {"cpu": _CPU_WEIGHT, "run-queue": _CPU_WEIGHT}
 """Of kinds that other findings about a process explain."""
 _IDLE_WEIGHT = 0.05
+_BUSY_SERVER = 0.4
+"""CPUs that keep a server from its requests."""
 _LEAST_LOSS = 0.05
 
 
@@ -98,9 +101,21 @@ def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]
         )
     ]
     kept = [finding for finding in kept if finding not in explained]
+    kept = [finding for finding in kept if not _is_explained(finding, found)]
     for waits in explained:
         _add_waits(kept, waits)
     return kept
+
+
+def _is_explained(finding: Finding, found: Iterable[Finding]) -> bool:
+    """Return True for held requests of a process that has a finding about the reason."""
+    if finding.kind != "held":
+        return False
+    return any(
+        set(other.pids) & set(finding.pids) and (other.kind != "cpu" or other.cost > _BUSY_SERVER)
+        for other in found
+        if other.kind not in ("held", "delayed-ack", "accept-queue")
+    )
 
 
 def _add_waits(kept: list[Finding], waits: Finding) -> None:

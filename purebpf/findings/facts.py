@@ -172,6 +172,7 @@ class Process(NamedTuple):
         anon: bytes of anonymous memory, once a second.
         files, thread_counts: how many descriptors and threads it has, once a second.
         titles: how often its command line was each text, of programs that change theirs.
+        allowed: the CPUs that its first thread may use, where these are not all; else empty.
         is_new, is_gone: it was not there at the start, or at the end.
         threads: how many it has.
     """
@@ -195,6 +196,7 @@ class Process(NamedTuple):
     files: tuple[int, ...] = ()
     thread_counts: tuple[int, ...] = ()
     titles: dict[str, int] = {}  # noqa: RUF012 - nobody changes facts
+    allowed: tuple[int, ...] = ()
     is_new: bool = False
     is_gone: bool = False
 
@@ -307,6 +309,7 @@ class Facts(NamedTuple):
         unix_names: the address of a unix socket by inode: of servers, and of their connections.
         lock_holders: the thread that holds the Python lock of a futex address, by process.
         thread_names: Python's names of threads.
+        held: connections whose request this end has received, and not answered.
         missing: measurements that failed here, a sentence each.
         own_cpu_s: CPU time that the measurement itself took.
     """
@@ -329,6 +332,7 @@ class Facts(NamedTuple):
     memory: tuple[MemoryUse, ...] = ()
     monitors: tuple[JavaMonitor, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
+    held: tuple[Unanswered, ...] = ()
     counters: dict[str, float] = {}  # noqa: RUF012 - nobody changes facts
     descriptors: dict[int, dict[int, str]] = {}  # noqa: RUF012
     unix_peers: dict[int, int] = {}  # noqa: RUF012

@@ -17,6 +17,7 @@ from purebpf.findings.rules import (
     cpu,
     databases,
     failures,
+    held_requests,
     interpreters,
     java_locks,
     leaks,
@@ -27,6 +28,7 @@ from purebpf.findings.rules import (
     network,
     pools,
     processes,
+    round_trips,
     storage,
     storms,
 )
@@ -35,13 +37,14 @@ __all__ = ["RULES"]
 
 RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(limits.throttled_cgroups, limits.memory_limits, limits.queued_processes),
+    *(limits.pinned_programs,),
     *(databases.waiting_backends,),
     *(interpreters.python_gil, interpreters.ruby_gvl, interpreters.garbage_collection),
     *(interpreters.java_monitors,),
     *(java_locks.parked_threads, interpreters.ruby_mutexes),
     *(locks.convoys, locks.deadlocks),
     *(answers.slow_answers, answers.unanswered_requests, answers.delayed_acknowledgements),
-    *(lookups.open_lookups,),
+    *(lookups.open_lookups, round_trips.round_trips, held_requests.held_requests),
     *(blocking.full_pipes, blocking.blocked_loops, blocking.children, blocking.other_waits),
     *(pools.accept_queues,),
     *(storage.synced_writes, storage.disk_waits),

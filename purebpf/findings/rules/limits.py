@@ -10,13 +10,15 @@ from purebpf.findings.facts import Cgroup
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import share
 
-__all__ = ["memory_limits", "queued_processes", "throttled_cgroups"]
+__all__ = ["memory_limits", "pinned_programs", "queued_processes", "throttled_cgroups"]
 
 _PERIODS, _THROTTLED = 10, 0.1
 _HITS = 10.0
 """A second."""
 _QUEUED = 0.05
 _VICTIMS = 6
+_WANTED, _PINNED = 0.3, 0.3
+"""The part of the time that a thread ran or was ready; seconds a second that such threads wait."""
 _HOG = 0.5
 """CPUs of who takes them from others."""
 
@@ -113,6 +115,27 @@ def _queued(
         ),
         ("runqlat", "-P"),
     )
+
+
+def pinned_programs(evidence: Evidence) -> Iterator[Finding]:
+    """A program wants more CPUs than it may use: taskset, a cpuset, sched_setaffinity(2)."""
+    wanting: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for thread in evidence.facts.threads:
+        if thread.cpu_s + thread.queued_s > _WANTED * evidence.elapsed_s:
+            wanting[thread.pid].append((thread.cpu_s, thread.queued_s))
+    for pid, times in wanting.items():
+        process = evidence.process(pid)
+        cost = sum(queued_s for _, queued_s in times) / evidence.elapsed_s
+        if not process.allowed or len(times) <= len(process.allowed) or cost < _PINNED:
+            continue
+        cpus, own = ", ".join(map(str, process.allowed)), _busiest_function(evidence, (pid,))
+        yield Finding(
+            *("affinity", process.comm, (pid,), cost),
+            f"may run on CPU {cpus} only ({len(process.allowed)} of {evidence.facts.cpus}; taskset "
+            f"or cpuset): {len(times)} threads wait {cost:.2f} s a second for it",
+            (f"they run {own}" if own else "",),
+            ("top", "--by", "thread", "-p", str(pid)),
+        )
 
 
 def _by_family(evidence: Evidence) -> list[tuple[int, float]]:

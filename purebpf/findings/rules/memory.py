@@ -29,6 +29,8 @@ _EARLY = 0.8
 """A program that did more than this of its growth in the first half is warming up."""
 _NOISE = 65536
 _READINGS = 5
+_COMPUTES = 0.9
+"""The part of the time that a thread ran, or was ready."""
 _WHOLE = 3
 _COLLECTED = re.compile(r"/(ruby|node|nodejs|php)[\d.]*$")
 _FILLS_ITS_HEAP = "/java"
@@ -76,6 +78,8 @@ def growth(evidence: Evidence) -> Iterator[Finding]:
             continue
         if process.anon[-1] < _young_heap(evidence, process) and rate < _ALWAYS_GROWTH:
             continue
+        if _is_batch(evidence, process):
+            continue
         sites = _sites(evidence, process.pid, "faults")
         mapped = _sites(evidence, process.pid, "grown")
         total = sum(amount for _, amount in sites)
@@ -94,6 +98,14 @@ def growth(evidence: Evidence) -> Iterator[Finding]:
             ("mem", "-p", str(process.pid)),
             own=sites[0][0] if sites else None,
         )
+
+
+def _is_batch(evidence: Evidence, process: Process) -> bool:
+    """Return True for a program that only computes, and for nobody who waits: it reads its data."""
+    times = (one for one in evidence.facts.threads if one.pid == process.pid)
+    wanted_s = max((one.cpu_s + one.queued_s for one in times), default=0.0)
+    is_computing = wanted_s > _COMPUTES * evidence.elapsed_s
+    return is_computing and not evidence.connections.is_service((process.pid,))
 
 
 def _young_heap(evidence: Evidence, process: Process) -> int:

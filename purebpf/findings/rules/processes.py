@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence
+from purebpf.findings.facts import Start
 from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import is_interpreter
 from purebpf.findings.words import call_site
@@ -18,6 +20,7 @@ _THREADS, _THREAD_S = 500.0, 5e-5
 """Threads started a second, and their cost."""
 _CLONES, _RETURNS = frozenset({"clone", "clone3"}), 2
 """Calls that start threads and processes return in both."""
+_SCRIPT = re.compile(r"\.[a-z]{1,4}$")
 _ZOMBIES = 20
 _EACH_S = 0.001
 """A program costs at least so much."""
@@ -29,11 +32,12 @@ def started_programs(evidence: Evidence) -> Iterator[Finding]:
     forks: Counter[str] = Counter()
     parents: dict[str, Counter[int]] = defaultdict(Counter)
     for start in evidence.facts.starts:
-        parents[start.parent_comm][start.parent] += start.times
+        comm = _parent_name(evidence, start)
+        parents[comm][start.parent] += start.times
         if start.is_fork:
-            forks[start.parent_comm] += start.times
+            forks[comm] += start.times
         else:
-            programs[start.parent_comm][start.comm] += start.times
+            programs[comm][start.comm] += start.times
     for comm, started in parents.items():
         executed = programs[comm].total() / evidence.elapsed_s
         forked = forks[comm] / evidence.elapsed_s
@@ -55,6 +59,12 @@ def started_programs(evidence: Evidence) -> Iterator[Finding]:
             (f"their CPU time: {cost:.2f} s a second; {forked:.0f} forks",),
             ("exec", "-p", str(pid), "--tree") if pid else ("exec",),
         )
+
+
+def _parent_name(evidence: Evidence, start: Start) -> str:
+    """Return the name of the parent, which may have started programs in threads of other names."""
+    process = evidence.processes.get(start.parent)
+    return start.parent_comm if process is None or process.is_new else process.comm
 
 
 def started_threads(evidence: Evidence) -> Iterator[Finding]:
@@ -101,8 +111,9 @@ def _script(evidence: Evidence, pid: int) -> str:
     process = evidence.process(pid)
     if not pid or not is_interpreter(process.exe):
         return ""
-    names = (word for word in process.command.split()[1:] if not word.startswith("-"))
-    return next(names, "").rpartition("/")[2]
+    names = [word for word in process.command.split()[1:] if not word.startswith("-")]
+    files = (name for name in names if _SCRIPT.search(name))
+    return next(files, next(iter(names), "")).rpartition("/")[2]
 
 
 def zombies(evidence: Evidence) -> Iterator[Finding]:

@@ -35,7 +35,8 @@ _SMALL, _MANY_TRANSFERS, _TRANSFER_S = 64, 5000.0, 1.5e-6
 _TIMERS = frozenset(
     {"clock_nanosleep", "nanosleep", "timerfd_settime", "setitimer", "timer_settime"}
 )
-_MANY_TIMERS = 1500.0
+_MANY_TIMERS, _FAST_TIMERS = 1500.0, 700.0
+"""A second, of a process; of a single thread, which a timer of 1 ms wakes."""
 _LOOP_WAITS = frozenset(
     {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"}
 )
@@ -151,7 +152,7 @@ def timers(evidence: Evidence) -> Iterator[Finding]:
     """A program sets or sleeps on timers thousands of times a second."""
     for count in evidence.facts.calls:
         rate = count.times / evidence.elapsed_s
-        if rate < _MANY_TIMERS or count.pid not in evidence.processes:
+        if not _is_fast(evidence, count.pid, rate) or count.pid not in evidence.processes:
             continue
         if count.call == "futex" and count.error == errno.ETIMEDOUT:
             yield _timed_waits(evidence, count)
@@ -171,6 +172,18 @@ def timers(evidence: Evidence) -> Iterator[Finding]:
             (f"in {function}, {cpus:.2f} CPUs" if function else f"{cpus:.2f} CPUs",),
             ("summary", "-p", str(count.pid)),
         )
+
+
+def _is_fast(evidence: Evidence, pid: int, rate: float) -> bool:
+    """Return True for many timers, or for a thread that hardly sleeps between two."""
+    if rate >= _MANY_TIMERS:
+        return True
+    times: Counter[int] = Counter()
+    for one in evidence.waits_of.get(pid, ()):
+        times[one.tid] += one.times
+    return (
+        rate >= _FAST_TIMERS and max(times.values(), default=0) >= 0.9 * rate * evidence.elapsed_s
+    )
 
 
 def _timed_waits(evidence: Evidence, count: CallCount) -> Finding:
@@ -199,7 +212,11 @@ def wakeups(evidence: Evidence) -> Iterator[Finding]:
         waits = sum(one.times for one in counts if one.call in _LOOP_WAITS and not one.error)
         served = sum(one.times for one in counts if one.call in _SERVES and not one.error)
         rate = waits / evidence.elapsed_s
-        if rate < _MANY_TIMERS or served > _SERVED * waits or pid not in evidence.processes:
+        if (
+            not _is_fast(evidence, pid, rate)
+            or served > _SERVED * waits
+            or pid not in evidence.processes
+        ):
             continue
         function = call_site(evidence, (pid,), "epoll") or call_site(evidence, (pid,), "poll")
         cpus = evidence.cpu_of[pid]

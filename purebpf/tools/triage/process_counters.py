@@ -79,6 +79,7 @@ class ProcessCounters:
         self._who: dict[int, tuple[str, str, str]] = {}
         self._before = self._read()
         self._times = self._thread_times()
+        self.tick()
 
     @property
     def pids(self) -> list[int]:
@@ -154,6 +155,7 @@ class ProcessCounters:
             anon=tuple(self._anon.get(pid, ())),
             files=tuple(self._files.get(pid, ())),
             thread_counts=tuple(self._thread_counts.get(pid, ())),
+            allowed=_allowed(pid),
             titles=dict(self._titles.get(pid, {})),
             is_new=before is None,
             is_gone=after is None,
@@ -196,6 +198,15 @@ def _count_threads(pid: int) -> int:
         return os.stat(f"/proc/{pid}/task").st_nlink - 2
     except OSError:
         return 0
+
+
+def _allowed(pid: int) -> tuple[int, ...]:
+    """Return the CPUs that a process may use; nothing if it may use all, or has ended."""
+    try:
+        allowed = os.sched_getaffinity(pid)
+    except OSError:
+        return ()
+    return tuple(sorted(allowed)) if len(allowed) < (os.cpu_count() or 1) else ()
 
 
 def _command(pid: int) -> str:

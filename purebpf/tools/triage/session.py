@@ -55,8 +55,8 @@ _LEAST_SAMPLES = 5
 """Of a process whose functions matter."""
 _LEAST_CPU_S = 0.03
 """Of a process that may have so many samples."""
-_BEFORE_MEMORY = 0.25
-"""The part of the time after which the processes are chosen whose page faults are traced."""
+_BEFORE_MEMORY, _LATEST_MEMORY = 0.25, 0.7
+"""The parts of the time between which the processes are chosen whose page faults are traced."""
 
 
 class Triage(Closing):
@@ -109,9 +109,9 @@ class Triage(Closing):
 
     def _trace_memory(self, part: float) -> None:
         """Trace the page faults of processes that have many: each costs 6 us."""
-        self._has_chosen = True
         pids = self._processes.using_new_pages(part)
         if pids:
+            self._has_chosen = True
             self._memory = self._try_memory(pids)
 
     def _try_memory(self, pids: tuple[int, ...]) -> mem.Memory | None:
@@ -162,7 +162,7 @@ class Triage(Closing):
         self._processes.tick()
         self._sockets.tick()
         part = 1 - self.left_s / self._duration_s if self._duration_s else 1.0
-        if not self._has_chosen and _BEFORE_MEMORY <= part < 1:
+        if not self._has_chosen and _BEFORE_MEMORY <= part < _LATEST_MEMORY:
             self._trace_memory(part)
 
     def stop(self) -> Facts:
@@ -192,6 +192,7 @@ class Triage(Closing):
                 blocked=blocked,
                 sockets=self._sockets.finish(),
                 unanswered=self._unanswered.finish(),
+                held=self._unanswered.held(),
                 cgroups=since(read_cgroups(), self._cgroups),
                 counters=counters,
                 descriptors=descriptors(process.pid for process in processes),

@@ -55,6 +55,11 @@ class _Clocks(NamedTuple):
         )
         return self.sent_ms >= _SLOW_MS and is_later
 
+    @property
+    def owes_an_answer(self) -> bool:
+        """True if the last data was received, and a while ago."""
+        return self.received > 0 and _SLOW_MS <= self.received_ms < self.sent_ms
+
 
 class UnansweredWatch:
     """Asks at each `tick`, in our network namespace."""
@@ -64,6 +69,8 @@ class UnansweredWatch:
         self._awaited: dict[int, list[int]] = defaultdict(list)
         self._received: dict[int, set[int]] = defaultdict(set)
         self._fresh: set[int] = set()
+        self._owed: dict[int, list[int]] = defaultdict(list)
+        self._sent: dict[int, set[int]] = defaultdict(set)
         self._ends: dict[int, tuple[str, int, int]] = {}
 
     def tick(self) -> None:
@@ -78,6 +85,10 @@ class UnansweredWatch:
 
     def _add(self, inode: int, clocks: _Clocks) -> None:
         self._received[inode].add(clocks.received)
+        self._sent[inode].add(clocks.acknowledged)
+        if clocks.owes_an_answer:
+            self._owed[inode].append(clocks.received_ms)
+            self._ends.setdefault(inode, (clocks.peer, clocks.peer_port, clocks.port))
         if clocks.awaits_an_answer:
             self._awaited[inode].append(clocks.sent_ms)
             self._ends[inode] = clocks.peer, clocks.peer_port, clocks.port
@@ -93,6 +104,17 @@ class UnansweredWatch:
             )
             for inode, ages in self._awaited.items()
             if len(self._received[inode]) > 1 or inode in self._fresh
+        )
+
+    def held(self) -> tuple[Unanswered, ...]:
+        """The connections on which this end has answered, and has let some requests wait."""
+        return tuple(
+            Unanswered(
+                *(inode, len(ages) / self._ticks, sum(ages) / len(ages) / 1000),
+                *self._ends[inode],
+            )
+            for inode, ages in self._owed.items()
+            if len(self._sent[inode]) > 1
         )
 
 

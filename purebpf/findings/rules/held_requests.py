@@ -1,0 +1,52 @@
+"""Requests that a server has received and holds, while none of its threads works on them.
+
+Coroutines, goroutines and promises wait for each other without a thread that waits. The connections
+show it: data was received, and nothing sent since.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from purebpf.findings.evidence import Evidence
+from purebpf.findings.facts import Unanswered
+from purebpf.findings.finding import Finding
+
+__all__ = ["held_requests"]
+
+_LEAST = 0.5
+"""Requests at a time."""
+_SLOW_S, _EVENTS_S = 0.05, 2.0
+"""Mean ages between which a request waits for its answer; older ones wait for an event."""
+_QUEUED = 0.3
+"""Waits for a CPU, by held requests: a machine that is busy holds requests, too."""
+
+
+def held_requests(evidence: Evidence) -> Iterator[Finding]:
+    """A server answers late although it has no work: the weakest rule about a service."""
+    by_port: dict[tuple[tuple[str, str], int], list[Unanswered]] = defaultdict(list)
+    for one in evidence.facts.held:
+        owners = evidence.connections.sockets.get(one.inode, ())
+        if owners and one.port in evidence.connections.listeners:
+            by_port[evidence.family(owners[0]), one.port].append(one)
+    for (family, port), group in by_port.items():
+        cost = sum(one.share for one in group)
+        age_s = sum(one.share * one.age_s for one in group) / cost
+        pids = tuple(dict.fromkeys(evidence.connections.sockets[one.inode][0] for one in group))
+        if cost < _LEAST or not _SLOW_S < age_s < _EVENTS_S or _is_starved(evidence, pids, cost):
+            continue
+        yield Finding(
+            *("held", family[0], pids, cost),
+            f"answers late on port {port}: it holds {cost:.1f} requests at a time, "
+            f"{1000 * age_s:.0f} ms old in the mean, and its threads are idle",
+            ("its code waits for a timer, or a lock of coroutines, promises or goroutines",),
+            ("dump", str(pids[0])),
+            place=str(port),
+        )
+
+
+def _is_starved(evidence: Evidence, pids: tuple[int, ...], cost: float) -> bool:
+    """Return True if the threads are not idle, but wait for a CPU."""
+    queued_s = sum(one.queued_s for one in evidence.facts.threads if one.pid in pids)
+    return queued_s > _QUEUED * cost * evidence.elapsed_s

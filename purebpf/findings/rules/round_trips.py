@@ -1,0 +1,107 @@
+"""One small question after the other to a server: a query for each row of a page."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from purebpf.findings.evidence import Evidence, Stay
+from purebpf.findings.facts import Endpoint, WaitSum
+from purebpf.findings.finding import Finding
+from purebpf.findings.waiting import Side
+from purebpf.findings.words import call_site, spell_endpoint, way_to
+
+__all__ = ["round_trips"]
+
+_LEAST = 0.15
+_RATE, _SLOW_S = 200.0, 0.03
+"""Questions a second; answers that take longer are slow ones."""
+_A_REQUEST = 20.0
+"""Questions for one request that are too many."""
+_ASKED = 0.5
+"""Sends for an answer: a stream of events has answers without questions."""
+_SENDS = frozenset({"sendto", "sendmsg", "sendmmsg", "write", "writev"})
+_ACCEPTS = frozenset({"accept", "accept4"})
+
+
+def round_trips(evidence: Evidence) -> Iterator[Finding]:
+    """A service waits for hundreds of fast answers of one peer in each of its requests."""
+    services: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for pid in evidence.waits_of:
+        if pid in evidence.processes and evidence.connections.is_service((pid,)):
+            services[evidence.family(pid)].append(pid)
+    for pids in services.values():
+        by_peer: dict[str, list[WaitSum]] = defaultdict(list)
+        requests = _count_calls(evidence, pids, _ACCEPTS)
+        served = 0
+        for one in (one for pid in pids for one in evidence.waits_of[pid]):
+            side = evidence.connections.side(one.endpoint)
+            if side is Side.SERVER:
+                served += one.times
+            elif side is Side.CLIENT:
+                by_peer[spell_endpoint(evidence.connections.named(one.endpoint))].append(one)
+        for peer, sums in by_peer.items():
+            finding = _chatty(evidence, peer, sums, max(requests, served))
+            if finding is not None:
+                yield finding
+
+
+def _count_calls(evidence: Evidence, pids: list[int], calls: frozenset[str]) -> int:
+    return sum(
+        one.times
+        for pid in pids
+        for one in evidence.calls.get(pid, ())
+        if one.call in calls and not one.error
+    )
+
+
+def _chatty(evidence: Evidence, peer: str, sums: list[WaitSum], requests: int) -> Finding | None:
+    times, seconds = sum(one.times for one in sums), sum(one.seconds for one in sums)
+    cost, rate = seconds / evidence.elapsed_s, times / evidence.elapsed_s
+    is_chatty = cost >= _LEAST and rate >= _RATE and seconds < _SLOW_S * times
+    if not is_chatty or not requests or times < _A_REQUEST * requests:
+        return None
+    weights: Counter[int] = Counter()
+    for one in sums:
+        weights[one.pid] += one.times
+    pids = tuple(pid for pid, _ in weights.most_common())
+    if _count_calls(evidence, [*pids], _SENDS) < _ASKED * times:
+        return None
+    stay = _place(evidence, pids, sums[0].endpoint)
+    function = evidence.spell(stay.own) if stay else call_site(evidence, pids, "send")
+    return Finding(
+        *("round-trips", evidence.process(pids[0]).comm, pids, cost),
+        f"asks {_peer(evidence, sums[0].endpoint, peer)} {rate:.0f} times a second"
+        f"{f' in {function}' if function else ''}, {1000 * seconds / times:.1f} ms each: "
+        f"{times / requests:.0f} round trips for one request (N+1 queries)",
+        (
+            f"by {way_to(evidence, stay)}" if stay else "",
+            "one question for many, or a pipeline, saves the others",
+        ),
+        ("offcpu", "-p", str(pids[0])),
+        own=evidence.source(stay.own) if stay else None,
+        place=peer,
+    )
+
+
+def _peer(evidence: Evidence, endpoint: Endpoint, peer: str) -> str:
+    servers = sorted(evidence.connections.servers_of(endpoint))
+    return f"{evidence.process(servers[0]).comm} at {peer}" if servers else peer
+
+
+def _place(evidence: Evidence, pids: tuple[int, ...], endpoint: Endpoint) -> Stay | None:
+    """The longest wait or CPU time of an own function that talks to the peer."""
+    stays = [
+        stay
+        for pid in pids
+        for stay in evidence.by_process.get(pid, ())
+        if stay.own is not None and _talks(stay, endpoint)
+    ]
+    return max(stays, key=lambda stay: stay.seconds, default=None)
+
+
+def _talks(stay: Stay, endpoint: Endpoint) -> bool:
+    if stay.kind == "cpu":
+        return any("send" in name or "recv" in name for name in stay.kernel)
+    is_peer = (stay.endpoint.address, stay.endpoint.port) == (endpoint.address, endpoint.port)
+    return stay.side is Side.CLIENT and is_peer
