@@ -104,8 +104,8 @@ class Evidence:
         return self.processes.get(pid, _NOBODY)
 
     def name(self, pid: int) -> str:
-        """`name (PID)`."""
-        return f"{self.process(pid).comm} ({pid})"
+        """`name (PID)`; the name alone in stored windows, which have no process IDs."""
+        return f"{self.process(pid).comm} ({pid})" if pid > 0 else self.process(pid).comm
 
     def program(self, pid: int) -> Program:
         """The program that a process runs."""
@@ -204,7 +204,8 @@ class Evidence:
         in_progress = blocked is not None and blocked.call == activity.call
         left_s = activity.seconds - waited_s  # not explained by the waits that ended
         is_open = in_progress and left_s > max(2 * longest + 0.05, 0.5 * activity.seconds)
-        is_open = is_open or (not sums and activity.seconds > 0.9 * self.elapsed_s)
+        is_one = activity.pid > 0  # stored windows have the sum of all threads
+        is_open = is_open or (is_one and not sums and activity.seconds > 0.9 * self.elapsed_s)
         if blocked is not None and not endpoint.kind and (is_open or not sums):
             endpoint = self._endpoint_now(blocked)
         endpoint = self.connections.named(endpoint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -20,6 +21,10 @@ __all__ = ["FOUND", "build_parser", "main"]
 
 NAME = "purebpf triage"
 
+_STORE, _SINCE_S = "/var/lib/purebpf", 600.0
+"""The agent's state directory, and the time that --from alone looks back."""
+_VAGUE = frozenset({"waits"})
+"""Kinds that need the side of a connection, which stored windows do not have."""
 FOUND = 10
 """There are findings."""
 
@@ -35,16 +40,36 @@ def _run(options: TriageOptions) -> int:
     from purebpf.tools.triage.render import document, lines
 
     with Output(options.output) as output:
-        facts, losses = (_load(options.load), []) if options.load else _measure(options)
+        facts, losses = _facts(options)
         if options.save:
             _save(facts, options.save)
         findings = find(facts)
+        if _is_stored(options):  # commands measure the present
+            show = ("view", options.folder or _STORE)
+            findings = [one._replace(command=show) for one in findings if one.kind not in _VAGUE]
         text = [document(facts, findings)] if options.json else lines(facts, findings)
         output.write(text)
-    lost = _say_losses(losses, verbose=options.verbose) if not options.load else False
+    is_live = options.load is None and not _is_stored(options)
+    lost = _say_losses(losses, verbose=options.verbose) if is_live else False
     if options.strict and lost:
         return command.LOSS
     return FOUND if any(not finding.is_busy for finding in findings) else 0
+
+
+def _is_stored(options: TriageOptions) -> bool:
+    return options.since_s is not None or options.folder is not None
+
+
+def _facts(options: TriageOptions) -> tuple[Facts, list[tuple[str, Loss, str]]]:
+    if options.load:
+        return _load(options.load), []
+    if not _is_stored(options):
+        return _measure(options)
+    from purebpf.tools.triage.stored_windows import facts_of, read_windows
+
+    folder = options.folder or _STORE
+    windows = read_windows(folder, options.since_s or _SINCE_S)
+    return facts_of(windows, os.cpu_count() or 1), []
 
 
 def _measure(options: TriageOptions) -> tuple[Facts, list[tuple[str, Loss, str]]]:

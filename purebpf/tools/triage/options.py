@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from purebpf.cli import parser
+from purebpf.cli.arguments import seconds
 from purebpf.tuples import NamedTuple
 
 __all__ = ["TriageOptions", "build_parser", "parse"]
@@ -24,6 +25,7 @@ examples:
   purebpf triage --json | jq .findings[0]
   purebpf triage --save facts.json  keep what was measured
   purebpf triage --load facts.json  find in it again, anywhere
+  purebpf triage --since 10m        from the windows of `purebpf agent`
 
 exit status: 0 nothing found; 1 an error; 2 a wrong option; 3 something was
 lost, with --strict; 10 there are findings.
@@ -39,6 +41,8 @@ class TriageOptions(NamedTuple):
     json: bool = False
     save: str | None = None
     load: str | None = None
+    since_s: float | None = None
+    folder: str | None = None
     output: str | None = None
     strict: bool = False
     verbose: bool = False
@@ -57,6 +61,16 @@ def build_parser() -> argparse.ArgumentParser:
     output.add_argument("--json", action="store_true", help="findings as JSON, schema 1")
     output.add_argument("--save", metavar="FILE", help="write the facts to a file, too")
     output.add_argument("--load", metavar="FILE", help="find in saved facts instead of measuring")
+    stored = made.add_argument_group("an incident that is over")
+    stored.add_argument(
+        *("--since",), dest="since_s", metavar="TIME", type=seconds,
+        help="answer from the windows that an agent stored since 10m, 2h ago",
+    )  # fmt: skip
+    stored.add_argument(
+        *("--from",), dest="folder", metavar="DIR",
+        help="where they are: the directory of a sink, or the agent's spool (default "
+        "/var/lib/purebpf)",
+    )  # fmt: skip
     parser.add_output(output)
     parser.take_defaults(made, TriageOptions)
     return made

@@ -76,7 +76,7 @@ def _wrap(text: str, most: int) -> list[str]:
 
 
 def _who(finding: Finding) -> str:
-    who = f"{finding.name} ({finding.pid})" if finding.pid else finding.name
+    who = f"{finding.name} ({finding.pid})" if finding.pid > 0 else finding.name
     return f"{finding.unit}: {who}" if finding.unit else who
 
 
