@@ -21,7 +21,7 @@ from purebpf.script.point import MissingProbeError, Point
 from purebpf.script.points import expand
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings
-from purebpf.script.types import AGGREGATES, NONE, Type, integer, spell, tuple_of, unify
+from purebpf.script.types import AGGREGATES, I64, NONE, Type, integer, spell, tuple_of, unify
 from purebpf.script.unit import Unit
 from purebpf.script.world import World
 
@@ -98,16 +98,29 @@ class Checker(ExpressionTypes):
             ScriptError: a type error, or a value without a type.
         """
         self._declare_maps()
+        self._find_types()
+        self._settle_maps()
+        self.is_final = True
+        for unit in self.units:
+            self._check_unit(unit)
+        self._warn_of_maps()
+
+    def _settle_maps(self) -> None:
+        """Give numbers to maps whose values come from themselves only: `@x = @x + 1`."""
+        if not any(info.is_assigned and info.value is None for info in self.maps.values()):
+            return
+        for info in self.maps.values():
+            if info.is_assigned and info.value is None:
+                info.value = I64
+        self._find_types()
+
+    def _find_types(self) -> None:
         for _ in range(_ROUNDS):
             self.changed = False
             for unit in self.units:
                 self._check_unit(unit)
             if not self.changed:
                 break
-        self.is_final = True
-        for unit in self.units:
-            self._check_unit(unit)
-        self._warn_of_maps()
 
     def _warn(self, message: str, node: tree.Node) -> None:
         if all((item.message, item.start) != (message, node.start) for item in self.warnings):
@@ -293,9 +306,9 @@ class Checker(ExpressionTypes):
             self._widen_map(info, aggregate_type(self, value), node)
             return
         type_ = self.infer(value)
+        info.is_assigned |= node.operator not in "+-"
         if type_ is None:
             return
-        info.is_assigned |= node.operator not in "+-"
         if node.operator != "=":
             self._check_arithmetic(node, info.value, type_)
             type_ = integer(8, type_.signed or node.operator == "-")

@@ -40,6 +40,9 @@ def split_format(text: str) -> tuple[list[Conversion], str]:
     while (percent := text.find("%", place)) >= 0:
         before += text[place:percent]
         match = _CONVERSION.match(text, percent)
+        if match is None and text[percent + 1 : percent + 2].strip() == "":
+            before, place = f"{before}%", percent + 1
+            continue
         if match is None:
             raise ValueError(text[percent : percent + 8])
         place = match.end()

@@ -35,7 +35,19 @@ __all__ = [
 ]
 
 SCALARS = frozenset(
-    {"int", "bool", "ptr", "ksym", "kstack", "probe", "username", "cgroup", "strerror", "signal"}
+    {
+        "int",
+        "bool",
+        "ptr",
+        "ksym",
+        "kstack",
+        "probe",
+        "username",
+        "cgroup",
+        "strerror",
+        "signal",
+        "syscall",
+    }
 )
 """Kinds whose value is one word."""
 AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "stats", "hist", "lhist",
@@ -43,7 +55,7 @@ AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "stats", "hist", "l
 """Kinds of maps that each CPU updates for itself."""
 _LATE_SIZES = {"ksym": 8, "usym": 16, "kstack": 8, "ustack": 16, "inet": 24, "time": 16,
                "probe": 8, "username": 8, "mac": 8, "cgroup": 8, "strerror": 8,
-               "signal": 8}  # fmt: skip
+               "signal": 8, "syscall": 8}  # fmt: skip
 
 
 class Layout(Protocol):

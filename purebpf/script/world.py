@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
+from purebpf.abi import syscalls
+from purebpf.abi.tables import find_constant
 from purebpf.script import tree
 from purebpf.script.btf_types import BtfTypes
 from purebpf.script.c_declarations import BASIC, read_declaration, read_define
 from purebpf.script.host import Host
+from purebpf.script.kernel_constants import KERNEL_CONSTANTS
 from purebpf.script.script_error import ScriptError
 from purebpf.script.types import BOOL, CHAR, U64, VOID, Type, integer, pointer, string
 
@@ -95,6 +98,8 @@ class World:
         if self.kernel is not None and (found := self.kernel.constant(name)) is not None:
             return found[0], f"enum {found[1]}" if found[1] else ""
         number = self._host.constant(name)
+        if number is None:
+            number = _header_constant(name, self._host.machine)
         return None if number is None else (number, "")
 
     def _enum_of(self, name: str) -> str:
@@ -111,6 +116,16 @@ class World:
         if own or self.kernel is None:
             return own
         return self.kernel.enumerators(enum.partition(" ")[2])
+
+
+def _header_constant(name: str, machine: str) -> int | None:
+    """Return the value of a macro of the kernel's headers."""
+    if name.startswith(("__NR_", "SYS_")):
+        call = name.removeprefix("__NR_").removeprefix("SYS_")
+        return syscalls.number(syscalls.machine(machine).native, call)
+    if name in KERNEL_CONSTANTS:
+        return KERNEL_CONSTANTS[name]
+    return find_constant(name)
 
 
 def _with_suffix(type_: Type, suffix: int, label: str) -> Type:

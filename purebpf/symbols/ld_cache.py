@@ -17,10 +17,13 @@ _FLAGS = {"x86_64": 0x303, "aarch64": 0xA03}
 """What the entries of a machine's 64-bit libraries are marked with."""
 
 
-def cached_libraries(cache: bytes, name: str, machine: str) -> Iterator[str]:
+def cached_libraries(
+    cache: bytes, name: str, machine: str, *, is_prefix: bool = False
+) -> Iterator[str]:
     """The paths that the cache has for a library, best first; none if it is not ldconfig's.
 
     `machine` is the name from uname(2); for an unknown machine, every entry is returned.
+    `is_prefix`: also of libraries whose names begin with this one.
     """
     start = max(cache.find(_MAGIC), 0)  # an older cache may come first
     cache = cache[start:]
@@ -31,7 +34,10 @@ def cached_libraries(cache: bytes, name: str, machine: str) -> Iterator[str]:
     end = min(_HEADER.size + count * _ENTRY.size, len(cache))
     entries = cache[_HEADER.size : end - (end - _HEADER.size) % _ENTRY.size]
     for flags, key, value, _, _ in _ENTRY.iter_unpack(entries):
-        if (wanted is None or flags == wanted) and _text(cache, key) == name:
+        if wanted is not None and flags != wanted:
+            continue
+        library = _text(cache, key)
+        if library == name or (is_prefix and library.startswith(name)):
             yield _text(cache, value)
 
 

@@ -11,7 +11,7 @@ from functools import cache
 
 from purebpf.package_data import read_data
 
-__all__ = ["read_constants", "read_table"]
+__all__ = ["find_constant", "read_constants", "read_table"]
 
 
 def read_table(name: str) -> str:
@@ -27,6 +27,15 @@ def read_constants(table: str) -> dict[str, int]:
     """
     rows = (line.split(" ") for line in _constants()[table].splitlines())
     return {name: int(value) for name, value in rows}
+
+
+def find_constant(name: str) -> int | None:
+    """Return the value of a constant of any table, None for a name that no table has."""
+    for text in _constants().values():
+        _, found, after = f"\n{text}".partition(f"\n{name} ")
+        if found:
+            return int(after.partition("\n")[0])
+    return None
 
 
 @cache

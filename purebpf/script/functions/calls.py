@@ -27,7 +27,7 @@ _LATER = frozenset({
     "percpu_kaddr", "override", "write_user", "skboutput", "socket_cookie", "unwatch", "assert",
     "static_assert", "fail", "debugf", "container_of", "find", "is_str",
     "is_ptr", "is_array", "is_err", "is_integer", "is_unsigned_integer", "is_literal", "memcmp",
-    "str_concat", "strcap", "syscall_name", "dw_ustack", "typeof",
+    "str_concat", "strcap", "dw_ustack", "typeof",
     "typeinfo", "comptime", "kfunc_exist", "kfunc_allowed", "default_str_length",
     "probe_read", "bench",
 })  # fmt: skip

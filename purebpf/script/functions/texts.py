@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from purebpf.abi.syscalls import machine
 from purebpf.script import tree
 from purebpf.script.checking import Checking
 from purebpf.script.functions.arguments import Infer, literal_argument, refuse
@@ -97,6 +98,13 @@ def _signal_name(check: Checking, node: tree.Call) -> Type:
     return late("signal")
 
 
+def _syscall_name(check: Checking, node: tree.Call) -> Type:
+    type_ = check.infer(node.arguments[0])
+    if type_ is not None and type_.kind != "int":
+        raise refuse(node, f"syscall_name() expects an integer argument, got {spell(type_)}")
+    return late("syscall", text=machine(check.host.machine).native)
+
+
 def _strftime(check: Checking, node: tree.Call) -> Type:
     check.infer(node.arguments[1])
     return late("time", text=literal_argument(check, node, 0))
@@ -106,6 +114,7 @@ TEXTS: Mapping[str, tuple[int, int, Infer]] = {
     "str": (1, 2, _str), "buf": (1, 2, _buf), "strncmp": (3, 3, _strncmp),
     "strcontains": (2, 2, _strcontains), "strlen": (1, 1, _strlen),
     "strerror": (1, 1, _strerror), "signal_name": (1, 1, _signal_name),
+    "syscall_name": (1, 1, _syscall_name),
     "strftime": (2, 2, _strftime),
 }  # fmt: skip
 """The least and the largest number of arguments, and the function that finds the type."""

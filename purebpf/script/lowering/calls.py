@@ -43,7 +43,7 @@ class Calls(Stores):
                 self._join(node)
             case "strlen":
                 self._measure(arguments[0])
-            case "strerror" | "cgroup_path" | "signal_name":
+            case "strerror" | "cgroup_path" | "signal_name" | "syscall_name":
                 self.scalar(arguments[0])
             case "print":
                 self._print(node)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Protocol, Self
 
+from purebpf.abi import syscalls
 from purebpf.script.types import Type, offsets
 from purebpf.script.world import World
 
@@ -162,6 +163,8 @@ class Decoder:
                 return names.error(word)
             case "signal":
                 return names.signal(word)
+            case "syscall":
+                return syscalls.table(type_.text).get(word) or str(_signed(word))
             case "cgroup":
                 return names.cgroup(word, type_.text)
             case "probe":

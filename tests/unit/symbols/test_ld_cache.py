@@ -33,6 +33,7 @@ def test_a_library_of_the_machine() -> None:
     assert list(cached_libraries(data, "liba.so", "x86_64")) == ["/64/liba.so"]
     assert list(cached_libraries(data, "liba.so", "riscv64")) == ["/32/liba.so", "/64/liba.so"]
     assert list(cached_libraries(data, "libb.so", "x86_64")) == []
+    assert list(cached_libraries(data, "lib", "x86_64", is_prefix=True)) == ["/64/liba.so"]
     assert list(cached_libraries(b"ld.so-1.7.0\0" + data, "liba.so", "x86_64")) == ["/64/liba.so"]
 
 

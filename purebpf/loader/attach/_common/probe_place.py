@@ -131,6 +131,9 @@ def find_file(name: str, what: str) -> str:
         folders = [*_preferred_folders(), *filter(None, [cached]), *_standard_folders()]
     else:
         folders = os.environ.get("PATH", os.defpath).split(":")
+        library = _look_up_short(name, folders)
+        if library:
+            return library
     for folder in folders:
         path = os.path.join(folder, name)
         if os.path.isfile(path):
@@ -154,7 +157,15 @@ def _kind_of(path: str) -> str:
     return kinds.get(stat.S_IFMT(mode), "not a regular file")
 
 
-def _look_up_library(name: str) -> str:
+def _look_up_short(name: str, folders: Sequence[str]) -> str:
+    """Return the library that `libc` or `c` means, if no program has the name; or ""."""
+    if any(os.path.isfile(os.path.join(folder, name)) for folder in folders):
+        return ""
+    found = (_look_up_library(f"{start}{name}.so", is_prefix=True) for start in ("", "lib"))
+    return next(filter(None, found), "")
+
+
+def _look_up_library(name: str, *, is_prefix: bool = False) -> str:
     """Return the path of a library by ldconfig(8), in the folders of /etc/ld.so.conf too; or ""."""
     try:
         with open(_CACHE, "rb") as file:
@@ -163,7 +174,8 @@ def _look_up_library(name: str) -> str:
         return ""
     from purebpf.symbols.ld_cache import cached_libraries
 
-    return next(cached_libraries(cache, name, os.uname().machine), "")
+    machine = os.uname().machine
+    return next(cached_libraries(cache, name, machine, is_prefix=is_prefix), "")
 
 
 def _preferred_folders() -> list[str]:

@@ -95,3 +95,18 @@ def test_what_is_no_file_is_said_to_be_that(tmp_path: Path) -> None:
     for path, kind in ((fifo, "a FIFO"), (tmp_path, "a directory"), ("/dev/null", "a device")):
         with pytest.raises(AttachError, match=f"{path} is {kind}, not a program or library"):
             find_places(f"{path}:main", "it")
+
+
+@pytest.mark.parametrize("name", ["libc", "c"])
+def test_a_short_name_is_the_library_of_the_linker(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    path = find_file(name, "uprobe")
+    assert os.path.basename(path).startswith("libc.so")
+
+
+def test_a_program_wins_over_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "libc").write_bytes(b"")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_file("libc", "uprobe") == str(tmp_path / "libc")
