@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from purebpf.script import tree
 from purebpf.script.checking import Checking
-from purebpf.script.function_arguments import function_fields, result_type
+from purebpf.script.function_arguments import function_fields, raw_fields, result_type
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
 from purebpf.script.tracepoint_fields import read_fields
@@ -21,7 +21,8 @@ COMM_SIZE = 16
 _ARGUMENT = re.compile(r"arg([0-9]|1[01])")
 _SPECIAL = ("begin", "end")
 _PLAIN: Mapping[str, Type] = {
-    "pid": U32, "tid": U32, "uid": U32, "gid": U32, "cpu": U32, "ppid": U32, "nsecs": U64,
+    "pid": U32, "tid": U32, "initial pid": U32, "initial tid": U32,
+    "uid": U32, "gid": U32, "cpu": U32, "ppid": U32, "nsecs": U64,
     "elapsed": U64, "rand": U32, "cgroup": U64, "numaid": U32, "jiffies": U64, "ncpus": U64,
     "leader_tid": U32, "cpid": U32, "has_cpid": BOOL, "comm": string(COMM_SIZE),
     "pcomm": string(COMM_SIZE), "leader_comm": string(COMM_SIZE), "username": late("username"),
@@ -130,6 +131,8 @@ def _args(check: Checking, node: tree.Name) -> Type:
             unit.fields = read_fields(text, check.world, unit.point.space, longest)
         elif unit.point.kind in ("fentry", "fexit"):
             unit.fields = function_fields(check.world, unit.point, node)
+        elif unit.point.kind == "rawtracepoint":
+            unit.fields = raw_fields(check.world, unit.point, node)
         else:
             raise _refuse(node, f"The args builtin can not be used with '{unit.point.kind}' probes")
     return Type("args", integer(8, False).size)

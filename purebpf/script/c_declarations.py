@@ -28,6 +28,18 @@ class StructLayout:
         """Add a member behind the others."""
         self._members.append((name, member))
 
+    def packed(self, *, is_union: bool) -> tuple[StructLayout, int]:
+        """Return the layout without padding between members, and its size in bytes."""
+        made, size = StructLayout(), 0
+        moved: dict[int, int] = {}
+        for name, member in self._members:
+            shares_bytes = bool(member.bit) and member.offset in moved
+            place = 0 if is_union else moved[member.offset] if shares_bytes else size
+            moved[member.offset] = place
+            made.add(name, Member(place, member.type, member.bit, member.bits))
+            size = max(size, place + member.type.size)
+        return made, size
+
     def member(self, name: str) -> Member | None:
         """Return a member by name, also from members without a name."""
         for label, item in self._members:
@@ -126,21 +138,28 @@ class _Declarations(TokenStream):
                 size = max(size, kind.size) if word == "union" else place + kind.size
             if not self.is_next("}"):
                 self.expect(";")
+        is_packed = False
         while self.token.kind == "name" and self.token.text.startswith("__attribute"):
-            self._skip_attribute()
+            is_packed |= "packed" in self._skip_attribute()
+        if is_packed:
+            layout, size = layout.packed(is_union=word == "union")
+            alignment = 1
         size = -(-size // alignment) * alignment
         made = Type("struct", size, name=name, layout=layout, count=alignment)
         if tag:
             self._define(name, made)
         return made
 
-    def _skip_attribute(self) -> None:
-        self.take()
+    def _skip_attribute(self) -> list[str]:
+        """Read an attribute, and return its words."""
+        words = [self.take().text]
         depth = 0
         while self.token.kind != "end":
-            depth += {"(": 1, ")": -1}.get(self.take().text, 0)
+            words.append(self.take().text)
+            depth += {"(": 1, ")": -1}.get(words[-1], 0)
             if depth == 0:
-                return
+                break
+        return words
 
     def _enum(self) -> Type:
         place = self.token.start

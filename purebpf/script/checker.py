@@ -300,6 +300,12 @@ class Checker(ExpressionTypes):
         info = self.map_info(target.name)
         self.check_key(info, target)
         value = node.value
+        if isinstance(value, tree.BlockValue) and _is_assigned_inside(node, value):
+            self.block_value(value)
+            return
+        if isinstance(value, tree.BlockValue) and _aggregates(value.result):
+            self._assign_from_block(node, value)
+            return
         if isinstance(value, tree.Call) and value.name in MAP_FUNCTIONS:
             if node.operator != "=":
                 raise ScriptError(f"{value.name}() must be assigned", node.start, node.end)
@@ -320,6 +326,13 @@ class Checker(ExpressionTypes):
             raise ScriptError(message, value.start, value.end)
         self._widen_map(info, type_, node)
         target.type = info.value or NONE
+
+    def _assign_from_block(self, node: tree.Assign, value: tree.BlockValue) -> None:
+        """Check `@x = { ...; avg($y) }` as a block that ends with the assignment."""
+        assert value.result is not None
+        inner = tree.Assign(node.start, node.end, node.operator, node.target, value.result)
+        node.value = tree.BlockValue(value.start, value.end, [*value.statements, inner], None)
+        self.block_value(node.value)
 
     def _widen_map(self, info: MapInfo, new: Type, node: tree.Assign) -> None:
         new = self.kept(new)
@@ -342,6 +355,16 @@ class Checker(ExpressionTypes):
             raise ScriptError(message, node.start, node.end)
         if wider != old:
             info.value, self.changed = wider, True
+
+
+def _aggregates(node: tree.Expression | None) -> bool:
+    return isinstance(node, tree.Call) and node.name in MAP_FUNCTIONS
+
+
+def _is_assigned_inside(node: tree.Assign, value: tree.BlockValue) -> bool:
+    """Return True for a block that `_assign_from_block` made, in a later round."""
+    last = value.statements[-1] if value.statements else None
+    return value.result is None and isinstance(last, tree.Assign) and last.target is node.target
 
 
 def _leaves(node: tree.Statement) -> bool:

@@ -142,7 +142,7 @@ class ExpressionTypes:
         if new is None:
             return
         new = self.kept(new)
-        if new.kind in ("none", "void", "args", "struct") or new.kind in AGGREGATES:
+        if new.kind in ("none", "void", "args") or new.kind in AGGREGATES:
             message = f"{spell(new)} cannot be used as a map key"
             raise ScriptError(message, node.start, node.end)
         wider = new if info.key is None else unify(info.key, new)

@@ -10,7 +10,7 @@ from purebpf.script.tracepoint_fields import RecordField
 from purebpf.script.types import Type
 from purebpf.script.world import World
 
-__all__ = ["function_fields", "result_type"]
+__all__ = ["function_fields", "raw_fields", "result_type"]
 
 
 def _prototype(world: World, point: Point, node: tree.Node) -> tuple[list[tuple[str, int]], int]:
@@ -40,6 +40,28 @@ def function_fields(world: World, point: Point, node: tree.Node) -> dict[str, Re
         name: RecordField(8 * index, kernel.type_of(type_id).in_space("kernel"))
         for index, (name, type_id) in enumerate(parameters)
     }
+
+
+def raw_fields(world: World, point: Point, node: tree.Node) -> dict[str, RecordField]:
+    """Return the arguments of a raw tracepoint: each is a word of the context.
+
+    BTF has them as the function `__traceiter_NAME`, whose first parameter is the kernel's own.
+    Source: include/linux/tracepoint.h, __DECLARE_TRACE_COMMON.
+
+    Raises:
+        ScriptError: BTF does not have the tracepoint.
+    """
+    name = point.name.rpartition(":")[2]
+    kernel = world.kernel
+    for type_id in kernel.btf.find(f"__traceiter_{name}", Kind.FUNC) if kernel is not None else ():
+        assert kernel is not None
+        prototype = kernel.btf.type(kernel.btf.type(type_id).type_id)  # type: ignore[union-attr]
+        return {
+            item.name: RecordField(8 * index, kernel.type_of(item.type_id).in_space("kernel"))
+            for index, item in enumerate(prototype.params[1:])  # type: ignore[union-attr]
+        }
+    message = f"the kernel's BTF does not have the raw tracepoint {name}"
+    raise ScriptError(message, node.start, node.end)
 
 
 def result_type(world: World, point: Point, node: tree.Node) -> tuple[Type, int]:

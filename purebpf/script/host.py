@@ -39,6 +39,10 @@ class Host(Protocol):
     machine: str
     pid: int
 
+    @property
+    def pid_namespace(self) -> tuple[int, int]:
+        """The device and the inode of our PID namespace; (0, 0) for the first one."""
+
     def btf(self) -> Btf | None:
         """Return the types of its kernel."""
 
@@ -82,6 +86,7 @@ class NoHost:
     cpus = 0
     machine = "x86_64"
     pid = 0
+    pid_namespace = (0, 0)
 
     def btf(self) -> Btf | None:
         """Return None."""

@@ -86,9 +86,20 @@ class _FileParser(StatementParser):
                 and token.text == "}"
                 and self.text[start:].startswith(("str", "un", "en"))
             ):
+                self._skip_attributes()
                 self.accept(";")
                 break
         made.c_text.append((start, self.text[start : self.end]))
+
+    def _skip_attributes(self) -> None:
+        """Read `__attribute__((packed))` and the like behind a structure."""
+        while self.token.text.startswith("__attribute"):
+            self.take()
+            depth = 0
+            while self.token.kind != "end":
+                depth += {"(": 1, ")": -1}.get(self.take().text, 0)
+                if depth == 0:
+                    break
 
     def _config(self, made: tree.Script) -> None:
         self.take()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from purebpf.btf.types.kinds import Kind
+from purebpf.btf.types.parse import Btf, ids_of
 from purebpf.script import tree
+from purebpf.script.functions.effects import SIGNALS
 from purebpf.script.host import Host
 from purebpf.script.point import MissingProbeError, Point, is_wild, match_names, refuse_point
 from purebpf.script.script_error import ScriptError
@@ -20,7 +23,7 @@ ALIASES: Mapping[str, str] = {
     "END": "end", "rt": "rawtracepoint", "f": "fentry", "fr": "fexit", "kfunc": "fentry",
     "kretfunc": "fexit", "U": "usdt", "it": "iter", "w": "watchpoint",
 }  # fmt: skip
-_LATER = frozenset({"iter", "watchpoint", "self", "test", "bench", "asyncwatchpoint"})
+_LATER = frozenset({"iter", "watchpoint", "test", "bench", "asyncwatchpoint"})
 _UNITS_NS: Mapping[str, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DURATION = re.compile(r"(\d+)(ns|us|ms|s|m|h)?")
 SOFTWARE: Mapping[str, tuple[str, int]] = {
@@ -65,6 +68,19 @@ def _special(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
     if rest:
         raise refuse_point(node, f"{kind} probe type requires 0 arguments, found 1")
     return [Point(kind, kind, "raw_tp")]
+
+
+def _own_signal(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
+    del host
+    word, _, name = rest.partition(":")
+    if word != "signal" or not name:
+        raise refuse_point(node, "self probes need a signal: self:signal:SIGUSR1")
+    if name.removeprefix("SIG") not in SIGNALS or name in ("SIGKILL", "SIGSTOP"):
+        names = [f"SIG{label}" for label in SIGNALS]
+        message = f"{name} is not a signal that a process can catch"
+        raise refuse_point(node, message, suggest(name, names))
+    label = f"SIG{name.removeprefix('SIG')}"
+    return [Point(kind, f"{kind}:{rest}", "raw_tp", target=label)]
 
 
 def _timer(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
@@ -127,11 +143,25 @@ def _tracepoint(node: tree.Point, kind: str, rest: str, host: Host) -> list[Poin
 
 def _raw_tracepoint(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
     event = rest.rpartition(":")[2]
-    names = sorted({name.partition(":")[2] for name in host.tracepoints()})
+    names = raw_tracepoints(host) if is_wild(event) else []
     matches = match_names(event, names) if is_wild(event) else [event] if event else []
     if not matches:
         raise MissingProbeError(node, kind, rest)
     return [Point(kind, f"{kind}:{name}", f"raw_tp/{name}") for name in matches]
+
+
+def raw_tracepoints(host: Host) -> list[str]:
+    """List the raw tracepoints by the kernel's types; by the tracepoints if it has none."""
+    btf = host.btf()
+    start = "btf_trace_"
+    names = {name.removeprefix(start) for name in _typedefs(btf) if name.startswith(start)}
+    return sorted(names or {name.partition(":")[2] for name in host.tracepoints()})
+
+
+def _typedefs(btf: Btf | None) -> Iterator[str]:
+    for type_id in ids_of(btf, Kind.TYPEDEF) if btf is not None else ():
+        assert btf is not None
+        yield btf.name(type_id)
 
 
 def _kernel_function(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
@@ -158,5 +188,5 @@ _MAKERS = {
     "tracepoint": _tracepoint, "kprobe": _kernel_function, "kretprobe": _kernel_function,
     "fentry": _kernel_function, "fexit": _kernel_function, "uprobe": user_functions,
     "uretprobe": user_functions, "usdt": static_points, "software": _perf, "hardware": _perf,
-    "rawtracepoint": _raw_tracepoint,
+    "rawtracepoint": _raw_tracepoint, "self": _own_signal,
 }  # fmt: skip

@@ -30,6 +30,7 @@ class MapPrinted(NamedTuple):
     Attributes:
         name: with the `@`.
         items: values by key, the key None without one; a histogram is a dict of counts by bucket.
+            Structs and records in keys are tuples of their values.
     """
 
     name: str
@@ -43,6 +44,12 @@ class Lost(NamedTuple):
 
 
 Event = Printed | MapPrinted | Lost
+
+
+def _hashable(key: Any) -> Any:
+    if isinstance(key, dict):
+        return tuple(map(_hashable, key.values()))
+    return tuple(map(_hashable, key)) if isinstance(key, list | tuple) else key
 
 
 class EventPrinter(Printer):
@@ -68,7 +75,8 @@ class EventPrinter(Printer):
         """Queue a print() of a map; the divisor of the text is not applied."""
         del divisor
         rows = self._maps.rows(name)
-        self._events.append(MapPrinted(name, dict(rows[-top:] if top else rows)))
+        shown = rows[-top:] if top else rows
+        self._events.append(MapPrinted(name, {_hashable(key): value for key, value in shown}))
 
     def print_all(self) -> None:
         """Queue all maps that have values."""

@@ -42,6 +42,14 @@ class LocalHost:
             return None
 
     @cached_property
+    def pid_namespace(self) -> tuple[int, int]:
+        """The device and the inode of our PID namespace; (0, 0) for the first one."""
+        if proc.in_first_namespace("pid"):
+            return (0, 0)
+        status = os.stat("/proc/self/ns/pid")
+        return os.major(status.st_dev) << 20 | os.minor(status.st_dev), status.st_ino
+
+    @cached_property
     def _tracepoints(self) -> Sequence[str]:
         try:
             return [line.strip().replace("/", ":") for line in tracefs.tracepoints()]

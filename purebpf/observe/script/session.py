@@ -13,6 +13,7 @@ from purebpf.loader.load.object import Object
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.script.attach_points import attach_point
 from purebpf.observe.script.names import LocalNames
+from purebpf.observe.script.own_signals import OwnSignals
 from purebpf.observe.script.printer import Printer
 from purebpf.observe.script.return_probes import UnsafeReturnError
 from purebpf.observe.script.stored_maps import StoredMaps
@@ -29,6 +30,8 @@ __all__ = ["ScriptSession"]
 _PAGE = 4096
 _MOST_WARNINGS = 5
 _SPECIAL = ("begin", "end")
+_BY_HAND = (*_SPECIAL, "self")
+"""Kinds of blocks that this process runs."""
 
 
 class ScriptSession(SoleOwner):
@@ -64,6 +67,7 @@ class ScriptSession(SoleOwner):
     ) -> None:
         self._link_stacks = link_stacks
         self._stacks: WalkedStacks | None = None
+        self._signals: OwnSignals | None = None
         self._new_printer, self._omits_warnings = make_printer, omits_warnings
         self._warn = warn
         self.compilation = compilation
@@ -141,7 +145,8 @@ class ScriptSession(SoleOwner):
     def fds(self) -> set[int]:
         """Descriptors that are readable when `drain()` is due."""
         stacks = self._stacks.fds if self._stacks is not None else set[int]()
-        return {self._ring.fileno(), *stacks}
+        signals = {self._signals.fileno()} if self._signals is not None else set[int]()
+        return {self._ring.fileno(), *stacks, *signals}
 
     def pause_ms(self) -> float | None:
         """Return after how long `drain()` is due at the latest; None: after no time."""
@@ -153,12 +158,16 @@ class ScriptSession(SoleOwner):
         A function whose returns cannot be traced safely is left out with a warning.
 
         Raises:
-            AttachError, KernelError, NotSupportedError: the kernel refuses, or nothing is left.
+            AttachError, KernelError, NotSupportedError: the kernel refuses, nothing is left, or
+                signals cannot be caught here.
         """
         self._run_special("begin")
+        names = [unit.point.target for unit in self.compilation.units if unit.point.kind == "self"]
+        if names:
+            self._signals = self._links.enter_context(OwnSignals(names))
         settings, unsafe = self.compilation.settings, list[UnsafeReturnError]()
         for unit, name in self._programs():
-            if unit.point.kind not in _SPECIAL:
+            if unit.point.kind not in _BY_HAND:
                 program, point = self._object.programs[name], unit.point
                 try:
                     attach_point(
@@ -183,9 +192,9 @@ class ScriptSession(SoleOwner):
     def _programs(self) -> Any:
         return zip(self.compilation.units, self.compilation.program_names, strict=True)
 
-    def _run_special(self, kind: str) -> None:
+    def _run_special(self, kind: str, target: str = "") -> None:
         for unit, name in self._programs():
-            if unit.point.kind == kind:
+            if unit.point.kind == kind and unit.point.target == target:
                 self._object.programs[name].test_run()
 
     def drain(self) -> None:
@@ -196,6 +205,8 @@ class ScriptSession(SoleOwner):
         """
         if self._stacks is not None:
             self._stacks.drain()
+        for name in self._signals.take() if self._signals is not None else ():
+            self._run_special("self", name)
         for data in self._ring.drain():
             self._take(data)
             if self.is_over:
@@ -209,6 +220,7 @@ class ScriptSession(SoleOwner):
     def finish(self) -> None:
         """Detach, take the last events, run the end blocks, and print the maps."""
         self._links.close()
+        self._signals = None
         was_over = self.is_over
         for data in self._ring.drain():
             if not was_over:

@@ -9,6 +9,7 @@ from purebpf.script.builtins import BUILTINS
 from purebpf.script.checking import Checking
 from purebpf.script.functions.aggregates import MAP_FUNCTIONS
 from purebpf.script.functions.arguments import Infer, check_count, refuse
+from purebpf.script.functions.effects import EFFECTS
 from purebpf.script.functions.machine import MACHINE
 from purebpf.script.functions.maps import MAPS
 from purebpf.script.functions.network import NETWORK
@@ -20,11 +21,11 @@ from purebpf.similar import suggest
 __all__ = ["check_call", "is_function"]
 
 _FUNCTIONS: Mapping[str, tuple[int, int, Infer]] = {
-    **PRINTING, **MAPS, **TEXTS, **NETWORK, **MACHINE,
+    **PRINTING, **MAPS, **TEXTS, **NETWORK, **MACHINE, **EFFECTS,
 }  # fmt: skip
 _LATER = frozenset({
-    "signal", "signal_thread", "strstr", "path", "uaddr", "getopt",
-    "percpu_kaddr", "override", "write_user", "skboutput", "socket_cookie", "unwatch", "assert",
+    "strstr", "path", "uaddr", "getopt",
+    "percpu_kaddr", "skboutput", "socket_cookie", "unwatch", "assert",
     "static_assert", "fail", "debugf", "container_of", "find", "is_str",
     "is_ptr", "is_array", "is_err", "is_integer", "is_unsigned_integer", "is_literal", "memcmp",
     "str_concat", "strcap", "dw_ustack", "typeof",
@@ -49,12 +50,26 @@ def check_call(check: Checking, node: tree.Call) -> Type | None:
         return infer(check, node)
     if node.name == "ppid" and [getattr(x, "name", "") for x in node.arguments] == ["curtask"]:
         node.arguments = []
+    if node.name in ("pid", "tid") and len(node.arguments) == 1:
+        return _task_number(check, node)
     if node.name in BUILTINS and not node.arguments:
         return _builtin(check, node)
     if node.name in _LATER:
         raise refuse(node, f"{node.name}() is not supported yet")
     hint = suggest(node.name, [*_FUNCTIONS, *MAP_FUNCTIONS])
     raise refuse(node, f"Unknown function: '{node.name}'", hint)
+
+
+def _task_number(check: Checking, node: tree.Call) -> Type | None:
+    """Treat `pid(init)` as a builtin of its own, and `pid(curr_ns)` as `pid`."""
+    namespace = node.arguments[0]
+    word = namespace.name if isinstance(namespace, tree.Name) else ""
+    if word not in ("curr_ns", "init"):
+        message = f"Invalid PID namespace mode: {word} (expects: curr_ns or init)"
+        raise refuse(namespace, message)
+    if word == "init":
+        node.name = f"initial {node.name}"
+    return _builtin(check, node)
 
 
 def is_function(name: str) -> bool:

@@ -14,7 +14,7 @@ __all__ = ["TEXTS"]
 
 
 def _str(check: Checking, node: tree.Call) -> Type | None:
-    longest = check.config.numbers["max_strlen"]
+    longest = check.config.numbers["max_strlen"] + 1  # its NUL does not count
     type_ = check.infer(node.arguments[0])
     if len(node.arguments) == 2:
         check.infer(node.arguments[1])
@@ -73,6 +73,14 @@ def _strings(check: Checking, node: tree.Call) -> None:
 
 
 def _strcontains(check: Checking, node: tree.Call) -> Type:
+    text, part = node.arguments
+    if (
+        isinstance(part, tree.String)
+        and isinstance(text, tree.Name)
+        and (text.name == "probe" or check.infer(text) == late("probe"))
+    ):
+        node.value = int(part.value in check.unit.point.name)
+        return BOOL
     _strings(check, node)
     kernel = check.world.kernel
     found = kernel.function("bpf_strstr") if kernel is not None else None

@@ -66,6 +66,15 @@ class Calls(Stores):
                 self.kernel_stack()
             case "bswap":
                 self._swap(node)
+            case "signal" | "signal_thread":
+                self.scalar(arguments[0])
+                code.call_helper(f"send_{node.name}", R0)
+            case "override":
+                self.scalar(arguments[0])
+                code.copy(R2, R0)
+                code.call_helper("override_return", R6, R2)
+            case "write_user":
+                self._write_user(node)
             case "nsecs":
                 self._clock(arguments)
             case "reg":
@@ -74,6 +83,27 @@ class Calls(Stores):
             case _:
                 message = f"{node.name}() cannot be used here"
                 raise ScriptError(message, node.start, node.end)
+
+    def _write_user(self, node: tree.Call) -> None:
+        """R0 = 1 if bytes were written to memory of the process."""
+        code, (target, value, length) = self.code, node.arguments
+        size = self.constant(length) or 0
+        kind = value.type if not value.type.is_scalar else U64
+        place = self.take(max(size, room(kind)))
+        self.zero(place, max(8, -(-size // 8) * 8))
+        self.store(value, place, kind)
+        self.scalar(target)
+        code.copy(R1, R0)
+        self.address(R2, place)
+        code.move(R3, size)
+        code.call_helper("probe_write_user", R1, R2, R3)
+        failed, done = code.label(), code.label()
+        code.jump("!=", R0, 0, failed)
+        code.move(R0, 1)
+        code.go(done)
+        code.place(failed)
+        code.move(R0, 0)
+        code.place(done)
 
     def count_elements(self, info: MapInfo) -> None:
         """R0 = the number of keys of a map."""
@@ -145,6 +175,9 @@ class Calls(Stores):
     def _search(self, node: tree.Call) -> None:
         """R0 = 1 if a string contains another (Linux 6.17)."""
         code, (text, part) = self.code, node.arguments
+        if node.value is not None:
+            code.move(R0, node.value)
+            return
         places = [self.locate(text), self.locate(part)]
         self.address(R1, places[0])
         self.address(R2, places[1])

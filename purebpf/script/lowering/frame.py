@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from purebpf.asm import R0, R1, R2, R3, R7, R9, R10, MapName, Program
+from purebpf.asm import R0, R1, R2, R3, R4, R7, R9, R10, MapName, Program
 from purebpf.asm.program import Function, SourceLine, Stack
 from purebpf.script import tree
 from purebpf.script.lowering.layout import BUSY, SCRATCH, SCRATCH_SLOTS, ZEROS, Context
@@ -149,6 +149,32 @@ class Frame:
         self.code.map_value(R1, ZEROS)
         self.code.load(R1, R1, 0, 8)
         self.code.alu_register("+=", R0, R1)
+
+    def task_number(self, *, is_process: bool) -> None:
+        """R0 = the number of the process or of the thread in our PID namespace; 0: it has none.
+
+        In other namespaces than the first, with bpf_get_ns_current_pid_tgid() (Linux 5.7).
+        """
+        code, (device, inode) = self.code, self.context.host.pid_namespace
+        if not inode:
+            code.call_helper("get_current_pid_tgid")
+            if is_process:
+                code.alu(">>=", R0, 32)
+            else:
+                code.zero_extend(R0)
+            return
+        mark = self.mark()
+        place, found = self.take(8), code.label()  # struct bpf_pidns_info: the thread, the process
+        code.move(R1, device)
+        code.move(R2, inode)
+        self.address(R3, place)
+        code.move(R4, 8)
+        code.call_helper("get_ns_current_pid_tgid", R1, R2, R3, R4)
+        code.jump("==", R0, 0, found)
+        code.store_constant(*place, 0, 8)
+        code.place(found)
+        code.load(R0, *place.add(4 if is_process else 0), 4)
+        self.release(mark)
 
     def add_to_global(self, offset: int, amount: int) -> None:
         """Add a number to a word of the globals in one step."""

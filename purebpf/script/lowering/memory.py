@@ -137,7 +137,7 @@ class Memory(Frame):
         """R0 = a field of the context; the address of one that lies elsewhere in the record."""
         field, code = self.argument_field(name), self.code
         if not field.location:
-            if self.unit.point.kind in ("fentry", "fexit"):
+            if self.unit.point.kind in ("fentry", "fexit", "rawtracepoint"):
                 code.load(R0, R6, field.offset, 8)
                 self.narrow(R0, field.type)
             else:
@@ -197,10 +197,20 @@ class Memory(Frame):
         place, is_word = self.local_place(node)
         type_ = node.type
         size = 8 if is_word else type_.size
-        self.code.load(R0, *place, size)
+        self._load_packed(place, size)
         if not is_word:
             self.extend(R0, type_)
             self._cut_bits(node)
+
+    def _load_packed(self, place: Place, size: int) -> None:
+        """R0 = a number on the stack; the verifier wants its place to be a multiple of its size."""
+        code = self.code
+        step = next(step for step in (8, 4, 2, 1) if step <= size and place.offset % step == 0)
+        code.load(R0, *place, step)
+        for offset in range(step, size, step):
+            code.load(R1, *place.add(offset), step)
+            code.alu("<<=", R1, 8 * offset)
+            code.alu_register("|=", R0, R1)
 
     def local_place(self, node: tree.Expression) -> tuple[Place, bool]:
         """Return the place of a part of a value, and True if a number there takes a whole word."""

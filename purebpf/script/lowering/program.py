@@ -12,7 +12,7 @@ from purebpf.script.unit import Unit
 
 __all__ = ["generate"]
 
-_EVERY_PROCESS = ("begin", "end", "interval")
+_EVERY_PROCESS = ("begin", "end", "interval", "self")
 
 
 def generate(unit: Unit, context: Context) -> tuple[Program, list[Function]]:
@@ -39,8 +39,7 @@ def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list
     code.copy(R6, R1)
     plain_end = generator.end
     if context.settings.pid and unit.point.kind not in _EVERY_PROCESS:
-        code.call_helper("get_current_pid_tgid")
-        code.alu(">>=", R0, 32)
+        generator.task_number(is_process=True)
         code.jump("!=", R0, context.settings.pid, plain_end)
     if unit.point.kind == "interval":
         code.map_value(R1, "globals", EXITED)

@@ -67,6 +67,5 @@ class Stacks(Aggregates):
 
     def store_pid(self, place: Place) -> None:
         """Put the number of the current process into memory."""
-        self.code.call_helper("get_current_pid_tgid")
-        self.code.alu(">>=", R0, 32)
+        self.task_number(is_process=True)
         self.code.store(place.base, place.offset, R0, 8)

@@ -65,7 +65,9 @@ class Statements(Callbacks):
 
     def _assign_map(self, node: tree.Assign, target: tree.Map) -> None:
         info = self.map_info(target)
-        if info.is_aggregate:
+        if isinstance(node.value, tree.BlockValue) and info.is_aggregate:
+            self.statements(node.value.statements)
+        elif info.is_aggregate:
             assert isinstance(node.value, tree.Call)
             self.aggregate(info, target.key, node.value)
         elif node.operator == "=":

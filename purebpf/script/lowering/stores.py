@@ -204,7 +204,6 @@ class Stores(Conditions):
         else:
             self.scalar(length)
             code.copy(R2, R0)
-            code.alu("+=", R2, 1)
             fine = code.label()
             code.jump("<=", R2, size_here, fine)
             code.move(R2, size_here)

@@ -25,7 +25,7 @@ _CALLS: Mapping[str, str] = {
     "curtask": "get_current_task",
 }  # fmt: skip
 _HALVES: Mapping[str, tuple[str, bool]] = {
-    "pid": ("get_current_pid_tgid", True), "tid": ("get_current_pid_tgid", False),
+    "initial pid": ("get_current_pid_tgid", True), "initial tid": ("get_current_pid_tgid", False),
     "gid": ("get_current_uid_gid", True), "uid": ("get_current_uid_gid", False),
     "username": ("get_current_uid_gid", False),
 }  # fmt: skip
@@ -247,6 +247,8 @@ class Values(Stacks):
                 code.alu(">>=", R0, 32)
             else:
                 code.zero_extend(R0)
+        elif name in ("pid", "tid"):
+            self.task_number(is_process=name == "pid")
         elif name == "elapsed":
             code.call_helper("ktime_get_boot_ns")
             code.map_value(R1, "globals", STARTED)

@@ -121,7 +121,7 @@ class Decoder:
     def _string(self, data: bytes, size: int) -> str:
         raw = data.partition(b"\0")[0]
         text = raw.decode("utf-8", "surrogateescape")
-        is_cut = size == self._longest and len(raw) >= size - 1
+        is_cut = size == self._longest + 1 and len(raw) >= self._longest
         return text + self._trailer if is_cut else text
 
     def _packed(self, type_: Type, data: bytes, at: int) -> Any:

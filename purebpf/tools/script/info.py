@@ -31,6 +31,7 @@ def describe_features() -> str:
         f"  btf: {_word(host.btf() is not None)}",
         "Probe types",
     ]
+    lines.append(f"  kprobe_session: {_word(False)}")
     lines.append(f"  kprobe: {_word(bool(host.kernel_functions()))}")
     return "\n".join((*lines, ""))
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+
 import pytest
 
 import purebpf
 from purebpf.observe.script.events import MapPrinted, Printed
+from purebpf.script.script_error import ScriptError
 
 pytestmark = [
     pytest.mark.needs("bpf", "vmlinux_btf"),
@@ -18,6 +24,17 @@ PRINTED = [
     ('printf("%s %s", syscall_name(__NR_read), syscall_name(99999));', "read 99999"),
     # a map whose first value comes from itself
     ("@x = @x + 5; @x = @x + 5; print(@x);", "@x: 10\n"),
+    ("@ = { let $a = 100; avg($a) }; print(@);", "@: 100\n"),
+    # structs: bit fields, packed ones, and keys
+    ("$v = (uint64)0x1e; print(*(struct bits *)(&$v));", "{ .a = 0, .b = 1, .c = 3 }\n"),
+    ("print((sizeof(struct plain), sizeof(struct tight)));", "(12, 9)\n"),
+    ("$t = *(struct tight *)kptr(0); print($t.z);", "0\n"),
+    ("@[(a = 1, b = 2)] = 3; @[(a = 1, b = 2)] += 4; print(@);", "@: 7\n"),
+    ("$v = (uint64)7; @[*(struct bits *)(&$v)] = count(); print(@);", "@: 1\n"),
+    # texts
+    ('print((strcontains(probe, "egi"), strcontains(probe, "end")));', "(true, false)\n"),
+    ('print(str("abcdef", 4));', "abc\n"),
+    ("print((pid == pid(curr_ns), tid(init) > 0));", "(true, true)\n"),
     # a percent sign before a space or the end is itself
     ('printf("%d%\\n%%", 7);', "7%\n%"),
 ]
@@ -25,7 +42,14 @@ PRINTED = [
 
 @pytest.mark.parametrize(("body", "text"), PRINTED)
 def test_a_value_is_printed(body: str, text: str) -> None:
-    assert printed(f"begin {{ {body} }}") == text
+    assert printed(f"{STRUCTS} begin {{ {body} }}") == text
+
+
+STRUCTS = """
+struct bits { unsigned long a:1; unsigned long b:1; unsigned long c:2; };
+struct plain { int x; char y; int z; };
+struct tight { int x; char y; int z; } /* as it is */ __attribute__((packed))
+"""
 
 
 def printed(text: str) -> str:
@@ -40,3 +64,65 @@ def printed(text: str) -> str:
 def _map_line(event: object) -> str:
     assert isinstance(event, MapPrinted)
     return "".join(f"{event.name}: {value}\n" for value in event.items.values())
+
+
+def test_strings_have_max_strlen_characters_before_the_mark() -> None:
+    text = (
+        "config = { max_strlen = 5 } tracepoint:syscalls:sys_enter_openat "
+        "/pid == cpid/ { print(str(args.filename)); exit(); }"
+    )
+    events = [*purebpf.run_script(text, command="/bin/cat /no/such/file")]
+    assert events[0] in (Printed("/etc/..\n", ("/etc/..",)), Printed("/lib/..\n", ("/lib/..",)))
+
+
+@pytest.mark.needs("tracefs")
+def test_arguments_of_raw_tracepoints_have_names_and_types() -> None:
+    text = (
+        "rawtracepoint:sched_switch /args.next.pid == args.next.pid/ "
+        '{ printf("%s|%d|%d", args.next.comm, args.preempt, args.next.pid); exit(); }'
+    )
+    comm, preempt, pid = next(iter(purebpf.run_script(text))).values
+    assert (type(comm), int(preempt) in (0, 1), pid >= 0) == (str, True, True)
+    with pytest.raises(ScriptError, match="does not have a field 'nxt'") as caught:
+        purebpf.run_script("rawtracepoint:sched_switch { print(args.nxt.pid); }")
+    assert "similar: next" in caught.value.hint
+
+
+def test_a_script_catches_signals_to_its_own_process() -> None:
+    text = (
+        "self:signal:SIGUSR1 { @n++; } "
+        'self:signal:SIGUSR1 { printf("%d", @n); if (@n == 3) { exit(); } } '
+        "interval:s:20 { exit(); }"
+    )
+    before = signal.getsignal(signal.SIGUSR1)
+    with purebpf.run_script(text) as running:
+        numbers = []
+        os.kill(os.getpid(), signal.SIGUSR1)
+        for event in running:
+            numbers += [event.values[0]] if isinstance(event, Printed) else []
+            if isinstance(event, Printed) and event.values[0] < 3:
+                os.kill(os.getpid(), signal.SIGUSR1)
+    assert numbers == [1, 2, 3]
+    assert signal.getsignal(signal.SIGUSR1) == before
+
+
+@pytest.mark.needs("tracefs")
+def test_a_signal_is_sent_to_the_traced_process() -> None:
+    text = 'tracepoint:syscalls:sys_enter_getppid /pid == cpid/ { signal("SIGKILL"); @ = 1; }'
+    command = f"{sys.executable} -S -c 'import os; os.getppid(); os.abort()'"
+    assert [*purebpf.run_script(text, command=command, unsafe=True)] == [MapPrinted("@", {None: 1})]
+    with pytest.raises(ScriptError, match="is unsafe"):
+        purebpf.run_script(text)
+
+
+def test_numbers_of_processes_are_those_of_our_namespace() -> None:
+    code = (
+        "import purebpf\n"
+        "for event in purebpf.run_script('begin { printf(\"%d %d\", pid, pid(init)); }'):\n"
+        "    print(event.text)\n"
+    )
+    command = ["unshare", "--fork", "--pid", "--mount-proc", sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    inside, outside = map(int, done.stdout.split())
+    assert inside == 1
+    assert outside > 1
