@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from purebpf.cli import command
 from purebpf.observe.script.local_host import LocalHost
+from purebpf.results.model.spelling import printable
 from purebpf.script.listing import describe_fields, list_points
 from purebpf.script.parser import parse
 from purebpf.script.points import expand
@@ -36,9 +37,9 @@ def list_requested(options: ScriptOptions) -> Iterator[str]:
             )
         names = list_points(options.path, host)
     for name in names:
-        yield f"{name}\n"
+        yield f"{printable(name)}\n"
         if options.is_verbose:
-            yield from (f"    {line}\n" for line in describe_fields(name, host))
+            yield from (f"    {printable(line)}\n" for line in describe_fields(name, host))
 
 
 def _points_of_script(options: ScriptOptions, host: LocalHost) -> list[str]:

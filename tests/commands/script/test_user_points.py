@@ -99,3 +99,20 @@ def test_a_missing_probe_is_an_error_a_warning_or_nothing(
     message = f"{word}: No matches for uprobe {program}:no_such_function."
     assert (message in done.stderr) == (choice != "ignore")
     assert ("@: 1\n" in done.stdout) == (status == 0)
+
+
+def test_a_listed_name_moves_no_cursor_and_begins_no_line(tmp_path: Path) -> None:
+    plain, hostile = b"a_function_of_nobody", b"\x1b[2J\nuprobe:forged:\xe2\x80\xae"
+    source = f"int {plain.decode()}(void) {{ return 1; }} int main(void) {{ return 0; }}"
+    path = tmp_path / "named"
+    words = ["gcc", "-x", "c", "-", "-o", str(path)]
+    subprocess.run(words, input=source, check=True, text=True)
+    path.write_bytes(
+        path.read_bytes().replace(plain, hostile[: len(plain)].ljust(len(plain), b"x"))
+    )
+    words = [*COMMAND, "-l", f"uprobe:{path}:*"]
+    shown = subprocess.run(words, capture_output=True, check=True, timeout=60).stdout.decode()
+    lines = shown.splitlines()
+    assert all(line.isprintable() for line in lines)
+    assert all(line.startswith(f"uprobe:{path}:") for line in lines)
+    assert any("forged" in line for line in lines)
