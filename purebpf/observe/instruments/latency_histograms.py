@@ -72,6 +72,8 @@ class Spans(Closing):
             whose.fill(self._maps)
             if whose.comm is not None:
                 process_tree.follow(whose, self._maps["tgids"], stack)
+            else:
+                process_tree.forget_ended(whose, self._maps["tgids"], stack)
             for program in self._object.programs.values():
                 stack.enter_context(program.attach())
             self._owned = stack.pop_all()

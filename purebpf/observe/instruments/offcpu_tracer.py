@@ -116,6 +116,8 @@ class Switches(Closing):
             self._by_name = whose.comm is not None
             if self._by_name:
                 process_tree.follow(whose, self.maps["tgids"], stack)
+            else:
+                process_tree.forget_ended(whose, self.maps["tgids"], stack)
             for name, program in self._object.programs.items():
                 if name == "list_tasks":
                     self._list = stack.enter_context(iterator.attach(program))

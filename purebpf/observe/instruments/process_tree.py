@@ -15,7 +15,15 @@ from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.observe.instruments.task_filter import CAPACITY, TaskFilter
 from purebpf.syscall import proc
 
-__all__ = ["CAPACITY", "ProcessTree", "encode_name", "follow", "is_supported", "processes_called"]
+__all__ = [
+    "CAPACITY",
+    "ProcessTree",
+    "encode_name",
+    "follow",
+    "forget_ended",
+    "is_supported",
+    "processes_called",
+]
 
 _NAME_BYTES = 15
 """That the kernel keeps of a name (TASK_COMM_LEN - 1)."""
@@ -96,12 +104,14 @@ def follow(
 ) -> ProcessTree | None:
     """Keep `tgids` of a program that was loaded from `whose.apply()`, until `owned` closes it.
 
-    None: nothing is followed. `tree`: follow the children of `whose.pids`.
+    None: nothing is followed, but processes of `whose.pids` that end leave the map. `tree`: follow
+    the children of `whose.pids`.
 
     Raises:
         NotSupportedError, KernelError: as `ProcessTree`.
     """
     if not (whose.command_pid or tree or whose.comm is not None):
+        forget_ended(whose, tgids, owned)
         return None
     return owned.enter_context(
         ProcessTree(
@@ -112,6 +122,18 @@ def follow(
             children=whose.comm is None or whose.tree,
         )
     )
+
+
+def forget_ended(whose: TaskFilter, tgids: Map, owned: ExitStack) -> None:
+    """Take processes that end out of `tgids`: the kernel may give their IDs to others.
+
+    Without the kernel's types they stay.
+
+    Raises:
+        KernelError: as `ProcessTree`.
+    """
+    if whose.pids and is_supported():
+        owned.enter_context(ProcessTree(tgids, namespace=whose.namespace, children=False))
 
 
 def encode_name(name: str) -> bytes:

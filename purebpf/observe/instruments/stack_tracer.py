@@ -110,6 +110,8 @@ class StackTracer(Closing, ABC):
             asked.fill(self.maps)
             if request.tree or whose.comm is not None:
                 self._tree = process_tree.follow(whose, self.maps["tgids"], stack, tree=True)
+            else:
+                process_tree.forget_ended(whose, self.maps["tgids"], stack)
             self.python = None
             if self.walking is not None and request.settings.get("python"):
                 lines = bool(request.settings.get("python_lines"))

@@ -198,10 +198,12 @@ class Sampling(Closing):
 
     def _follow(self, stack: ExitStack, whose: TaskFilter) -> None:
         """Sample the children of the command, or of the processes, where the options say so."""
-        if self.by_tree:
+        if self._options.pids or self.by_tree:
             from purebpf.observe.instruments import process_tree
-
-            tgids = self.loaded.maps["tgids"]
+        tgids = self.loaded.maps["tgids"]
+        if self._options.pids and not self.by_tree:
+            process_tree.forget_ended(whose, tgids, stack)
+        if self.by_tree:
             whose = whose._replace(command_pid=self._command_pid)
             self.tree = process_tree.follow(whose, tgids, stack, tree=True)
             follow_descendants(

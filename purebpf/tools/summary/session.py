@@ -96,6 +96,8 @@ class Summary(Closing):
             whose.fill(self._maps)
             if whose.comm is not None:
                 process_tree.follow(whose, self._maps["tgids"], stack)
+            else:
+                process_tree.forget_ended(whose, self._maps["tgids"], stack)
             self._faults: FaultCounter | None = None
             if options.faults:
                 from purebpf.tools.summary.faults import (

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,9 @@ import pytest
 from purebpf import objects
 from purebpf.loader.load.load import load
 from purebpf.loader.maps.map import Map
-from purebpf.observe.instruments.process_tree import ProcessTree
+from purebpf.observe.instruments.process_tree import ProcessTree, forget_ended
+from purebpf.observe.instruments.task_filter import TaskFilter
+from purebpf.syscall import tracefs
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -40,15 +45,41 @@ def test_each_child_enters_once(tgids: Map) -> None:
             assert tree.missed == 0
 
 
+@contextmanager
+def freed_tasks() -> Iterator[Callable[[Iterable[int]], None]]:
+    """A function that waits until the kernel has freed tasks (sched_process_free).
+
+    The kernel frees a task after a grace period of RCU. That may take many seconds where the CPUs
+    run guests, so nothing here depends on a clock. Programs that were attached to the tracepoint
+    before have run for these tasks.
+    """
+    instance = Path(tracefs.mount_point() or "", "instances", f"purebpf-test-{os.getpid()}")
+    instance.mkdir()
+    try:
+        (instance / "events/sched/sched_process_free/enable").write_text("1")
+        with (instance / "trace_pipe").open() as lines:
+
+            def wait_for(tids: Iterable[int]) -> None:
+                left = set(tids)
+                while left:
+                    match = re.search(r"sched_process_free: .* pid=(\d+)", lines.readline())
+                    left -= {int(match[1])} if match else set()
+
+            yield wait_for
+        (instance / "events/sched/sched_process_free/enable").write_text("0")
+    finally:
+        instance.rmdir()
+
+
+@pytest.mark.needs("tracefs")
 def test_a_process_that_has_ended_leaves(tgids: Map) -> None:
     with subprocess.Popen(["sh", "-c", f"read go; {SHORT}"], stdin=subprocess.PIPE) as shell:
         tgids[shell.pid] = 1
-        with ProcessTree(tgids):
+        with ProcessTree(tgids) as tree, freed_tasks() as wait_for:
             shell.communicate(b"\n")
-            until = time.monotonic() + 10
-            while len(tgids) and time.monotonic() < until:  # after a grace period of RCU
-                time.sleep(0.01)
-            assert len(tgids) == 0
+            assert entered(tree) == PRIME
+            wait_for([shell.pid, *tgids])
+            assert list(tgids) == []
 
 
 def test_others_do_not_enter(tgids: Map) -> None:
@@ -107,3 +138,30 @@ def test_children_without_a_place_are_counted() -> None:
             with ProcessTree(tgids) as tree:
                 shell.communicate(b"\n")
                 assert (entered(tree), tree.missed) == (0, PRIME)
+
+
+def start_as(pid: int) -> subprocess.Popen[bytes]:
+    """Start a process with a process ID that was used before."""
+    for _ in range(1000):
+        Path("/proc/sys/kernel/ns_last_pid").write_text(str(pid - 1))
+        process = subprocess.Popen(["sleep", "60"])
+        if process.pid == pid:
+            return process
+        process.kill()
+        process.wait()
+    raise AssertionError(f"{pid} is in use")
+
+
+def test_another_process_with_the_id_of_an_ended_one_is_not_in(tgids: Map) -> None:
+    """Of two wanted processes, one ends, and the kernel gives its ID to another program."""
+    with ExitStack() as owned:
+        stays, ends = (owned.enter_context(subprocess.Popen(["sleep", "60"])) for _ in range(2))
+        owned.callback(stays.kill)
+        tgids.update({stays.pid: 1, ends.pid: 1})
+        forget_ended(TaskFilter(pids=(stays.pid, ends.pid)), tgids, owned)
+        ends.send_signal(signal.SIGKILL)
+        ends.wait()
+        other = owned.enter_context(start_as(ends.pid))
+        owned.callback(other.kill)
+        assert other.pid == ends.pid
+        assert list(tgids) == [stays.pid]
