@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from html import escape
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,8 +24,9 @@ from purebpf.services.fleet.session import select
 from purebpf.services.fleet.steps import steps_of
 from purebpf.services.fleet.web import layout, tables
 from purebpf.services.fleet.web.fields import Asked, earlier
-from purebpf.services.fleet.web.question_pool import BusyError, QuestionPool, Worker
+from purebpf.services.fleet.web.question_pool import QuestionPool, Worker
 from purebpf.services.fleet.web.timeline import MOST_STEPS, timeline
+from purebpf.services.fleet.web.turns import BusyError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -107,7 +108,7 @@ async def _whole(
         asked = Asked.of(request.query_params)
         selection = select(asked.query())
         made = await _while_connected(
-            request, pool.answer(lambda worker: make(worker, selection, asked))
+            request, pool.answer(lambda worker: make(worker, selection, asked), _reader(request))
         )
     except SelectionError as error:
         return layout.message_page(layout.problem(str(error)), HTTPStatus.BAD_REQUEST)
@@ -137,13 +138,20 @@ async def _while_connected(request: Request, answer: Coroutine[Any, Any, _Answer
         leaving.cancel()
 
 
+def _reader(request: Request) -> tuple[str, str, str]:
+    """The reader of a page: an address with a token, in a header or a cookie."""
+    headers = request.headers
+    host = request.client.host if request.client else ""
+    return host, headers.get("authorization", ""), headers.get("cookie", "")
+
+
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 def _stream(
-    parts: Callable[[QuestionPool, Asked, Selection], AsyncIterator[str]],
+    parts: Callable[[Worker, Asked, Selection], Iterator[str]],
     pool: QuestionPool,
     request: Request,
 ) -> Response:
@@ -159,7 +167,9 @@ def _stream(
     async def pieces() -> AsyncIterator[bytes]:
         yield layout.begin(_title(selection), asked, request.url.path).encode()
         try:
-            async for part in parts(pool, asked, selection):
+            async for part in pool.stream(
+                lambda worker: parts(worker, asked, selection), _reader(request)
+            ):
                 yield part.encode("utf-8", "backslashreplace")
         except PurebpfError as error:
             yield layout.problem(str(error)).encode("utf-8", "backslashreplace")
@@ -175,36 +185,27 @@ def _title(selection: Selection) -> str:
 # What the pages show
 
 
-async def _overview(pool: QuestionPool, asked: Asked, selection: Selection) -> AsyncIterator[str]:
+def _overview(worker: Worker, asked: Asked, selection: Selection) -> Iterator[str]:
     steps = steps_of(selection, MOST_STEPS)
     range_us = selection.until_us - selection.since_us
-
-    def over_time(worker: Worker) -> str:
-        question = worker.ask(selection, by_host=not steps.are_hours)
-        moments = question.timeline(steps.length_us)
-        names = sorted({moment.service for moment in moments} - {""})
-        return (
-            timeline(moments, steps, asked)
-            + layout.choices("service", names)
-            + layout.choices("build", question.values_of("version", 50))
-        )
-
-    def by_function(worker: Worker) -> str:
-        return tables.functions_table(worker.ask(selection).functions(_ROWS), range_us)
-
-    def by_host(worker: Worker) -> str:
-        question = worker.ask(selection, by_host=True)
-        hosts = question.hosts()
-        return (
-            tables.hosts_table(hosts, range_us, asked, _ROWS)
-            + layout.choices("host", [host.host for host in hosts[:1000]])
-            + tables.coverage_line(question.coverage())
-        )
-
-    yield await pool.answer(over_time)
+    question = worker.ask(selection, by_host=not steps.are_hours)
+    moments = question.timeline(steps.length_us)
+    names = sorted({moment.service for moment in moments} - {""})
+    yield (
+        timeline(moments, steps, asked)
+        + layout.choices("service", names)
+        + layout.choices("build", question.values_of("version", 50))
+    )
     yield _links(asked) + '<div class="columns"><div>'
-    yield await pool.answer(by_function) + "</div><div>"
-    yield await pool.answer(by_host) + "</div></div>" + layout.script()
+    yield tables.functions_table(worker.ask(selection).functions(_ROWS), range_us) + "</div><div>"
+    question = worker.ask(selection, by_host=True)
+    hosts = question.hosts()
+    yield (
+        tables.hosts_table(hosts, range_us, asked, _ROWS)
+        + layout.choices("host", [host.host for host in hosts[:1000]])
+        + tables.coverage_line(question.coverage())
+    )
+    yield "</div></div>" + layout.script()
 
 
 def _links(asked: Asked) -> str:
@@ -223,26 +224,20 @@ def _links(asked: Asked) -> str:
     )
 
 
-async def _regressions(
-    pool: QuestionPool, asked: Asked, selection: Selection
-) -> AsyncIterator[str]:
-    def changed(worker: Worker) -> str:
-        sides = [worker.ask(side, by_host=True) for side in (earlier(selection, asked), selection)]
-        coverages = [side.coverage() for side in sides]
-        titles = [
-            describe(side.selection, coverage)
-            for side, coverage in zip(sides, coverages, strict=True)
-        ]
-        comparison = compare(*sides)
-        return (
-            f"<p>{' <b>and then</b> '.join(map(layout.text, titles))}</p>"
-            + tables.changes_tables(comparison, _ROWS)
-            + "".join(map(tables.coverage_line, coverages))
-        )
-
+def _regressions(worker: Worker, asked: Asked, selection: Selection) -> Iterator[str]:
     link = escape(asked.address("/diff"))
     yield f'<nav><a class="button" href="{link}">as a flame graph</a></nav>'
-    yield await pool.answer(changed)
+    sides = [worker.ask(side, by_host=True) for side in (earlier(selection, asked), selection)]
+    coverages = [side.coverage() for side in sides]
+    titles = [
+        describe(side.selection, coverage) for side, coverage in zip(sides, coverages, strict=True)
+    ]
+    comparison = compare(*sides)
+    yield (
+        f"<p>{' <b>and then</b> '.join(map(layout.text, titles))}</p>"
+        + tables.changes_tables(comparison, _ROWS)
+        + "".join(map(tables.coverage_line, coverages))
+    )
 
 
 def _profile(worker: Worker, selection: Selection, _asked: Asked) -> Profile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,6 +11,7 @@ from purebpf.closable import Closing
 from purebpf.errors import PurebpfError
 from purebpf.services.fleet import duck
 from purebpf.services.fleet.answers import Question
+from purebpf.services.fleet.web.turns import BusyError, Turns
 
 if TYPE_CHECKING:
     import duckdb
@@ -18,18 +19,13 @@ if TYPE_CHECKING:
     from purebpf.services.fleet.selection import Selection
     from purebpf.services.fleet.stores.store import Store
 
-__all__ = ["BusyError", "QuestionPool", "Worker"]
+__all__ = ["QuestionPool", "Worker"]
 
 T = TypeVar("T")
 _PATIENCE_S = 120.0
 _MEMORY, _MOST_MEMORY = "160MB", "700MB"
 """What an answer takes, and what one may take that needs more."""
 _AGAIN_S = 0.1
-_MOST_WAITING = 16
-
-
-class BusyError(PurebpfError):
-    """Too many wait already, or an answer takes too long; says which."""
 
 
 class Worker(Closing):
@@ -43,6 +39,7 @@ class Worker(Closing):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._open: list[duckdb.DuckDBPyConnection] = []
+        self._asked: dict[tuple[Selection, bool], Question] = {}
         self._closing = ExitStack()
         self.gave_up = self.is_over = False
 
@@ -50,14 +47,22 @@ class Worker(Closing):
         """Close the questions; again is harmless."""
         self.is_over = True
         self._open.clear()
+        self._asked.clear()
         self._closing.close()
 
     def ask(self, selection: Selection, *, by_host: bool = False) -> Question:
-        """A question of the store; `by_host` as in `Question`."""
+        """Return a question of the store, the same one for the same selection; `by_host` as in
+        `Question`.
+        """
+        if (selection, by_host) in self._asked:
+            self.check()
+            return self._asked[selection, by_host]
         connection = self._closing.enter_context(duck.connect(self._store, _MEMORY, _MOST_MEMORY))
         self._open.append(connection)
         self.check()
-        return Question(self._store, selection, connection, by_host=by_host)
+        question = Question(self._store, selection, connection, by_host=by_host)
+        self._asked[selection, by_host] = question
+        return question
 
     def check(self) -> None:
         """Raise BusyError if nobody waits for the answer any more: call it between long steps."""
@@ -79,8 +84,7 @@ class QuestionPool:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._turn = asyncio.Lock()
-        self._waiting = 0
+        self._turns = Turns()
         self._worker: Worker | None = None
         self._is_ending = False
 
@@ -90,21 +94,40 @@ class QuestionPool:
         if self._worker is not None:
             _give_up(self._worker)
 
-    async def answer(self, work: Callable[[Worker], T]) -> T:
-        """Return the result of `work`, computed in a thread.
+    async def answer(self, work: Callable[[Worker], T], reader: Hashable = "") -> T:
+        """Return the result of `work`, computed in a thread when it is the reader's turn.
 
         Raises:
-            BusyError: sixteen wait already, or two minutes are over.
+            BusyError: too many wait already, or two minutes are over.
             PurebpfError: as `work`.
         """
-        if self._waiting >= _MOST_WAITING:
-            raise BusyError(f"{_MOST_WAITING} questions wait already: try again in a while")
-        self._waiting += 1
+        await self._turns.take(reader)
+        return await self._run(work)
+
+    async def stream(
+        self, parts: Callable[[Worker], Iterable[str]], reader: Hashable = ""
+    ) -> AsyncIterator[str]:
+        """Yield what `parts` yields in a thread, in one turn.
+
+        The turn ends when all parts are computed, even if the reader takes none of them.
+
+        Raises: as `answer`.
+        """
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[str | None] = asyncio.Queue()
+
+        def work(worker: Worker) -> None:
+            for part in parts(worker):
+                loop.call_soon_threadsafe(queue.put_nowait, part)
+
+        task = asyncio.ensure_future(self.answer(work, reader))
+        task.add_done_callback(lambda _: queue.put_nowait(None))
         try:
-            await self._turn.acquire()
-            return await self._run(work)
+            while (part := await queue.get()) is not None:
+                yield part
+            await task
         finally:
-            self._waiting -= 1
+            task.cancel()
 
     async def _run(self, work: Callable[[Worker], T]) -> T:
         """Answer in a thread, and give the turn back when the thread is done.
@@ -121,7 +144,7 @@ class QuestionPool:
 
         def finish(ended: asyncio.Future[T]) -> None:
             self._worker = None
-            self._turn.release()
+            self._turns.give()
             if not ended.cancelled():
                 ended.exception()  # nobody may be there to be told
 

@@ -19,12 +19,13 @@ from purebpf.services.fleet.cut import cut
 from purebpf.services.fleet.selection import Selection, SelectionError, parse_range
 from purebpf.services.fleet.steps import Steps, steps_of
 from purebpf.services.fleet.stores.directory import Directory
-from purebpf.services.fleet.web import tables
+from purebpf.services.fleet.web import tables, turns
 from purebpf.services.fleet.web.access import Access
 from purebpf.services.fleet.web.app import fleet_app
 from purebpf.services.fleet.web.fields import Asked, earlier
-from purebpf.services.fleet.web.question_pool import BusyError, QuestionPool, Worker
+from purebpf.services.fleet.web.question_pool import QuestionPool, Worker
 from purebpf.services.fleet.web.timeline import timeline
+from purebpf.services.fleet.web.turns import BusyError
 
 HOUR_US = 3_600_000_000
 MARKUP = "<script>alert(1)</script>\x1b[31m"
@@ -261,7 +262,8 @@ def test_times_that_no_store_has_are_refused(since: str) -> None:
         parse_range("1h", since, 1.8e9)
 
 
-def test_so_many_wait_and_no_more(tmp_path: Path) -> None:
+def test_so_many_wait_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_MOST_WAITING", 15)
     may_end = threading.Event()
 
     async def ask() -> list[object]:
