@@ -54,5 +54,11 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(storms.switches, storms.calls),
     *(failures.spinning, failures.errors),
     *(network.refused, network.refused_children, network.connections, network.datagrams),
-    *(memory.page_faults, memory.growth, leaks.descriptor_leaks, leaks.thread_leaks),
+    *(
+        memory.page_faults,
+        memory.major_faults,
+        memory.growth,
+        leaks.descriptor_leaks,
+        leaks.thread_leaks,
+    ),
 )

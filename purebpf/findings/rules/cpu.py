@@ -47,7 +47,7 @@ def busy_programs(evidence: Evidence) -> Iterator[Finding]:
 def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
     pids, total_s = chief(stays), seconds_of(stays)
     own = _own_functions(stays)
-    text, evidences = f"uses {cost:.2f} CPUs", list[str]()
+    text, evidences = f"uses {cost:.2f} CPUs{_runtime(evidence, pids[0])}", list[str]()
     source = None
     if own:
         (frame, own_s), *others = own[:3]
@@ -75,6 +75,14 @@ def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         ("profile", "--tree", "-p", str(pids[0])),
         own=source,
     )
+
+
+def _runtime(evidence: Evidence, pid: int) -> str:
+    """The interpreter of a process that has given itself another name."""
+    process = evidence.process(pid)
+    name = process.exe.rpartition("/")[2]
+    is_other = is_interpreter(process.exe) and not name.startswith(process.comm)
+    return f" ({name})" if is_other else ""
 
 
 def _own_functions(stays: list[Stay]) -> list[tuple[StackFrame, float]]:

@@ -16,11 +16,15 @@ _PERIODS, _THROTTLED = 10, 0.1
 _HITS = 10.0
 """A second."""
 _QUEUED = 0.05
-_VICTIMS = 6
+_VICTIMS, _HOGS = 6, 20
+_NOBODY_WAITS = 0.1
+"""The weight of the time of a program that nobody is seen to wait for."""
 _WANTED, _PINNED = 0.3, 0.3
 """The part of the time that a thread ran or was ready; seconds a second that such threads wait."""
 _HOG = 0.5
 """CPUs of who takes them from others."""
+_PINNED_HOG = 0.25
+"""The same where both may use one CPU only."""
 
 
 def throttled_cgroups(evidence: Evidence) -> Iterator[Finding]:
@@ -100,7 +104,10 @@ def _queued(
         for other, cpus in _by_family(evidence)
         if evidence.family(other) != family and other in evidence.processes
     ]
-    if cost < max(_QUEUED, 0.5 * used) or not hogs or hogs[0][1] < max(_HOG, used):
+    least, near = _HOG, _on_the_same_cpus(evidence, max(by_pid, key=by_pid.__getitem__), hogs)
+    if near:
+        least, hogs = _PINNED_HOG, near
+    if cost < max(_QUEUED, 0.5 * used) or not hogs or hogs[0][1] < max(least, used):
         return None
     hog, cpus = hogs[0]
     where = _busiest_function(evidence, evidence.pids_of(evidence.family(hog)))
@@ -125,17 +132,30 @@ def pinned_programs(evidence: Evidence) -> Iterator[Finding]:
             wanting[thread.pid].append((thread.cpu_s, thread.queued_s))
     for pid, times in wanting.items():
         process = evidence.process(pid)
-        cost = sum(queued_s for _, queued_s in times) / evidence.elapsed_s
+        cost = waited = sum(queued_s for _, queued_s in times) / evidence.elapsed_s
         if not process.allowed or len(times) <= len(process.allowed) or cost < _PINNED:
             continue
         cpus, own = ", ".join(map(str, process.allowed)), _busiest_function(evidence, (pid,))
+        cost *= 1.0 if evidence.connections.has_clients((pid,)) else _NOBODY_WAITS
         yield Finding(
             *("affinity", process.comm, (pid,), cost),
             f"may run on CPU {cpus} only ({len(process.allowed)} of {evidence.facts.cpus}; taskset "
-            f"or cpuset): {len(times)} threads wait {cost:.2f} s a second for it",
+            f"or cpuset): {len(times)} threads wait {waited:.2f} s a second for it",
             (f"they run {own}" if own else "",),
             ("top", "--by", "thread", "-p", str(pid)),
         )
+
+
+def _on_the_same_cpus(
+    evidence: Evidence, pid: int, hogs: list[tuple[int, float]]
+) -> list[tuple[int, float]]:
+    """The hogs that may use only CPUs which a process has to share with them."""
+    allowed = set(evidence.process(pid).allowed)
+    return [
+        (hog, cpus)
+        for hog, cpus in hogs
+        if evidence.process(hog).allowed and allowed.issuperset(evidence.process(hog).allowed)
+    ]
 
 
 def _by_family(evidence: Evidence) -> list[tuple[int, float]]:
@@ -145,7 +165,7 @@ def _by_family(evidence: Evidence) -> list[tuple[int, float]]:
         total[evidence.family(pid)] += cpus
     return [
         (max(evidence.pids_of(family) or (0,), key=lambda pid: evidence.cpu_of[pid]), cpus)
-        for family, cpus in sorted(total.items(), key=lambda item: -item[1])[:6]
+        for family, cpus in sorted(total.items(), key=lambda item: -item[1])[:_HOGS]
     ]
 
 

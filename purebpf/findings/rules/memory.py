@@ -12,9 +12,10 @@ from purebpf.findings.facts import Process
 from purebpf.findings.finding import Finding, Source
 from purebpf.findings.words import share
 
-__all__ = ["growth", "page_faults"]
+__all__ = ["growth", "major_faults", "page_faults"]
 
 _FAULTS, _FAULT_S = 10_000.0, 2e-6
+_MAJOR_FAULTS = 100.0
 _MAPS = ("mmap", "munmap", "madvise", "mremap", "brk")
 _YOUNG_GO_HEAP, _YOUNG_HEAP = 8 << 20, 24 << 20
 """Bytes: a Go heap grows to 4 MiB, beside 4 MiB of the runtime, before it is collected at all;
@@ -63,6 +64,34 @@ def page_faults(evidence: Evidence) -> Iterator[Finding]:
             ),
             ("mem", "--show", "faults", "-p", str(pid)),
             own=sites[0][0] if sites else None,
+        )
+
+
+def major_faults(evidence: Evidence) -> Iterator[Finding]:
+    """Pages that a program uses are not in memory: of a mapped file, or in swap."""
+    for process in evidence.facts.processes:
+        rate = process.major_faults / evidence.elapsed_s
+        if rate < _MAJOR_FAULTS or process.is_new:
+            continue
+        pid = process.pid
+        faulting = [
+            stay
+            for stay in evidence.by_process.get(pid, ())
+            if not stay.call and any(_is_fault(name) for name in stay.kernel)
+        ]
+        functions: Counter[str] = Counter()
+        for stay in faulting:
+            if stay.own is not None:
+                functions[evidence.spell(stay.own)] += round(1e6 * stay.seconds)
+        where = f", in {functions.most_common(1)[0][0]}" if functions else ""
+        yield Finding(
+            *("page-faults", process.comm, (pid,), max(evidence.rate(faulting), 1e-4 * rate)),
+            f"reads {rate:.0f} pages a second from the disk by major page faults{where}",
+            (
+                "the file that it maps is not in memory, or memory is in swap",
+                f"{process.read_bytes / evidence.elapsed_s / 1e6:.0f} MB/s",
+            ),
+            ("offcpu", "-p", str(pid)),
         )
 
 

@@ -68,16 +68,12 @@ def _chatty(evidence: Evidence, peer: str, sums: list[WaitSum], requests: int) -
     if _count_calls(evidence, [*pids], _SENDS) < _ASKED * times:
         return None
     stay = _place(evidence, pids, sums[0].endpoint)
-    function = evidence.spell(stay.own) if stay else call_site(evidence, pids, "send")
+    function = way_to(evidence, stay) if stay else call_site(evidence, pids, "send")
     return Finding(
         *("round-trips", evidence.process(pids[0]).comm, pids, cost),
-        f"asks {_peer(evidence, sums[0].endpoint, peer)} {rate:.0f} times a second"
-        f"{f' in {function}' if function else ''}, {1000 * seconds / times:.1f} ms each: "
-        f"{times / requests:.0f} round trips for one request (N+1 queries)",
-        (
-            f"by {way_to(evidence, stay)}" if stay else "",
-            "one question for many, or a pipeline, saves the others",
-        ),
+        f"asks {_peer(evidence, sums[0].endpoint, peer)} {times / requests:.0f} times for one "
+        f"request (N+1 queries){f', by {function}' if function else ''}",
+        (f"{rate:.0f} round trips a second, {1000 * seconds / times:.1f} ms each",),
         ("offcpu", "-p", str(pids[0])),
         own=evidence.source(stay.own) if stay else None,
         place=peer,
@@ -86,7 +82,10 @@ def _chatty(evidence: Evidence, peer: str, sums: list[WaitSum], requests: int) -
 
 def _peer(evidence: Evidence, endpoint: Endpoint, peer: str) -> str:
     servers = sorted(evidence.connections.servers_of(endpoint))
-    return f"{evidence.process(servers[0]).comm} at {peer}" if servers else peer
+    if not servers:
+        return peer
+    place = peer.rpartition("/")[2]  # of a unix socket
+    return f"{evidence.process(servers[0]).comm} at {place}"
 
 
 def _place(evidence: Evidence, pids: tuple[int, ...], endpoint: Endpoint) -> Stay | None:

@@ -35,8 +35,10 @@ _SMALL, _MANY_TRANSFERS, _TRANSFER_S = 64, 5000.0, 1.5e-6
 _TIMERS = frozenset(
     {"clock_nanosleep", "nanosleep", "timerfd_settime", "setitimer", "timer_settime"}
 )
-_MANY_TIMERS, _FAST_TIMERS = 1500.0, 700.0
-"""A second, of a process; of a single thread, which a timer of 1 ms wakes."""
+_MANY_TIMERS, _FAST_TIMERS, _OF_A_THREAD = 1500.0, 700.0, 150.0
+"""A second, of a process; of one with few threads, which timers of 1 ms wake; of each of these."""
+_PART = 0.05
+"""The part of the waits of a process that a thread has which matters."""
 _LOOP_WAITS = frozenset(
     {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"}
 )
@@ -159,11 +161,11 @@ def timers(evidence: Evidence) -> Iterator[Finding]:
         if count.call not in _TIMERS:
             continue
         sleeps = [s for s in evidence.by_process.get(count.pid, ()) if s.kind == "sleep" and s.own]
-        if "nanosleep" in count.call and not sleeps:
-            continue  # a runtime's own thread
         function = call_site(
             evidence, (count.pid,), "nanosleep" if "nano" in count.call else "timer"
         )
+        if "nanosleep" in count.call and not sleeps and not function:
+            continue  # a runtime's own thread
         function = function or (evidence.spell(sleeps[0].own) if sleeps else "")
         cpus = evidence.cpu_of[count.pid]
         yield Finding(
@@ -181,9 +183,8 @@ def _is_fast(evidence: Evidence, pid: int, rate: float) -> bool:
     times: Counter[int] = Counter()
     for one in evidence.waits_of.get(pid, ()):
         times[one.tid] += one.times
-    return (
-        rate >= _FAST_TIMERS and max(times.values(), default=0) >= 0.9 * rate * evidence.elapsed_s
-    )
+    awake = sum(waits > _PART * times.total() for waits in times.values())
+    return rate >= _FAST_TIMERS and rate >= _OF_A_THREAD * max(1, awake)
 
 
 def _timed_waits(evidence: Evidence, count: CallCount) -> Finding:

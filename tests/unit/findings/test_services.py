@@ -10,6 +10,7 @@ from purebpf.findings.facts import (
     Facts,
     Process,
     Socket,
+    StackFrame,
     Start,
     ThreadTime,
     Unanswered,
@@ -58,10 +59,8 @@ def asking(
 
 def test_a_question_for_each_row() -> None:
     text = said(find(asking()), "round-trips")
-    assert (
-        "asks redis-server at 127.0.0.1:6401 900 times a second in price_list (app.py:17)" in text
-    )
-    assert "0.4 ms each: 300 round trips for one request (N+1 queries)" in text
+    assert "asks redis-server at 127.0.0.1:6401 300 times for one request (N+1 queries)" in text
+    assert "by price_list (app.py:17); 900 round trips a second, 0.4 ms each" in text
 
 
 @pytest.mark.parametrize(
@@ -172,3 +171,58 @@ def growing(cpu_s: float, queued_s: float) -> Facts:
 def test_memory_of_a_batch_job_grows_and_is_no_leak() -> None:
     assert "grows by" in said(find(growing(1.0, 0.5)), "growth")
     assert said(find(growing(6.0, 3.5)), "growth") == ""
+
+
+def test_a_neighbour_on_the_same_cpu_is_named_however_busy_the_others_are() -> None:
+    victim = running(7, 7, own("render", 8), *THREAD, seconds=0.9)
+    neighbour = running(8, 8, native("build_segment", "/srv/index"), seconds=3.5)
+    stranger = running(9, 9, native("compile", "/srv/cc"), seconds=9.0)
+    measured = facts(victim, neighbour, stranger)
+    processes = (
+        Process(7, 1, "shop", PYTHON, allowed=(1,)),
+        Process(8, 1, "index", "/srv/index", allowed=(1,)),
+        Process(9, 1, "cc", "/srv/cc"),
+    )
+    times = tuple(ThreadTime(*one) for one in ((7, 7, 0.9, 2.5), (8, 8, 3.5, 0.1), (9, 9, 9.0, 0)))
+    text = said(find(measured._replace(processes=processes, threads=times)), "run-queue")
+    assert "(run queue); index takes it" in text
+    free = (processes[0]._replace(allowed=()), processes[1]._replace(allowed=()), processes[2])
+    text = said(find(measured._replace(processes=free, threads=times)), "run-queue")
+    assert "cc takes it" in text
+
+
+def faulting(times: int) -> Facts:
+    fault = ("filemap_fault", "do_fault", "exc_page_fault")
+    busy = running(7, 7, native("lookup_term", "/srv/index"), seconds=2.0)._replace(kernel=fault)
+    process = Process(7, 1, "index", "/srv/index", major_faults=times, read_bytes=100_000_000)
+    return facts(busy)._replace(processes=(process,))
+
+
+def test_pages_that_are_not_in_memory() -> None:
+    text = said(find(faulting(28000)), "page-faults")
+    assert "reads 2800 pages a second from the disk by major page faults, in lookup_term" in text
+    assert said(find(faulting(300)), "page-faults") == ""
+
+
+def test_a_process_that_renamed_itself_says_its_interpreter() -> None:
+    busy = running(7, 7, native("JsonParse", "/usr/bin/node"))
+    process = Process(7, 1, "shop-worker", "/usr/bin/node")
+    (finding,) = find(facts(busy)._replace(processes=(process,)))
+    assert finding.text.startswith("uses 0.50 CPUs (node)")
+    (finding,) = find(facts(busy)._replace(processes=(process._replace(comm="node"),)))
+    assert "(node)" not in finding.text
+
+
+def sleeping(*user: StackFrame) -> Facts:
+    """A thread that sleeps 900 times a second; its stack is known from its CPU time only."""
+    kernel = ("schedule", "do_nanosleep", "hrtimer_nanosleep")
+    busy = running(7, 7, native("clock_nanosleep"), *user, seconds=0.5)._replace(kernel=kernel)
+    waits = (WaitSum(7, 7, "clock_nanosleep", 0, -1, 0, Endpoint(), 9.0, 9000, 0.01),)
+    calls = (CallCount(7, "clock_nanosleep", 0, 9000),)
+    return facts(busy, exe="/srv/sched")._replace(waits=waits, calls=calls)
+
+
+def test_a_thread_that_sleeps_for_moments_is_found_by_its_cpu_time() -> None:
+    text = said(find(sleeping(native("next_job", "/srv/sched"))), "timers")
+    assert "sets 900 timers a second (clock_nanosleep); in next_job" in text
+    assert said(find(sleeping(native("start_thread"))), "timers") == ""
