@@ -45,11 +45,16 @@ _WORDS = {
 _CLOCKS = ("started_s", "started_ns", "ended_ns")  # a date, and readings of CLOCK_MONOTONIC
 
 
+_TITLES = {"Tracing off-CPU time": "off-CPU", "Tracing the wall clock": "wall clock"}
+"""The beginnings of the titles of profiles of waits (`request.title`)."""
+
+
 def title(profile: Profile) -> str:
-    """`gunicorn (28461) - CPU - 6 s` of samples of CPU time; the title of another profile."""
+    """`gunicorn (28461) - CPU - 6 s`, `... - off-CPU - 6 s`; the title of another profile."""
     about = profile.about
     elapsed_s, command = about.get("elapsed_s"), about.get("command")
-    if about.get("event") not in _CPU_EVENTS or not isinstance(elapsed_s, int | float):
+    subject = _subject(profile)
+    if not subject or not isinstance(elapsed_s, int | float):
         return profile.title.removesuffix(_ENDLESS)
     owners = {(row.labels.process_name, row.labels.pid) for row in profile.rows()}
     names = {name for name, _ in owners}
@@ -60,7 +65,15 @@ def title(profile: Profile) -> str:
         who = f"{names.pop()} ({pids[0] if len(pids) == 1 else f'{len(pids)} PIDs'})"
     else:
         who = f"{len(owners)} processes" if owners else "no process"
-    return printable(f"{who} - CPU - {elapsed_s:.3g} s")
+    return printable(f"{who} - {subject} - {elapsed_s:.3g} s")
+
+
+def _subject(profile: Profile) -> str:
+    """Return the kind of time in a profile; "" if it is none of threads and CPUs."""
+    for start, subject in _TITLES.items():
+        if profile.title.startswith(start):
+            return subject
+    return "CPU" if profile.about.get("event") in _CPU_EVENTS else ""
 
 
 def describe(profile: Profile) -> dict[str, Any]:

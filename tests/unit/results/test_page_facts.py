@@ -42,6 +42,16 @@ def _sampled(*owners: tuple[str, int], **about: object) -> Profile:
     return made
 
 
+def test_pages_of_waits_are_titled_alike() -> None:
+    made = _sampled(("gunicorn", 28461))
+    made.title = "Tracing off-CPU time (us) of PID [28461] by user stack for 6 secs."
+    made.about["event"] = ""
+    assert page_facts.title(made) == "gunicorn (28461) - off-CPU - 6.04 s"
+    made.title = "Tracing the wall clock (us) of PID [28461], sampling at 99 Hertz for 6 secs."
+    made.about["event"] = "cpu-clock"
+    assert page_facts.title(made) == "gunicorn (28461) - wall clock - 6.04 s"
+
+
 @pytest.mark.parametrize(
     ("profile", "title"),
     [
