@@ -26,7 +26,6 @@ from purebpf.findings.facts import (
     WakerSum,
 )
 from purebpf.loader.load.load import load
-from purebpf.observe.instruments import sched_compat
 
 __all__ = ["WaitReasons", "call_name"]
 
@@ -88,7 +87,9 @@ class WaitReasons(Closing):
             pid_namespace_ino=namespace[1],
         )
         with ExitStack() as undo:
-            self._loaded = undo.enter_context(load(sched_compat.adapt(spec)))
+            from purebpf.observe.instruments.sched_compat import adapt  # not for `call_name`
+
+            self._loaded = undo.enter_context(load(adapt(spec)))
             self._loaded.attach()
             self._closing = undo.pop_all()
         self._counted = 0

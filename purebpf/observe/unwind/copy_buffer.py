@@ -16,37 +16,14 @@ from typing import Any
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
 from purebpf.loader.rings.record_types import RecordMap, decoder
+from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.copy_rings import LARGEST_COPY, SAMPLE_TYPE, CopyRings
 from purebpf.observe.unwind.native_machine import native_machine
-from purebpf.tuples import NamedTuple
 from purebpf.unwind.sent_registers import NAMES, read_registers
 from purebpf.wire.perf_format import RecordFormat
 from purebpf.wire.perf_records import Lost, Sample
 
-__all__ = ["LARGEST_COPY", "CopiedStack", "CopyBuffer"]
-
-
-class CopiedStack(NamedTuple):
-    """A sample.
-
-    Attributes:
-        time_ns: CLOCK_MONOTONIC.
-        cpu, tgid, tid, comm: the place and the task; numbers are from our pid namespace.
-        is_compat: a 32-bit task: its registers say nothing about 64-bit code.
-        pc: the address that runs next in user space.
-        registers: by DWARF's numbers; None: not known.
-        stack: the bytes from the stack pointer up; fewer than asked for where the stack ends.
-    """
-
-    time_ns: int
-    cpu: int
-    tgid: int
-    tid: int
-    comm: str
-    is_compat: bool
-    pc: int
-    registers: tuple[int | None, ...]
-    stack: bytes
+__all__ = ["LARGEST_COPY", "CopyBuffer"]
 
 
 class CopyBuffer(Closing):

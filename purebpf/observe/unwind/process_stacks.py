@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from purebpf.closable import Closing
 from purebpf.observe.unwind.code_files import CodeFiles
-from purebpf.observe.unwind.copy_buffer import CopiedStack
+from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.observe.unwind.programs import EarlierLookup, Met, Program, Programs, live_mappings
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work

@@ -11,7 +11,7 @@ from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.loader.rings.record_types import RecordMap
 from purebpf.loader.types.task_offsets import stack_offsets, task_offsets
-from purebpf.observe.unwind.copy_buffer import CopiedStack
+from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.copy_rings import SAMPLE_TYPE
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.observe.unwind.process_records import feed

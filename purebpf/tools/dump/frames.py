@@ -12,7 +12,7 @@ from purebpf.errors import KernelError
 from purebpf.observe.instruments.thread_registers import ThreadNow
 from purebpf.observe.runtimes.cpython.python_process import PythonProcess
 from purebpf.observe.symbols.symbolizer import Symbolizer
-from purebpf.observe.unwind.copy_buffer import CopiedStack
+from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.runtimes.cpython.frames import PythonFrame, PythonStack
 from purebpf.runtimes.cpython.merge import Fit, merge

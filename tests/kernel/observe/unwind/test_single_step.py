@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.observe.unwind.copy_buffer import CopiedStack
+from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.unwind.reason import Reason
 from tests.support.programs.single_step import STEPPED, Stepper

@@ -19,7 +19,8 @@ from purebpf import objects
 from purebpf.loader.load.load import load
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.observe.instruments.stack_maps import sum_up
-from purebpf.observe.unwind.copy_buffer import CopiedStack, CopyBuffer
+from purebpf.observe.unwind.copied_stack import CopiedStack
+from purebpf.observe.unwind.copy_buffer import CopyBuffer
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.symbols.budget import PROCESS, Allowance, Budget
 from purebpf.unwind.reason import Reason
