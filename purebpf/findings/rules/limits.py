@@ -89,7 +89,12 @@ def queued_processes(evidence: Evidence) -> Iterator[Finding]:
             family = evidence.family(thread.pid)
             queued[family][thread.pid] += thread.queued_s / evidence.elapsed_s
     heaviest = sorted(queued.items(), key=lambda item: -sum(item[1].values()))
-    for family, by_pid in heaviest[:_VICTIMS]:
+    pinned = [
+        item
+        for item in heaviest[_VICTIMS:]
+        if any(evidence.process(pid).allowed for pid in item[1])
+    ]
+    for family, by_pid in (*heaviest[:_VICTIMS], *pinned[:_VICTIMS]):
         finding = _queued(evidence, family, by_pid)
         if finding is not None:
             yield finding

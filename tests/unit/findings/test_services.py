@@ -186,6 +186,11 @@ def test_a_neighbour_on_the_same_cpu_is_named_however_busy_the_others_are() -> N
     times = tuple(ThreadTime(*one) for one in ((7, 7, 0.9, 2.5), (8, 8, 3.5, 0.1), (9, 9, 9.0, 0)))
     text = said(find(measured._replace(processes=processes, threads=times)), "run-queue")
     assert "(run queue); index takes it" in text
+    crowd = tuple(Process(pid, 1, f"job{pid}", f"/srv/job{pid}") for pid in range(20, 30))
+    queues = tuple(ThreadTime(one.pid, one.pid, 1.0, 6.0) for one in crowd)
+    crowded = measured._replace(processes=(*processes, *crowd), threads=(*times, *queues))
+    victims = [one for one in find(crowded, 30) if one.kind == "run-queue" and one.name == "shop"]
+    assert "index takes it" in said(victims, "run-queue")
     free = (processes[0]._replace(allowed=()), processes[1]._replace(allowed=()), processes[2])
     text = said(find(measured._replace(processes=free, threads=times)), "run-queue")
     assert "cc takes it" in text
