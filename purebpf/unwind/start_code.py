@@ -2,7 +2,8 @@
 
 The entry point of a program is assembly in every libc, and so are the first instructions of a
 fiber of Boost.Context. Nothing called them, so that a stack ends there. Between the entry point and
-`main`, musl has one more frame, of `libc_start_main_stage2` (src/env/__libc_start_main.c).
+`main`, musl has one more frame, of `libc_start_main_stage2` (src/env/__libc_start_main.c). rustc
+writes a `main` that calls Rust's own, without an entry if panics abort (1.95).
 """
 
 from __future__ import annotations
@@ -38,6 +39,14 @@ _STAGE2 = compile_later(
 """lea libc_start_main_stage2(%rip), %rax, or mov $libc_start_main_stage2, %eax; jmp *%rax."""
 _CALLS_MAIN = compile_later(rb"(?:\xff[\xd0-\xd7]|\x41\xff[\xd0-\xd7])(?=\x89\xc7\xe8)")
 """call *%reg; mov %eax, %edi; call exit."""
+_LOADS_MAIN = compile_later(
+    rb"\x48(?:\x8d\x3d(?P<offset>.{4})|\xc7\xc7(?P<address>.{4}))(?=\xff\x15|\x67?\xe8)", re.DOTALL
+)
+"""lea main(%rip), %rdi, or mov $main, %rdi; a call: glibc's entry point."""
+_MAIN_ENDS = compile_later(
+    rb"(?:\xff\x15.{4}|\xff[\xd0-\xd7]|\xe8.{4})(?:[\x58\x59]|\x48\x83\xc4.)(?=\xc3)", re.DOTALL
+)
+"""A call; pop %rax, pop %rcx or add $n, %rsp; ret."""
 _FIBER = compile_later(
     rb"\xff\xe3(?P<end>(?:\xf3\x0f\x1e\xfa)?\x48\x31\xff\xe8.{4}\xf4)", re.DOTALL
 )
@@ -74,6 +83,7 @@ def find_start_code(
     called = musl or _LAST_CALL.search(first)
     if called:
         yield StartCode(entry, entry + called.end())
+    yield from _main(code, first, entry)
     if end - start > _SEARCHED:
         return
     text = code(start, end - start)
@@ -81,6 +91,23 @@ def find_start_code(
         yield StartCode(start + fiber.start("end"), start + fiber.end("end"))
     if musl:
         yield from _stage2(text, start)
+
+
+def _main(code: Callable[[int, int], bytes], first: bytes, entry: int) -> Iterator[StartCode]:
+    """Yield a `main` of one path, with one call before its end: the entry point has its address."""
+    loads = _LOADS_MAIN.search(first)
+    if not loads:
+        return
+    if loads["offset"]:
+        start = entry + loads.end() + _OFFSET.unpack(loads["offset"])[0]
+    else:
+        start = _OFFSET.unpack(loads["address"])[0]
+    body = code(start, _ENTRY_BYTES) if start > 0 else b""
+    ends = _MAIN_ENDS.search(body)
+    depths = stack_depths(body[: ends.end()]) if ends else None
+    if ends and depths and depths[-1] == (ends.end(), 0):
+        changes = tuple((start + offset, depth) for offset, depth in depths)
+        yield StartCode(start, start + ends.end() + 1, changes)
 
 
 def _stage2(text: bytes, start: int) -> Iterator[StartCode]:

@@ -59,6 +59,36 @@ def test_the_end_of_a_fiber_begins_behind_its_jump() -> None:
     assert _find(code, entry=0) == [StartCode(TEXT + 43, TEXT + 52)]
 
 
+_RUST_MAIN = "504889f14863d7488d0542ffffff48890424488d35efd303004889e74531c0"
+"""push %rax; loads of arguments, one of which is stored at the stack pointer."""
+
+
+@pytest.mark.parametrize("is_absolute", [False, True])
+@pytest.mark.parametrize(
+    ("code", "depths"),
+    [
+        (_RUST_MAIN + "ff15d3f1030059c3", [(0, 0), (1, 8), (38, 0)]),
+        ("4883ec18ffd04883c418c3", [(0, 0), (4, 24), (10, 0)]),
+        (_RUST_MAIN + "ff15d3f10300c3", []),  # it leaves a word on the stack
+        ("4883ec18ffd059c3", []),  # it takes less than it put there
+        ("507402ffd059c3", []),  # a branch: it may have other paths
+        ("50ffd09059c3", []),
+    ],
+)
+def test_a_main_of_one_path(code: str, depths: list[object], *, is_absolute: bool) -> None:
+    body = bytes.fromhex(code)
+    at = 64
+    load = b"\x48\x8d\x3d" + struct.pack("<i", at - len(_GLIBC))
+    if is_absolute:
+        load = b"\x48\xc7\xc7" + struct.pack("<I", TEXT + at)
+    first = _GLIBC[:-7] + load + _POINTER_CALL + b"\xf4"
+    found = _find(first.ljust(at, b"\x90") + body + bytes(64))[1:]
+    assert len(found) == bool(depths)
+    for main in found:
+        assert (main.start, main.end) == (TEXT + at, TEXT + at + len(body))
+        assert [(offset - main.start, depth) for offset, depth in main.depths] == depths
+
+
 @pytest.mark.parametrize("is_absolute", [False, True])
 def test_the_function_of_musl_that_calls_main(*, is_absolute: bool) -> None:
     at = len(_MUSL) + 10

@@ -215,6 +215,27 @@ def test_shapes_of_rust(tmp_path: Path) -> None:
     assert sum(walk.reason is Reason.COMPLETE for walk in late) > 0.9 * len(late), run.ends
 
 
+_ABORTING_RUST = """
+use std::hint::black_box;
+#[inline(never)] fn leaf(n: u64) -> u64 { (0..4000).fold(n, |sum, i| black_box(sum ^ i)) }
+#[inline(never)] fn middle(n: u64) -> u64 { black_box(leaf(n)) + 1 }
+fn main() { let mut n = 0; loop { n = black_box(middle(n & 7)); } }
+"""
+
+
+@pytest.mark.needs("rustc")
+def test_rust_whose_panics_abort(tmp_path: Path) -> None:
+    """The `main` that calls Rust's own has no entry."""
+    source, program = tmp_path / "program.rs", tmp_path / "program"
+    source.write_text(_ABORTING_RUST)
+    subprocess.run(["rustc", "-O", "-C", "panic=abort", "-o", program, source], check=True)
+    run = walk_run(program, samples=300, copies_all=True, copies_per_second=0)
+    check_counters(run)
+    check_equality(run)
+    late = [each.walked for each in run.late()]
+    assert sum(walk.reason is Reason.COMPLETE for walk in late) > 0.9 * len(late), run.ends
+
+
 def test_the_verifier_is_done_with_the_walk_soon() -> None:
     spec = objects.spec("stack_walk").only("walk_sampled")
     begun = time.process_time()
