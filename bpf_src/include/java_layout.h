@@ -15,6 +15,7 @@
 #define JAVA_EXACT (1u << 23) // of a place: an address that nothing returns to
 #define JAVA_PLACE (JAVA_EXACT - 1)
 #define JAVA_STUB (1u << 22) // in place of a number: code that is no method
+#define JAVA_IN_HEAP 1	     // in place of such code's place
 #define NO_METHOD 0xFFFFFFF  // its record had no room
 #define JAVA_HEAPS 3
 #define BLOB_BYTES 384
@@ -34,7 +35,8 @@ struct java_process {
 	u64 name_native;
 	u64 name_interpreter;
 	u64 name_frameless;
-	u32 shift; // the logarithm of a segment's size
+	u64 name_continuation; // of stubs above which a virtual thread has callers in the heap; 0: none
+	u32 shift;	       // the logarithm of a segment's size
 	__u16 block_size;
 	__u16 block_used;
 	__u16 blob_size; // bytes to read for all of this

@@ -273,11 +273,13 @@ __noinline int leave_stub(u32 place)
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
 	struct java_stats *st = bpf_map_lookup_elem(&java_stats, &place);
+	bool in_heap;
 	u64 saved[2];
 
 	if (!walk || !java || !st)
 		return WALK_RULE_UNSUPPORTED;
-	put_java_frame(walk, (u64)JAVA_STUB << JAVA_NUMBER_SHIFT);
+	in_heap = !walk->is_exact && java->name == java->layout.name_continuation;
+	put_java_frame(walk, (u64)JAVA_STUB << JAVA_NUMBER_SHIFT | (in_heap ? JAVA_IN_HEAP : 0));
 	if (java->name == java->layout.name_frameless) {
 		if (!read_user(saved, 8, walk->sp))
 			return WALK_READ_FAULT;

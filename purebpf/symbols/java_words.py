@@ -13,6 +13,7 @@ from purebpf.symbols.frame import Frame, Unknown
 from purebpf.tuples import NamedTuple
 
 __all__ = [
+    "IN_HEAP",
     "MOST_COPIED",
     "JavaNames",
     "JavaWord",
@@ -29,6 +30,7 @@ _NUMBER_SHIFT = 24
 _NUMBER = (1 << 28) - 1
 _EXACT = 1 << 23
 _STUB = 1 << 22
+IN_HEAP = 1
 _COUNT_BITS = 17
 _USER_SPACE = 511
 """In place of a CPU: numbers that user space gives."""
@@ -40,7 +42,8 @@ class JavaWord(NamedTuple):
     """A frame.
 
     Attributes:
-        number: of the code; -1: it is no method.
+        number: of the code; -1: it is no method. Its place is then `IN_HEAP` where a virtual
+            thread has its callers in the heap.
         place: bytes from the start of compiled code, or the index of a bytecode.
         is_interpreted: whether the interpreter runs it.
         copied: the number that `user_space_word` got; None: BPF has walked the frame.

@@ -178,7 +178,8 @@ class CodeCache:
     def names_of_kinds(self) -> dict[BlobKind, int]:
         """The addresses of the names that blobs of a kind share, of as many kinds as have blobs.
 
-        Kinds are compiled and native methods, the interpreter, and code without frames.
+        Kinds are compiled and native methods, the interpreter, code without frames, and, if it
+        comes before the last of these, code of continuations.
         """
         found: dict[BlobKind, int] = {}
         for heap in self.heaps:
@@ -187,10 +188,13 @@ class CodeCache:
                     name = self._memory.number(at + self._layout.blob_name)
                 except UnreadableError:
                     break
-                kind = _KINDS.get(self._name(name))
-                if kind is not None and kind is not BlobKind.CONTINUATION:
+                text = self._name(name)
+                kind = _KINDS.get(text)
+                if kind is None and _CONTINUATION in text.lower():
+                    kind = BlobKind.CONTINUATION
+                if kind is not None:
                     found.setdefault(kind, name)
-                    if len(found) == len(_KINDS) - 1:
+                    if len(found.keys() - {BlobKind.CONTINUATION}) == len(_KINDS) - 1:
                         return found
         return found
 

@@ -16,7 +16,7 @@ from purebpf.runtimes.hotspot.methods import Methods
 from purebpf.unwind.generated import Caller, FrameState
 from purebpf.unwind.machine import X86_64
 
-__all__ = ["NATIVE_METHOD", "UNKNOWN_METHOD", "JavaFrame", "JavaFrames"]
+__all__ = ["NATIVE_METHOD", "UNKNOWN_METHOD", "VIRTUAL", "JavaFrame", "JavaFrames"]
 
 NATIVE_METHOD = "Native Method"
 UNKNOWN_METHOD = "[unknown Java method]"
@@ -24,7 +24,7 @@ _SENDER_SP, _METHOD, _BYTECODE = -1, -3, -8
 """Words of an interpreter's frame, from its frame pointer."""
 _WORD = 8
 _LARGEST_FRAME = 1 << 18
-_VIRTUAL = "[virtual thread: callers in the heap]"
+VIRTUAL = "[virtual thread: callers in the heap]"
 
 
 class _CutError(Exception):
@@ -106,7 +106,7 @@ class JavaFrames:
 
     def _leave_stub(self, frame: FrameState, blob: Blob) -> Caller:
         sp = frame.registers[X86_64.sp] or 0
-        name = _VIRTUAL if blob.kind is BlobKind.CONTINUATION else blob.name
+        name = VIRTUAL if blob.kind is BlobKind.CONTINUATION else blob.name
         is_shown = blob.kind is BlobKind.CONTINUATION
         self.found[frame.number] = [JavaFrame(name, "", 0, is_shown)]
         if blob.kind is BlobKind.FRAMELESS:

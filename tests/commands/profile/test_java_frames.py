@@ -97,8 +97,8 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def started(home: Path, classes: Path, *options: str) -> Iterator[int]:
-    command = [home / "bin/java", *options, "-cp", classes, "Chain"]
+def started(home: Path, classes: Path, *options: str, name: str = "Chain") -> Iterator[int]:
+    command = [home / "bin/java", *options, "-cp", classes, name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -148,3 +148,58 @@ def test_stacks_are_whole_and_possible(home: Path, classes: Path, options: tuple
     assert count >= 50
     assert cut <= 0.1 * count
     assert frames > 5 * count
+
+
+VIRTUAL = """
+public class Turns {
+    static volatile long sink;
+
+    static long busy(long n) {
+        long found = n;
+        for (int turn = 0; turn < 200000; turn++) found = found * 1103515245 + (found >>> 17);
+        return found;
+    }
+
+    static void third() { sink += busy(1); Thread.yield(); sink += busy(2); }
+    static void second() { third(); sink += busy(3); }
+    static void first() { while (true) { second(); sink += busy(4); } }
+
+    public static void main(String[] arguments) throws Exception {
+        var start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+        for (int each = 0; each < 4; each++) start.invoke(null, (Runnable) Turns::first);
+        System.out.println("ready");
+        Thread.sleep(1000000);
+    }
+}
+"""
+MARK = "[virtual thread: callers in the heap]"
+CHAIN = ["Turns.busy", "Turns.third", "Turns.second", "Turns.first"]
+
+
+@pytest.mark.parametrize("home", jvms.params())
+def test_callers_of_virtual_threads_in_the_heap_are_said_to_be_there(
+    home: Path, tmp_path: Path
+) -> None:
+    if jvms.major(home) < 21:
+        pytest.skip("virtual threads need JDK 21")
+    (tmp_path / "Turns.java").write_text(VIRTUAL)
+    command = ["javac", "--release", "11", "-d", tmp_path, tmp_path / "Turns.java"]
+    subprocess.run(command, check=True)
+    marked = 0
+    with started(home, tmp_path, name="Turns") as pid:
+        for _ in range(5):
+            with Profiler(ProfileOptions(pids=(pid,), frequency=199, duration_s=3)) as profiler:
+                profiler.wait()
+                profile = profiler.stop()
+            for row in profile.rows():
+                names = [frame.name for frame in row.user or () if isinstance(frame, Frame)]
+                own = [name for name in names if name in CHAIN]
+                if not own:
+                    continue
+                callers = own[own[0] == "Turns.busy" :]  # which each of the others calls
+                at = CHAIN.index(callers[0]) if callers else 0
+                assert callers == CHAIN[at : at + len(callers)]
+                marked += row.weight * (MARK in names)
+            if marked >= 20:
+                break
+    assert marked >= 20

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["default", "every", "golden_of", "params"]
+__all__ = ["default", "every", "golden_of", "major", "params"]
 
 _ROOT = Path(__file__).parents[3]
 
@@ -33,10 +33,15 @@ def default() -> list[Path]:
 
 def golden_of(home: Path) -> dict[str, int] | None:
     """The layout that is expected of the version of a Java home; None: it has none."""
+    path = _ROOT / "tests/data/hotspot" / f"{major(home)}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def major(home: Path) -> int:
+    """The version of a Java home, such as 21."""
     lines = (home / "release").read_text().splitlines()
     version = next(each for each in lines if each.startswith("JAVA_VERSION="))
-    path = _ROOT / "tests/data/hotspot" / f"{version.split(chr(34))[1].partition('.')[0]}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+    return int(version.split(chr(34))[1].partition(".")[0])
 
 
 def params() -> list[object]:

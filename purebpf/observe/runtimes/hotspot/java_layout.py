@@ -9,7 +9,7 @@ from purebpf.runtimes.hotspot.layout import Layout, LayoutError
 
 __all__ = ["pack_java_process"]
 
-_PROCESS = struct.Struct("<4Q3Q3Q3Q4QI16HB3x")
+_PROCESS = struct.Struct("<4Q3Q3Q3Q5QI16HB3x")
 _HEAPS = 3
 _NONE = 0xFFFF
 _NAMED = (BlobKind.COMPILED, BlobKind.NATIVE, BlobKind.INTERPRETER, BlobKind.FRAMELESS)
@@ -49,7 +49,7 @@ def pack_java_process(
         *(row.low if row else 0 for row in rows),
         *(row.high if row else 0 for row in rows),
         *(row.segments if row else 0 for row in rows),
-        *(names.get(kind, 0) for kind in _NAMED),
+        *(names.get(kind, 0) for kind in (*_NAMED, BlobKind.CONTINUATION)),
         heaps[0].shift,
         layout.block_size,
         layout.block_used,

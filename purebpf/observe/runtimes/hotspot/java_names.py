@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from purebpf.observe.runtimes.hotspot.java_process import JavaReading
-from purebpf.runtimes.hotspot.frames import UNKNOWN_METHOD, JavaFrame
+from purebpf.runtimes.hotspot.frames import UNKNOWN_METHOD, VIRTUAL, JavaFrame
 from purebpf.runtimes.hotspot.inlined import Inlined
 from purebpf.runtimes.hotspot.methods import JavaMethod
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.java_words import (
+    IN_HEAP,
     MOST_COPIED,
     JavaWord,
     no_method_word,
@@ -110,7 +111,7 @@ class JavaCodeNames:
     def frames(self, word: JavaWord) -> Sequence[Answer]:
         """The functions of a frame, innermost first."""
         if word.number < 0:
-            return ()
+            return (_frame(VIRTUAL, "", 0),) if word.place == IN_HEAP else ()
         if word.copied is not None:
             at = word.copied
             return self._answers[at] if at < len(self._answers) else (_unknown(),)

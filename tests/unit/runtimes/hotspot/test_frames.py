@@ -140,11 +140,23 @@ def test_code_that_was_freed_has_no_false_name() -> None:
 
 def test_between_two_entries_the_next_one_counts() -> None:
     jvm = Jvm()
+    memory = Memory(jvm.read)
+    blob = CodeCache(memory, read_jvm(memory, jvm.symbols)).find(jvm.code + 0x20)
+    assert blob is not None
+    inlined = InlinedMethods(memory, jvm.layout)
+    for at, names in ((0x40, 2), (0x21, 2), (0x20, 1), (0x05, 1)):
+        assert len(inlined.find(blob, jvm.code + at)) == names
+
+
+@pytest.mark.parametrize("at", [0x21, 0x05])
+def test_a_return_address_behind_no_call_cuts_the_stack(at: int) -> None:
+    """Other code has taken the place of the compilation that was called."""
+    jvm = Jvm()
     words, fp = stack_of(jvm)
-    for at, names in ((0x21, 2), (0x20, 1), (0x05, 1)):
-        words[0] = jvm.code + at
-        compiled = [frame for frame in jvm.walk(words, fp).names if "outer" not in frame.name]
-        assert len(compiled) == names + 1
+    words[0] = jvm.code + at
+    walk = jvm.walk(words, fp)
+    assert "return address" in walk.java.problem
+    assert not walk.trace.reason.is_whole
 
 
 @pytest.mark.parametrize("scopes", [b"\0\2\1\4" * 9, b"\xff" * 40, b"", b"\0\0\0\0"])
