@@ -58,9 +58,10 @@ from purebpf import load, read_object  # noqa: E402 - the tree is on the path no
 from purebpf.btf.types.parse import Btf  # noqa: E402
 from purebpf.elf.container import ElfObject  # noqa: E402
 from purebpf.errors import PurebpfError  # noqa: E402
+from purebpf.formats import FORMATS  # noqa: E402
 from purebpf.observe.saved import perf_data_loader, profile_loader  # noqa: E402
 from purebpf.observe.symbols.elf_files import functions_of  # noqa: E402
-from purebpf.results.formats import html, registry  # noqa: E402
+from purebpf.results.formats import html, writer  # noqa: E402
 from purebpf.results.model.profile import Profile  # noqa: E402
 from purebpf.results.shape import diff  # noqa: E402
 from purebpf.symbols.demangle import demangle  # noqa: E402
@@ -165,8 +166,8 @@ def run_perf_data(data: bytes) -> None:
 
 def written(profile: Profile) -> None:
     """Every format of a profile; each may refuse it."""
-    for name in registry.FORMATS:
-        _answered(lambda name=name: _consumed(registry.write(profile, name)))
+    for name in FORMATS:
+        _answered(lambda name=name: _consumed(writer.write(profile, name)))
     _answered(lambda: html.comparison(profile, profile, "x"))
     _answered(
         lambda: (
@@ -277,13 +278,13 @@ def _core_object() -> bytes:
 def profile_seeds() -> Iterator[bytes]:
     """Saved profiles."""
     for profile in (example(), timed()):
-        yield "".join(map(str, registry.write(profile, "json"))).encode()
+        yield "".join(map(str, writer.write(profile, "json"))).encode()
 
 
 def folded_seeds() -> Iterator[bytes]:
     """Folded stacks."""
     yield (ROOT / "tests/data/stacks.folded").read_bytes()[:4096]
-    yield "".join(map(str, registry.write(example(), "folded"))).encode()
+    yield "".join(map(str, writer.write(example(), "folded"))).encode()
     yield b"app;main;leaf 12 20\napp;main;other 30 31\n"
     yield b"heap profile: 1: 100 [ 1: 100] @ heapprofile\n 1: 100 [ 1: 100] @ 0x1\n"
 
@@ -291,13 +292,13 @@ def folded_seeds() -> Iterator[bytes]:
 def pprof_seeds() -> Iterator[bytes]:
     """pprof, unpacked."""
     for profile in (example(), timed()):
-        yield gzip.decompress(b"".join(map(bytes, registry.write(profile, "pprof"))))
+        yield gzip.decompress(b"".join(map(bytes, writer.write(profile, "pprof"))))
 
 
 def speedscope_seeds() -> Iterator[bytes]:
     """speedscope's JSON."""
     for profile in (example(), timed()):
-        yield "".join(map(str, registry.write(profile, "speedscope"))).encode()
+        yield "".join(map(str, writer.write(profile, "speedscope"))).encode()
     yield (
         b'{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":'
         b'[{"name":"A"},{"name":"B","file":"b","line":3}]},"profiles":[{"type":"evented","name":"p",'
