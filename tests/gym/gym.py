@@ -228,7 +228,7 @@ def place_of(part: list[tuple[int, str]], groups: list[list[re.Pattern[str]]]) -
 
 
 def judge(command: str, text: str, lines: list[tuple[int, str]], truth: dict, fill) -> dict:
-    """Where the cause is named in the counted lines of an output, and what stands above.
+    """Find the line of an output that names the cause, and the decoys above it.
 
     All groups of needles are to be met in one paragraph, with "apart" in any; a group with
     "{target}" is met by a command that is aimed at a process. Commands that cannot show the cause,
