@@ -66,10 +66,13 @@ def test_a_process_that_is_over_is_not_looked_at(*, is_over: bool) -> None:
     """Its interpreter cannot be read any more."""
     told: list[object] = []
     finisher = SimpleNamespace(meet=lambda _: Met(is_over))
-    stacks = SimpleNamespace(ask=bool, on_missed=lambda *it: told.append(it), _finisher=finisher)
+    java = SimpleNamespace(publish=lambda *it: told.append(it))
+    stacks = SimpleNamespace(
+        ask=bool, on_missed=lambda *it: told.append(it), java=java, _finisher=finisher
+    )
     missed = SimpleNamespace(copy=SimpleNamespace(tgid=7), process=8, identity=9)
     UserStacks._meet(cast("UserStacks", stacks), cast("MissedStack", missed))
-    assert told == ([] if is_over else [(7, 8, 9, None)])
+    assert told == ([] if is_over else [(7, 8, 9, None)] * 2)
 
 
 def test_an_interpreter_is_looked_for_in_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
