@@ -18,31 +18,28 @@ import time
 from collections import Counter, deque
 from collections.abc import (
     Callable,
-    Collection,
     Container,
-    Iterable,
     Iterator,
     Mapping,
     MutableMapping,
 )
 from contextlib import ExitStack
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from purebpf.closable import Closing
 from purebpf.observe.unwind.copy_rings import CopyRings
-from purebpf.symbols.java_words import JavaNames
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.rings.record_types import RecordMap
+    from purebpf.observe.unwind.generated_stacks import GeneratedStacks
     from purebpf.observe.unwind.programs import EarlierLookup
-    from purebpf.observe.unwind.stack_finisher import CopiedWalk, MissedStack, StackFinisher
-    from purebpf.results.model.loss import Loss
+    from purebpf.observe.unwind.stack_finisher import MissedStack, StackFinisher
     from purebpf.symbols.proc_maps import Mapping as CodePlace
     from purebpf.unwind.sent_registers import SentRegisters
 
-__all__ = ["Finished", "GeneratedStacks", "Trace", "UserStacks"]
+__all__ = ["Finished", "Trace", "UserStacks"]
 
 _TURN_S = 0.05
 """How long a `drain` may work; the rings are read every 5 ms of it."""
@@ -89,49 +86,6 @@ class Finished(NamedTuple):
 
     key: bytes
     trace: Trace
-
-
-class GeneratedStacks(JavaNames, Protocol):
-    """The reader of frames of generated code:
-    `purebpf.observe.runtimes.hotspot.java_processes.JavaProcesses`.
-    """
-
-    @property
-    def fds(self) -> tuple[int, ...]:
-        """Readable when `drain()` is due."""
-
-    @property
-    def published(self) -> Container[int]:
-        """Processes whose records `feed` needs."""
-
-    def publish_running(self, pids: Iterable[int] = ()) -> None:
-        """Look at these processes, or all."""
-
-    def publish(
-        self, tgid: int, process: int, identity: int = 0, mappings: list[CodePlace] | None = None
-    ) -> None:
-        """Look at a process, see `UserStacks.on_missed`."""
-
-    def feed(self, record: object) -> None:
-        """Handle a record of a process."""
-
-    def drain(self) -> None:
-        """Read the names that came."""
-
-    def look_again_s(self) -> float:
-        """Seconds until `drain` is due without a record."""
-
-    def of_copy(self, tgid: int, time_ns: int) -> CopiedWalk | None:
-        """Return a walk through such frames of a copied stack; None: the process has none."""
-
-    def counts(self) -> dict[str, int]:
-        """Return the counters; {} if no process has such frames."""
-
-    def with_java(self, loss: Loss) -> Loss:
-        """Return the losses, with the ones of these frames."""
-
-    def hints(self, pids: Collection[int]) -> list[str]:
-        """Return the reasons why some of these processes have no such frames."""
 
 
 class _Backlog(Closing):

@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
-from purebpf.symbols.frame import Frame, Unknown
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from purebpf.observe.runtimes.hotspot.copied_java import CopiedJava
     from purebpf.observe.runtimes.hotspot.java_tables import JavaTables
     from purebpf.results.model.loss import Loss
+    from purebpf.symbols.frame import Frame, Unknown
     from purebpf.symbols.proc_maps import Mapping as CodePlace
 
 __all__ = ["JavaProcesses"]
