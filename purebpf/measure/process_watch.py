@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from purebpf.observe.runtimes.cpython.python_tables import PythonTables
     from purebpf.observe.symbols.symbolizer import Symbolizer
     from purebpf.observe.unwind.user_stacks import Trace, UserStacks
+    from purebpf.results import Cause
     from purebpf.results.build.stored_stacks import Stacks
     from purebpf.symbols.address_spaces import Earlier
     from purebpf.symbols.budget import Budget
@@ -101,6 +102,15 @@ class ProcessWatch(Closing):
     def walking(self) -> UserStacks | None:
         """The finisher of stacks; None: the kernel walks."""
         return self._walks.walking
+
+    def java_causes(self) -> tuple[Cause, ...]:
+        """Return the losses of Java frames, zero or not; () if there was no JVM.
+
+        Raises:
+            KernelError: a map could not be read.
+        """
+        java = None if self.walking is None else self.walking.java
+        return () if java is None else java.causes()
 
     def look_again_s(self) -> float:
         """Seconds until `catch_up` is due without a record.

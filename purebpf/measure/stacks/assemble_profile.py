@@ -76,7 +76,8 @@ def assemble_profile(
     java = None if walking is None else walking.java
     if java is not None:
         profile.about |= java.counts()
-        profile.loss = java.with_java(profile.loss)
+        loss = profile.loss
+        profile.loss = loss._replace(causes=(*loss.causes, *watch.java_causes()))
     if steps.with_hints:
         pids = {row.labels.pid for row in profile.rows()}
         profile.hints = hints(profile, symbolizer.runtime)

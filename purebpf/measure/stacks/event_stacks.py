@@ -173,7 +173,7 @@ class EventStackNames(Closing):
         for name, (fields, text) in _LOSSES.items():
             count = sum(stats[field] for field in fields)
             causes.append(count_cause(name, count, text))
-        return tuple(causes)
+        return (*causes, *self._watch.java_causes())
 
     def close(self) -> None:
         """Release its resources; again is harmless."""

@@ -236,6 +236,7 @@ class LinkedStacks(Closing):
                 self._watch.followed.lost,
                 "records of processes and mappings were lost: names may be missing",
             ),
+            *self._watch.java_causes(),
         )
 
     def close(self) -> None:

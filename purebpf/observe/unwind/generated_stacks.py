@@ -9,7 +9,7 @@ from purebpf.symbols.java_words import JavaNames
 
 if TYPE_CHECKING:
     from purebpf.observe.unwind.stack_finisher import CopiedWalk
-    from purebpf.results.model.loss import Loss
+    from purebpf.results.model.loss import Cause
     from purebpf.symbols.proc_maps import Mapping as CodePlace
 
 __all__ = ["GeneratedStacks"]
@@ -51,8 +51,8 @@ class GeneratedStacks(JavaNames, Protocol):
     def counts(self) -> dict[str, int]:
         """Return the counters; {} if no process has such frames."""
 
-    def with_java(self, loss: Loss) -> Loss:
-        """Return the losses, with the ones of these frames."""
+    def causes(self) -> tuple[Cause, ...]:
+        """Return the losses of these frames, zero or not; () if no process has such frames."""
 
     def hints(self, pids: Collection[int]) -> list[str]:
         """Return the reasons why some of these processes have no such frames."""

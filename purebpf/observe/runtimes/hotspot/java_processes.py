@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from purebpf.loader.maps.map import Map
     from purebpf.observe.runtimes.hotspot.copied_java import CopiedJava
     from purebpf.observe.runtimes.hotspot.java_tables import JavaTables
-    from purebpf.results.model.loss import Loss
+    from purebpf.results.model.loss import Cause
     from purebpf.symbols.frame import Frame, Unknown
     from purebpf.symbols.proc_maps import Mapping as CodePlace
 
@@ -155,9 +155,13 @@ class JavaProcesses(Closing):
         """
         return {} if self._tables is None else self._tables.counts()
 
-    def with_java(self, loss: Loss) -> Loss:
-        """Return the losses, with the ones of Java frames."""
-        return loss if self._tables is None else self._tables.with_java(loss)
+    def causes(self) -> tuple[Cause, ...]:
+        """Return the losses of Java frames, zero or not; () if there was no JVM.
+
+        Raises:
+            KernelError: the map could not be read.
+        """
+        return () if self._tables is None else self._tables.causes()
 
     def hints(self, pids: Collection[int]) -> list[str]:
         """Return the reasons why some of these processes have no Java frames."""

@@ -15,7 +15,7 @@ from purebpf.observe.runtimes.hotspot.copied_java import CopiedJava
 from purebpf.observe.runtimes.hotspot.java_layout import pack_java_process
 from purebpf.observe.runtimes.hotspot.java_names import Answer, JavaCodeNames, read_record
 from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading, find_java
-from purebpf.results.model.loss import Cause, Loss
+from purebpf.results.model.loss import Cause
 from purebpf.runtimes.hotspot.layout import LayoutError
 from purebpf.symbols.java_words import split_java
 from purebpf.syscall import bpf, host_clock
@@ -206,8 +206,8 @@ class JavaTables(Closing):
         del totals["java_told"]
         return totals | {"java_unnamed": self.names.unread}
 
-    def with_java(self, loss: Loss) -> Loss:
-        """Return the losses, with the ones of Java frames."""
+    def causes(self) -> tuple[Cause, ...]:
+        """Return the losses of Java frames, zero or not."""
         counts = self.counts()
         why = {
             "no code at their address": counts["java_no_blob"],
@@ -219,7 +219,7 @@ class JavaTables(Closing):
             counts[name] for name in ("java_cut", "java_names_lost", "java_unnamed")
         )
         reasons = ", ".join(f"{count} for {reason}" for reason, count in why.items() if count)
-        causes = (
+        return (
             Cause(
                 "java_cut",
                 cut,
@@ -233,7 +233,6 @@ class JavaTables(Closing):
                 f"{unread} were freed before they were read",
             ),
         )
-        return loss._replace(causes=(*loss.causes, *causes))
 
     def hints(self, pids: Collection[int]) -> list[str]:
         """Return the reasons why some of these processes have no Java frames."""
