@@ -23,7 +23,8 @@ def group_threads(
     """Return the name and the number of threads of the group of each thread.
 
     Threads of a process are alike if their names differ at most in a number at the end, and if all
-    their stacks begin with the same functions. A thread without alike ones keeps its name.
+    their stacks begin with the same functions. A thread without alike ones keeps its name, and one
+    without stacks has none.
 
     Args:
         names: of the threads.
@@ -35,8 +36,8 @@ def group_threads(
         begins[thread] = _common(begins[thread], start) if thread in begins else start
     groups: dict[tuple[object, ...], list[Thread]] = defaultdict(list)
     for thread, name in names.items():
-        key = thread[0], _NUMBER.sub("", name), tuple(begins.get(thread, ()))
-        groups[key].append(thread)
+        begin = tuple(begins.get(thread, ())) or thread  # nothing in common: alone
+        groups[thread[0], _NUMBER.sub("", name), begin].append(thread)
     grouped: dict[Thread, tuple[str, int]] = {}
     for (_, base, _), threads in groups.items():
         same = {names[thread] for thread in threads}

@@ -41,7 +41,7 @@ def test_own_functions_come_first_and_idle_waits_below() -> None:
         == """\
    3.00 s  100 %  1 thread   sleeps in pause (shop.py) < answer (shop.py)
 idle, waiting for something to do: 2.00 s
-   2.00 s         1 thread   waits for events in select (base_events.py)
+   2.00 s         1 thread   waits for events in select (asyncio/base_events.py)
 not known, as the stack could not be read: 500 ms
 
 1 of 1 stack, 100 % of 3.00 s, the heaviest last:

@@ -51,3 +51,9 @@ def test_a_page_of_waits_has_one_column_for_nine_workers() -> None:
     profile.add(stack[:1], (), 10, Labels("app", 5, 5))
     names = [name for name in pack(profile).head["functions"]["name"] if "app (" in name]
     assert sorted(names) == ["app (5)", "app (9 threads)"]
+
+
+def test_threads_without_a_common_start_stay_apart() -> None:
+    names = {(7, 8): "worker-1", (7, 9): "worker-2", (7, 10): "worker-3"}
+    grouped = group_threads(names, [((7, 10), [1, 2]), ((7, 10), [3])])
+    assert grouped == {thread: (name, 1) for thread, name in names.items()}

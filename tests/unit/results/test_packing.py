@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from purebpf.errors import NotSupportedError
 from purebpf.results import Labels, Marks, Profile
 from purebpf.results.model.spelling import printable
+from purebpf.results.shape.alike_threads import group_threads
 from purebpf.results.shape.functions import Functions
 from purebpf.results.shape.page_data import Packed, pack
 from purebpf.symbols.frame import Address
@@ -47,11 +48,22 @@ def unpacked(packed: Packed) -> Counter[tuple[str, ...]]:
 def test_every_stack_is_there(profile: Profile) -> None:
     functions = Functions()
     wanted: Counter[tuple[str, ...]] = Counter()
+    with_threads = [row for row in profile.rows() if row.labels.tid]
+    alike = group_threads(
+        {(row.labels.pid, row.labels.tid): row.labels.comm for row in with_threads},
+        [
+            ((row.labels.pid, row.labels.tid), functions.path(row))
+            for row in with_threads
+            if row.user
+        ],
+    )
     for row in profile.rows():
         numbers = functions.path(row)
         names = [functions.table[number].name for number in numbers]
-        tid = row.labels.tid
-        thread = [f"{row.labels.comm} ({tid})"] if tid and profile.unit == "ns" else []
+        thread = []
+        if row.labels.tid and profile.unit == "ns":
+            name, count = alike[row.labels.pid, row.labels.tid]
+            thread = [f"{name} ({count} threads)" if count > 1 else f"{name} ({row.labels.tid})"]
         wanted[tuple(map(printable, [row.labels.process_name, *thread, *names]))] += row.weight
     assert unpacked(pack(profile)) == +wanted
 
