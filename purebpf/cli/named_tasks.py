@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from purebpf.cli import command
-from purebpf.measure.named_targets import container_cgroup, explain_absence
+from purebpf.measure import named_targets
 from purebpf.measure.targets import without_gone
 
 __all__ = ["resolve_names"]
@@ -17,10 +17,10 @@ def resolve_names(parsed: argparse.Namespace) -> None:
     """Turn a container's name into the path of its cgroup; say which processes are gone."""
     container = vars(parsed).pop("container", None)
     if getattr(parsed, "comm", None) is not None:
-        for note in explain_absence(parsed.comm):
+        for note in named_targets.explain_absence(parsed.comm):
             command.note(note)
     if container is not None:
-        parsed.cgroup = container_cgroup(container)
+        parsed.cgroup = named_targets.container_cgroup(container)
     pids = getattr(parsed, "pids", ())
     if len(pids) > 1:
         parsed.pids = _leave_out_gone(pids)

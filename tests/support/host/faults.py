@@ -40,6 +40,7 @@ _ERRORS: dict[str, tuple[int, ...]] = {
     "BPF_MAP_UPDATE_BATCH": (*_ANY, *_FD, errno.E2BIG, errno.EEXIST, errno.EBUSY),
     "BPF_MAP_DELETE_BATCH": (*_ANY, *_FD, errno.ENOENT),
     "BPF_MAP_FREEZE": (*_ANY, *_FD, errno.EBUSY),
+    "BPF_BTF_GET_FD_BY_ID": (*_ANY, *_NEW_FD, errno.ENOENT),
     "BPF_BTF_LOAD": (*_ANY, *_NEW_FD, errno.E2BIG, errno.ENOSPC),
     "BPF_PROG_LOAD": (
         *(*_ANY, *_NEW_FD, *_FD),

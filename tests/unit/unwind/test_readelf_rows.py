@@ -16,7 +16,8 @@ from tests.unit.unwind.test_windows import _rules
 
 _PLACES = (
     "/lib/*/libc.so.6",
-    "/lib*/ld-linux-*.so.?",
+    "/lib/ld-linux-*.so.?",
+    "/lib64/ld-linux-*.so.?",  # not libx32: no rules for 32-bit pointers
     "/usr/lib/*/libpython3.*.so.1.0",
     "/usr/lib/*/libstdc++.so.6",
     "/bin/bash",

@@ -55,6 +55,7 @@ DIFFERENT = {
     "load_library": "libbpf sends the type of a ring's records, which the kernel refuses",
     "load_jump_tables": "libbpf 1.1 does not have jump tables",
     "load_tags": "libbpf 1.1 does not link what only a tag refers to",
+    "sample_programs": "libbpf sends the type of a perf buffer's records, which the kernel refuses",
     "stacks_of_others": "functions that purebpf.stacks joins to the object",
     "trace": "libbpf fills its map of programs, too, of which the test loads none",
     "load_kfunc_flavours": "libbpf 1.1 takes ___ for a part of a function's name",

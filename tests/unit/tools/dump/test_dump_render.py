@@ -47,7 +47,7 @@ CPython 3.11
 deadlock: thread 8 waits for the lock of 9, 9 waits for the lock of 8
   1 thread   waits for a lock in pay (bank.py:17) < serve (bank.py:40)
   1 thread   waits for a lock in close (bank.py:24) < serve (bank.py:40)
-  2 threads  idle: wait to be woken in _worker (thread.py:81)
+  2 threads  idle: wait to be woken in _worker (concurrent/futures/thread.py:81)
 
 Thread 8 "python3": sleeps, waits for futex(0x10), held by 9
     pay (/srv/bank.py:17)
