@@ -59,10 +59,10 @@ class Run(NamedTuple):
     reruns: int = 0
     cpu: str = ""
 
-    def pytest(self, out: Path) -> list[str]:
+    def pytest(self, out: Path, *, shows_stacks_after_s: int) -> list[str]:
         """The interpreter's arguments."""
-        options = ["-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=300"]
-        options += ["--durations=50"]
+        options = ["-q", "-p", "no:cacheprovider", "--durations=50"]
+        options += ["-o", f"faulthandler_timeout={shows_stacks_after_s}"]
         if self.reruns:
             options += ["--reruns", str(self.reruns), "-rfER"]
         tests = self.tests or list(DEFAULT_TESTS)
@@ -86,7 +86,7 @@ def run_host(run: Run, out: Path) -> Result:
     # to a file: a pipe would not end before the last process that a test left behind
     with (out / "output").open("w") as written:
         tests = subprocess.Popen(
-            [sys.executable, *run.pytest(out)],
+            [sys.executable, *run.pytest(out, shows_stacks_after_s=300)],
             env=os.environ | settings,
             stdout=written,
             stderr=subprocess.STDOUT,
@@ -154,7 +154,9 @@ def _command(kernel: Kernel, series: str, run: Run) -> str:
         settings["PYTHONPATH"] = os.pathsep.join((str(Path.cwd()), *_packages()))
         run = Run(run.tests or list(SMOKE_TESTS[kernel.architecture]))
     exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in settings.items())
-    return f"export {exports}\nexec {shlex.join([python, *run.pytest(Path('/run/out'))])}"
+    # an emulated verifier takes minutes beside other work, and showing stacks has ended a guest
+    arguments = run.pytest(Path("/run/out"), shows_stacks_after_s=1200)
+    return f"export {exports}\nexec {shlex.join([python, *arguments])}"
 
 
 def _packages() -> list[str]:
