@@ -43,7 +43,8 @@ def explained(name: str) -> list[str]:
 
 
 def test_every_word_of_the_recorders_loss_line_is_explained() -> None:
-    line = paragraphs(Recorded("x", 0, 0, 0, 0, 0, 0, 0))[0]
+    recorded = Recorded("x", 0, 0, 0, 0, 0, 0, 0, program="own", records=0)
+    line = paragraphs(recorded)[0]
     assert explained("record") == re.findall(r"(\w+)=", line)
 
 
