@@ -31,7 +31,6 @@ __all__ = [
 
 EVENTS_SCHEMA = "purebpf.events/1"
 """In the last line of JSON by lines; the number grows when a key changes its meaning."""
-"""JavaScript, jq and others keep whole numbers below this one."""
 _ALONE = 20
 _BESIDE_TIMES = 12
 """Columns of a container's name: 80 have room for a path then."""

@@ -16,13 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import (
-    Callable,
-    Container,
-    Iterator,
-    Mapping,
-    MutableMapping,
-)
+from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

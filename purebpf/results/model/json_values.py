@@ -9,6 +9,7 @@ __all__ = ["exact", "json_object"]
 
 _Value = TypeVar("_Value")
 _EXACT = 1 << 53
+"""JavaScript, jq and others keep whole numbers below this one."""
 
 
 def json_object(name: str, fields: Mapping[str, object], *, version: int = 1) -> dict[str, object]:

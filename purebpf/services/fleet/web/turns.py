@@ -1,4 +1,4 @@
-"""Who is next where one question is answered at a time.
+"""The order of readers where one question is answered at a time.
 
 A reader is a browser, or a token at an address. Readers take turns, one that has not waited before
 first. Of the questions of one reader, the newest is next: a reader with many connections, each of
