@@ -2,7 +2,7 @@
 # What takes longer than a change can wait for: every command in all surroundings, and all kernels.
 # Run it before a release; docs/testing.md has the commit, the date and the result of the last run.
 cd "$(dirname "$0")/.." || exit 1
-export PUREBPF_NIGHTLY=1 PUREBPF_FAULTS=every
+export PUREBPF_NIGHTLY=1 PUREBPF_FAULTS=every PUREBPF_CONSTANTS=every
 status=0
 step() { printf '\n== %s\n' "$*"; }
 
