@@ -20,7 +20,6 @@ __all__ = [
     "ProcessTree",
     "encode_name",
     "follow",
-    "forget_ended",
     "is_supported",
     "processes_called",
 ]
@@ -104,14 +103,15 @@ def follow(
 ) -> ProcessTree | None:
     """Keep `tgids` of a program that was loaded from `whose.apply()`, until `owned` closes it.
 
-    None: nothing is followed, but processes of `whose.pids` that end leave the map. `tree`: follow
-    the children of `whose.pids`.
+    It follows the command of `whose.command_pid`, processes with the name `whose.comm`, and with
+    `tree` the children of `whose.pids`. Without any of these it returns None, and only takes
+    processes of `whose.pids` out of the map when they end.
 
     Raises:
         NotSupportedError, KernelError: as `ProcessTree`.
     """
     if not (whose.command_pid or tree or whose.comm is not None):
-        forget_ended(whose, tgids, owned)
+        _forget_ended(whose, tgids, owned)
         return None
     return owned.enter_context(
         ProcessTree(
@@ -124,7 +124,7 @@ def follow(
     )
 
 
-def forget_ended(whose: TaskFilter, tgids: Map, owned: ExitStack) -> None:
+def _forget_ended(whose: TaskFilter, tgids: Map, owned: ExitStack) -> None:
     """Take processes that end out of `tgids`: the kernel may give their IDs to others.
 
     Without the kernel's types they stay.

@@ -108,10 +108,8 @@ class StackTracer(Closing, ABC):
                 self.walking.prepare()
             self.maps = self._object.maps
             asked.fill(self.maps)
-            if request.tree or whose.comm is not None:
-                self._tree = process_tree.follow(whose, self.maps["tgids"], stack, tree=True)
-            else:
-                process_tree.forget_ended(whose, self.maps["tgids"], stack)
+            followed = whose if request.tree else asked
+            self._tree = process_tree.follow(followed, self.maps["tgids"], stack, tree=request.tree)
             self.python = None
             if self.walking is not None and request.settings.get("python"):
                 lines = bool(request.settings.get("python_lines"))

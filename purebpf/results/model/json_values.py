@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-__all__ = ["exact", "json_object"]
+__all__ = ["exact", "json_object", "json_value"]
 
 _Value = TypeVar("_Value")
 _EXACT = 1 << 53
@@ -30,15 +30,18 @@ def exact(value: _Value) -> _Value | str:
     return hex(value) if isinstance(value, int) and abs(value) > _EXACT else value
 
 
-def _members(fields: Mapping[str, object]) -> dict[str, object]:
-    return {name: _convert(value) for name, value in fields.items()}
-
-
-def _convert(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """Return a value as JSON has it: `exact` numbers, objects for named tuples, bytes as hex."""
+    if isinstance(value, bytes):
+        return value.hex()
     if hasattr(value, "_asdict"):
         return _members(value._asdict())
     if isinstance(value, Mapping):
         return _members(value)
     if isinstance(value, (list, tuple)):
-        return [_convert(item) for item in value]
+        return [json_value(item) for item in value]
     return exact(value)
+
+
+def _members(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: json_value(value) for name, value in fields.items()}

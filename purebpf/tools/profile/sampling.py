@@ -198,14 +198,13 @@ class Sampling(Closing):
 
     def _follow(self, stack: ExitStack, whose: TaskFilter) -> None:
         """Sample the children of the command, or of the processes, where the options say so."""
+        tgids = self.loaded.maps["tgids"]
         if self._options.pids or self.by_tree:
             from purebpf.observe.instruments import process_tree
-        tgids = self.loaded.maps["tgids"]
-        if self._options.pids and not self.by_tree:
-            process_tree.forget_ended(whose, tgids, stack)
+
+            whose = whose._replace(command_pid=self._command_pid if self.by_tree else 0)
+            self.tree = process_tree.follow(whose, tgids, stack, tree=self.by_tree)
         if self.by_tree:
-            whose = whose._replace(command_pid=self._command_pid)
-            self.tree = process_tree.follow(whose, tgids, stack, tree=True)
             follow_descendants(
                 self._options.pids, lambda missing: tgids.update(dict.fromkeys(missing, 1))
             )

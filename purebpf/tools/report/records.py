@@ -8,6 +8,7 @@ from typing import Any
 
 from purebpf.errors import PurebpfError
 from purebpf.observe.saved.program_records import ProgramRecord
+from purebpf.results.model.json_values import json_value
 from purebpf.results.model.spelling import printable
 
 __all__ = ["NoSuchMemberError", "count_by", "json_counts", "json_lines", "lines", "table"]
@@ -37,7 +38,7 @@ def json_lines(records: Iterable[ProgramRecord]) -> Iterator[str]:
     import json  # which text need not pay
 
     for record in records:
-        yield json.dumps(record._asdict() | {"value": _plain(record.value)}) + "\n"
+        yield json.dumps(json_value(record)) + "\n"
 
 
 def count_by(records: Iterable[ProgramRecord], member: str) -> dict[str, Counter[str]]:
@@ -102,14 +103,3 @@ def _inner(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value}"'
     return _spell(value)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
-    if hasattr(value, "_fields"):
-        return {name: _plain(getattr(value, name)) for name in value._fields}
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value

@@ -61,6 +61,11 @@ def test_json_has_the_structs() -> None:
     }  # fmt: skip
 
 
+def test_an_address_is_text_in_json() -> None:
+    (line,) = json_lines([record(Call(0xFFFFFFFF81214B90, Place(0, "sh")))])
+    assert json.loads(line)["value"]["number"] == "0xffffffff81214b90"
+
+
 def test_the_most_frequent_value_comes_first() -> None:
     counts = count_by([*CALLS, record(b"x", "others")], "place.cpu")
     assert list(table(counts, "place.cpu")) == [
