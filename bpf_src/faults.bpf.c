@@ -33,9 +33,7 @@ enum grouping {
 };
 
 CONFIG u32 grouping = BY_TOTAL;
-CONFIG u32 own_tgid = 0; // who is asking: left out
-CONFIG bool has_uid = false;
-CONFIG u32 uid = 0;
+CONFIG u32 own_tgid = 0;	 // who is asking: left out
 CONFIG bool with_places = false; // x86_64
 CONFIG bool has_find_vma = true; // bpf_find_vma() is there (Linux 5.17, commit 7c7e3d31e785)
 
@@ -187,9 +185,7 @@ static __always_inline int fault(struct fault_context *ctx, u32 kind)
 	if (!own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid))
 		COUNT(outside_namespace);
 	if ((own_tgid && tgid == own_tgid) || !listed(tgid, tid) ||
-	    !cpu_wanted(bpf_get_smp_processor_id()) || !in_cgroup())
-		return 0;
-	if (has_uid && (u32)bpf_get_current_uid_gid() != uid)
+	    !cpu_wanted(bpf_get_smp_processor_id()) || !in_scope())
 		return 0;
 	key.group = group_of(tgid, tid);
 	add(&faults, &key, &stats.rows_full);

@@ -89,7 +89,7 @@ static __always_inline bool wanted(struct row_key *key, struct stats *st)
 	bool numbered = own_numbers(bpf_get_current_pid_tgid(), true, &key->tgid, &key->tid);
 
 	if ((own_tgid && key->tgid == own_tgid) || !listed(key->tgid, key->tid) ||
-	    !cpu_wanted(bpf_get_smp_processor_id()) || !in_cgroup())
+	    !cpu_wanted(bpf_get_smp_processor_id()) || !in_scope())
 		return false;
 	if (!numbered)
 		COUNT(st, outside_namespace);

@@ -126,7 +126,7 @@ static __always_inline void make(struct maker *maker)
 	maker->uid = bpf_get_current_uid_gid();
 	maker->cgroup = bpf_get_current_cgroup_id();
 	maker->wanted = (!own_tgid || maker->tgid != own_tgid) && listed(maker->tgid, maker->tid) &&
-			in_cgroup();
+			in_scope();
 	if (maker->wanted && !numbered)
 		COUNT(outside_namespace);
 }

@@ -158,7 +158,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, u32 w
 	}
 	if (needs_verdict(state->verdict))
 		decide(state, task, st);
-	if (state->verdict != WANTED || !in_cgroup()) {
+	if (state->verdict != WANTED || !in_scope()) {
 		state->place = ASIDE;
 		state->pending_ns = 0;
 		forget(task, why);

@@ -70,7 +70,7 @@ struct {
 
 static __always_inline bool wanted(struct count_key *key)
 {
-	if (!listed(key->tgid, key->tid) || !in_cgroup())
+	if (!listed(key->tgid, key->tid) || !in_scope())
 		return false;
 	if (has_cgroup_ids) {
 		u64 id = bpf_get_current_cgroup_id();

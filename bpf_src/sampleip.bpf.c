@@ -113,7 +113,7 @@ static __always_inline int sample(struct sample_context *ctx, bool typed)
 		return 0;
 	st->seen++;
 	numbered = own_numbers(bpf_get_current_pid_tgid(), typed, &event.tgid, &event.tid);
-	if (!listed(event.tgid, event.tid)) {
+	if (!listed(event.tgid, event.tid) || !runs_as_user()) {
 		st->others++;
 		return 0;
 	}
@@ -162,7 +162,7 @@ static __always_inline int admit(struct sample_context *ctx, bool typed)
 	if (!st)
 		return 0;
 	own_numbers(bpf_get_current_pid_tgid(), typed, &tgid, &tid);
-	if (!listed(tgid, tid)) {
+	if (!listed(tgid, tid) || !runs_as_user()) {
 		st->seen++;
 		st->others++;
 		return 0;

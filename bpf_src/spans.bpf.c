@@ -32,7 +32,7 @@ struct task_state {
 	u64 pending_ns; // 1 + a span that ended before the task was decided on
 	u64 group;
 	u8 verdict;
-	u8 outside; // of the cgroup that was asked for, when it last left a CPU
+	u8 outside; // of the cgroup or the user asked for, when it last left a CPU
 	u8 pad[6];
 };
 
@@ -198,8 +198,8 @@ static __always_inline void leave(struct task_struct *task, u64 now_ns, bool blo
 	}
 	if (needs_verdict(state->verdict))
 		decide(state, task, st);
-	if (has_cgroup)
-		state->outside = !in_cgroup();
+	if (has_cgroup || has_uid)
+		state->outside = !in_scope();
 	if (grouping == BY_CGROUP)
 		state->group = bpf_get_current_cgroup_id();
 	if (state->pending_ns) {

@@ -369,6 +369,8 @@ static __always_inline int list_sleeper(struct seq_file *out, struct task_struct
 		return 0;
 	fill_unseen(&call, regs, nr, abi, tgid, tid);
 	call.event.uid = BPF_CORE_READ(of, real_cred, uid.val);
+	if (has_uid && call.event.uid != uid)
+		return 0;
 	call.lost = lost_calls;
 	BPF_CORE_READ_STR_INTO(&call.event.comm, task, comm);
 	bpf_seq_write(out, &call, sizeof(call));
@@ -387,7 +389,7 @@ int list_calls(struct bpf_iter__task *ctx)
 	state = state_of(task, false);
 	if (state && state->call.open == OPEN)
 		return state->call.is_awaited ? 0 : list_call(ctx->meta->seq, task, state);
-	if ((state && state->call.open) || !task_pt_regs || !(has_tgids || has_tids || has_cgroup))
+	if ((state && state->call.open) || !task_pt_regs || !has_targets())
 		return 0; // of the whole machine, they would be all that sleeps
 	return list_sleeper(ctx->meta->seq, task);
 }

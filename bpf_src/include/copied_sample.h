@@ -33,7 +33,7 @@ static __always_inline bool take_sample(struct registers *ctx, bool typed,
 		(*outside)++;
 		return false;
 	}
-	if (!both || !listed(sample->tgid, sample->tid) || !in_cgroup()) {
+	if (!both || !listed(sample->tgid, sample->tid) || !in_scope()) {
 		(*others)++;
 		return false;
 	}

@@ -37,7 +37,7 @@ static __always_inline bool own_task_wanted(u32 *tgid, u32 *tid)
 		return false;
 	if (!listed(*tgid, *tid) || !cpu_wanted(bpf_get_smp_processor_id()))
 		return false;
-	return in_cgroup();
+	return in_scope();
 }
 
 // Begins a record of the current task; what it says of time is now.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Whose events are asked for: processes, threads, what is below a cgroup. User space fills the maps
-// before the first event.
+// Whose events are asked for: processes, threads, a user's, what is below a cgroup. User space fills
+// the maps before the first event.
 #ifndef TARGETS_H
 #define TARGETS_H
 
@@ -9,6 +9,8 @@
 CONFIG bool has_tgids = false;	// only the processes in `tgids`
 CONFIG bool has_tids = false;	// only the threads in `tids`
 CONFIG bool has_cgroup = false; // only below the cgroup in `cgroup`
+CONFIG bool has_uid = false;	// only what runs as the user `uid`
+CONFIG u32 uid = 0;		// as the initial user namespace numbers it
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -31,6 +33,11 @@ struct {
 	__uint(value_size, sizeof(u32));
 } cgroup SEC(".maps");
 
+static __always_inline bool has_targets(void)
+{
+	return has_tgids || has_tids || has_cgroup || has_uid;
+}
+
 static __always_inline bool listed(u32 tgid, u32 tid)
 {
 	if (has_tgids && !bpf_map_lookup_elem(&tgids, &tgid))
@@ -39,8 +46,16 @@ static __always_inline bool listed(u32 tgid, u32 tid)
 }
 
 // Of the current task.
-static __always_inline bool in_cgroup(void)
+static __always_inline bool runs_as_user(void)
 {
+	return !has_uid || (u32)bpf_get_current_uid_gid() == uid;
+}
+
+// Of the current task: its user and its cgroup, which may change while it runs.
+static __always_inline bool in_scope(void)
+{
+	if (!runs_as_user())
+		return false;
 	return !has_cgroup || bpf_current_task_under_cgroup(&cgroup, 0) == 1;
 }
 

@@ -126,7 +126,7 @@ static __always_inline bool asked_for(void)
 	u32 tgid, tid;
 
 	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
-	return !(own_tgid && tgid == own_tgid) && listed(tgid, tid) && in_cgroup();
+	return !(own_tgid && tgid == own_tgid) && listed(tgid, tid) && in_scope();
 }
 
 // A function begins. True: inside of the allocator that the thread is in, or that one has jumped to

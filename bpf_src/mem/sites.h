@@ -209,7 +209,7 @@ static __always_inline bool wanted(struct site_key *key, u32 kind, struct stats 
 	u32 tgid, tid;
 	bool numbered = own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
 
-	if ((own_tgid && tgid == own_tgid) || !listed(tgid, tid) || !in_cgroup())
+	if ((own_tgid && tgid == own_tgid) || !listed(tgid, tid) || !in_scope())
 		return false;
 	if (!numbered)
 		COUNT(st, outside_namespace);

@@ -8,11 +8,10 @@
 #include "records.h"
 #include "targets.h"
 
-CONFIG bool has_filters = false; // any of the following, a cgroup, or the CPUs that calls end on
+CONFIG bool has_filters =
+	false; // any of the following, a cgroup, a user, or the CPUs that calls end on
 CONFIG bool only_failed = false;
 CONFIG u32 only_errno = 0; // only calls that failed with it
-CONFIG bool has_uid = false;
-CONFIG u32 uid = 0;
 
 static __always_inline bool return_wanted(struct task_state *state, u32 errno_value)
 {
@@ -24,9 +23,7 @@ static __always_inline bool return_wanted(struct task_state *state, u32 errno_va
 		return false;
 	if (has_cpus && !cpu_wanted(bpf_get_smp_processor_id()))
 		return false;
-	if (has_uid && (u32)bpf_get_current_uid_gid() != uid)
-		return false;
-	return in_cgroup();
+	return in_scope();
 }
 
 #endif

@@ -24,11 +24,6 @@ struct {
 	__type(value, struct owner);
 } owners SEC(".maps");
 
-static __always_inline bool has_targets(void)
-{
-	return has_tgids || has_tids || has_cgroup;
-}
-
 // The current task owns a socket.
 static __always_inline void own(struct owner *owner)
 {
@@ -37,7 +32,7 @@ static __always_inline void own(struct owner *owner)
 	read_comm(&owner->comm);
 	owner->cgroup = bpf_get_current_cgroup_id();
 	owner->uid = bpf_get_current_uid_gid();
-	owner->wanted = listed(owner->tgid, owner->tid) && in_cgroup();
+	owner->wanted = listed(owner->tgid, owner->tid) && in_scope();
 	if (owner->wanted && !numbered)
 		COUNT(outside_namespace);
 }

@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from purebpf.cli import command
-from purebpf.cli.arguments import address, cpu_list, id_list, output, positive_int, seconds
+from purebpf.cli.arguments import (
+    address,
+    cpu_list,
+    id_list,
+    output,
+    positive_int,
+    seconds,
+    user_id,
+)
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -224,10 +232,13 @@ def add_targets(
     thread: str = "-t",
     threads: str = "these threads only",
     cpus: str | None = "these CPUs only",
+    user: tuple[str, ...] = ("--uid",),
+    users: str = "tasks that run as this user",
 ) -> None:
-    """Options `pids`, `tids`, `cpus` (empty: all), `tree`, `cgroup`; `thread` is how `-t` is spelt.
+    """Options `pids`, `tids`, `cpus` (empty: all), `tree`, `uid`, `cgroup`.
 
-    The others are helps; without `cpus` there is no such option.
+    `thread` and `user` are the spellings of `-t` and `--uid`. The others are helps; without `cpus`
+    there is no such option.
     """
     either = group.add_mutually_exclusive_group()
     either.add_argument(
@@ -253,6 +264,7 @@ def add_targets(
         "--tree", action="store_true",
         help="children of -p and --comm, too: those that exist, and those to come",
     )  # fmt: skip
+    group.add_argument(*user, metavar="USER", type=user_id, help=f"{users}: name or UID")
     below = group.add_mutually_exclusive_group()
     below.add_argument(
         *("-G", "--cgroup"), metavar="PATH", help="tasks in this cgroup v2 directory and below it"

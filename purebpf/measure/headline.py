@@ -27,6 +27,10 @@ class Measured(Protocol):
         """The name of processes; None: any."""
 
     @property
+    def uid(self) -> int | None:
+        """The user that tasks run as; None: any."""
+
+    @property
     def duration_s(self) -> float | None:
         """Seconds; None: until a signal, or until the command ends."""
 
@@ -47,6 +51,8 @@ def whose(options: Measured, everything: str = "all threads") -> str:
         target = f"processes called {options.comm!r}"
     else:
         target = everything
+    if options.uid is not None:
+        target += f" of user {options.uid}"
     return f"{target} in cgroup {options.cgroup}" if options.cgroup else target
 
 
@@ -62,6 +68,8 @@ def name_target(options: Measured) -> str:
         target = f"processes called {options.comm!r}"
     else:
         target = ""
+    if options.uid is not None:
+        target = f"{target} of user {options.uid}" if target else f"user {options.uid}"
     if not options.cgroup:
         return target
     return f"{target} in cgroup {options.cgroup}" if target else f"cgroup {options.cgroup}"

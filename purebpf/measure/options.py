@@ -16,6 +16,7 @@ class TaskOptions(Options):
         tree: the children of `pids`, too: those that exist, and those to come.
         comm: the processes with this name, for as long as they have it.
         cgroup: tasks in this cgroup v2 directory, and below it.
+        uid: tasks that run as this user, as the initial user namespace numbers it.
     """
 
     pids: tuple[int, ...] = ()
@@ -23,6 +24,7 @@ class TaskOptions(Options):
     tree: bool = False
     comm: str | None = None
     cgroup: str | None = None
+    uid: int | None = None
 
 
 class TargetOptions(TaskOptions):

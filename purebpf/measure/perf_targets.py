@@ -59,11 +59,10 @@ def existing_processes(target: Target, command_pid: int = 0) -> Iterable[int]:
         return ()
     if target.pids:
         return _with_children(target)
-    uid = _user(target)
     if target.tids:
         return dict.fromkeys(filter(None, map(_process_of, target.tids)))
-    if uid is not None:
-        return _of_user(uid)
+    if target.uid is not None:
+        return _of_user(target.uid)
     return proc.pids()
 
 
@@ -76,11 +75,10 @@ def _tasks(target: Target, command_pid: int) -> list[int]:
     if target.tids:
         targets.check_threads(target.tids)
         return list(target.tids)
-    uid = _user(target)
-    if uid is not None:
-        tids = _threads(_of_user(uid))
+    if target.uid is not None:
+        tids = _threads(_of_user(target.uid))
         if not tids:
-            raise NoSuchTargetError(f"no process belongs to user {uid}")
+            raise NoSuchTargetError(f"no process belongs to user {target.uid}")
         return tids
     return [-1]
 
@@ -90,12 +88,6 @@ def _with_children(target: Target) -> tuple[int, ...]:
     if not getattr(target, "tree", False):
         return target.pids
     return with_descendants(target.pids)
-
-
-def _user(target: Target) -> int | None:
-    """The user that is the target, where the command has such an option."""
-    uid: int | None = getattr(target, "uid", None)
-    return uid
 
 
 def _of_user(uid: int) -> list[int]:

@@ -410,7 +410,7 @@ class ThreadTime(Closing):
             return False
         if request.cpus and task.cpu not in request.cpus:
             return False
-        return request.cgroup is None or targets.is_below(place.tid, request.cgroup)
+        return targets.is_in_scope(place.tid, request)
 
     def close(self) -> None:
         """Detach and unload; again is harmless."""

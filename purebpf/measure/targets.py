@@ -22,7 +22,7 @@ __all__ = [
     "check_cpus",
     "check_processes",
     "check_threads",
-    "is_below",
+    "is_in_scope",
     "make_task_filter",
     "open_cgroup",
     "processes_in",
@@ -52,6 +52,10 @@ class Target(Protocol):
     @property
     def comm(self) -> str | None:
         """The name of processes, which come and go during the run."""
+
+    @property
+    def uid(self) -> int | None:
+        """The user that tasks run as."""
 
 
 class NoSuchTargetError(PurebpfError):
@@ -130,6 +134,7 @@ def make_task_filter(
             tree=(tree and bool(target.pids))
             or (target.comm is not None and bool(getattr(target, "tree", False))),
             comm=target.comm,
+            uid=target.uid,
         )
 
 
@@ -223,8 +228,21 @@ def processes_in(cgroup: str) -> set[int]:
     return pids
 
 
-def is_below(tid: int, cgroup: str) -> bool:
-    """Return True if a thread is in a cgroup v2 directory, or below it, at this moment."""
+def is_in_scope(tid: int, target: Target) -> bool:
+    """Return True if a thread is in the target's cgroup and runs as its user, at this moment."""
+    if target.uid is not None and _user_of(tid) != target.uid:
+        return False
+    return target.cgroup is None or _is_below(tid, target.cgroup)
+
+
+def _user_of(tid: int) -> int | None:
+    """Return the real user of a thread, as bpf_get_current_uid_gid() does."""
+    status = proc.status(tid)
+    return int(status["Uid"].split()[0]) if status else None
+
+
+def _is_below(tid: int, cgroup: str) -> bool:
+    """Return True if a thread is in a cgroup v2 directory, or below it."""
     from purebpf.loader.host import cgroups
 
     root = cgroups.root()

@@ -35,6 +35,7 @@ class TaskFilter(NamedTuple):
         command_pid: a child that waits to execute a command: from its execve on, with children.
         own_pid: a process to leave out.
         namespace: the pid namespace to number tasks in, as (device, inode); (0, 0): the initial.
+        uid: tasks that run as this user, as the initial user namespace numbers it; None: any.
         comm: processes with this name, for as long as they have it; `ProcessTree` keeps `tgids`.
             With `tree`, they and their children stay.
     """
@@ -48,6 +49,7 @@ class TaskFilter(NamedTuple):
     namespace: tuple[int, int] = (0, 0)
     tree: bool = False
     comm: str | None = None
+    uid: int | None = None
 
     def apply(self, spec: ObjectSpec) -> ObjectSpec:
         """A spec that asks for this, with room in its maps for `fill`.
@@ -62,6 +64,8 @@ class TaskFilter(NamedTuple):
             "has_tids": bool(self.tids),
             "has_tree": self.tree and self.comm is None,
             "has_cgroup": self.cgroup_fd is not None,
+            "has_uid": self.uid is not None,
+            "uid": self.uid,
             "has_cpus": bool(self.cpus),
             "cpus": bit_words(self.cpus, _CPU_WORDS) if self.cpus else None,
             "command_tgid": self.command_pid,

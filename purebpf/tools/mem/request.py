@@ -50,7 +50,8 @@ class MemOptions(TaskOptions, RunOptions, StackOptions):
     @property
     def has_target(self) -> bool:
         """True if the options restrict the target to less than the whole machine."""
-        return bool(self.pids or self.tids or self.cgroup or self.command or self.comm is not None)
+        named = self.comm is not None or self.uid is not None
+        return bool(self.pids or self.tids or self.cgroup or self.command or named)
 
     @property
     def traces_malloc(self) -> bool:

@@ -106,7 +106,7 @@ class Memory(UserStackSession[MemoryTracer]):
         options = self._options
         if not options.traces_malloc:
             return ()
-        everywhere = options.tree or options.cgroup is not None or options.comm is not None
+        everywhere = options.tree or options.comm is not None or self._is_by_scope
         wanted = [allocators.allocator_in(file) for file in options.libraries]
         known: dict[Identity, allocators.AllocatorCode] = {}
         for pid in self._pids():
@@ -137,11 +137,16 @@ class Memory(UserStackSession[MemoryTracer]):
             for name, why in allocator.code.untraced
         }
 
+    @property
+    def _is_by_scope(self) -> bool:
+        """True if the target is a cgroup or a user."""
+        return self._options.cgroup is not None or self._options.uid is not None
+
     def _pids(self) -> Iterable[int]:
         """Processes of the target that exist now."""
         options = self._options
-        if options.cgroup is not None and not options.pids:
-            return [pid for pid in proc.pids() if targets.is_below(pid, options.cgroup)]
+        if self._is_by_scope and not options.pids:
+            return [pid for pid in proc.pids() if targets.is_in_scope(pid, options)]
         threads = [proc.status(tid) or {"Tgid": "0"} for tid in options.tids]
         named = () if options.comm is None else processes_called(options.comm)
         return dict.fromkeys([*options.pids, *named, *(int(status["Tgid"]) for status in threads)])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import positive_int, user_id
+from purebpf.cli.arguments import positive_int
 from purebpf.tools.record.request import (
     COPY_BYTES,
     COPY_PAGES,
@@ -136,13 +136,8 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         help="all tasks on all CPUs (the default without a command)",
     )  # fmt: skip
     parser.add_targets(
-        group,
-        threads="these threads only",
+        group, user=("-u", "--uid"), users="processes of this user, and their children"
     )
-    group.add_argument(
-        *("-u", "--uid"), metavar="USER", type=user_id,
-        help="processes of this user, and their children: name or UID",
-    )  # fmt: skip
 
 
 def _add_fields(group: argparse._ArgumentGroup) -> None:

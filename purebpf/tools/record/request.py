@@ -51,7 +51,6 @@ class RecordOptions(TargetOptions, RunOptions):
     callchains: bool = False
     copy_bytes: int = 0
     all_cpus: bool = False
-    uid: int | None = None
     addresses: bool = False
     timestamps: bool = False
     weights: bool = False

@@ -110,8 +110,10 @@ class Sampler(Closing):
         follows = bool(self._command_pid or (options.tree and options.pids))
         self._by_tree = options.comm is not None or (follows and process_tree.is_supported())
         targets.check_processes(options.pids, thread_option="-t")
-        everywhere = options._replace(pids=()) if self._by_tree else options
-        where = places(everywhere, 0 if self._by_tree else self._command_pid)
+        selected = options._replace(uid=None)  # the program looks at that
+        if self._by_tree:
+            selected = selected._replace(pids=())
+        where = places(selected, 0 if self._by_tree else self._command_pid)
         raise_open_files()
         self._object = stack.enter_context(load(self._spec(len(ranges))))
         maps = self._object.maps
@@ -169,6 +171,8 @@ class Sampler(Closing):
             .set(
                 counting=self._options.counting,
                 range_count=range_count,
+                has_uid=self._options.uid is not None,
+                uid=self._options.uid or 0,
                 pid_namespace_dev=namespace.dev,
                 pid_namespace_ino=namespace.ino,
             )

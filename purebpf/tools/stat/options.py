@@ -64,8 +64,17 @@ def parse(argv: Sequence[str]) -> tuple[StatOptions, EventView, Repeats]:
         (parsed.runs > 1 and not parsed.command, "-r needs a command behind --"),
         (parsed.runs > 1 and parsed.interval_s, "-r and -i exclude each other"),
         (
-            parsed.by == "thread" and not (parsed.pids or parsed.tids),
-            "--per-thread needs -p, -t or --comm",
+            parsed.by == "thread" and not (parsed.pids or parsed.tids or parsed.uid is not None),
+            "--per-thread needs -p, -t, --comm or --uid",
+        ),
+        (
+            parsed.uid is not None and (parsed.pids or parsed.tids or parsed.cgroup),
+            "--uid excludes -p, -t, --comm, -G and --container",
+        ),
+        (
+            parsed.uid is not None
+            and (parsed.for_each_cgroup or parsed.bpf_programs or parsed.shared or parsed.command),
+            "--uid excludes --for-each-cgroup, -b, --shared and a command",
         ),
         (
             parsed.for_each_cgroup and (parsed.pids or parsed.tids or parsed.cgroup),

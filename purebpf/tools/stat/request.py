@@ -43,7 +43,8 @@ class StatOptions(TargetOptions, RunOptions):
     @property
     def is_of_tasks(self) -> bool:
         """True if events follow threads from CPU to CPU; else they stay on their CPU."""
-        return bool(self.pids or self.tids or (self.command and not self.is_of_all))
+        of_command = self.command and not self.is_of_all
+        return bool(self.pids or self.tids or self.uid is not None or of_command)
 
     @property
     def is_of_all(self) -> bool:

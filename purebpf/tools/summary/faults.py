@@ -156,7 +156,7 @@ class FaultCounter(Closing):
     @property
     def _is_targeted(self) -> bool:
         values = self._object.globals
-        return bool(values["has_tgids"] or values["has_tids"] or values["has_cgroup"])
+        return any(values[name] for name in ("has_tgids", "has_tids", "has_cgroup", "has_uid"))
 
     def close(self) -> None:
         """End it, and release its resources; again is harmless."""
@@ -171,8 +171,6 @@ def _spec(options: SummaryOptions, whose: TaskFilter) -> Any:
         .apply(objects.spec("faults"))
         .set(
             grouping=MODES.index("thread" if options.mode == "command" else options.mode),
-            has_uid=options.uid is not None,
-            uid=options.uid or 0,
             with_places=options.fault_places and os.uname().machine == "x86_64",
             has_find_vma=bool(features.have_helper(perf_event, bpf_func_id.BPF_FUNC_find_vma)),
         )

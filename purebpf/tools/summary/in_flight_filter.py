@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from purebpf.abi.syscalls import X32_BIT
-from purebpf.measure.targets import is_below
+from purebpf.measure.targets import is_in_scope
 from purebpf.observe.instruments.process_tree import processes_called
-from purebpf.syscall import proc
 from purebpf.tools.summary.calls import slots
 from purebpf.tools.summary.inflight import UNDECIDED, WANTED, Open
 from purebpf.tools.summary.request import SummaryOptions
@@ -34,9 +33,7 @@ class InFlightFilter:
             return False
         if options.calls and not self._matches_name(call):
             return False
-        if options.uid is not None and _uid(call.tid) != options.uid:
-            return False
-        return options.cgroup is None or is_below(call.tid, options.cgroup)
+        return is_in_scope(call.tid, options)
 
     def _matches_task(self, call: Open) -> bool:
         """Decide for tasks that the programs did not, as the task did nothing during the run."""
@@ -52,8 +49,3 @@ class InFlightFilter:
         if call.nr & X32_BIT:
             return call.nr & ~X32_BIT in self._slots[2]
         return call.nr in self._slots[call.abi]
-
-
-def _uid(tid: int) -> int | None:
-    status = proc.status(tid)
-    return int(status["Uid"].split()[1]) if status else None

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import positive_int, seconds, user_id
+from purebpf.cli.arguments import positive_int, seconds
 from purebpf.tools.summary.request import FAULTS, HISTOGRAMS, MAP_ENTRIES, MODES, SummaryOptions
 from purebpf.tuples import NamedTuple
 
@@ -93,9 +93,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         group,
         threads="these threads",
         cpus="calls that end on these CPUs",
-    )
-    group.add_argument(
-        *("-u", "--uid"), metavar="USER", type=user_id, help="tasks of this user: name or UID"
+        user=("-u", "--uid"),
     )
 
 

@@ -28,7 +28,6 @@ class SummaryOptions(TargetOptions, RunOptions):
     """
 
     mode: str = "total"
-    uid: int | None = None
     calls: tuple[str, ...] = ()
     only_failed: bool = False
     errno: int | None = None

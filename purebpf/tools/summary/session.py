@@ -128,8 +128,6 @@ class Summary(Closing):
             "has_filters": options.has_filters,
             "only_failed": options.only_failed,
             "only_errno": options.errno or 0,
-            "has_uid": options.uid is not None,
-            "uid": options.uid or 0,
             "has_calls": bool(options.calls),
             "calls": [bit_words(numbers, 9) for numbers in slots(options.calls)],
         }

@@ -159,7 +159,7 @@ class _Wanted:
 
     def __init__(self, options: TcpOptions) -> None:
         self._all = not (options.pids or options.tids or options.comm is not None)
-        self._cgroup = options.cgroup
+        self._options = options
         self._pids = set(options.pids)
         if options.comm is not None:
             self._pids |= {*processes_called(options.comm)}
@@ -173,7 +173,7 @@ class _Wanted:
         """Return True if the process is a target."""
         if not self._all and pid not in self._pids:
             return False
-        return self._cgroup is None or targets.is_below(pid, self._cgroup)
+        return targets.is_in_scope(pid, self._options)
 
 
 def _address(family: int, data: object) -> str:

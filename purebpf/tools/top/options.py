@@ -66,7 +66,8 @@ def parse(argv: Sequence[str]) -> tuple[ProfileOptions, View]:
             made.error(f"--screen {parsed.screen} has no {option} {value}: {', '.join(known)}")
     parsed.by = parsed.by or kind.bys[0]
     parsed.sort = parsed.sort or kind.sorts[0]
-    chosen = parsed.pids or parsed.tids or parsed.comm is not None or parsed.cgroup is not None
+    named = (parsed.comm, parsed.cgroup, parsed.uid)
+    chosen = parsed.pids or parsed.tids or any(name is not None for name in named)
     if not kind.has_targets and chosen:
         made.error(f"--screen {parsed.screen} is of the whole machine: only CPUs can be chosen")
     return parser.pick(ProfileOptions, parsed, is_partial=True), parser.pick(View, parsed)

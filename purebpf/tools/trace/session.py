@@ -12,7 +12,7 @@ from purebpf.abi import syscalls
 from purebpf.measure.event_session import Ending, EventSession
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import first_pids
-from purebpf.measure.targets import is_below
+from purebpf.measure.targets import is_in_scope
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.observe.instruments.task_filter import bit_words
 from purebpf.observe.processes.cgroup_ids import CgroupIds
@@ -208,14 +208,13 @@ class Traces(EventSession[Event]):
         while at < len(data):
             record = self.stream.decode(data[at:])
             size = len(data) - at - len(record.tail) + record.fields.used
-            if self._is_below_cgroup(record.fields):
+            if self._is_in_scope(record.fields):
                 yield self.make_event(Record(record.kind, record.fields, data[at : at + size]))
             at += size
 
-    def _is_below_cgroup(self, call: Any) -> bool:
+    def _is_in_scope(self, call: Any) -> bool:
         """Return True if a task is in the chosen cgroup; the programs checked entered calls."""
-        cgroup = self._options.cgroup
-        return bool(call.entered) or cgroup is None or is_below(call.event.tid, cgroup)
+        return bool(call.entered) or is_in_scope(call.event.tid, self._options)
 
     def make_event(self, record: Record) -> Event:
         """Return the event of a record."""

@@ -53,7 +53,8 @@ def parse(argv: Sequence[str]) -> tuple[TypesOptions, View]:
     made = build_parser()
     parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
     targets = (*parsed.pids, *parsed.tids, *parsed.cpus, *parsed.command)
-    if parsed.path and (targets or parsed.cgroup or parsed.duration_s is not None):
+    named = (parsed.cgroup, parsed.comm, parsed.uid, parsed.duration_s)
+    if parsed.path and (targets or any(name is not None for name in named)):
         made.error("-i reads samples from a file: it excludes targets, a duration and a command")
     if parsed.event and not parsed.path:
         made.error("-e chooses an event of a file: add -i FILE")
