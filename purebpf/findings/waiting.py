@@ -12,6 +12,7 @@ for it. Stacks tell the two apart (docs/design has the figures: 97 % of 267 wait
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import Enum
 
@@ -76,7 +77,7 @@ _ALWAYS_WORK = frozenset(
     {
         *("fsync", "disk", "pipe-write", "sock-write", "connect", "memory-limit", "dirty-pages"),
         *("kernel-lock", "jvm-monitor", "file-lock", "gil", "nested-loop", "database-lock"),
-        *("ruby-mutex", "ruby-gvl", "queue-full", "permit"),
+        *("ruby-mutex", "ruby-gvl", "queue-full", "permit", "nap"),
     }
 )
 _IDLE_UNLESS_CALLED = frozenset(
@@ -124,6 +125,14 @@ _RUBY_BLOCKING = (
 )
 _RUBY_WAITING = compile_later(r"(__)?futex|(__)?pthread_cond_|rb_native_cond_|libruby.*!0x")
 """A thread that returns from a blocking call waits for Ruby's lock in functions of Ruby only."""
+_NAPS = compile_later(r".*(sleep|nap|delay|pause|wait_until)", re.IGNORECASE)
+"""Functions whose callers want to sleep."""
+_LIBRARY_FILES = compile_later(r".*/lib[^/]*\.so[\d.]*$")
+_RUNTIME_FILES = compile_later(
+    r".*/(libc|libpthread|libstdc\+\+|libc\+\+|libpython|libruby|libperl|libjvm|libnode|libphp)[-.\d]"
+)
+_NAP_FRAMES = 2
+"""Frames of a library between its caller and its sleep: one alone sleeps for its caller."""
 _POSTGRES_LOCK = ("ProcSleep", "ProcWaitForSignal", "WaitForProcSignalBarrier")
 _LOOP_RUN = "uv_run"
 
@@ -169,6 +178,8 @@ def judge(
     elif kind == "poll" and is_connection:
         kind = "sock-read"
     kind = _kind_of_library(kind, user)
+    if kind == "sleep" and _naps_in_library(user):
+        kind = "nap"
     if kind in ("cond", "semaphore"):
         kind = _kind_of_condition(kind, program, user)
     own_at = [at for at, frame in enumerate(user) if program.owns(frame)]
@@ -223,13 +234,26 @@ def _kind_by_kernel(kernel: Sequence[str]) -> str:
 
 
 def _kind_of_library(kind: str, user: Sequence[FrameLike]) -> str:
-    """A loop that is run inside of a loop blocks the outer one; PostgreSQL's latches are epolls."""
+    """A wait inside of a loop's handler blocks the loop; PostgreSQL's latches are epolls."""
+    if kind == "cond" and any(frame.name == _LOOP_RUN for frame in user):
+        return "nested-loop"
     if kind not in ("epoll", "poll"):
         return kind
     names = [frame.name for frame in user]
     if names.count(_LOOP_RUN) > 1:
         return "nested-loop"
     return "database-lock" if any(name in _POSTGRES_LOCK for name in names) else kind
+
+
+def _naps_in_library(user: Sequence[FrameLike]) -> bool:
+    """Return True for a library that its caller has asked for something, and that polls for it."""
+    inside = 0
+    for frame in user:
+        if _LIBRARY_FILES.match(frame.module) and not _RUNTIME_FILES.match(frame.module):
+            inside += not _NAPS.match(frame.name)
+        elif inside and not _NAPS.match(frame.name) and "lib/" not in frame.module:
+            return inside >= _NAP_FRAMES
+    return False
 
 
 def _kind_of_condition(kind: str, program: Program, user: Sequence[FrameLike]) -> str:

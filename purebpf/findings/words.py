@@ -27,6 +27,7 @@ _WAITS = {
     "sock-read": "waits for an answer",
     "connect": "waits for a connection",
     "sleep": "sleeps",
+    "nap": "sleeps in a library that tries again",
     "fsync": "waits for fsync",
     "disk": "waits for the disk",
     "pipe-write": "waits to write a full pipe (pipe_write)",

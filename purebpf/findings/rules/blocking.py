@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
+from purebpf.findings.facts import StackFrame
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
 from purebpf.findings.ownership import short_name
@@ -18,6 +19,7 @@ from purebpf.findings.words import (
     share,
     way_to,
 )
+from purebpf.late_pattern import compile_later
 
 __all__ = ["blocked_loops", "children", "full_pipes", "other_waits"]
 
@@ -27,6 +29,10 @@ _PURPOSES = {
     "queue-full": " for room in a full queue",
     "permit": " for a permit or a free member of a pool",
 }
+_LOOP = "uv_run"
+_WAITS_ITSELF = compile_later(r"uv_run|futex|pthread|uv_(cond|sem)|WaitSync")
+_STDERR = 2
+_NO_FILES = ("/dev/", "/proc/", "/sys/")
 _LOOPS = ("_run_once", "uv_run", "EventLoop", "aeProcessEvents", "event_base_loop")
 
 
@@ -70,39 +76,79 @@ def _peer(stay: Stay) -> str:
 def blocked_loops(evidence: Evidence) -> Iterator[Finding]:
     """Own code sleeps, or waits in a nested loop, where an event loop or a request needs it."""
     waits = [
-        stay for stay in evidence.work("sleep", "nested-loop") if stay.own or stay.kind != "sleep"
+        stay
+        for stay in evidence.work("sleep", "nap", "nested-loop")
+        if stay.own or stay.kind != "sleep"
     ]
     for stays in by_function(evidence, waits, _kind):
         cost = evidence.rate(stays)
         if cost < _LEAST:
             continue
         stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
-        each = share(cost, threads_of(stays))
-        times = sum(one.times for one in stays)
-        if stay.kind == "nested-loop":
-            text = (
-                f"a call that waits blocks its event loop {each} of the time: {_inner_call(stay)}"
-            )
-            support = f"{times} times, {1000 * seconds_of(stays) / max(1, times):.0f} ms each"
-        else:
-            is_loop = _is_in_loop(stay)
-            text = f"{evidence.spell(stay.own)} sleeps {each} of the time"
-            text += " and blocks the event loop" if is_loop else " in the middle of work"
-            path = way_to(evidence, stay)
-            support = f"by {path}" if " > " in path else f"{times} times"
+        text, support = _SLEEPS[stay.kind](evidence, stays, stay)
         yield Finding(
-            *("loop-blocked", evidence.process(pids[0]).comm, pids, cost, text, (support,)),
+            *("loop-blocked", evidence.process(pids[0]).comm, pids, cost, text, support),
             ("offcpu", "-p", str(pids[0])),
             own=evidence.source(stay.own),
         )
 
 
+def _nested_loop(evidence: Evidence, stays: list[Stay], stay: Stay) -> tuple[str, tuple[str, ...]]:
+    each, times = share(evidence.rate(stays), threads_of(stays)), sum(one.times for one in stays)
+    text = f"a call that waits blocks its event loop {each} of the time: {_inner_call(stay)}"
+    return text, (f"{times} times, {1000 * seconds_of(stays) / max(1, times):.0f} ms each",)
+
+
+def _sleep(evidence: Evidence, stays: list[Stay], stay: Stay) -> tuple[str, tuple[str, ...]]:
+    each, path = share(evidence.rate(stays), threads_of(stays)), way_to(evidence, stay)
+    text = f"{evidence.spell(stay.own)} sleeps {each} of the time"
+    text += " and blocks the event loop" if _is_in_loop(stay) else " in the middle of work"
+    return text, (f"by {path}" if " > " in path else f"{sum(one.times for one in stays)} times",)
+
+
+def _nap(evidence: Evidence, stays: list[Stay], stay: Stay) -> tuple[str, tuple[str, ...]]:
+    """A library sleeps between two looks at something that is not ready."""
+    named = next(frame for frame in stay.user if ".so" in frame.module and _is_asked(frame))
+    library = named.module.rpartition("/")[2]
+    each = share(evidence.rate(stays), threads_of(stays))
+    who = f"{evidence.spell(stay.own)} waits" if stay.own else "waits"
+    text = f"{who} {each} of the time in {short_name(named.name)} ({library}), which sleeps and "
+    text += "tries again"
+    text += "; that blocks the event loop" if _is_in_loop(stay) else ""
+    return text, (_shared_file(evidence, chief(stays)),)
+
+
+_SLEEPS = {"sleep": _sleep, "nap": _nap, "nested-loop": _nested_loop}
+
+
+def _is_asked(frame: StackFrame) -> bool:
+    """Return True for a function of a library that has a name, and no sleep of libc."""
+    return "!0x" not in frame.name and "sleep" not in frame.name and "/libc." not in frame.module
+
+
+def _shared_file(evidence: Evidence, pids: tuple[int, ...]) -> str:
+    """A file that these processes and others have open, and who the others are."""
+    links = evidence.facts.descriptors
+    mine = {
+        link
+        for pid in pids
+        for fd, link in links.get(pid, {}).items()
+        if fd > _STDERR and link.startswith("/") and not link.startswith(_NO_FILES)
+    }
+    for path in sorted(mine):
+        others = [pid for pid in links if pid not in pids and path in links[pid].values()]
+        if others:
+            return f"{path} is also open in {', '.join(map(evidence.name, others[:2]))}"
+    return ""
+
+
 def _inner_call(stay: Stay) -> str:
-    """The call of the runtime that ran a loop inside of the loop."""
+    """The call of the runtime that waits or runs a loop inside of the loop."""
     names = [frame.name for frame in stay.user]
-    below = names[names.index("uv_run") + 1 :]
-    inner = (short_name(name) for name in below if name and "uv_run" not in name)
-    return next(inner, "?")
+    inner = names[: names.index(_LOOP)]
+    below = names[len(inner) + 1 :] if names.count(_LOOP) > 1 else inner
+    calls = (short_name(name) for name in below if name and not _WAITS_ITSELF.search(name))
+    return next(calls, "?")
 
 
 def _is_in_loop(stay: Stay) -> bool:

@@ -125,3 +125,42 @@ def test_a_condition_is_named_by_the_function_that_waits(
 ) -> None:
     judged = judge(Program(SERVER), KERNEL["futex"], user)
     assert (judged.kind, judged.is_work) == (kind, kind != "cond")
+
+
+SQLITE, TIMER = (
+    "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0",
+    "/usr/lib/x86_64-linux-gnu/libtimer.so.1",
+)
+POLLING = (
+    native("clock_nanosleep"),
+    native("usleep"),
+    native("libsqlite3.so.0!0xaa150", SQLITE),
+    native("sqlite3InvokeBusyHandler", SQLITE),
+    native("_sqlite3.so!0xbc50", "/usr/lib/python3.11/lib-dynload/_sqlite3.so"),
+)
+
+
+@pytest.mark.parametrize(
+    ("user", "kind"),
+    [
+        ((*POLLING, own("store")), "nap"),
+        ((*POLLING, native("run", SERVER)), "nap"),
+        ((native("clock_nanosleep"), native("HiRes_usleep", TIMER), own("tick")), "sleep"),
+        ((native("clock_nanosleep"), native("wait_a_bit", TIMER), own("tick")), "sleep"),
+        ((native("clock_nanosleep"), own("tick")), "sleep"),
+        ((*POLLING, native("start_thread"), native("clone3")), "sleep"),
+    ],
+    ids=["Python", "C", "a sleep of a library", "one call of it", "plain", "its own thread"],
+)
+def test_a_library_that_polls_is_not_at_rest(user: tuple[StackFrame, ...], kind: str) -> None:
+    judged = judge(PROGRAM, KERNEL["clock_nanosleep"], user)
+    assert (judged.kind, judged.is_work) == (kind, kind == "nap")
+
+
+def test_a_condition_below_a_loop_blocks_the_loop() -> None:
+    node = Program("/usr/bin/node")
+    waits = (native("pthread_cond_wait"), native("v8::internal::Builtin_AtomicsWait", node.exe))
+    loop = (native("uv__io_poll", node.exe), native("uv_run", node.exe))
+    assert judge(node, KERNEL["futex"], (*waits, *loop)).kind == "nested-loop"
+    worker = native("node::PlatformWorkerThread", node.exe)
+    assert judge(node, KERNEL["futex"], (native("pthread_cond_wait"), worker)).kind == "cond"
