@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from purebpf.findings.evidence import Evidence
+from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding, Loss
 from purebpf.findings.rules.answers import is_slow
 from purebpf.findings.waiting import Side
@@ -165,23 +165,43 @@ def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
             if rest > _LEAST_LOSS:
                 lost[kept.index(sharper[at])].append(client._replace(cost=rest))
         elif _costliest(kept, servers) is None and is_slow(client):
-            support = (*client.evidence, _meanwhile(evidence, servers))
-            kept.append(client._replace(evidence=support))
+            kept.append(_without_finding(evidence, client, servers))
     for at, folded in lost.items():
         kept[at] = _with_losses(kept[at], folded)
     return kept
 
 
-def _meanwhile(evidence: Evidence, servers: set[int]) -> str:
-    """The activity of servers in their own functions, other than waits for requests."""
-    stays = [
+def _without_finding(evidence: Evidence, client: Finding, servers: set[int]) -> Finding:
+    """The wait of a client for servers without a finding: told of the client, or of the server.
+
+    A client that serves others is in the middle: its owner looks at its side first.
+    """
+    stays = _meanwhile(evidence, servers)
+    activity = describe_activity(evidence, stays)
+    if not activity or evidence.connections.is_service(client.pids):
+        text = f"that one {activity}" if activity else "what that one does meanwhile does not show"
+        return client._replace(evidence=(*client.evidence, text))
+    stay = max(stays, key=lambda one: one.seconds)
+    where = f" in {client.own}" if client.own else ""
+    return Finding(
+        *("slow-server", evidence.process(stay.pid).comm, (stay.pid,), client.cost),
+        f"answers late on {client.place}: after {1000 * client.each_s:.0f} ms; it {activity}",
+        (f"{client.name} ({client.pid}) waits for it{where}",),
+        ("offcpu", "-p", str(stay.pid)),
+        own=evidence.source(stay.own),
+        place=client.place,
+        lost_by=(Loss(client.name, client.pid, client.cost),),
+    )
+
+
+def _meanwhile(evidence: Evidence, servers: set[int]) -> list[Stay]:
+    """Stays of servers in their own functions, other than waits for requests."""
+    return [
         stay
         for pid in servers
         for stay in evidence.by_process.get(pid, ())
         if stay.own is not None and stay.kind not in _REQUESTS and stay.side is not Side.SERVER
     ]
-    activity = describe_activity(evidence, stays)
-    return f"that one {activity}" if activity else "what that one does meanwhile does not show"
 
 
 def _with_workers(evidence: Evidence, servers: Iterable[int]) -> set[int]:

@@ -12,7 +12,7 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import is_interpreter, short_name
 from purebpf.findings.words import chief, share, way_to
 
-__all__ = ["busy_programs"]
+__all__ = ["busiest_function", "busy_programs"]
 
 _LEAST = 0.08
 _GONE = ("", "")
@@ -29,6 +29,8 @@ _ALLOCATOR = re.compile(
     r"(__libc_|__GI___libc_|je_|tc_|mi_)?(malloc|calloc|realloc|free|cfree)$|_int_(malloc|free)"
     r"|malloc_consolidate|operator (new|delete)|unlink_chunk|tcache_"
 )
+_MOSTLY = 0.4
+"""The part of the time from which one function says enough."""
 _MUCH_ALLOCATION = 0.25
 _PYTHON_CALLERS = frozenset({"<module>", "_bootstrap"})
 
@@ -56,7 +58,7 @@ def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         evidences.append(_way(evidence, stays, frame))
         if others and others[0][1] > 0.1 * total_s:
             evidences.append(f"also {evidence.spell(others[0][0])} {share(others[0][1], total_s)}")
-        if own_s < 0.4 * total_s:
+        if own_s < _MOSTLY * total_s:
             evidences.insert(0, _deepest_common(stays, total_s))
     else:
         text += _without_own(evidence, stays, total_s)
@@ -75,6 +77,15 @@ def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         ("profile", "--tree", "-p", str(pids[0])),
         own=source,
     )
+
+
+def busiest_function(evidence: Evidence, stays: list[Stay]) -> str:
+    """The functions that CPU time goes to, with their shares; "" if none has a name."""
+    total_s, own = seconds_of(stays), _own_functions(stays)
+    if own and own[0][1] >= _MOSTLY * total_s:
+        return f"{evidence.spell(own[0][0])} {share(own[0][1], total_s)}"
+    common = _deepest_common(stays, total_s).removeprefix("most of it in ")
+    return common or _without_own(evidence, stays, total_s).removeprefix(": ")
 
 
 def _runtime(evidence: Evidence, pid: int) -> str:

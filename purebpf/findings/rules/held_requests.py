@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.facts import Unanswered
 from purebpf.findings.finding import Finding
+from purebpf.findings.rules.cpu import busiest_function
+from purebpf.findings.words import share
 
 __all__ = ["held_requests"]
 
@@ -19,6 +21,8 @@ _LEAST = 0.5
 """Requests at a time."""
 _SLOW_S, _EVENTS_S = 0.05, 2.0
 """Mean ages between which a request waits for its answer; older ones wait for an event."""
+_COMPUTES = 0.25
+"""The part of the time that a thread runs, or is ready, which holds up requests."""
 _QUEUED = 0.3
 """Waits for a CPU, by held requests: a machine that is busy holds requests, too."""
 
@@ -36,14 +40,36 @@ def held_requests(evidence: Evidence) -> Iterator[Finding]:
         pids = tuple(dict.fromkeys(evidence.connections.sockets[one.inode][0] for one in group))
         if cost < _LEAST or not _SLOW_S < age_s < _EVENTS_S or _is_starved(evidence, pids, cost):
             continue
+        state, support = _activity(evidence, pids)
         yield Finding(
             *("held", family[0], pids, cost),
             f"answers late on port {port}: it holds {cost:.1f} requests at a time, "
-            f"{1000 * age_s:.0f} ms old in the mean, and its threads are idle",
-            ("its code waits for a timer, or a lock of coroutines, promises or goroutines",),
+            f"{1000 * age_s:.0f} ms old in the mean, and {state}",
+            (support,),
             ("dump", str(pids[0])),
             place=str(port),
         )
+
+
+def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, str]:
+    """Return the state of the threads of a server, and what its code does."""
+    busiest = max(
+        (one for one in evidence.facts.threads if one.pid in pids),
+        key=lambda one: one.cpu_s + one.queued_s,
+        default=None,
+    )
+    wanted_s = busiest.cpu_s + busiest.queued_s if busiest else 0.0
+    if busiest is None or wanted_s < _COMPUTES * evidence.elapsed_s:
+        return (
+            "its threads are idle",
+            "its code waits for a timer, or a lock of coroutines, promises or goroutines",
+        )
+    stays = [stay for stay in evidence.by_thread.get(busiest.tid, ()) if stay.kind == "cpu"]
+    where = busiest_function(evidence, stays)
+    return (
+        f"one thread computes {share(wanted_s, evidence.elapsed_s)} of the time",
+        f"it is in {where}, and all requests wait for that" if where else "",
+    )
 
 
 def _is_starved(evidence: Evidence, pids: tuple[int, ...], cost: float) -> bool:

@@ -113,6 +113,50 @@ def test_requests_that_are_not_held_by_a_loop(well: Facts) -> None:
     assert said(find(well), "held") == ""
 
 
+def test_requests_that_wait_for_a_loop_that_computes() -> None:
+    loop = running(7, 7, native("lookup", "/srv/shop"), native("serve", "/srv/shop"), seconds=3)
+    measured = holding(threads=(ThreadTime(7, 7, 3.0, 4.0),))
+    measured = measured._replace(activities=(*measured.activities, loop))
+    text = said(find(measured), "held")
+    assert "in the mean, and one thread computes 70 % of the time; it is in lookup" in text
+
+
+# Servers of clients that wait
+
+
+def asked(*, client_serves: bool = False, server: str = "answer") -> Facts:
+    """A client that waits 0.8 s for each answer, and a server that sleeps or waits for requests."""
+    peer = Endpoint("socket", "inet", "127.0.0.1", DB_PORT, 40000, 31)
+    sleep = waiting(
+        DB, 15, "clock_nanosleep", native(server, "/srv/gate"), native("run", "/srv/gate")
+    )
+    idle = waiting(DB, 15, "epoll_wait", native("run", "/srv/gate"))
+    ask = waiting(7, 8, "recvfrom", own("fetch", 17), *THREAD)
+    measured = facts(ask, sleep if server else idle)
+    return measured._replace(
+        waits=(WaitSum(7, 8, "recvfrom", 0x1000, 5, 0, peer, 9.0, 11, 0.9),),
+        sockets=LISTENERS,
+        descriptors=DESCRIPTORS if client_serves else {DB: {4: "socket:[50]"}},
+        processes=(Process(7, 1, "shop", PYTHON), Process(DB, 1, "gate", "/srv/gate")),
+    )
+
+
+def test_a_server_that_keeps_its_clients_waiting() -> None:
+    (finding,) = find(asked())
+    assert (finding.kind, finding.pids) == ("slow-server", (DB,))
+    assert finding.text.startswith(
+        "answers late on 127.0.0.1:6401: after 818 ms; it sleeps in answer"
+    )
+    assert finding.evidence[0] == "shop (7) waits for it in fetch (app.py:17)"
+    assert finding.lost_by[0].pid == 7  # noqa: PLR2004
+
+
+@pytest.mark.parametrize("measured", [asked(client_serves=True), asked(server="")])
+def test_a_service_in_the_middle_is_told_of_itself(measured: Facts) -> None:
+    (finding,) = find(measured)
+    assert (finding.kind, finding.pids) == ("downstream", (7,))
+
+
 # CPUs that a program may use
 
 
