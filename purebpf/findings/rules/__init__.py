@@ -53,7 +53,8 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(storms.file_calls, storms.small_transfers, storms.timers, storms.wakeups, storms.signals),
     *(storms.switches, storms.calls),
     *(failures.spinning, failures.errors),
-    *(network.refused, network.refused_children, network.connections, network.datagrams),
+    *(network.refused, network.refused_children, network.unreachable, network.resets),
+    *(network.connections, network.datagrams, network.lost_datagrams),
     *(
         memory.page_faults,
         memory.major_faults,

@@ -8,15 +8,37 @@ from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.finding import Finding
-from purebpf.findings.words import call_site, share, spell_address
+from purebpf.findings.words import call_site, describe_activity, share, spell_address
 
-__all__ = ["connections", "datagrams", "refused", "refused_children"]
+__all__ = [
+    "connections",
+    "datagrams",
+    "lost_datagrams",
+    "refused",
+    "refused_children",
+    "resets",
+    "unreachable",
+]
 
 _FAILURES = 0.4
 _CONNECTIONS, _LOCAL_CONNECTIONS, _CONNECTION_S = 300.0, 100.0, 5e-4
 _DATAGRAMS, _DROPS, _DATAGRAM_S = 20_000.0, 50.0, 8e-6
+_FLOOD = 8000.0
+"""Datagrams a second that no receiver is expected to take one by one."""
 _DROP_S, _MOST_OF_DROPS = 1e-4, 1.0
 """Seconds that somebody loses by a packet that is lost, and at most a second."""
+_ALL = 0.9
+"""The part of the attempts to connect of a program that never succeeds."""
+_RESETS, _MOST = 20.0, 0.5
+"""A second, and by connections."""
+_WHY_RESET = "one end gives up first: a limit of connections, a time limit, or an error"
+_AT_ONCE = {
+    errno.ENETUNREACH: "no route to that network (ENETUNREACH)",
+    errno.EHOSTUNREACH: "no way to that host (EHOSTUNREACH)",
+    errno.ENOENT: "the unix socket of the server is not there (ENOENT)",
+    errno.ECONNREFUSED: "nobody listens there (ECONNREFUSED)",
+    errno.EACCES: "that is not permitted (EACCES)",
+}
 _SENDS = ("sendto", "sendmsg", "sendmmsg", "write")
 _RECEIVES = ("recvfrom", "recvmsg", "recvmmsg", "read")
 _ERRORS = {
@@ -91,6 +113,58 @@ def _parent_of(evidence: Evidence, times: int) -> int:
     return min(alike, key=lambda pid: abs(alike[pid] - times), default=0)
 
 
+def unreachable(evidence: Evidence) -> Iterator[Finding]:
+    """Connections fail before a packet is sent: without a route, or a server's unix socket."""
+    tcp = {(one.pid, one.error) for one in evidence.facts.connects}
+    for count in evidence.facts.calls:
+        rate, pid = count.times / evidence.elapsed_s, count.pid
+        if count.call != "connect" or count.error not in _AT_ONCE or (pid, count.error) in tcp:
+            continue
+        tried = sum(one.times for one in evidence.calls[pid] if one.call == "connect")
+        if rate < _FAILURES or count.times < _ALL * tried or pid not in evidence.processes:
+            continue
+        function = call_site(evidence, (pid,), "connect")
+        yield Finding(
+            *("refused", evidence.process(pid).comm, (pid,), min(2.0, 0.2 + rate / 20)),
+            f"fails to connect {rate:.1f} times a second: {_AT_ONCE[count.error]}",
+            (
+                f"{share(count.times, tried)} of its attempts",
+                f"in {function}" if function else "",
+                evidence.process(pid).command,
+            ),
+            ("trace", "-p", str(pid)),
+        )
+
+
+def resets(evidence: Evidence) -> Iterator[Finding]:
+    """Most connections of a server end by a reset: one end gives up before the other is done."""
+    counters, elapsed_s = evidence.facts.counters, evidence.elapsed_s
+    reset, opened = counters.get("TcpEstabResets", 0.0), counters.get("TcpPassiveOpens", 0.0)
+    if reset < _RESETS * elapsed_s or reset < _MOST * opened:
+        return
+    accepted: Counter[int] = Counter()
+    for count in evidence.facts.calls:
+        if count.call in ("accept", "accept4") and not count.error:
+            accepted[count.pid] += count.times
+    for pid, times in accepted.most_common(1):
+        ports = sorted(p for p, pids in evidence.connections.listeners.items() if pid in pids)
+        if times < _MOST * reset or pid not in evidence.processes or not ports:
+            continue
+        yield Finding(
+            *(
+                "resets",
+                evidence.process(pid).comm,
+                (pid,),
+                min(1.0, 0.1 + reset / elapsed_s / 100),
+            ),
+            f"accepts {times / elapsed_s:.0f} connections a second on port {ports[0]}, and "
+            f"{share(min(reset, opened), opened)} of all connections are reset (RST)",
+            (_WHY_RESET,),
+            ("tcp", "-p", str(pid)),
+            place=str(ports[0]),
+        )
+
+
 def connections(evidence: Evidence) -> Iterator[Finding]:
     """A program makes a new connection for each request."""
     failed: Counter[tuple[int, str, int]] = Counter()
@@ -114,12 +188,54 @@ def connections(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def lost_datagrams(evidence: Evidence) -> Iterator[Finding]:
+    """A program does not take its datagrams as fast as they come, and the kernel drops them."""
+    if _is_flood(evidence):
+        return
+    for socket in evidence.facts.sockets:
+        drops = socket.drops / evidence.elapsed_s
+        pids = tuple(evidence.connections.sockets.get(socket.inode, ()))
+        if not socket.protocol.startswith("udp") or drops < _DROPS or not pids:
+            continue
+        taken = _count(evidence, pids, _RECEIVES) / evidence.elapsed_s
+        stays = [stay for pid in pids for stay in evidence.by_process.get(pid, ())]
+        activity = describe_activity(evidence, [stay for stay in stays if stay.kind != "queue"])
+        sender, sent = _most(evidence, _SENDS)
+        by = f"{evidence.name(sender)} sends {sent / evidence.elapsed_s:.0f}" if sender else ""
+        yield Finding(
+            *("datagrams-lost", evidence.process(pids[0]).comm, pids),
+            min(_MOST_OF_DROPS, drops / (drops + taken)),
+            f"loses {drops:.0f} UDP packets a second on port {socket.port}, as its receive buffer "
+            f"is full (RcvbufErrors); it takes {taken:.0f}",
+            (f"it {activity}" if activity else "", by if sender not in pids else ""),
+            ("offcpu", "-p", str(pids[0])),
+            place=str(socket.port),
+        )
+
+
+def _count(evidence: Evidence, pids: tuple[int, ...], calls: tuple[str, ...]) -> int:
+    return sum(
+        one.times
+        for pid in pids
+        for one in evidence.calls.get(pid, ())
+        if one.call in calls and not one.error
+    )
+
+
+def _is_flood(evidence: Evidence) -> bool:
+    """Return True for so many datagrams that the sender is the one to look at."""
+    counters = evidence.facts.counters
+    dropped = sum(one.drops for one in evidence.facts.sockets if one.protocol.startswith("udp"))
+    lost = max(dropped, counters.get("UdpRcvbufErrors", 0.0))
+    return counters.get("UdpInDatagrams", 0.0) + lost >= _FLOOD * evidence.elapsed_s
+
+
 def datagrams(evidence: Evidence) -> Iterator[Finding]:
     """UDP packets come faster than their receiver takes them."""
     counters, elapsed_s = evidence.facts.counters, evidence.elapsed_s
     rate = counters.get("UdpInDatagrams", 0.0) / elapsed_s
     drops = counters.get("UdpRcvbufErrors", 0.0) / elapsed_s
-    if rate < _DATAGRAMS and drops < _DROPS:
+    if rate < _DATAGRAMS and (drops < _DROPS or any(lost_datagrams(evidence))):
         return
     sender, sent = _most(evidence, _SENDS)
     receiver, received = _most(evidence, _RECEIVES)

@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from purebpf.findings.evidence import Evidence
+from purebpf.findings.evidence import Evidence, seconds_of
 from purebpf.findings.facts import CallCount, SignalCount
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import call_site, share
@@ -30,6 +30,10 @@ _LOOKS = frozenset(
 )
 _FILE_CALL_S = 8e-6
 _FILE_CALLS = 5000.0
+_STATE_CALLS, _STATE_CPUS = 800.0, 0.15
+"""Opens a second, and CPUs, for files that the kernel writes while they are read."""
+_STATE = re.compile(r"/(proc|sys)/")
+_PROCESS_FOLDER = re.compile(r"^/proc/(\d+|self|PID)(/task/\d+)?")
 _TRANSFERS = frozenset({"read", "write", "pread64", "pwrite64", "recvfrom", "sendto"})
 _SMALL, _MANY_TRANSFERS, _TRANSFER_S = 64, 5000.0, 1.5e-6
 _TIMERS = frozenset(
@@ -54,6 +58,9 @@ _SENDS = frozenset({"kill", "tgkill", "tkill", "rt_sigqueueinfo"})
 _MANY_SIGNALS, _SIGNAL_S = 1000.0, 2e-5
 _MANY_CALLS, _CALL_S = 20_000.0, 2e-6
 _MANY_SWITCHES = 20_000.0
+_BROADCASTS = re.compile(r"cond_broadcast|notify_?all|NotifyAll|PulseAll")
+_HERD = 0.08
+"""The part of the CPU time that waking all threads of a condition takes."""
 _SIGNALS = {
     10: "SIGUSR1",
     12: "SIGUSR2",
@@ -86,7 +93,7 @@ def file_calls(evidence: Evidence) -> Iterator[Finding]:
     for family, counts in _by_family(evidence).items():
         files = sum(c.times for c in counts if c.call in _OPENS | _LOOKS) / evidence.elapsed_s
         opens = sum(c.times for c in counts if c.call in _OPENS) / evidence.elapsed_s
-        if files < _FILE_CALLS:
+        if files < _FILE_CALLS and not _reads_state(evidence, family, opens):
             continue
         wanted = _OPENS if opens > 500 and opens > 0.15 * files else _LOOKS | _OPENS  # noqa: PLR2004
         by_call: Counter[str] = Counter()
@@ -104,11 +111,26 @@ def file_calls(evidence: Evidence) -> Iterator[Finding]:
         is_open = call in _OPENS
         yield Finding(
             *("file-storm", family[0], (pid, *(one for one in pids if one != pid))),
-            min(1.0, files * _FILE_CALL_S),
+            min(1.0, max(files * _FILE_CALL_S, _state_cpus(evidence, pids))),
             f"calls {call} {times} times ({times / evidence.elapsed_s:.0f} a second){place}",
             (f"in {function}" if function else "",),
             ("open", "--summary", "-p", str(pid)) if is_open else ("summary", "-p", str(pid)),
         )
+
+
+def _reads_state(evidence: Evidence, family: tuple[str, str], rate: float) -> bool:
+    """Return True for a program that reads the state of all processes again and again."""
+    pids = evidence.pids_of(family)
+    return rate >= _STATE_CALLS and _state_cpus(evidence, pids) >= _STATE_CPUS
+
+
+def _state_cpus(evidence: Evidence, pids: tuple[int, ...]) -> float:
+    """The CPUs of processes whose opened files are mostly in /proc or /sys; else 0.0."""
+    paths = [one for one in evidence.facts.paths if one.pid in pids and one.call in _OPENS]
+    state = sum(one.times for one in paths if _STATE.match(one.path))
+    if state * 2 <= sum(one.times for one in paths):
+        return 0.0
+    return sum(evidence.cpu_of[pid] for pid in pids)
 
 
 def _hot_path(evidence: Evidence, pids: tuple[int, ...], calls_: frozenset[str]) -> str:
@@ -123,7 +145,8 @@ def _hot_path(evidence: Evidence, pids: tuple[int, ...], calls_: frozenset[str])
         return f", {share(times, paths.total())} of them for {path}"
     folders: Counter[str] = Counter()
     for path, times in paths.items():
-        folders[path.rpartition("/")[0] or path] += times
+        folder = _PROCESS_FOLDER.sub("/proc/PID", path).rpartition("/")[0]
+        folders[folder or path] += times
     folder, times = folders.most_common(1)[0]
     return f", for {len(paths)} or more files, {share(times, folders.total())} in {folder}"
 
@@ -292,13 +315,36 @@ def switches(evidence: Evidence) -> Iterator[Finding]:
         for stay in own:
             kernel[next((n for n in stay.kernel if _is_wait(n)), stay.kind)] += stay.times
         functions = dict.fromkeys(evidence.spell(stay.own) for stay in own[:8] if stay.own)
+        functions = functions or _callers(evidence, pid)
         where = kernel.most_common(1)[0][0] if kernel else "?"
         yield Finding(
             *("switch-storm", evidence.process(pid).comm, (pid,), max(0.2, evidence.cpu_of[pid])),
-            f"switches threads {rate:.0f} times a second, waiting in {where}",
+            f"switches threads {rate:.0f} times a second, waiting in {where}"
+            + _herd(evidence, pid),
             (f"between {', '.join([*functions][:3])}" if functions else "",),
             ("offcpu", "-p", str(pid)),
         )
+
+
+def _callers(evidence: Evidence, pid: int) -> dict[str, None]:
+    """The functions that run between the switches, where no stack of a wait was read."""
+    weights: Counter[str] = Counter()
+    for stay in evidence.by_process.get(pid, ()):
+        if stay.kind == "cpu" and stay.own is not None:
+            weights[evidence.spell(stay.own)] += round(1e6 * stay.seconds)
+    return dict.fromkeys(name for name, _ in weights.most_common(3))
+
+
+def _herd(evidence: Evidence, pid: int) -> str:
+    """A clause about a condition that wakes all of its threads at once, if that takes long."""
+    running = [stay for stay in evidence.by_process.get(pid, ()) if stay.kind == "cpu"]
+    waking = [
+        stay for stay in running if any(_BROADCASTS.search(frame.name) for frame in stay.user[:4])
+    ]
+    if seconds_of(waking) < _HERD * seconds_of(running):
+        return ""
+    woken = {one.tid for one in evidence.waits_of.get(pid, ()) if one.call == "futex"}
+    return f"; a condition wakes its {len(woken)} threads at once (a thundering herd: broadcast)"
 
 
 def _is_wait(name: str) -> bool:

@@ -8,6 +8,7 @@ from purebpf.findings.facts import (
     CallCount,
     Endpoint,
     Facts,
+    PathCount,
     Process,
     SignalCount,
     Socket,
@@ -153,3 +154,36 @@ def test_a_loop_that_wakes_up_for_nothing_is_named() -> None:
     assert "wakeups" not in [one.kind for one in find(serving)]
     calm = CallCount(7, "epoll_wait", 0, 6_000)
     assert find(measured._replace(calls=(calm,))) == []
+
+
+def switching(waker: str) -> Facts:
+    """Thirty threads that wake up 20,000 times a second, without a stack of their waits."""
+    sums = tuple(
+        WaitSum(7, tid, "futex", 0x10, -1, 0, Endpoint(), 6.0, 10_000, 0.01)
+        for tid in range(10, 40)
+    )
+    take = running(7, 10, native("futex_wait"), native("take_job", "/srv/shop"), seconds=3.0)
+    push = running(7, 7, native(waker), native("main", "/srv/shop"), seconds=1.0)
+    return facts(take, push, exe="/srv/shop", waits=sums)
+
+
+def test_a_herd_is_seen_by_who_wakes_it() -> None:
+    (finding,) = (one for one in find(switching("pthread_cond_broadcast")) if "switch" in one.kind)
+    assert "a condition wakes its 30 threads at once (a thundering herd" in finding.text
+    assert finding.evidence[0].startswith("between take_job")
+    (finding,) = (one for one in find(switching("pthread_cond_signal")) if "switch" in one.kind)
+    assert "herd" not in finding.text
+
+
+def scanning(folder: str, times: int = 2000, seconds: float = 4.0) -> Facts:
+    paths = tuple(PathCount(7, "openat", f"/{folder}/{n}/maps", times // 10) for n in range(10))
+    agent = running(7, 7, native("read"), native("scan", "/srv/agent"), seconds=seconds)
+    counts = (CallCount(7, "openat", 0, 10 * times), CallCount(7, "getdents64", 0, times))
+    return facts(agent, exe="/srv/agent", paths=paths, calls=counts)
+
+
+def test_an_agent_that_scans_all_processes() -> None:
+    (finding,) = (one for one in find(scanning("proc")) if one.kind == "file-storm")
+    assert finding.text.endswith("for 10 or more files, 100 % in /proc/PID")
+    for well in (scanning("srv"), scanning("proc", times=200), scanning("proc", seconds=0.5)):
+        assert not [one for one in find(well) if one.kind == "file-storm"]

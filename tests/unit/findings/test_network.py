@@ -1,0 +1,108 @@
+"""Connections that fail at once or are reset, and datagrams that a receiver loses."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from purebpf.findings.facts import CallCount, Connect, Facts, Process, Socket
+from purebpf.findings.find import find
+from tests.support.builders.facts import PYTHON, THREAD, facts, own, waiting
+
+SHOP = Process(7, 1, "shop", PYTHON, "shop.py")
+
+
+def said(measured: Facts, kind: str) -> str:
+    return "; ".join(
+        "; ".join((one.text, *one.evidence)) for one in find(measured) if one.kind == kind
+    )
+
+
+def failing(error: int, times: int = 480, succeeded: int = 0) -> Facts:
+    counts = (CallCount(7, "connect", error, times), CallCount(7, "connect", 0, succeeded))
+    return Facts(10.0, 2, processes=(SHOP,), calls=counts)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(errno.ENETUNREACH, "no route to that network"), (errno.ENOENT, "unix socket of the server")],
+)
+def test_connections_that_fail_before_a_packet_is_sent(error: int, words: str) -> None:
+    text = said(failing(error), "refused")
+    assert "fails to connect 48.0 times a second" in text
+    assert words in text
+
+
+@pytest.mark.parametrize(
+    "well",
+    [
+        failing(errno.ENETUNREACH, succeeded=400),
+        failing(errno.ENOENT, times=2),
+        failing(errno.EINPROGRESS),
+    ],
+    ids=["a resolver tries IPv6", "once", "not over yet"],
+)
+def test_attempts_that_are_well(well: Facts) -> None:
+    assert said(well, "refused") == ""
+
+
+def test_a_refused_tcp_connection_is_told_with_its_address_only() -> None:
+    known = (Connect(7, errno.ECONNREFUSED, "127.0.0.1", 9000, 480),)
+    measured = failing(errno.ECONNREFUSED)._replace(connects=known)
+    (finding,) = (one for one in find(measured) if one.kind == "refused")
+    assert "127.0.0.1:9000" in finding.text
+
+
+def resetting(reset: float = 400.0, accepted: int = 400) -> Facts:
+    return Facts(
+        *(10.0, 2),
+        processes=(SHOP,),
+        sockets=(Socket(50, "tcp", "0.0.0.0", 8000, "", 0, 10),),
+        descriptors={7: {4: "socket:[50]"}},
+        calls=(CallCount(7, "accept4", 0, accepted),),
+        counters={"TcpEstabResets": reset, "TcpPassiveOpens": 400.0},
+    )
+
+
+def test_connections_of_a_server_that_are_reset() -> None:
+    text = said(resetting(), "resets")
+    assert "accepts 40 connections a second on port 8000" in text
+    assert "100 % of all connections are reset" in text
+
+
+@pytest.mark.parametrize(
+    "well", [resetting(reset=100.0), resetting(accepted=10)], ids=["few", "somebody else's"]
+)
+def test_resets_that_are_well(well: Facts) -> None:
+    assert said(well, "resets") == ""
+
+
+def losing(drops: int = 5000, arrived: float = 4500.0) -> Facts:
+    """A collector that sleeps for each line, and devices that send twice as many."""
+    stay = waiting(7, 7, "clock_nanosleep", own("store_line", 12), *THREAD)
+    sockets = (
+        Socket(1, "udp", "127.0.0.1", 514, "", 0, 7, drops=drops),
+        Socket(2, "udp", "127.0.0.1", 40_000, "127.0.0.1", 514, 1),
+    )
+    return facts(stay)._replace(
+        processes=(SHOP, Process(8, 1, "devices", "/srv/devices")),
+        sockets=sockets,
+        descriptors={7: {3: "socket:[1]"}, 8: {3: "socket:[2]"}},
+        calls=(CallCount(7, "recvfrom", 0, 4500), CallCount(8, "sendto", 0, 9600)),
+        counters={"UdpInDatagrams": arrived, "UdpRcvbufErrors": float(drops)},
+    )
+
+
+def test_the_receiver_that_loses_datagrams_is_named_with_its_work() -> None:
+    (finding,) = (one for one in find(losing()) if one.kind.startswith("datagram"))
+    assert (finding.kind, finding.pids) == ("datagrams-lost", (7,))
+    assert "loses 500 UDP packets a second on port 514" in finding.text
+    assert finding.evidence[0].startswith("it sleeps in store_line (app.py:12)")
+    assert finding.evidence[1] == "devices (8) sends 960"
+
+
+def test_a_flood_is_told_of_its_sender() -> None:
+    flood = losing(drops=400_000)
+    assert [one.kind for one in find(flood) if "datagram" in one.kind] == ["datagram-storm"]
+    assert said(losing(drops=100), "datagrams-lost") == ""
