@@ -430,6 +430,23 @@ def pmu_path(name: str) -> str:
     return f"{SYS}/bus/event_source/devices/{name}"
 
 
+def pmus() -> list[str]:
+    """Return the names of the performance units in sysfs, sorted."""
+    return _names(pmu_path(""))
+
+
+def pmu_events(name: str) -> list[str]:
+    """Return the names of a unit's events, sorted; their scales and units are not events."""
+    return [event for event in _names(f"{pmu_path(name)}/events") if "." not in event]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def pmu(name: str, attribute: str) -> str | None:
     """An attribute of a performance unit, as `pmu("kprobe", "type")`; None: there is none."""
     text = _read(f"{pmu_path(name)}/{attribute}")

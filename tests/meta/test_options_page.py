@@ -14,6 +14,7 @@ DIFFERENT = {
     "--event": "what a command can follow",
     "--kind": "what a command measures: allocations, samples of a store",
     "--key": "lock has the sort keys of perf, and fleet a file of TLS",
+    "--list": "script has bpftrace's switch, whose pattern is the file",
     "--layout": "the tools that a command can look like",
     "--format": "what a command can write",
     "--sort": "the columns of a table",
@@ -57,10 +58,12 @@ def test_a_switch_has_no_value_in_another_command(commands: tuple[Command, ...])
         for flag, meanings in vocabulary(commands).items()
         if len({bool(meaning.value) for meaning in meanings}) > 1
     }
-    assert both == {"--weight"}
+    assert both == {"--weight", "--list"}
 
 
-@pytest.mark.parametrize("flag", ["--pid", "--tid", "--comm", "--tree", "--cgroup", "--container"])
+@pytest.mark.parametrize(
+    "flag", ["--pid", "--tid", "--comm", "--tree", "--cgroup", "--container", "--uid"]
+)
 def test_every_command_that_measures_takes_a_target(
     commands: tuple[Command, ...], flag: str
 ) -> None:

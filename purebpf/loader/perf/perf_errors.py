@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_event_sample_format, perf_sw_ids, perf_type_id
@@ -87,7 +86,7 @@ def _no_pmu(request: OpenRequest) -> tuple[str, str]:
         return offline, ""
     if kind == perf_type_id.PERF_TYPE_TRACEPOINT:
         return "this kernel does not have a tracepoint of this ID", ""
-    units = _pmus()
+    units = proc.pmus()
     why = f"this machine has no PMU for this event; it has {', '.join(units) or 'none'}"
     if kind in (perf_type_id.PERF_TYPE_HARDWARE, perf_type_id.PERF_TYPE_HW_CACHE):
         return why, "use a software event such as cpu-clock"
@@ -100,13 +99,6 @@ def _cannot(_request: OpenRequest) -> tuple[str, str]:
         "stacks (perf_event_open(2), EOPNOTSUPP)"
     )
     return why, "count it, or sample a software event such as cpu-clock"
-
-
-def _pmus() -> list[str]:
-    try:
-        return sorted(os.listdir("/sys/bus/event_source/devices"))
-    except OSError:
-        return []
 
 
 def _offline(request: OpenRequest) -> str:

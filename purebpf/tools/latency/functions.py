@@ -22,7 +22,17 @@ from purebpf.symbols.usdt_arguments import Argument, UnknownArgument, parse_argu
 from purebpf.symbols.x86_64_code import CodeError
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Kernel", "Pair", "Probe", "User", "Wanted", "find_functions", "find_pair", "parse_pair"]
+__all__ = [
+    "Kernel",
+    "Pair",
+    "Probe",
+    "User",
+    "Wanted",
+    "find_functions",
+    "find_pair",
+    "parse_pair",
+    "readable_names",
+]
 
 _PLACE = re.compile(r"([^:]+):(?!:)(.+)", re.DOTALL)
 _OFFSET = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
@@ -207,6 +217,11 @@ def _matching(image: ElfImage, wanted: str) -> Iterator[tuple[str, int]]:
         return
     spelt = list(_fitting(image, wanted, lambda name: is_spelt(name, wanted, last)))
     yield from spelt or _fitting(image, wanted, lambda name: _fits(name, wanted))
+
+
+def readable_names(image: ElfImage) -> list[str]:
+    """Return the names of a file's functions, sorted, C++ and Rust names as `latency` has them."""
+    return sorted({_spell(name) for name, _ in _fitting(image, "*", lambda _: True)})
 
 
 def _fits(name: str, pattern: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int, seconds
 from purebpf.cli.event_command import EventView
+from purebpf.cli.listing import Names, add_list
 from purebpf.formats import of_path
 from purebpf.tools.latency.request import MOST_ARGUMENTS, LatencyOptions, parse_grouping
 from purebpf.tuples import NamedTuple
@@ -120,6 +121,12 @@ def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
         made.error("--stacks are those of slow calls: add --slower TIME")
 
 
+def _find_functions(pattern: str) -> Names:
+    from purebpf.tools.latency.listing import list_functions
+
+    return list_functions(pattern)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     usage = "function... [duration] [-- ...]"
@@ -145,6 +152,7 @@ def _add_calls(group: argparse._ArgumentGroup) -> None:
         *("-e", "--event"), dest="pairs", metavar="BEGIN,END", action="append", default=[],
         type=_pair, help="a pair of tracepoints CATEGORY:NAME, or of probes FILE:PROVIDER:NAME",
     )  # fmt: skip
+    add_list(group, "functions of the kernel (FILE:PATTERN: of a file)", _find_functions)
     group.add_argument(
         "--slower", dest="slower_ms", metavar="TIME", type=milliseconds,
         help="also show each call that took so long: 500us, 10ms (0: all)",

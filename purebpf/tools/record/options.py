@@ -8,6 +8,7 @@ from typing import Any
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
+from purebpf.cli.listing import add_list, find_events
 from purebpf.tools.record.request import (
     COPY_BYTES,
     COPY_PAGES,
@@ -113,6 +114,7 @@ def _add_events(group: argparse._ArgumentGroup) -> None:
         help="cycles (or cpu-clock without a PMU; the default), page-faults, r01c2, "
         "cpu/event=0x3c/, sched:sched_switch, each with :u :k :p; EVENT[,EVENT...]",
     )  # fmt: skip
+    add_list(group, "events", find_events)
     group.add_argument(
         *("--filter",), dest="events", metavar="EXPR", action=_AddFilter,
         help="keep samples that match, for the events of the -e before; repeat to require both",

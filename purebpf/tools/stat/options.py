@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import positive_int, seconds
 from purebpf.cli.event_command import EventView
+from purebpf.cli.listing import add_list, find_events
 from purebpf.tools.stat.request import Groups, StatOptions, parse_groups
 from purebpf.tuples import NamedTuple
 
@@ -123,6 +124,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("-e", "--event"), dest="groups", metavar="EVENT,...", action="append", type=_groups,
         default=[], help="what to count; {a,b}: together; may be given several times",
     )  # fmt: skip
+    add_list(made, "events", find_events)
     output = event_command.add_output(made, ("text", "json", "csv"))
     rows = output.add_mutually_exclusive_group()
     rows.add_argument(

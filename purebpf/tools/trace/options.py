@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from purebpf.cli import event_command, parser
 from purebpf.cli.arguments import milliseconds, positive_int
+from purebpf.cli.listing import Names, add_list
 from purebpf.tools.trace.request import TraceOptions
 from purebpf.tuples import NamedTuple
 
@@ -99,6 +100,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="names, patterns, %%file %%net %%process %%desc %%memory %%signal; GROUP:TRACEPOINT; "
         "! for all but",
     )  # fmt: skip
+    add_list(which, "calls and tracepoints", _find_calls)
     which.add_argument(
         *("-x", "--failed", "--failure"), dest="failed", action="store_true",
         help="only those that fail",
@@ -132,6 +134,12 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.take_defaults(made, TraceOptions, event_command.EventView, Shape)
     return made
+
+
+def _find_calls(pattern: str) -> Names:
+    from purebpf.tools.trace.listing import list_calls
+
+    return list_calls(pattern)
 
 
 def _string_size(text: str) -> int:

@@ -105,7 +105,17 @@ def sampleip() -> tuple[Pids, set[int]]:
     return pids, {pid for _address, pid, _count, _place in rows if pid}
 
 
-@pytest.mark.parametrize("seen", [offcpu, wall, runqlat, profile, sampleip])
+at_night = pytest.mark.nightly
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        offcpu,
+        profile,
+        *(pytest.param(each, marks=at_night) for each in (wall, runqlat, sampleip)),
+    ],
+)
 def test_only_tasks_of_the_user_are_measured(seen: Seen) -> None:
     pids, found = seen()
     assert found == {pids.wanted}
