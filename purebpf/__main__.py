@@ -5,6 +5,7 @@ It chooses a command and calls its `main`. Only the chosen command is imported.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -23,6 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments; None: the arguments of the process.
     """
+    if argv is None:  # the process ends with the command: `command.run` says why
+        gc.disable()
     if argv is None and sys.argv[0].rpartition("/")[2] == "bpftrace":
         return _start("script", sys.argv[1:])
     arguments = sys.argv[1:] if argv is None else argv

@@ -100,6 +100,25 @@ def test_main_takes_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"purebpf {__version__}\n"
 
 
+def test_a_command_of_its_own_process_never_searches_for_garbage() -> None:
+    """Not at the end either, when all objects of the run would be searched at once."""
+    script = (
+        "import gc, sys\n"
+        "from purebpf.__main__ import main\n"
+        "searches = []\n"
+        "gc.callbacks.append(lambda phase, about: searches.append(phase))\n"
+        "sys.argv = ['purebpf', 'convert', 'tests/data/stacks.folded', '-o', '/dev/null']\n"
+        "before = len(sys.modules)\n"
+        "assert main() == 0 and len(sys.modules) > before + 50\n"
+        "made = [[] for _ in range(2000)]\n"
+        "print(len(searches))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "0\n"
+
+
 def test_the_console_script_is_installed() -> None:
     text = subprocess.run([CONSOLE_SCRIPT, "--help"], capture_output=True, text=True, check=True)
     assert text.stdout == run("--help").stdout
