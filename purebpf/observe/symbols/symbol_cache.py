@@ -22,8 +22,8 @@ __all__ = ["SymbolCache", "cache_home", "own_directory"]
 _LIMIT = 256 << 20
 """Bytes of all files together; one that needs more than half of them is not kept."""
 
-_WORTH = 1 << 13
-"""Symbols from which a table is kept: fewer are read in a few milliseconds."""
+_WORTH = 1 << 10
+"""Symbols from which a table is kept: fewer are read in a millisecond."""
 
 
 class SymbolCache:

@@ -56,6 +56,15 @@ def test_a_table_is_kept_and_used_without_reading_the_symbols_again(program, hom
 
 
 @pytest.mark.needs("gcc")
+@pytest.mark.parametrize(("functions", "tables"), [("1100", 1), ("100", 0)])
+def test_a_table_is_kept_from_a_thousand_functions_on(tmp_path, home, functions, tables):
+    source = _MANY.replace("10000", functions) + SOURCE
+    with running(compile_program(tmp_path / "program", source=source)) as child:
+        assert _named(child) == _EXPECTED
+    assert len([*home.iterdir()] if home.exists() else []) == tables
+
+
+@pytest.mark.needs("gcc")
 @pytest.mark.parametrize("content", [b"", b"nonsense" * 100, None])
 def test_a_file_that_is_not_a_table_is_ignored_and_written_again(program, home, content):
     _named(program)
