@@ -12,6 +12,7 @@ import pytest
 
 from purebpf import objects
 from purebpf.tools.latency import CallLatency, LatencyOptions
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64")
 
@@ -253,15 +254,18 @@ COUNTS |= {"choose": 41, "by_pointer": 41, "elsewhere": 41, "cases": 41}
 @pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
 @pytest.mark.parametrize(
     "options",
-    [
-        ("-O2",),
-        ("-O1",),
-        ("-Os",),
-        ("-O2", "-fcf-protection=full"),
-        ("-O2", "-fno-pie", "-no-pie"),
-        ("-O2", "-fno-plt"),
-        ("-O2", "-fno-asynchronous-unwind-tables"),
-    ],
+    by_day(
+        [
+            ("-O2",),
+            ("-O1",),
+            ("-Os",),
+            ("-O2", "-fcf-protection=full"),
+            ("-O2", "-fno-pie", "-no-pie"),
+            ("-O2", "-fno-plt"),
+            ("-O2", "-fno-asynchronous-unwind-tables"),
+        ],
+        (("-O2",), ("-Os",), ("-O2", "-fcf-protection=full")),
+    ),
 )
 def test_functions_of_every_shape_return(tmp_path, compiler, options):
     """Several returns, cold parts, switches, jumps to functions, to other files, by pointers."""

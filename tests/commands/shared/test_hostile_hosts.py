@@ -86,5 +86,6 @@ def test_processes_of_others_are_hidden() -> None:
     assert attack(*HIDDEN)["passed"] > 40
 
 
+@pytest.mark.nightly
 def test_a_container() -> None:
     assert attack(*CONTAINER)["passed"] > 40

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.environment import run
 from tests.support.host import cgroups
+from tests.support.nightly import by_day
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "vmlinux_btf"),
@@ -173,7 +174,7 @@ CGROUPS = {
 
 
 @pytest.mark.needs("cgroup2")
-@pytest.mark.parametrize("name", CGROUPS)
+@pytest.mark.parametrize("name", by_day(CGROUPS, ("trace, json", "exec", "lock, csv", "top")))
 def test_what_another_user_calls_a_cgroup_is_text(hostile: int, below: Path, name: str) -> None:
     (below / "cgroup.procs").write_text(str(hostile))
     try:
@@ -188,7 +189,13 @@ def test_what_another_user_calls_a_cgroup_is_text(hostile: int, below: Path, nam
     assert "<i>evil" in shown
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+BY_DAY = {"profile, all", "profile, page", "profile, csv", "offcpu, page", "summary", "runqlat"}
+BY_DAY |= {"exec", "open, table", "triage", "dump", "trace, as strace", "mem", "stat, csv", "lock"}
+BY_DAY |= {"latency, slow"}
+"""One of each layout."""
+
+
+@pytest.mark.parametrize("name", by_day(COMMANDS, BY_DAY))
 def test_what_another_user_wrote_is_text(hostile: int, name: str) -> None:
     words = [word.replace("PID", str(hostile)) for word in COMMANDS[name]]
     result = run(*([] if "," in name else [name]), *words)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.environment import run
 from tests.support.host.silent_fuse import silent
+from tests.support.nightly import by_day
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "vmlinux_btf", "x86_64", "mount_namespace"),
@@ -69,7 +70,7 @@ def ended(mode: str, command: str) -> CompletedProcess[str]:
     return result
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", by_day(COMMANDS, ("profile", "dump", "triage")))
 def test_the_lock_of_mappings_that_a_thread_holds_holds_no_command(command: str) -> None:
     assert "Traceback" not in ended("lock", command).stderr
 
