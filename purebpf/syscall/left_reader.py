@@ -22,7 +22,7 @@ from purebpf.syscall.fork import fork
 if TYPE_CHECKING:
     import socket
 
-__all__ = ["PATIENCE_S", "LeftReader", "reap"]
+__all__ = ["PATIENCE_S", "LeftReader"]
 
 PATIENCE_S = 2.0
 """How long a read may take. Pages that are swapped out come back in a fraction of it."""
@@ -162,10 +162,10 @@ class LeftReader:
             return
         with suppress(OSError):
             os.kill(self._child, signal.SIGKILL)
-        reap(self._child)
+        _reap(self._child)
 
 
-def reap(child: int) -> None:
+def _reap(child: int) -> None:
     """Wait for the end of a child that was killed, unless it waits for a file system."""
     until = time.monotonic() + _REAPING_S
     with suppress(ChildProcessError):

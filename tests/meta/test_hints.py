@@ -110,7 +110,7 @@ def test_there_are_many() -> None:
     [
         ("waits: purebpf offcpu -p 7, or wait", ("offcpu", "-p 7")),
         ("purebpf dump 4711 shows where", ("dump", "4711")),
-        ("it names methods: `purebpf profile --java-perf-map`, or", ("profile", "--java-perf-map")),
+        ("it names methods: `purebpf profile --native`, or", ("profile", "--native")),
         ("examples:\n  purebpf mem --show faults 5   page faults", ("mem", "--show faults 5")),
         ("more: purebpf offcpu --state ?", ("offcpu", "--state ?")),
     ],

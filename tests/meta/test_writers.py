@@ -22,7 +22,6 @@ KNOWN = {
     "services/fleet/scratch.py": "a lock in a folder made for it, mode 0700",
     "services/fleet/stores/directory.py": "a store whose path is checked",
     "files/cache_files.py": "a cache whose path is checked",
-    "observe/processes/java_attach.py": "as the user of the process, who may not write over a file",
     "observe/symbols/confined.py": "memory of ours (memfd)",
     "observe/symbols/debuginfod.py": "a cache whose path is checked",
     "files/atomic_file.py": "the writer of results",

@@ -21,8 +21,7 @@ _OLD_PYTHONS = frozenset({"2.7", "3.6", "3.7"})
 """Versions of which py-spy 0.4 shows the functions."""
 _PERF_MAP_AGENT = "with the agent perf-map-agent"
 _PERF_MAP_COMMAND = (
-    "`purebpf profile --java-perf-map`, or `jcmd PID Compiler.perfmap` while it runs, or "
-    "-XX:+DumpPerfMapAtExit from the start"
+    "`jcmd PID Compiler.perfmap` while it runs, or -XX:+DumpPerfMapAtExit from the start"
 )
 
 

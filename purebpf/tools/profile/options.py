@@ -110,10 +110,6 @@ def _add_sampling(group: argparse._ArgumentGroup) -> None:
         "--gil", action="store_true",
         help="only Python threads that hold the GIL",
     )  # fmt: skip
-    group.add_argument(
-        "--java-perf-map", action="store_true",
-        help="have JVMs (17 and later) write the names of compiled methods",
-    )  # fmt: skip
     parser.add_storage(group, "(process, stacks)")
 
 

@@ -18,7 +18,6 @@ class ProfileOptions(TargetOptions, RunOptions, StackOptions):
     `python`: read the frames of Python functions, with `python_lines` also their lines; `native`:
     keep the frames of the interpreter itself. `async_tasks`: add the tasks of asyncio that await
     the one that runs. `gil`: only samples of threads that hold the GIL.
-    `java_perf_map`: have JVMs that were sampled write the names of their methods.
     `duration_s` None: until a signal, or until `command` or all of `pids` end. `tree`: the children
     of `pids`, too, those that exist and those to come. `by_thread`: tell threads apart. `timeline`:
     count by time, too, for formats that say when. `left_out`: the number of a process whose samples
@@ -36,7 +35,6 @@ class ProfileOptions(TargetOptions, RunOptions, StackOptions):
     by_thread: bool = False
     timeline: bool = False
     gil: bool = False
-    java_perf_map: bool = False
     left_out: int = 0
     async_tasks: bool = False
     program: str | None = None

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from purebpf.symbols.budget import Budget
     from purebpf.tools.profile.counts_snapshot import CountsSnapshot
     from purebpf.tools.profile.finished_counts import FinishedCounts
-    from purebpf.tools.profile.java_maps import JavaMaps
     from purebpf.tools.profile.loss import Clock
     from purebpf.tools.profile.timeline import Timeline
 
@@ -169,7 +168,6 @@ class Profiler(Closing):
         self._taken.take()
         if sampling.python is not None:  # of samples since the drain, too
             sampling.python.drain()
-        self._write_java_maps()
         if sampling.walking is None or not sampling.walking.is_behind:
             sampling.watch.followed.forget_exited(self._taken.processes)
 
@@ -203,7 +201,6 @@ class Profiler(Closing):
                 sampling.walking.finish()
             self.take()
             sampling.watch.close()  # naming takes its time: what happens then is not of the run
-            self._write_java_maps(again=True)
             self._elapsed_s, self._idle_s = times_s
             return self.so_far()
 
@@ -212,16 +209,6 @@ class Profiler(Closing):
         unknown.
         """
         return self._sampling.watch.followed.cgroups.text(pid)
-
-    @cached_property
-    def _java(self) -> JavaMaps:
-        from purebpf.tools.profile.java_maps import JavaMaps
-
-        return JavaMaps()
-
-    def _write_java_maps(self, *, again: bool = False) -> None:
-        if self._options.java_perf_map and self._taken is not None:
-            self._java.write(self._taken.processes, again=again)
 
     def close(self) -> None:
         """End it without a result, and release its resources; again is harmless."""
@@ -319,8 +306,6 @@ class Profiler(Closing):
         lines = []
         if options.gil and python is not None:
             lines += python.interpreters.without_gil(pids)
-        if options.java_perf_map:
-            lines += self._java.hints()
         if self._command_pid and not self._sampling.by_tree:
             lines.append(_CHILDREN_INHERIT)
         return lines

@@ -1,12 +1,12 @@
 """A process that maps a file of a FUSE which never answers a read.
 
-Run as `python -m tests.support.host.silent_fuse stack|python|file|lock|tmp`, by root, who mounts
+Run as `python -m tests.support.host.silent_fuse stack|python|file|lock`, by root, who mounts
 what fusermount(1) mounts for a user, and becomes the user 65534. `stack`: the stack pointer of its
 thread, and its arguments, are there; `python`: the variable _PyRuntime, while a thread works;
 `file`: what would be code, in a file system that root may look into (allow_other). It does not say,
 either, what any other name is. `lock`: a thread holds the lock of all mappings while it waits for a
 page, as its first read failed (FAULT_FLAG_TRIED), another works, and a third waits to map more,
-behind which all wait who want to look. `tmp`: it is the process's /tmp, and there is no file.
+behind which all wait who want to look.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def silent(mode: str) -> Iterator[int]:
 
 def _is_silent(pid: int, mode: str) -> bool:
     """Whether it has come to its end: its first thread waits in pause(2), or maps the file."""
-    if mode in ("stack", "tmp"):
+    if mode == "stack":
         with open(f"/proc/{pid}/syscall") as file:
             return file.read().startswith("34 ")
     if mode == "lock":
@@ -104,13 +104,12 @@ def _answer(fd: int, mode: str) -> None:
             os.write(fd, struct.pack("=IiQ", 16 + len(body), 0, unique) + body)
 
 
-def _mount(more: str = "", where: str = "") -> tuple[int, str]:
+def _mount(more: str = "") -> tuple[int, str]:
     """As fusermount(1) does, and become the user."""
     assert _LIBC.unshare(0x20000) == 0  # CLONE_NEWNS
     assert _LIBC.mount(None, b"/", None, 0x44000, None) == 0  # MS_REC | MS_PRIVATE
-    if not where:
-        where = tempfile.mkdtemp()
-        os.chown(where, USER, USER)
+    where = tempfile.mkdtemp()
+    os.chown(where, USER, USER)
     fd = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={fd},rootmode=40000,user_id={USER},group_id={USER}{more}"
     if _LIBC.mount(b"silent", where.encode(), b"fuse", 6, options.encode()):
@@ -123,15 +122,12 @@ def _mount(more: str = "", where: str = "") -> tuple[int, str]:
 
 
 def main(mode: str) -> None:
-    fd, where = _mount(",allow_other" if mode == "file" else "", "/tmp" if mode == "tmp" else "")
+    fd, where = _mount(",allow_other" if mode == "file" else "")
     server = os.fork()
     if not server:
         os.close(1)
         _answer(fd, mode)
     os.close(fd)
-    if mode == "tmp":
-        print(os.getpid(), server, flush=True)
-        signal.pause()
     file = os.open(f"{where}/f", os.O_RDWR)
     code = mmap.mmap(-1, 4096, prot=7)
     run = ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
