@@ -6,7 +6,7 @@ from enum import Enum
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 
-from purebpf.dataflow.code import Access, access_of
+from purebpf.dataflow.code import Access, Code, access_of
 from purebpf.dataflow.flow import Flow, Pointer
 from purebpf.dataflow.indexed import find_indexed
 from purebpf.dataflow.layout import PADDING, find, is_record, name_of
@@ -23,6 +23,7 @@ _STRINGS = frozenset(
 )  # fmt: skip
 _STACK_WORDS = frozenset((Mnemonic.PUSH, Mnemonic.POP, Mnemonic.LEAVE, Mnemonic.RET))
 _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
+_INTERRUPTS_ON = (Mnemonic.STI, Mnemonic.POPF, Mnemonic.POPFQ)
 _COMPARES = (Mnemonic.CMP, Mnemonic.TEST)
 
 
@@ -37,6 +38,7 @@ class Unclaimed(Enum):
     UNKNOWN_BASE = "the type behind its register is unknown"
     UNKNOWN_VARIABLE = "at a fixed address without a variable"
     INCOMPLETE = "its type is only declared in this unit"
+    INTERRUPTS_OFF = "interrupts were off: the sample was taken when they were on again"
     OUTSIDE = "outside the type behind its register"
     UNKNOWN_INDEX = "an index leads to one of several arrays of its type"
     THREAD = "thread-local, or relative to a segment"
@@ -89,11 +91,20 @@ def claim_before(flow: Flow, address: int) -> Claim | Unclaimed:
     before = code.before[number]
     if not before:
         return Unclaimed.ENTRY if number == 0 else Unclaimed.UNREACHED
+    if any(_turns_interrupts_on(code, one) for one in before):
+        return Unclaimed.INTERRUPTS_OFF
     answers = [_claim_or_fused(flow, one) for one in before]
     first = answers[0]
     if all(_is_same(first, other) for other in answers[1:]):
         return first
     return Unclaimed.SEVERAL_PATHS
+
+
+def _turns_interrupts_on(code: Code, number: int) -> bool:
+    """Return True for STI, whose effect begins behind the next instruction, and for POPF."""
+    if code.instructions[number].mnemonic in _INTERRUPTS_ON:
+        return True
+    return any(code.instructions[one].mnemonic == Mnemonic.STI for one in code.before[number])
 
 
 def _is_same(one: Claim | Unclaimed, other: Claim | Unclaimed) -> bool:
@@ -130,6 +141,8 @@ def claim_at(flow: Flow, address: int) -> Claim | Unclaimed:
     if access is None:
         return Unclaimed.NO_OPERAND
     place = flow.address(instruction, state)
+    if place is None and _is_in_segment(instruction):
+        return Unclaimed.THREAD
     if place is None:
         is_fixed = instruction.memory_base in (Register.RIP, Register.NONE)
         base = state.get(instruction.memory_base)
@@ -144,7 +157,11 @@ def claim_at(flow: Flow, address: int) -> Claim | Unclaimed:
         if variable is None or not _has_members(variable[0]):
             return Unclaimed.STACK
         place = Pointer(*variable)
-    return _resolve(place, access)
+    return _resolve(place, access, follows_elements=flow.scope.follows_elements)
+
+
+def _is_in_segment(instruction: Instruction) -> bool:
+    return int(instruction.memory_segment) in (Register.FS, Register.GS)
 
 
 def _has_members(of: Type | None) -> bool:
@@ -163,12 +180,10 @@ def _untyped(instruction: Instruction) -> Unclaimed | None:
     kinds = {instruction.op_kind(number) for number in range(instruction.op_count)}
     if kinds & _STRINGS:
         return Unclaimed.STRING
-    if OpKind.MEMORY in kinds and instruction.memory_segment in (Register.FS, Register.GS):
-        return Unclaimed.THREAD
     return None
 
 
-def _resolve(place: Pointer, access: Access) -> Claim | Unclaimed:
+def _resolve(place: Pointer, access: Access, *, follows_elements: bool) -> Claim | Unclaimed:
     of, offset = place.of, place.offset
     whole = byte_size(of)
     if not whole:
@@ -177,7 +192,7 @@ def _resolve(place: Pointer, access: Access) -> Claim | Unclaimed:
         return Unclaimed.INCOMPLETE if is_declared else Unclaimed.UNKNOWN_BASE
     is_inside = 0 <= offset < whole
     if not is_inside and not _is_open(of):
-        if offset < 0 and not place.moved:
+        if (offset < 0 and not place.moved) or not follows_elements:
             return Unclaimed.OUTSIDE
         offset %= whole
     if place.moved > 0:
@@ -188,7 +203,7 @@ def _resolve(place: Pointer, access: Access) -> Claim | Unclaimed:
         found = find(of, offset, access.size)
     if found.path.endswith(PADDING):
         return Unclaimed.OUTSIDE
-    is_inferred = bool(place.moved) or not is_inside
+    is_inferred = bool(place.moved) or not is_inside or place.by_use
     return Claim(of, name_of(of), found.path, found.offset, found.size, access, is_inferred)
 
 

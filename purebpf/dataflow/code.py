@@ -64,6 +64,8 @@ class Code:
     Attributes:
         instructions: in order; invalid bytes are among them.
         index: the number of the instruction at each address.
+        written: the 64-bit registers that each instruction may change.
+        calls: the address of each direct call, by the address that it returns to.
         next, before: the numbers that each instruction leads to, and comes from, within the
             function; indirect jumps lead nowhere.
     """
@@ -71,6 +73,10 @@ class Code:
     def __init__(self, code: bytes, address: int) -> None:
         self.instructions: list[Instruction] = list(Decoder(64, code, ip=address))
         self.index = {one.ip: number for number, one in enumerate(self.instructions)}
+        self.written = [written(one) for one in self.instructions]
+        self.calls = {
+            one.next_ip: one.ip for one in self.instructions if one.flow_control == FlowControl.CALL
+        }
         self.next = [self._next(number) for number in range(len(self.instructions))]
         self.before: list[list[int]] = [[] for _ in self.instructions]
         for number, followers in enumerate(self.next):

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
 
-from purebpf.dataflow.code import Code, displacement, full, written
+from purebpf.dataflow.code import Code, displacement, full
 from purebpf.dataflow.layout import find
 from purebpf.dataflow.types import Type, bare, byte_size
 from purebpf.tuples import NamedTuple
@@ -43,12 +43,16 @@ class Pointer(NamedTuple):
         moved: 0: it leads exactly there; `ELEMENT`: there in some element of an array; above: it
             was moved by an unknown multiple of so many bytes.
         is_fixed: the object is a global variable.
+        is_per_cpu: the address has no CPU's offset yet.
+        by_use: only a later use of the pointer, as an argument, says its type.
     """
 
     of: Type | None
     offset: int
     moved: int = 0
     is_fixed: bool = False
+    is_per_cpu: bool = False
+    by_use: bool = False
 
 
 State = Mapping[int, Pointer]
@@ -57,7 +61,23 @@ _SLOT = -(1 << 32)
 
 
 class Scope(Protocol):
-    """The declarations that a function can see."""
+    """The declarations that a function can see.
+
+    Attributes:
+        follows_elements: a pointer behind its object leads to the next element of an array. False
+            where programs step from a member to the struct around it.
+    """
+
+    follows_elements: bool
+
+    def entered(self) -> Mapping[int, Pointer]:
+        """Return the pointers in registers before the first instruction."""
+
+    def used(self, address: int, /) -> Mapping[int, Pointer]:
+        """Return the pointers in registers before an instruction, by their later use."""
+
+    def per_cpu(self, address: int, /, *, is_plain: bool) -> tuple[Type | None, int] | None:
+        """Return the type of the per-CPU variable at an address, and the offset in it."""
 
     def declared(self, address: int, /) -> Mapping[int, Pointer]:
         """Return the pointers that variables hold in registers before the instruction there."""
@@ -102,7 +122,7 @@ class Flow:
         count = len(self.code.instructions)
         if not count:
             return
-        self._join(0, {Register.RSP: Pointer(None, -_WORD)})
+        self._join(0, {Register.RSP: Pointer(None, -_WORD), **self.scope.entered()})
         todo, fresh, settled = [0], 0, count
         for _ in range(_ROUNDS * count):
             if not todo:  # cases of a switch: only declarations are known there
@@ -115,7 +135,7 @@ class Flow:
             number = todo.pop()
             state = self.before[number]
             assert state is not None
-            after = self._step(self.code.instructions[number], state)
+            after = self._step(number, state)
             todo += [one for one in self.code.next[number] if self._join(one, after)]
         self.before = [None] * settled  # no fixed point: nothing is known
 
@@ -129,6 +149,9 @@ class Flow:
             merged = dict(merged)
             for register, pointer in declared.items():
                 merged[register] = _better(merged.get(register), pointer)
+        used = self.scope.used(address)
+        if any(register not in merged for register in used):
+            merged = {**used, **merged}
         if known is not None and merged == known:
             return False
         self.before[number] = merged
@@ -141,6 +164,11 @@ class Flow:
         """
         base, index = int(instruction.memory_base), int(instruction.memory_index)
         constant = displacement(instruction)
+        is_gs = int(instruction.segment_prefix) == Register.GS
+        if is_gs or int(instruction.segment_prefix) == Register.FS:
+            is_plain = is_gs and base in (Register.RIP, Register.NONE) and index == Register.NONE
+            found = self.scope.per_cpu(constant, is_plain=False) if is_plain else None
+            return None if found is None else Pointer(*found, is_fixed=True)
         pointer = state.get(base)
         if base in (Register.RIP, Register.NONE) or (pointer is None and constant >= _FIXED):
             found = self.scope.at(constant)
@@ -149,6 +177,10 @@ class Flow:
             by_base = 0 if base in (Register.RIP, Register.NONE) else 1
             scale = instruction.memory_index_scale if index != Register.NONE else 0
             return Pointer(*found, by_base or scale, is_fixed=True)
+        if pointer is None and constant:  # the register has the offset of a CPU
+            found = self.scope.per_cpu(constant, is_plain=True)
+            if found is not None:
+                return Pointer(*found, is_fixed=True)
         if index == Register.NONE:
             return None if pointer is None else pointer._replace(offset=pointer.offset + constant)
         scale = instruction.memory_index_scale
@@ -162,8 +194,6 @@ class Flow:
 
     def _loaded(self, instruction: Instruction, state: State) -> Pointer | None:
         """Return the pointer that a load of eight bytes puts into its register."""
-        if int(instruction.segment_prefix) in (Register.FS, Register.GS):
-            return None
         place = self.address(instruction, state)
         if place is None:
             return None
@@ -173,17 +203,21 @@ class Flow:
             if variable is None:
                 return state.get(_SLOT - offset)
             of, offset = variable
+        if not self.scope.follows_elements and offset >= byte_size(of):
+            return None
         found = find_in(of, offset, _WORD)
-        return None if found is None else pointer_of(found)
+        loaded = None if found is None else pointer_of(found)
+        return loaded._replace(by_use=True) if loaded is not None and place.by_use else loaded
 
-    def _step(self, instruction: Instruction, state: State) -> State:
+    def _step(self, number: int, state: State) -> State:
         """Return the state after an instruction."""
+        instruction = self.code.instructions[number]
         if instruction.flow_control in _CALLS:
             return self._call(instruction, state)
         if instruction.mnemonic in (Mnemonic.PUSH, Mnemonic.POP):
             return _moved_stack(instruction, state)
         after = dict(state)
-        for register in written(instruction):
+        for register in self.code.written[number]:
             after.pop(register, None)
         if instruction.op0_kind == OpKind.MEMORY:
             self._store(instruction, state, after)
@@ -224,20 +258,31 @@ class Flow:
         if mnemonic == Mnemonic.MOV and kind == OpKind.MEMORY:
             return self._loaded(instruction, state)
         if mnemonic == Mnemonic.LEA:
-            return _within(self.address(instruction, state))
+            return self._within(self.address(instruction, state))
+        if kind in _CONSTANTS and known is None and mnemonic in (Mnemonic.MOV, Mnemonic.ADD):
+            found = self.scope.per_cpu(instruction.immediate(1), is_plain=True)
+            is_per_cpu = mnemonic == Mnemonic.MOV
+            return found and Pointer(*found, is_fixed=True, is_per_cpu=is_per_cpu)
         if mnemonic in (Mnemonic.ADD, Mnemonic.SUB) and known is not None:
             if kind in _CONSTANTS:
                 constant = instruction.immediate(1)
                 constant -= (_SIGN << 1) if constant & _SIGN else 0
                 sign = 1 if mnemonic == Mnemonic.ADD else -1
-                return _within(known._replace(offset=known.offset + sign * constant))
+                return self._within(known._replace(offset=known.offset + sign * constant))
+            if known.is_per_cpu:
+                return known._replace(is_per_cpu=False)
             other = state.get(instruction.op1_register) if kind == OpKind.REGISTER else None
             if mnemonic == Mnemonic.ADD and other is None and known.of is not None:
                 return _moved(known, 0, 1)
         if mnemonic == Mnemonic.ADD and kind == OpKind.REGISTER and known is None:
             other = state.get(instruction.op1_register)
+            if other is not None and other.is_per_cpu:
+                return other._replace(is_per_cpu=False)
             return _moved(other, 0, 1) if other is not None and other.of else None
         return None
+
+    def _within(self, pointer: Pointer | None) -> Pointer | None:
+        return _within(pointer) if self.scope.follows_elements else pointer
 
 
 def find_in(of: Type | None, offset: int, size: int) -> Type | None:
@@ -277,6 +322,8 @@ def _merge(one: State, other: State) -> State:
         also = other.get(key)
         if also == value:
             merged[key] = value
+        elif also is not None and also._replace(by_use=value.by_use) == value:
+            merged[key] = value._replace(by_use=True)
         elif also is not None and value.of is not None and _is_neighbour(value, also):
             merged[key] = _moved(value, 0, ELEMENT)
     return merged

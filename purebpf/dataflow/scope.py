@@ -28,6 +28,8 @@ _REGISTERS = (
 class DwarfScope:
     """The variables of a function; a `purebpf.dataflow.flow.Scope`."""
 
+    follows_elements = True
+
     def __init__(self, info: DebugInfo, function: Function) -> None:
         self._info, self._function = info, function
         variables = function.variables
@@ -38,6 +40,17 @@ class DwarfScope:
             if (pointer := pointer_of(one.type)) is not None
         ]
         self._stack = [one for one in variables if one.operation == "DW_OP_fbreg"]
+
+    def entered(self) -> Mapping[int, Pointer]:
+        """Return nothing: `declared` has the parameters."""
+        return {}
+
+    def used(self, _address: int) -> Mapping[int, Pointer]:
+        """Return nothing: DWARF describes local variables."""
+        return {}
+
+    def per_cpu(self, _address: int, *, is_plain: bool) -> None:  # noqa: ARG002
+        """Return None: programs have no per-CPU variables."""
 
     def declared(self, address: int) -> Mapping[int, Pointer]:
         """Return the pointers that variables hold in registers before the instruction there.

@@ -61,9 +61,12 @@ def _run(options: LockOptions, view: EventView, details: LockView) -> int:
         return measured
 
     def text() -> Printer[Any]:
-        others: dict[str, Callable[[], Any]] = {}
+        others: dict[str, Any] = {}
         if not options.userspace:
+            from purebpf.observe.instruments.kernel_data import has_decoder
+
             others["cpu_s"] = lambda: session().cpu_s
+            others["has_decoder"] = has_decoder()
         else:
             others["others"] = lambda: session().others
             others["old_waits"] = lambda: session().old_waits

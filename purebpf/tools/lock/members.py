@@ -8,7 +8,7 @@ from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
 from purebpf.tuples import NamedTuple
 
-__all__ = ["SlabPlace", "member_of"]
+__all__ = ["SlabPlace", "member_at", "member_of"]
 
 _STRUCTS = {
     "filp": "file",
@@ -82,6 +82,22 @@ def member_of(btf: Btf, place: SlabPlace, kind: str) -> str:
         if paths:
             return paths.pop() if len(paths) == 1 else ""
     return ""
+
+
+def member_at(btf: Btf, struct: str, offset: int, kind: str) -> str:
+    """`inode.i_rwsem`; "" unless a struct of this name has a lock of this kind there.
+
+    Args:
+        btf: of the kernel.
+        struct: its name. The name of a lock's own type says nothing.
+        offset: of the lock in it, in bytes.
+        kind: one of `purebpf.tools.lock.request.TYPES`.
+    """
+    wanted = _TYPES.get(kind.partition(":")[0], ())
+    numbers = btf.find(struct, Kind.STRUCT)
+    paths = {_descend(btf, number, offset, wanted) for number in numbers}
+    path = paths.pop() if len(paths) == 1 else None
+    return f"{struct}{path}" if path else ""
 
 
 def _candidates(cache: str) -> Iterator[str]:

@@ -12,7 +12,9 @@ from purebpf.symbols.kallsyms import addresses
 from purebpf.syscall import proc
 from purebpf.tools.lock.members import SlabPlace
 
-__all__ = ["Callers", "LockNames"]
+__all__ = ["CALL_SITE", "Callers", "LockNames"]
+
+CALL_SITE = "call site"
 
 _SECTIONS = ("__sched_text", "__lock_text")
 """Where the kernel's linker puts the functions that wait (include/linux/sched/debug.h, __sched;
@@ -35,6 +37,8 @@ class Callers:
         """Names of the functions, without those that trace; empty if the stack was lost."""
         self.caller: Callable[[int], str] = cache(self._find_caller)
         """The first function that is not one of the locks' own."""
+        self.site: Callable[[int], int] = cache(self._find_site)
+        """The address in this function to which the locks' own functions return; 0: unknown."""
 
     def _name_stack(self, number: int) -> tuple[str, ...]:
         return tuple(spell_kernel_frame(answer) for _, answer in self._shown(number))
@@ -43,8 +47,12 @@ class Callers:
         shown = self._shown(number)
         if not shown:
             return "[lost]"
-        outside = (answer for place, answer in shown if not self._waits(place))
+        outside = (answer for place, answer in shown if not self.takes_locks(place))
         return spell_kernel_frame(next(outside, shown[-1][1]))
+
+    def _find_site(self, number: int) -> int:
+        places = (place for place, _ in self._shown(number))
+        return next((place for place in places if not self.takes_locks(place)), 0)
 
     def _look_up(self, number: int) -> list[tuple[int, Frame | Unknown]]:
         places = self._read(number)
@@ -52,7 +60,8 @@ class Callers:
         pairs = zip(places, answers, strict=True)
         return [(place, answer) for place, answer in pairs if not is_of_tracepoint(answer)]
 
-    def _waits(self, address: int) -> bool:
+    def takes_locks(self, address: int) -> bool:
+        """Return True for an address in a function that waits for locks itself."""
         return any(start <= address < end for start, end in self._waiting)
 
 
@@ -75,18 +84,33 @@ class LockNames:
         self._size = size
         self._member = cache(member)
 
-    def name(self, address: int, kind: str, slab: SlabPlace | None = None) -> tuple[str, str]:
-        """Return a name for a lock and its source; the address and "" for an unknown lock."""
+    def name(
+        self,
+        address: int,
+        kind: str,
+        slab: SlabPlace | None = None,
+        by_type: Callable[[], str] = str,
+    ) -> tuple[str, str]:
+        """Return a name for a lock and its source; the address and "" for an unknown lock.
+
+        Args:
+            address: of the lock.
+            kind: of the lock.
+            slab: its place in an object of a slab cache.
+            by_type: the member that it is by the types of the code that takes it; or "".
+        """
         for cpu, start in enumerate(self._run_queues):
             if start and start <= address < start + self._size:
                 return f"run queue of CPU {cpu}", "CPU"
         if slab is not None:
-            place = self._member(slab, kind) or f"in {slab.cache}"
-            if place.startswith("in "):
-                return f"{address:#x} {place}", f"slab {slab.cache}"
-            return f"{place} at {address:#x}", f"slab {slab.cache}"
-        if variable := self._variable(address):
+            if place := self._member(slab, kind):
+                return f"{place} at {address:#x}", f"slab {slab.cache}"
+        elif variable := self._variable(address):
             return variable, "symbol"
+        if place := by_type():
+            return f"{place} at {address:#x}", CALL_SITE
+        if slab is not None:
+            return f"{address:#x} in {slab.cache}", f"slab {slab.cache}"
         return f"{address:#x}", ""
 
     @cached_property

@@ -31,6 +31,7 @@ class LockText(SumText[Wait, LockRow]):
 
     Args:
         cpu_s: returns the seconds of the run times the number of CPUs; 0.0 where that is not known.
+        has_decoder: locks were named by the types of the code that takes them, if possible.
     """
 
     events_header = _EVENTS
@@ -42,10 +43,12 @@ class LockText(SumText[Wait, LockRow]):
         by: str,
         *,
         cpu_s: Callable[[], float] = float,
+        has_decoder: bool = True,
         **details: Any,
     ) -> None:
         super().__init__(rows, by, **details)
         self._cpu_s = cpu_s
+        self._has_decoder = has_decoder
 
     def end(self, loss: Loss) -> Iterator[str]:
         """The sum of all waits with a verdict, then the table."""
@@ -60,6 +63,8 @@ class LockText(SumText[Wait, LockRow]):
                 f"{100 * share:.2g} % of CPU time{verdict}\n"
             )
         yield from super().end(loss)
+        if self.by == "lock" and not self._has_decoder:
+            yield from _without_decoder(rows)
 
     def event_lines(self, event: Wait) -> Iterator[str]:
         """A wait and its stack."""
@@ -92,6 +97,17 @@ class LockText(SumText[Wait, LockRow]):
         if self.by == "owner":
             return f"{row.name} ({row.tid})" if row.tid else _UNKNOWN_OWNER
         return _name_task(self.by, row)
+
+
+def _without_decoder(rows: Iterable[LockRow]) -> Iterator[str]:
+    """Count the locks without a name, and name the package that names more of them."""
+    nameless = sum(row.name.startswith("0x") for row in rows)
+    if nameless:
+        counted = count_text(nameless, "locks")
+        yield (
+            f"{counted} without a name; with the decoder of instructions, lock names more of them "
+            f"by the types of their callers: pip install 'purebpf[types]'\n"
+        )
 
 
 class Json(SumJson[Wait, LockRow]):

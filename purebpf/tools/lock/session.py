@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any, Self
 
-from purebpf.errors import NotSupportedError
+from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.measure.event_session import Ending, EventSession, loss_of
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
+from purebpf.observe.instruments.kernel_data import KernelData, has_decoder
 from purebpf.observe.processes.cgroup_ids import CgroupIds
 from purebpf.results.model.intervals import Interval, subtract
 from purebpf.syscall import host_clock
+from purebpf.tools.lock.call_sites import CallSites
 from purebpf.tools.lock.event import LockRow, Wait
 from purebpf.tools.lock.longest import with_longest
 from purebpf.tools.lock.members import member_of
@@ -58,6 +60,7 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
     def __init__(self, options: LockOptions, command_pid: int = 0) -> None:
         super().__init__(options, command_pid)
         self._options = options
+        self._by_type = options.by == "lock" and has_decoder()
         self._cgroups = CgroupIds()
         self._before: tuple[LockRow, ...] = ()
         self._interval_at = 0.0
@@ -79,7 +82,7 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
             {
                 "grouping": 0 if options.by in _BY_STACK else GROUPINGS.index(options.by),
                 "slower_ns": slower_ns(options.slower_ms),
-                "with_stacks": options.by in _BY_STACK or options.stacks,
+                "with_stacks": options.by in _BY_STACK or options.stacks or self._by_type,
                 "with_owner_stacks": options.stacks,
                 "page_size": os.sysconf("SC_PAGE_SIZE"),
                 "wanted_types": type_bits(options.types),
@@ -97,7 +100,8 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
         if own := _OWN_NAMES[fields.name]:
             name, known_from = own, "task"
         else:
-            name, known_from = self._locks.name(fields.lock, kind, slab_of(fields.slab))
+            by_type = partial(self._member, fields.stack, kind)
+            name, known_from = self._locks.name(fields.lock, kind, slab_of(fields.slab), by_type)
         wanted = self._options.locks
         if wanted and not is_lock_wanted(name, fields.lock, wanted):
             return None
@@ -243,7 +247,8 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
                 name, pid = f"{_OWN_NAMES[own]} of {total.comm} ({number})", number
                 known_from = "task"
             else:
-                name, known_from = self._locks.name(number, type_name(flags), total.slab)
+                by_type = partial(self._member, total.stack, type_name(flags))
+                name, known_from = self._locks.name(number, type_name(flags), total.slab, by_type)
         shown = self._options.stacks or by == "stack"
         stack = self._callers.stack(total.stack) if shown else ()
         return LockRow(
@@ -273,6 +278,20 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
             return stack.addresses[: stack.depth] if stack else ()
 
         return Callers(read)
+
+    def _member(self, stack: int, kind: str) -> str:
+        """Return the struct member that a lock is by the types of its caller; or ""."""
+        sites = self._sites if self._by_type and stack else None
+        return sites.name(self._callers.site(stack), kind) if sites is not None else ""
+
+    @cached_property
+    def _sites(self) -> CallSites | None:
+        try:
+            data = KernelData()
+        except (KernelError, NotSupportedError):
+            return None
+        self._owned.callback(data.close)
+        return CallSites(kernel_btf(), data.argument, self._callers.takes_locks)
 
     @cached_property
     def _locks(self) -> LockNames:

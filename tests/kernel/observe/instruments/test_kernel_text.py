@@ -44,9 +44,9 @@ def test_the_code_of_a_program_is_read_as_the_kernel_dumps_it(text: KernelText) 
     with load(objects.spec("process_tree")) as loaded:
         for program in loaded.programs.values():
             code, tag = _compiled(program.fileno())
-            ((start, _),) = function_ranges(proc.kallsyms(), f"bpf_prog_{tag}_{program.name}")
+            places = function_ranges(proc.kallsyms(), f"bpf_prog_{tag}_{program.name}")
             assert len(code) > 50
-            assert text.read(start, len(code)) == code
+            assert code in [text.read(start, len(code)) for start, _ in places]
 
 
 def test_several_chunks_follow_each_other(text: KernelText) -> None:

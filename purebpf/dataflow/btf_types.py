@@ -1,0 +1,153 @@
+"""Types, prototypes and per-CPU variables from BTF."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from purebpf.btf.types.kinds import Kind as BtfKind
+from purebpf.dataflow.types import Kind, Member, Type
+from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.btf.types.parse import Btf
+
+__all__ = ["BtfTypes", "Prototype", "Variable"]
+
+_RECORDS = {BtfKind.STRUCT: Kind.STRUCT, BtfKind.UNION: Kind.UNION}
+_ALIASES = (
+    *(BtfKind.TYPEDEF, BtfKind.CONST, BtfKind.VOLATILE, BtfKind.RESTRICT, BtfKind.TYPE_TAG),
+)
+_SCALARS = (BtfKind.INT, BtfKind.ENUM, BtfKind.ENUM64, BtfKind.FLOAT)
+_PER_CPU = ".data..percpu"
+_BITS = 8
+
+
+class Prototype(NamedTuple):
+    """The types of a function's parameters, and of its result; None is void."""
+
+    parameters: tuple[Type | None, ...]
+    result: Type | None
+
+
+class Variable(NamedTuple):
+    """A per-CPU variable: its offset in the section, and its size, in bytes."""
+
+    offset: int
+    size: int
+    name: str
+    type: Type | None
+
+
+class BtfTypes:
+    """Types by their numbers, each made once.
+
+    Args:
+        btf: of the kernel.
+    """
+
+    def __init__(self, btf: Btf) -> None:
+        self._btf = btf
+        self._types: dict[int, Type] = {}
+        self._prototypes: dict[str, Prototype | None] = {}
+
+    def type(self, number: int) -> Type | None:
+        """Return a type; None for void.
+
+        Raises:
+            FormatError: the BTF is malformed.
+        """
+        if not number:
+            return None
+        known = self._types.get(number)
+        if known is None:
+            known = self._types[number] = self._make(number)
+        return known
+
+    def prototype(self, function: str) -> Prototype | None:
+        """Return the prototype of a function; None: the BTF has none, or several.
+
+        A clone whose parameters the compiler changed has a name of its own, such as `find.isra.0`.
+        """
+        if function not in self._prototypes:
+            self._prototypes[function] = self._read_prototype(function)
+        return self._prototypes[function]
+
+    @cached_property
+    def per_cpu(self) -> tuple[Variable, ...]:
+        """The per-CPU variables, by offset."""
+        found = []
+        for number in self._btf.find(_PER_CPU, BtfKind.DATASEC):
+            section: Any = self._btf.type(number)
+            for entry in section.entries:
+                variable: Any = self._btf.type(entry.type_id)
+                of = self.type(variable.type_id)
+                found.append(Variable(entry.offset, entry.size, variable.name, of))
+        return tuple(sorted(found, key=lambda variable: variable.offset))
+
+    def per_cpu_at(self, offset: int) -> Variable | None:
+        """Return the per-CPU variable that contains an offset in the section."""
+        variables = self.per_cpu
+        number = bisect_right(variables, offset, key=lambda variable: variable.offset) - 1
+        if number < 0:
+            return None
+        found = variables[number]
+        return found if offset < found.offset + found.size else None
+
+    def _read_prototype(self, function: str) -> Prototype | None:
+        numbers = {self._prototype_of(number) for number in self._btf.find(function, BtfKind.FUNC)}
+        if len(numbers) != 1:
+            return None
+        described: Any = self._btf.type(numbers.pop())
+        parameters = tuple(self.type(each.type_id) for each in described.params)
+        return Prototype(parameters, self.type(described.return_type))
+
+    def _prototype_of(self, number: int) -> int:
+        function: Any = self._btf.type(number)
+        return int(function.type_id)
+
+    def _make(self, number: int) -> Type:
+        described: Any = self._btf.type(number)
+        kind = described.kind
+        if kind in _RECORDS:
+            return Type(_RECORDS[kind], described.name, described.size, self._filler(described))
+        if kind == BtfKind.PTR:
+            return Type(Kind.POINTER, "", 0, self._leading_to(described.type_id))
+        if kind == BtfKind.ARRAY:
+            made = Type(Kind.ARRAY, "", 0, self._leading_to(described.element))
+            made.count = described.count
+            return made
+        if kind in _ALIASES:
+            name = described.name if kind == BtfKind.TYPEDEF else ""
+            return Type(Kind.ALIAS, name, 0, self._leading_to(described.type_id))
+        if kind == BtfKind.FWD:
+            return self._declared(described)
+        return Type(Kind.SCALAR, described.name, described.size if kind in _SCALARS else 0)
+
+    def _declared(self, described: Any) -> Type:  # noqa: ANN401 - a forward declaration
+        """Return the one complete type of a declaration's name, or the declaration."""
+        kind = BtfKind.UNION if described.is_union else BtfKind.STRUCT
+        numbers = self._btf.find(described.name, kind)
+        if len(numbers) == 1:
+            complete = self.type(numbers[0])
+            assert complete is not None
+            return complete
+        made = Type(_RECORDS[kind], described.name)
+        made.is_complete = False
+        return made
+
+    def _leading_to(self, number: int) -> Any:  # noqa: ANN401 - a function
+        def fill(of: Type) -> None:
+            of.target = self.type(number)
+
+        return fill
+
+    def _filler(self, described: Any) -> Any:  # noqa: ANN401 - a function
+        def fill(of: Type) -> None:
+            of.members = tuple(
+                Member(each.name, each.bit_offset // _BITS, self.type(each.type_id), each.bit_size)
+                for each in sorted(described.members, key=lambda each: int(each.bit_offset))
+            )
+
+        return fill

@@ -1,0 +1,130 @@
+"""Claims for addresses of the kernel, each function decoded and followed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iced_x86 import Register
+
+from purebpf.dataflow.btf_types import BtfTypes, Prototype
+from purebpf.dataflow.claims import Claim, Unclaimed, claim_at, claim_before
+from purebpf.dataflow.code import Code
+from purebpf.dataflow.flow import Flow, Pointer
+from purebpf.dataflow.kernel_scope import KernelScope
+from purebpf.dataflow.types import Type
+from purebpf.tuples import NamedTuple
+
+__all__ = ["Argument", "KernelCode", "Span"]
+
+_LONGEST = 1 << 16
+"""Bytes of a function; larger ones are not followed."""
+NO_FUNCTION = "code without a symbol"
+TOO_LONG = f"functions of more than {_LONGEST >> 10} KiB"
+NOT_READ = "code that could not be read"
+
+
+class Span(NamedTuple):
+    """A function: its first address, the one behind it, and its name."""
+
+    start: int
+    end: int
+    name: str
+
+
+class Argument(NamedTuple):
+    """The first argument of a call: a pointer `offset` bytes into an object of a type.
+
+    Attributes:
+        function: the called function.
+        type, offset: the object; None: unknown.
+    """
+
+    function: Span
+    type: Type | None
+    offset: int
+
+
+class KernelCode:
+    """The data that the code of the kernel touches.
+
+    Args:
+        types: of the kernel.
+        function: returns the function that contains an address.
+        read: returns bytes of code by address and size, as they run.
+        per_cpu: the address of the section of per-CPU variables; None: unknown.
+    """
+
+    def __init__(
+        self,
+        types: BtfTypes,
+        function: Callable[[int], Span | None],
+        read: Callable[[int, int], bytes],
+        per_cpu: int | None,
+    ) -> None:
+        self._types, self._function, self._read = types, function, read
+        self._per_cpu = per_cpu
+        self._flows: dict[int, Flow | str] = {}
+        self._prototypes: dict[int, Prototype | None] = {}
+
+    def claim(self, address: int, *, is_precise: bool) -> tuple[str, Claim | Unclaimed | str]:
+        """Return the function at an address, and the data that a sample there belongs to.
+
+        Args:
+            address: in the kernel.
+            is_precise: the event points at the instruction that caused it. A timer's does not:
+                its sample belongs to the instruction before.
+        """
+        span = self._function(address)
+        if span is None:
+            return "", NO_FUNCTION
+        flow = self._flow(span)
+        if isinstance(flow, str):
+            return span.name, flow
+        return span.name, (claim_at if is_precise else claim_before)(flow, address)
+
+    def argument(self, address: int) -> Argument | None:
+        """Return the first argument of the call that returns to an address.
+
+        None: there is no call of a known function, or its argument is unknown.
+        """
+        span = self._function(address - 1)
+        flow = None if span is None else self._flow(span)
+        if flow is None or isinstance(flow, str):
+            return None
+        number = flow.code.index.get(flow.code.calls.get(address, 0))
+        if number is None:
+            return None
+        instruction = flow.code.instructions[number]
+        state = flow.before[number]
+        called = self._function(instruction.near_branch_target)
+        if state is None or called is None or called.start != instruction.near_branch_target:
+            return None
+        pointer: Pointer | None = state.get(Register.RDI)
+        if pointer is None or pointer.of is None or pointer.is_per_cpu or pointer.moved:
+            return None
+        return Argument(called, pointer.of, pointer.offset)
+
+    def _flow(self, span: Span) -> Flow | str:
+        known = self._flows.get(span.start)
+        if known is None:
+            known = self._flows[span.start] = self._follow(span)
+        return known
+
+    def _follow(self, span: Span) -> Flow | str:
+        size = span.end - span.start
+        if size > _LONGEST:
+            return TOO_LONG
+        read = self._read(span.start, size)
+        if not read:
+            return NOT_READ
+        code = Code(read, span.start)
+        own = self._types.prototype(span.name)
+        return Flow(code, KernelScope(self._types, code, own, self._prototype, self._per_cpu))
+
+    def _prototype(self, address: int) -> Prototype | None:
+        if address not in self._prototypes:
+            span = self._function(address)
+            is_start = span is not None and span.start == address
+            found = self._types.prototype(span.name) if span is not None and is_start else None
+            self._prototypes[address] = found
+        return self._prototypes[address]

@@ -1,0 +1,162 @@
+"""Claims about code of a kernel, by BTF that the test makes."""
+
+from __future__ import annotations
+
+import bisect
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("iced_x86", reason="the extra purebpf[types] is not installed")
+
+from purebpf.btf.types.parse import Btf
+from purebpf.dataflow.btf_types import BtfTypes
+from purebpf.dataflow.claims import Claim, Unclaimed
+from purebpf.dataflow.kernel_code import KernelCode, Span
+from purebpf.dataflow.kernel_scope import find_per_cpu
+from purebpf.dataflow.types import bare
+from tests.support.builders.btf_builder import BtfBuilder
+
+pytestmark = pytest.mark.needs("gcc")
+
+SOURCE = Path(__file__).with_name("kernel.s")
+PER_CPU = 0xFFFFFFFF81000000
+TEXT = 0x1000
+
+
+def kernel_types() -> Btf:
+    b = BtfBuilder()
+    u32 = b.int("unsigned int", 4)
+    u64 = b.int("unsigned long", 8)
+    sem = b.struct("sem", [("count", u64), ("owner", u64)])
+    inode = b.struct("inode", [("flags", u32), ("mode", u32), ("size", u64), ("sem", sem)])
+    file = b.struct("file", [("pos", u64), ("inode", b.ptr(b.const(inode)))])
+    task = b.struct("task", [("state", u32)])
+    queue = b.struct("queue", [("lock", u32), ("length", u32)])
+    inode_pointer = b.ptr(inode)
+    b.func("probe", b.func_proto(u32, [("file", b.ptr(file))]))
+    b.func("find_inode", b.func_proto(inode_pointer))
+    b.func("take", b.func_proto(0, [("sem", b.ptr(sem))]))
+    b.func("leaves", b.func_proto(0, [("inode", inode_pointer)]))
+    b.func("tail", b.func_proto(0, [("inode", inode_pointer)]))
+    b.datasec(
+        ".data..percpu",
+        [
+            (b.var("current_task", b.ptr(task)), 0, 8),
+            (b.var("this_cpu_off", u64), 8, 8),
+            (b.var("queues", queue), 16, 8),
+        ],
+        size=24,
+    )
+    return b.btf()
+
+
+class Kernel:
+    """The assembled code, and its types."""
+
+    def __init__(self, directory: Path) -> None:
+        linked, raw = directory / "kernel", directory / "kernel.bin"
+        command = ["gcc", "-nostdlib", "-static", "-no-pie", f"-Wl,-Ttext={TEXT:#x},-e,probe"]
+        subprocess.run([*command, "-Wl,--build-id=none", "-o", linked, SOURCE], check=True)
+        subprocess.run(["objcopy", "-O", "binary", "-j", ".text", linked, raw], check=True)
+        self.code = raw.read_bytes()
+        listed = subprocess.run(["nm", "-n", linked], capture_output=True, text=True, check=True)
+        symbols = [line.split() for line in listed.stdout.splitlines()]
+        self.names = {int(a, 16): name for a, kind, name in symbols if kind in "tT"}
+        self.starts = sorted(self.names)
+        self.types = BtfTypes(kernel_types())
+        self.kernel = KernelCode(self.types, self.function, self.read, PER_CPU)
+
+    def read(self, address: int, size: int) -> bytes:
+        return self.code[address - TEXT :][:size]
+
+    def function(self, address: int) -> Span | None:
+        number = bisect.bisect_right(self.starts, address) - 1
+        if not TEXT <= address < TEXT + len(self.code):
+            return None
+        start = self.starts[number]
+        ends = [*self.starts[1:], TEXT + len(self.code)]
+        return Span(start, ends[number], self.names[start])
+
+    def claims(self, name: str) -> list[tuple[str, bool] | str]:
+        """Return the member of each instruction that touches memory, and True if inferred."""
+        start = next(a for a, each in self.names.items() if each == name)
+        flow = self.kernel._flow(self._span(start))
+        assert not isinstance(flow, str)
+        answers = []
+        for one in flow.code.instructions:
+            _, claim = self.kernel.claim(one.ip, is_precise=True)
+            if isinstance(claim, Claim):
+                answers.append((f"{claim.name}.{claim.member}", claim.is_inferred))
+            elif claim not in (Unclaimed.NO_OPERAND, Unclaimed.STACK, Unclaimed.UNREACHED):
+                answers.append(claim.name if isinstance(claim, Unclaimed) else claim)
+        return answers
+
+    def _span(self, start: int) -> Span:
+        span = self.function(start)
+        assert span is not None
+        return span
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
+    return Kernel(tmp_path_factory.mktemp("kernel"))
+
+
+@pytest.mark.parametrize(
+    ("function", "claims"),
+    [
+        ("probe", [("file.inode", False), ("inode.mode", False)]),
+        ("holder", [("inode.mode", False)]),
+        (
+            "on_cpu",
+            [
+                ("task *.", False), ("task.state", False), ("unsigned long.", False),
+                ("queue.length", False), "UNKNOWN_BASE", ("queue.length", False),
+            ],
+        ),
+        ("moved", [("inode.mode", True), "OUTSIDE"]),
+        ("leaves", ["OUTSIDE", ("inode.mode", False)]),
+    ],
+)  # fmt: skip
+def test_members_are_those_of_the_source(kernel: Kernel, function: str, claims: object) -> None:
+    assert kernel.claims(function) == claims
+
+
+def test_a_sample_behind_sti_was_taken_late(kernel: Kernel) -> None:
+    start = next(a for a, name in kernel.names.items() if name == "wakes")
+    answers = [kernel.kernel.claim(start + at, is_precise=False)[1] for at in (1, 2)]
+    assert answers == [Unclaimed.INTERRUPTS_OFF] * 2
+    assert kernel.kernel.claim(start + 4, is_precise=False)[1] is Unclaimed.UNKNOWN_BASE
+
+
+def test_the_first_argument_of_a_call_is_a_place_in_an_object(kernel: Kernel) -> None:
+    start = next(a for a, name in kernel.names.items() if name == "holder")
+    flow = kernel.kernel._flow(kernel._span(start))
+    assert not isinstance(flow, str)
+    arguments = [kernel.kernel.argument(after) for after in sorted(flow.code.calls)]
+    assert arguments[0] is None
+    taken = arguments[1]
+    assert taken is not None
+    of = bare(taken.type)
+    assert (taken.function.name, of and of.name, taken.offset) == ("take", "inode", 16)
+    assert kernel.kernel.argument(start) is None
+
+
+@pytest.mark.parametrize("base", [0, PER_CPU])
+def test_the_section_of_per_cpu_variables_is_found_by_its_accesses(base: int) -> None:
+    b = BtfBuilder()
+    u64 = b.int("unsigned long", 8)
+    places = [0, 64, 72, 200, 808, 1600, 4096, 5000, 5008, 9000]
+    section = [(b.var(f"v{at}", u64), at, 8) for at in places]
+    b.datasec(".data..percpu", section, size=10000)
+    types = BtfTypes(b.btf())
+    code = b""
+    for at in places:
+        absolute = struct.pack("<I", (base + at) & 0xFFFFFFFF)
+        code += b"\x65\x48\x8b\x04\x25" + absolute  # mov %gs:absolute, %rax
+    assert find_per_cpu(types, code, 0x5000) == base
+    assert find_per_cpu(types, b"", 0x5000) is None
+    assert find_per_cpu(types, code[:27], 0x5000) is None
