@@ -14,7 +14,7 @@ from typing import Protocol
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
-__all__ = ["RESOLVER", "FrameLike", "Program", "is_interpreter", "short_name"]
+__all__ = ["RESOLVER", "FrameLike", "Program", "is_interpreter", "is_java", "short_name"]
 
 _INTERPRETERS = compile_later(
     r"/(python[\d.]*t?|pypy[\d.]*|uwsgi|node|nodejs|bun|deno|php(-fpm|-cgi)?[\d.]*|ruby[\d.]*"
@@ -40,6 +40,10 @@ _STARTS = frozenset(
     {"Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "_bootstrap", "run_module"}
 )
 """Python's functions between the start of a thread and the program's own."""
+_JAVA_METHOD = compile_later(r"[\w$]+(\.[\w$<>]+)+$")
+"""A method of generated code as purebpf names it; other runtimes' names have colons or blanks."""
+_JAVA_LIBRARIES = compile_later(r"(javax?|jdk|sun|com\.sun)\.")
+_JAVA_STARTS = frozenset({"java.lang.Thread.run", "java.lang.Thread.runWith"})
 _NATIVE = ("user", "inlined")
 
 
@@ -63,6 +67,18 @@ class FrameLike(Protocol):
 def is_interpreter(exe: str) -> bool:
     """Return True if the code of an executable is not the program: Python, Node, a shell..."""
     return bool(_INTERPRETERS.search(exe))
+
+
+def is_java(frame: FrameLike) -> bool:
+    """Return True for a Java method."""
+    return frame.kind == "java" or (
+        frame.module == "[jit]" and bool(_JAVA_METHOD.match(frame.name))
+    )
+
+
+@lru_cache(16384)
+def _is_java_library(name: str) -> bool:
+    return bool(_JAVA_LIBRARIES.match(name))
 
 
 @lru_cache(16384)
@@ -89,6 +105,8 @@ class Program(NamedTuple):
     def owns(self, frame: FrameLike) -> bool:
         """Return True if a function is the program's own."""
         name, module = frame.name, frame.module
+        if is_java(frame):
+            return not _is_java_library(name) and "$$Lambda" not in name
         if frame.kind not in _NATIVE:
             return self._owns_script(name, module)
         if _is_plumbing(name) or is_interpreter(self.exe):
@@ -109,6 +127,8 @@ class Program(NamedTuple):
 
     def is_library(self, frame: FrameLike) -> bool:
         """Return True for a function of a library that calls others: not the start of a thread."""
+        if is_java(frame):
+            return _is_java_library(frame.name) and frame.name not in _JAVA_STARTS
         if frame.kind in _NATIVE:
             return False
         return (

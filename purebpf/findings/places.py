@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from purebpf.findings.facts import Activity, StackFrame
-from purebpf.findings.ownership import RESOLVER, Program, is_interpreter, short_name
+from purebpf.findings.ownership import RESOLVER, Program, is_interpreter, is_java, short_name
 from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
 from purebpf.symbols.script_names import spell_script
 from purebpf.tuples import NamedTuple
@@ -192,6 +192,8 @@ def _path(program: Program, user: Sequence[StackFrame]) -> tuple[str, ...]:
 
 
 def _spell(frame: StackFrame) -> str:
+    if frame.module == "[jit]" and is_java(frame):
+        return frame.name
     if frame.kind in ("user", "inlined"):
         file = frame.module.rpartition("/")[2].strip("[]")
         name = frame.name if frame.name.isidentifier() else short_name(frame.name)

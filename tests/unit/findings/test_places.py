@@ -114,3 +114,19 @@ def test_a_package_tells_equal_file_names_apart() -> None:
         "dispatch (flask/app.py)",
         "pause (app.py)",
     ]
+
+
+def test_methods_of_java_are_own_where_no_library_has_them() -> None:
+    java = "/usr/lib/jvm/jdk/bin/java"
+    frames = (
+        StackFrame("JVM_Sleep", "/usr/lib/jvm/jdk/lib/server/libjvm.so"),
+        StackFrame("java.lang.Thread.sleep", "[jit]"),
+        StackFrame("com.acme.Till.pause", "[jit]"),
+        StackFrame("com.acme.Till.charge", "[jit]"),
+        StackFrame("java.util.concurrent.FutureTask.run", "[jit]"),
+        StackFrame("java.lang.Thread.run", "[jit]"),
+        StackFrame("main", java),
+    )
+    place = sum_places([wait(7, FUTEX, *frames)])[0]
+    assert (place.kind, place.use) == ("sleep", WORK)
+    assert place.path == ("com.acme.Till.pause", "com.acme.Till.charge")
