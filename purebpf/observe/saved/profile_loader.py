@@ -24,6 +24,7 @@ from purebpf.loader.host.debug_files import Fetch
 from purebpf.results import Profile, count_cause
 from purebpf.results.formats import (
     folded,
+    foreign,
     json,
     legacy_pprof,
     otlp_profile,
@@ -134,7 +135,7 @@ def read(
         )
         return perf_data_loader.of_bytes(data, name, options).profile
     _check_size(data, name, is_packed=is_packed)
-    if problem := legacy_pprof.why_not(data):
+    if problem := legacy_pprof.why_not(data) or foreign.why_packed(data):
         raise FormatError(name, "byte 0", problem)
     is_pprof = pprof_reader.looks_like(data)
     is_binary = is_pprof or otlp_profile.looks_like(data)
@@ -153,13 +154,19 @@ def _of_text(data: bytes, name: str, bounds: Bounds | None) -> Profile:
     text = _decode(data[:cut] if cut < len(data) else data, name)
     if not text.strip():
         raise FormatError(name, "byte 0", "the file is empty")
-    if text.lstrip()[:1] == "{":
-        if speedscope_reader.looks_like(text):
-            return speedscope_reader.parse(text, name)
-        return json.parse(text, name)
-    lines = _Lines(text.split("\n"), bounds)
-    parse = perf_script.parse if perf_script.looks_like(text) else folded.parse
-    profile = parse(lines, name)
+    is_json = text.lstrip()[:1] == "{"
+    if is_json and speedscope_reader.looks_like(text):
+        return speedscope_reader.parse(text, name)
+    lines = _Lines(_split_lines(text), bounds)
+    try:
+        if is_json:
+            return json.parse(text, name)
+        parse = perf_script.parse if perf_script.looks_like(text) else folded.parse
+        profile = parse(lines, name)
+    except FormatError:
+        if problem := foreign.why_not(text):
+            raise FormatError(name, "byte 0", problem) from None
+        raise
     left_out = lines.left_out + _count_lines(data, cut)
     if left_out:
         what = (
@@ -168,6 +175,11 @@ def _of_text(data: bytes, name: str, bounds: Bounds | None) -> Profile:
         cause = count_cause("lines_left_out", left_out, what)
         profile.loss = profile.loss._replace(causes=(*profile.loss.causes, cause))
     return profile
+
+
+def _split_lines(text: str) -> list[str]:
+    """Lines end with a newline; in files of old Macs, which have none, with a carriage return."""
+    return text.split("\n" if "\n" in text else "\r")
 
 
 def _decode(data: bytes, name: str) -> str:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from purebpf.errors import FormatError
+from purebpf.results.formats.fractions import Fractions
+from purebpf.results.model.loss import Loss
 from purebpf.results.model.profile import Labels, Profile, Row, Stack, Waker
 from purebpf.results.model.spelling import MISSED_KERNEL, MISSED_USER, NO_STACK, UNKNOWN, printable
 from purebpf.results.shape.per_frame_cache import Entries
@@ -110,17 +112,19 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
     The first name of a line is the process. Frames marked `_[k]` are the kernel's, `_[i]` inlined
     and `_[j]` generated code, as async-profiler and stackcollapse-perf.pl write them; without marks
     user and kernel frames look alike, and all count as user frames. The lines have no modules,
-    addresses or pids. Counts with decimals are rounded.
+    addresses or pids. Counts with decimals are rounded, once those of the same stack are added up;
+    the loss `below_a_half` counts the stacks of which nothing is left.
 
     Raises:
         FormatError: a line has no count, or all have two; `source` is the name of the lines.
     """
     profile = Profile(f"Folded stacks of {source}")
     known: dict[str, Frame | Unknown] = {}
+    fractions: Fractions[str] = Fractions()
     counted = with_two = 0
     for number, line in enumerate(text, 1):
-        line = line.rstrip("\r\n")
-        path, _, count = line.rpartition(" ")
+        line = line.rstrip()
+        path, count = _split_count(line)
         whole, _, decimals = count.partition(".")
         counted += 1
         with_two += _SECOND_COUNT.search(path) is not None
@@ -131,29 +135,43 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
             raise FormatError(source, f"line {number}", f"{line[-40:]!r} does not end with a count")
         if len(whole) > _DIGITS:
             raise FormatError(source, f"line {number}", f"a count of {len(whole)} digits")
-        comm, *names = path.split(";")
-        stacks: dict[str, list[Frame | Unknown] | None] = {"user": [], "kernel": []}
-        for name in names:
-            if name in _MISSED:
-                stacks[_MISSED[name]] = None
-                continue
-            entry = known.get(name) or known.setdefault(name, _parse_frame(name))
-            stack = stacks["kernel" if entry.kind == "kernel" else "user"]
-            if stack is not None and name != "-":
-                stack.append(entry)
-        user, kernel = (
-            None if stack is None else tuple(reversed(stack)) for stack in stacks.values()
-        )
-        weight = int(whole) + (decimals[:1] >= "5")
+        weight = fractions.take(path, float(count)) if decimals else int(whole)
         if weight or not decimals:
-            profile.add(user, kernel, weight, Labels(comm))
+            _add(profile, path, weight, known)
     if counted and with_two == counted:
         problem = (
             "each line ends with two counts, as difffolded.pl and inferno-diff-folded write them. "
             "Convert the two files that they compared, or compare those: purebpf diff BEFORE AFTER"
         )
         raise FormatError(source, "line 1", problem)
+    for path in fractions.rounded():
+        _add(profile, path, 1, known)
+    if causes := fractions.causes():
+        profile.loss = Loss(None, profile.total, 0, causes)
     return profile
+
+
+def _split_count(line: str) -> tuple[str, str]:
+    """A stack and its count: blanks or tabs between them, as flamegraph.pl takes them."""
+    path, _, count = line.rpartition(" ")
+    if "\t" in count:
+        path, _, count = line.rpartition("\t")
+    return path.rstrip(), count
+
+
+def _add(profile: Profile, path: str, weight: int, known: dict[str, Frame | Unknown]) -> None:
+    comm, *names = path.split(";")
+    stacks: dict[str, list[Frame | Unknown] | None] = {"user": [], "kernel": []}
+    for name in names:
+        if name in _MISSED:
+            stacks[_MISSED[name]] = None
+            continue
+        entry = known.get(name) or known.setdefault(name, _parse_frame(name))
+        stack = stacks["kernel" if entry.kind == "kernel" else "user"]
+        if stack is not None and name != "-":
+            stack.append(entry)
+    user, kernel = (None if stack is None else tuple(reversed(stack)) for stack in stacks.values())
+    profile.add(user, kernel, weight, Labels(comm))
 
 
 def _is_decimals(text: str) -> bool:

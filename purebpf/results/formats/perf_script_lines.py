@@ -101,7 +101,7 @@ def read_header(line: str) -> Header | None:
 
 
 def read_bare_header(line: str) -> Header | None:
-    """A header without CPU, time and event: a thread, its name, or both, then perhaps a leaf.
+    """A header without CPU and time: a thread, its name, or both, an event, then perhaps a leaf.
 
     Any text may be one: frames must follow, unless the line ends with a leaf.
     """
@@ -112,9 +112,12 @@ def read_bare_header(line: str) -> Header | None:
     if not head.strip() and not leaf:
         return None
     thread = _thread(head)
-    if thread is None:
+    if thread is not None:
+        return _header(thread, None, leaf)
+    event = _EVENT.search(head)  # behind the name, or alone
+    if event is None or event["leaf"].strip():
         return Header(head.strip(), -1, -1, -1, "", leaf)
-    return _header(thread, None, leaf)
+    return Header(head[: event.start()].strip(), -1, -1, -1, event["event"], leaf)
 
 
 def _is_column(found: re.Match[str]) -> bool:
@@ -164,11 +167,11 @@ def read_frame(text: str) -> Frame | Unknown | None:
         module = "kernel"
     if not name or name == _UNKNOWN:
         return Unknown(Reason.NOT_FOUND, "" if module == _UNKNOWN else module, address, kind)
-    if module == _INLINED:
-        return Frame(name, 0, "", address, kind if is_kernel else _INLINED)
     offset = 0
     if place := _OFFSET.match(name):
         name, offset = place["name"], int(place["offset"], 16)
+    if module == _INLINED:  # the offset is in the function around it
+        return Frame(name, 0, "", address, kind if is_kernel else _INLINED)
     return Frame(name, offset, "" if module == _UNKNOWN else module, address, kind)
 
 

@@ -9,8 +9,10 @@ from math import isfinite
 from typing import Any
 
 from purebpf.errors import FormatError
+from purebpf.results.formats.fractions import Fractions
 from purebpf.results.formats.speedscope import EXPORTER, SCHEMA
 from purebpf.results.model.interned_stack import Numbered
+from purebpf.results.model.loss import Loss, count_cause
 from purebpf.results.model.profile import Labels, Profile
 from purebpf.results.model.spelling import UNKNOWN
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
@@ -41,7 +43,9 @@ def looks_like(text: str) -> bool:
 def parse(text: str, source: str = "speedscope") -> Profile:
     """Return the profiles in the text that have the first one's unit, as one.
 
-    Time is in ns. The times in an evented profile are dropped.
+    Time is in ns. The times in an evented profile are dropped. Weights are rounded, once those of
+    the same stack are added up. The losses `other_units` and `below_a_half` count the profiles and
+    the stacks that are left out.
 
     Raises:
         FormatError: it is not such a file, or not all of it; `source` is its name in errors.
@@ -69,11 +73,14 @@ def _profile(tree: Mapping[str, Any], source: str) -> Profile:
     profile = Profile(str(tree.get("name") or f"speedscope of {source}"), unit=unit)
     is_ours = tree.get("exporter") == EXPORTER
     left = _MOST_FRAMES
+    fractions: Fractions[tuple[str, bytes]] = Fractions()
+    others = 0
     for part in parts:
         if _UNITS[part["unit"]][1] != unit:
+            others += 1
             continue
         scale = _UNITS[part["unit"]][0]
-        name = str(part.get("name", ""))[:64]
+        name = str(part.get("name") or "")[:64]
         for path, weight in _stacks(part, len(table)):
             left -= len(path)
             if left < 0:
@@ -81,13 +88,21 @@ def _profile(tree: Mapping[str, Any], source: str) -> Profile:
             value = scale * weight
             if not isfinite(value) or not 0 <= value < _LARGEST:
                 raise ValueError(f"a sample with the weight {weight}")
-            if not round(value):
-                continue
             comm = name
             if is_ours and path:  # it heads each stack with its process
                 comm, path = _name(table[path[0]]), path[1:]
             numbers = array("I", reversed(path))
-            profile.add(Numbered(table, numbers), (), round(value), Labels(comm))
+            whole = fractions.take((comm, numbers.tobytes()), value)
+            if whole:
+                profile.add(Numbered(table, numbers), (), whole, Labels(comm))
+    for comm, stack in fractions.rounded():
+        profile.add(Numbered(table, array("I", stack)), (), 1, Labels(comm))
+    causes = fractions.causes()
+    if others:
+        what = f"profiles of the file were left out: their unit is not {parts[0]['unit']}"
+        causes = (*causes, count_cause("other_units", others, what))
+    if causes:
+        profile.loss = Loss(None, profile.total, 0, causes)
     return profile
 
 
@@ -137,12 +152,12 @@ def _number(value: Any) -> float:
 
 
 def _check_frame(frame: Any, frames: int) -> None:
-    if not isinstance(frame, int) or not 0 <= frame < frames:
+    if type(frame) is not int or not 0 <= frame < frames:
         raise IndexError(f"frame {frame!r} of {frames}")
 
 
 def _frame(frame: Mapping[str, Any]) -> Frame | Unknown:
-    name, file = str(frame["name"]), str(frame.get("file") or "")
+    name, file = str(frame["name"] or ""), str(frame.get("file") or "")
     if name == UNKNOWN:
         return Unknown(Reason.NOT_FOUND, file, Address(0), "user")
     line = frame.get("line") or 0
