@@ -11,13 +11,10 @@ from purebpf import objects
 from purebpf.closable import Closing
 from purebpf.loader.host import cpus as cpu_numbers
 from purebpf.loader.load.load import load
-from purebpf.observe.instruments.task_filter import bit_words
+from purebpf.observe.instruments.task_filter import cpu_words
 from purebpf.tuples import NamedTuple
 
 __all__ = ["CpuShare", "CpuShares", "Shares", "TaskShare"]
-
-MAX_CPUS = 4096
-"""Of bpf_src/include/cpus.h."""
 
 
 class CpuShare(NamedTuple):
@@ -65,7 +62,7 @@ class CpuShares(Closing):
         self._cpus = tuple(cpus) or cpu_numbers.online()
         spec = objects.spec("cpu_shares")
         if cpus:
-            spec = spec.set(has_cpus=True, cpus=bit_words(cpus, MAX_CPUS // 64))
+            spec = spec.set(has_cpus=True, cpus=cpu_words(cpus))
         self._cpus_before: dict[int, CpuShare] = {}
         self._tasks_before: dict[int, int] = {}
         self._ended_ns = 0

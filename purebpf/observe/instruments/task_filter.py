@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from purebpf.loader.maps.map import Map
     from purebpf.spec import ObjectSpec
 
-__all__ = ["CAPACITY", "TaskFilter", "bit_words"]
+__all__ = ["CAPACITY", "TaskFilter", "bit_words", "cpu_words"]
 
 CAPACITY = 65536
 """Processes that a tree has room for at any one time: 4 MB of the kernel's memory."""
 _WORD = 64
-_CPU_WORDS = 64  # MAX_CPUS / 64
+_CPU_WORDS = 64
+"""MAX_CPUS of cpus.h, in words of 64 bits."""
 _ROOM_FOR_CHILDREN = 4096
 """That start between the look at /proc and the first event."""
 
@@ -67,7 +68,7 @@ class TaskFilter(NamedTuple):
             "has_uid": self.uid is not None,
             "uid": self.uid,
             "has_cpus": bool(self.cpus),
-            "cpus": bit_words(self.cpus, _CPU_WORDS) if self.cpus else None,
+            "cpus": cpu_words(self.cpus) if self.cpus else None,
             "command_tgid": self.command_pid,
             "own_tgid": self.own_pid,
             "pid_namespace_dev": device,
@@ -91,6 +92,11 @@ class TaskFilter(NamedTuple):
             maps["tids"].update(dict.fromkeys(self.tids, 1))
         if self.cgroup_fd is not None:
             maps["cgroup"][0] = self.cgroup_fd
+
+
+def cpu_words(cpus: Iterable[int]) -> list[int]:
+    """Return CPUs as the programs' constant `cpus` has them."""
+    return bit_words(cpus, _CPU_WORDS)
 
 
 def bit_words(numbers: Iterable[int], words: int) -> list[int]:

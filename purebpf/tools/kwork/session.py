@@ -22,7 +22,7 @@ from purebpf.measure.wait import RunClock
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.cpu_shares import CpuShares
 from purebpf.observe.instruments.quiesce import settle
-from purebpf.observe.instruments.task_filter import bit_words
+from purebpf.observe.instruments.task_filter import cpu_words
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results import Cause, Loss, count_cause
 from purebpf.symbols.frame import is_of_tracepoint, spell_kernel_frame
@@ -31,9 +31,6 @@ from purebpf.tools.kwork.request import KINDS, PROGRAMS, KworkOptions
 from purebpf.tools.kwork.rows import SOFTIRQS, KworkRow, Result, Run, merge, subtract
 
 __all__ = ["Kwork", "supported_kinds"]
-
-MAX_CPUS = 4096
-"""Of bpf_src/include/cpus.h."""
 
 _LATE = {"tasklet": ("tasklet_entry", "6.5"), "ipi": ("csd_function_entry", "6.5")}
 """Kinds that not every kernel says the beginning of: by which tracepoint, and since when."""
@@ -100,7 +97,7 @@ class Kwork(Closing):
             .resize(rows=options.rows * len(cpus.possible()), ended_runs=_RING[options.each_run])
         )
         if options.cpus:
-            spec = spec.set(has_cpus=True, cpus=bit_words(options.cpus, MAX_CPUS // 64))
+            spec = spec.set(has_cpus=True, cpus=cpu_words(options.cpus))
         with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
             self._object = stack.enter_context(load(spec))
             self._shares: CpuShares | None = None
