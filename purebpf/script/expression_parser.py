@@ -99,6 +99,8 @@ class ExpressionParser(TokenStream):
 
     def _deref(self, start: int) -> tree.Expression:
         operand = self._unary()
+        if isinstance(operand, tree.AddressOf):
+            return operand.operand
         return tree.Deref(start, self.end, operand)
 
     def _step(

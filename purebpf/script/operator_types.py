@@ -7,7 +7,7 @@ from collections.abc import Callable
 from purebpf.script import tree
 from purebpf.script.constants import is_literal
 from purebpf.script.script_error import ScriptError
-from purebpf.script.types import BOOL, I64, U64, Type, integer, spell, unify
+from purebpf.script.types import BOOL, I64, U64, Type, c_size, integer, spell, unify
 
 __all__ = ["COMPARISONS", "binary_type", "cast_type", "check_comparison", "unary_type"]
 
@@ -98,7 +98,22 @@ def cast_type(node: tree.Cast, to: Type, inner: Type) -> Type:
     Raises:
         ScriptError: there is no such cast.
     """
+    if to.kind == "array" and (made := _array_cast(to, inner)) is not None:
+        return made
+    if to.kind == "int" and inner.kind == "array" and inner.size == to.size:
+        return to
     if to.kind not in ("int", "bool", "ptr") or inner.kind not in _NUMBERS:
         message = f"Cannot cast from '{spell(inner)}' to '{spell(to)}'"
         raise ScriptError(message, node.start, node.end)
     return to.in_space(inner.space) if inner.kind == "ptr" and to.kind == "ptr" else to
+
+
+def _array_cast(to: Type, inner: Type) -> Type | None:
+    """Return the type of the bytes of a number or a string as an array; None if they do not fit."""
+    item, size = to.target, c_size(inner)
+    if inner.kind not in ("int", "bool", "string") or item.kind not in ("int", "bool"):
+        return None
+    if to.count == 0 and size % item.size == 0:
+        return Type("array", size, count=size // item.size, items=(item,))
+    most = size if inner.kind == "string" else 8
+    return to if 0 < to.size <= most else None

@@ -21,8 +21,8 @@ _FLAGS = frozenset({"cpp_demangle", "lazy_symbolication", "print_maps_on_exit", 
                     "unstable_addr", "unstable_typeinfo", "unstable_macro"})  # fmt: skip
 _TEXTS = {"str_trunc_trailer": "..", "license": "GPL", "stack_mode": "bpftrace",
           "missing_probes": "error", "cache_user_symbols": "PER_PID"}  # fmt: skip
-_LICENSES = ("Dual MIT/GPL", "Dual BSD/GPL", "Dual MPL/GPL", "GPL and additional rights", "GPL",
-             "GPL v2")  # fmt: skip
+_LICENSES = ("Dual MIT/GPL", "Dual BSD/GPL", "Dual MPL/GPL", "GPL and additional rights",
+             "GPL v2", "GPL")  # fmt: skip
 STACK_MODES = ("bpftrace", "perf", "raw", "build_id")
 """The forms in which stacks are printed."""
 _MISSING = ("error", "warn", "ignore")

@@ -30,12 +30,14 @@ class StatementParser(ExpressionParser):
         if self._blocks > _DEEPEST_BLOCK:
             raise ScriptError("blocks are nested too deeply", start)
         statements: list[tree.Statement] = []
+        has_value = False
         while not self.is_next("}"):
             if not self.accept(";"):
                 statements.append(self._statement())
+                has_value = not self._is_ended
         self.expect("}")
         self._blocks -= 1
-        return tree.Block(start, self.end, statements)
+        return tree.Block(start, self.end, statements, has_value)
 
     def _statement(self) -> tree.Statement:
         token = self.token
@@ -89,7 +91,7 @@ class StatementParser(ExpressionParser):
             raise ScriptError("blocks are nested too deeply", start)
         inner = self._if()
         self._blocks -= 1
-        return tree.Block(start, self.end, [inner])
+        return tree.Block(start, self.end, [inner], has_value=True)
 
     def _for(self) -> tree.For:
         start = self.take().start
@@ -156,8 +158,8 @@ class StatementParser(ExpressionParser):
         self._in_predicate = saved
         made = tree.BlockValue(block.start, block.end, block.statements, None)
         last = block.statements[-1] if block.statements else None
-        if isinstance(last, tree.Discard) and not self._is_ended:
-            made.result = last.value
+        if last is not None and block.has_value and (value := _value_of(last)) is not None:
+            made.result = value
             made.statements.pop()
         self._is_ended = True
         return made
@@ -174,3 +176,24 @@ class StatementParser(ExpressionParser):
         self.expect("else")
         no = self.if_value() if self.is_next("if") else self.block_value()
         return tree.Ternary(start, self.end, test, yes, no)
+
+
+def _value_of(last: tree.Statement) -> tree.Expression | None:
+    """Return the value of a block's last statement; None if it has none."""
+    if isinstance(last, tree.Discard):
+        return last.value
+    if not isinstance(last, tree.If) or last.no is None:
+        return None
+    yes, no = _block_value(last.yes), _block_value(last.no)
+    if yes is None or no is None:
+        return None
+    return tree.Ternary(last.start, last.end, last.test, yes, no)
+
+
+def _block_value(block: tree.Block) -> tree.BlockValue | None:
+    if not block.has_value or not block.statements:
+        return None
+    value = _value_of(block.statements[-1])
+    if value is None:
+        return None
+    return tree.BlockValue(block.start, block.end, block.statements[:-1], value)

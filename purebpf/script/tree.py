@@ -267,9 +267,10 @@ class OffsetOf(Expression):
 
 @dataclass(slots=True, eq=False)
 class Block(Node):
-    """`{ statements }`."""
+    """`{ statements }`; `has_value` if no `;` ends the last one."""
 
     statements: list[Statement]
+    has_value: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -23,8 +23,10 @@ __all__ = [
     "Layout",
     "Member",
     "Type",
+    "c_size",
     "integer",
     "late",
+    "literal_type",
     "offsets",
     "pointer",
     "room",
@@ -32,6 +34,7 @@ __all__ = [
     "string",
     "tuple_of",
     "unify",
+    "word",
 ]
 
 SCALARS = frozenset(
@@ -74,7 +77,8 @@ class Type:
 
     `kind` is "int", "bool", "string", "buffer", "ptr", "struct", "array", "tuple", "record",
     "none", "void", "args", a kind of `AGGREGATES`, or the kind of a value that user space turns
-    into text ("ksym", "inet", ...). `size` is the size in C, in bytes.
+    into text ("ksym", "inet", ...). `size` is the size in C, in bytes; `narrow` is the size that
+    `sizeof()` reports for a number that is kept in 8 bytes, 0 if it is `size`.
     """
 
     kind: str
@@ -89,6 +93,7 @@ class Type:
     space: str = field(default="", compare=False)
     resolve: Callable[[], Type] | None = field(default=None, compare=False, repr=False)
     layout: Layout | None = field(default=None, compare=False, repr=False)
+    narrow: int = field(default=0, compare=False, repr=False)
 
     @property
     def is_scalar(self) -> bool:
@@ -106,7 +111,7 @@ class Type:
         """Return the type for memory of the "kernel" or of the "user"."""
         return Type(
             self.kind, self.size, self.signed, self.name, self.count, self.items,
-            self.names, self.numbers, self.text, space, self.resolve, self.layout,
+            self.names, self.numbers, self.text, space, self.resolve, self.layout, self.narrow,
         )  # fmt: skip
 
 
@@ -123,6 +128,19 @@ class Member:
 def integer(size: int, signed: bool, name: str = "") -> Type:
     """Return the type of integers of `size` bytes."""
     return Type("int", size, signed, name)
+
+
+def word(*, signed: bool, narrow: int) -> Type:
+    """Return the type of integers that take 8 bytes, and whose own type has `narrow` bytes."""
+    return Type("int", 8, signed, narrow=narrow)
+
+
+def literal_type(value: int) -> Type:
+    """Return the type of a number in a script: the smallest signed one that holds it."""
+    if value >= 1 << 63:
+        return U64
+    narrow = next(size for size in (1, 2, 4, 8) if value < 1 << (8 * size - 1))
+    return word(signed=True, narrow=narrow)
 
 
 I64, U64, U32 = integer(8, True), integer(8, False), integer(4, False)
@@ -172,15 +190,42 @@ def offsets(types: Iterable[Type]) -> tuple[list[int], int]:
     return places, max(8, place)
 
 
+def c_size(type_: Type) -> int:
+    """Return the size of a type in the layout of C, in bytes: the result of `sizeof()`."""
+    if type_.kind not in ("tuple", "record"):
+        return type_.narrow or type_.size
+    end, widest = 0, 1
+    for item in type_.items:
+        alignment = _alignment(item)
+        end = -(-end // alignment) * alignment + c_size(item)
+        widest = max(widest, alignment)
+    return -(-end // widest) * widest
+
+
+def _alignment(type_: Type) -> int:
+    match type_.kind:
+        case "string" | "buffer":
+            return 1
+        case "tuple" | "record":
+            return max(map(_alignment, type_.items), default=1)
+        case "array":
+            return _alignment(type_.target)
+        case "struct":
+            members = type_.layout.members() if type_.layout is not None else ()
+            return max((_alignment(member.type) for _, member in members), default=1)
+    return min(8, c_size(type_) or 8)
+
+
 def _rounded(size: int) -> int:
     return -(-size // 8) * 8
 
 
-def spell(type_: Type) -> str:
-    """Return the name of a type as messages show it."""
+def spell(type_: Type, *, is_narrow: bool = False) -> str:
+    """Return the name of a type as messages show it; by its narrow size if `is_narrow`."""
     match type_.kind:
         case "int":
-            return type_.name or f"{'' if type_.signed else 'u'}int{8 * type_.size}"
+            size = type_.narrow if is_narrow and type_.narrow else type_.size
+            return type_.name or f"{'' if type_.signed else 'u'}int{8 * size}"
         case "string" | "buffer":
             return f"{type_.kind}[{type_.size}]"
         case "ptr":
@@ -190,7 +235,7 @@ def spell(type_: Type) -> str:
         case "array":
             return f"{spell(type_.target)}[{type_.count}]"
         case "tuple":
-            return f"({','.join(map(spell, type_.items))})"
+            return f"({','.join(spell(item, is_narrow=is_narrow) for item in type_.items)})"
         case "record":
             pairs = zip(type_.names, type_.items, strict=True)
             return f"({','.join(f'{name}={spell(item)}' for name, item in pairs)})"
@@ -202,13 +247,14 @@ def spell(type_: Type) -> str:
 
 def unify(old: Type, new: Type) -> Type | None:
     """Return the type that holds values of both, or None."""
-    if old == new:
-        return old
     kinds = {old.kind, new.kind}
+    if old == new and not kinds <= {"int", "tuple", "record"}:
+        return old
     if kinds == {"int"}:
         if old.name.startswith("enum") and old.name == new.name:
             return old
-        return I64 if old.signed or new.signed else U64
+        narrow = max(c_size(old), c_size(new))
+        return word(signed=old.signed or new.signed, narrow=narrow)
     if kinds == {"int", "bool"}:
         return I64
     if kinds == {"int", "ptr"}:

@@ -146,5 +146,5 @@ class Printer:
         if not self._is_json:
             self._write("\n")
         for name in sorted(self._maps.infos):
-            if self._maps.rows(name):
+            if self._maps.rows(name) or (self._is_json and self._maps.is_zeroed(name)):
                 self.print_map(name)

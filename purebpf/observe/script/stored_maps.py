@@ -47,6 +47,12 @@ class StoredMaps:
             items = [(key.to_bytes(4, "little"), value) for key, value in items]
         return rows_of(info, items, self._decoder)
 
+    def is_zeroed(self, name: str) -> bool:
+        """Return True for a histogram without a key that has been set, and is empty now."""
+        info = self.infos[name]
+        is_set = info.is_scalar and self._words[info.set_place // 8] != 0
+        return bool(is_set and info.has_buckets)
+
     def empty_rows(self, name: str) -> list[tuple[Any, Any]]:
         """Return the row of a map without a key that has no value yet: zeros."""
         info = self.infos[name]

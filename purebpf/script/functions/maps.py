@@ -40,8 +40,8 @@ def _delete(check: Checking, node: tree.Call) -> Type:
         raise refuse(node, "call to delete() with a single argument expects a map without "
                             "explicit keys (scalar map)")  # fmt: skip
     check.check_key(info, argument)
-    if info.is_scalar and info.is_aggregate:
-        message = "delete() of an aggregate without a key is not supported yet"
+    if info.is_scalar and info.has_buckets:
+        message = "delete() of a histogram without a key is not supported yet"
         raise refuse(node, message, "clear() removes its value")
     return BOOL
 

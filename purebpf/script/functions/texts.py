@@ -15,6 +15,8 @@ __all__ = ["TEXTS"]
 
 def _str(check: Checking, node: tree.Call) -> Type | None:
     longest = check.config.numbers["max_strlen"] + 1  # its NUL does not count
+    if (tail := _parameter_tail(check, node.arguments[0])) is not None:
+        node.arguments[0] = tree.String(node.start, node.end, tail)
     type_ = check.infer(node.arguments[0])
     if len(node.arguments) == 2:
         check.infer(node.arguments[1])
@@ -38,6 +40,22 @@ def _str(check: Checking, node: tree.Call) -> Type | None:
         message = f"str() expects an integer or a pointer type as first argument ({spell(type_)} "
         raise refuse(node, f"{message}provided)")
     return string(longest)
+
+
+def _parameter_tail(check: Checking, node: tree.Expression) -> str | None:
+    """Return the text of `$1 + 2` without its first characters; None for other expressions."""
+    if not (
+        isinstance(node, tree.Binary)
+        and node.operator == "+"
+        and isinstance(node.left, tree.Parameter)
+        and isinstance(text := check.settings.parameter(node.left.number), str)
+    ):
+        return None
+    check.infer(node.right)
+    count = check.constant(node.right)
+    if count is None or not 0 <= count <= len(text):
+        raise refuse(node, f"only 0 to {len(text)} can be added to a parameter of this length")
+    return text[count:]
 
 
 def _buf(check: Checking, node: tree.Call) -> Type | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from purebpf.abi.assembler import Label
 from purebpf.asm import R0, R1, R2, R3, R4
 from purebpf.script import tree
@@ -197,9 +199,17 @@ class MapAccess(Memory):
             for offset in range(0, room(info.value), 8):
                 code.map_value(R1, "globals", info.place + offset)
                 code.store_constant(R1, 0, 0, 8)
+        elif info.is_aggregate:
+            key = self.take(8)
+            code.store_constant(*key, 0, 8)
+            self._visit_cpus(info, key, lambda _: self._zero_cpu(info))
         code.move(R0, 0)
         code.map_value(R1, "globals", info.set_place)
         code.exchange(R1, 0, R0, 8)
+
+    def _zero_cpu(self, info: MapInfo) -> None:
+        for offset in range(0, 8 * info.words, 8):
+            self.code.store_constant(R0, offset, 0, 8)
 
     def _is_zero(self) -> None:
         code, zero, done = self.code, self.code.label(), self.code.label()
@@ -230,9 +240,21 @@ class MapAccess(Memory):
         """R0 = the value of count() and others over all CPUs (Linux 5.19)."""
         assert info.value is not None
         code, kind = self.code, info.value.kind
-        total, number, index = self.take(8), self.take(8), self.take(8)
-        for place in (total, number, index):
+        total, number = self.take(8), self.take(8)
+        for place in (total, number):
             code.store_constant(*place, 0, 8)
+        self._visit_cpus(
+            info, key, lambda following: self._take_cpu(info, total, number, following)
+        )
+        code.load(R0, *total, 8)
+        if kind in ("avg", "stats"):
+            code.load(R1, *number, 8)
+            self.divide("/", info.value.signed)
+
+    def _visit_cpus(self, info: MapInfo, key: Place, visit: Callable[[Label], None]) -> None:
+        """Generate code for the value of each CPU: R0 is its address (Linux 5.19)."""
+        code, index = self.code, self.take(8)
+        code.store_constant(*index, 0, 8)
         top, following, done = code.label(), code.label(), code.label()
         code.place(top)
         code.load(R3, *index, 8)
@@ -241,17 +263,13 @@ class MapAccess(Memory):
         code.map(R1, info.bpf_name)
         code.call(_LOOKUP_PERCPU)
         code.jump("==", R0, 0, done)  # the kernel has no such CPU, or the map no such key
-        self._take_cpu(info, total, number, following)
+        visit(following)
         code.place(following)
         code.load(R3, *index, 8)
         code.alu("+=", R3, 1)
         code.store(index.base, index.offset, R3, 8)
         code.go(top)
         code.place(done)
-        code.load(R0, *total, 8)
-        if kind in ("avg", "stats"):
-            code.load(R1, *number, 8)
-            self.divide("/", info.value.signed)
 
     def _take_cpu(self, info: MapInfo, total: Place, number: Place, following: Label) -> None:
         assert info.value is not None

@@ -8,7 +8,7 @@ from purebpf.script.lowering.conditions import Conditions
 from purebpf.script.lowering.frame import Place
 from purebpf.script.lowering.memory import Foreign
 from purebpf.script.script_error import ScriptError
-from purebpf.script.types import Type, offsets, room, spell
+from purebpf.script.types import U64, Type, offsets, room, spell
 
 __all__ = ["PROBE_READ_STR", "STRING_READERS", "Stores"]
 
@@ -237,6 +237,9 @@ class Stores(Conditions):
             self._store_buffer(node, place, type_)
         elif isinstance(node, tree.Call):
             self._store_call(node, place)
+        elif isinstance(node, tree.Cast) and type_.kind == "array":
+            inner = node.operand.type
+            self.store(node.operand, place, inner if inner.kind == "string" else U64)
         elif type_.kind in ("struct", "array") and self.is_foreign(node):
             found = self.find(node)
             size = node.type.size

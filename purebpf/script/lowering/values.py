@@ -14,7 +14,7 @@ from purebpf.script.lowering.memory import Foreign
 from purebpf.script.lowering.stacks import Stacks
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
-from purebpf.script.types import U32, U64
+from purebpf.script.types import U32, U64, room
 from purebpf.symbols.usdt_arguments import Argument, Where
 
 __all__ = ["Values"]
@@ -142,6 +142,12 @@ class Values(Stacks):
             code.alu("+=", R0, amount)
 
     def _cast(self, node: tree.Cast) -> None:
+        if node.operand.type.kind == "array":
+            place = self.take(room(node.operand.type))
+            self.store(node.operand, place, node.operand.type)
+            self.code.load(R0, *place, node.type.size)
+            self.extend(R0, node.type)
+            return
         self.scalar(node.operand)
         if node.type.kind == "bool":
             done = self.code.label()

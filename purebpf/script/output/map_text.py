@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from purebpf.script.map_info import MapInfo
-from purebpf.script.output.decode import EnumValue
 from purebpf.script.output.histogram import list_buckets, show_histogram
 from purebpf.script.output.map_rows import Stats
 from purebpf.script.output.text import show, show_key
@@ -100,8 +99,6 @@ def json_of(value: Any) -> Any:
         return [json_of(item) for item in value]
     if isinstance(value, bytes):
         return show(value)
-    if isinstance(value, EnumValue):
-        return str(value)
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -31,6 +31,18 @@ PRINTED = [
     ("$t = *(struct tight *)kptr(0); print($t.z);", "0\n"),
     ("@[(a = 1, b = 2)] = 3; @[(a = 1, b = 2)] += 4; print(@);", "@: 7\n"),
     ("$v = (uint64)7; @[*(struct bits *)(&$v)] = count(); print(@);", "@: 1\n"),
+    # sizes: a number's own type, and tuples as C lays them out
+    ("$x = 1; $y = 1; $y = 3000; print((sizeof($x), sizeof($y), sizeof(1 == 1)));", "(1, 2, 1)\n"),
+    ('print(sizeof(((int8)1, (int32)2, (int16)3, "abc")));', "16\n"),
+    # arrays of the bytes of a number or a string, and back
+    ('print((uint32)pton("10.0.0.1") == (uint32)0x0100000a);', "true\n"),
+    ('print((int8[])"hi"); print((uint8[4])(uint32)0x01020304);', "[104,105,0]\n[4,3,2,1]\n"),
+    ("$b = (bool[2])(uint16)256; print($b[0]); print($b[1]);", "false\ntrue\n"),
+    # values of nested blocks, and of addresses
+    ("let $x = 1; print(if ($x) { if ($x > 5) { 2 } else { 3 } } else { 4 });", "3\n"),
+    ('$a = (1, "hello", 2); print(*(&$a));', "(1, hello, 2)\n"),
+    ("@ = sum(5); delete(@); @ = sum(7); print(@);", "@: 7\n"),
+    ("@ = avg(5); delete(@); @ = avg(7); print((int64)@);", "7\n"),
     # texts
     ('print((strcontains(probe, "egi"), strcontains(probe, "end")));', "(true, false)\n"),
     ('print(str("abcdef", 4));', "abc\n"),
