@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from purebpf.btf.types.kinds import Kind as BtfKind
-from purebpf.dataflow.types import Kind, Member, Type
+from purebpf.dataflow.types import Kind, Member, Type, bare
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class BtfTypes:
             section: Any = self._btf.type(number)
             for entry in section.entries:
                 variable: Any = self._btf.type(entry.type_id)
-                of = self.type(variable.type_id)
+                of = _named(variable.name, self.type(variable.type_id))
                 found.append(Variable(entry.offset, entry.size, variable.name, of))
         return tuple(sorted(found, key=lambda variable: variable.offset))
 
@@ -151,3 +151,15 @@ class BtfTypes:
             )
 
         return fill
+
+
+def _named(variable: str, of: Type | None) -> Type | None:
+    """Return the type of a variable; a plain one bears the name of the variable."""
+    element = bare(of)
+    while element is not None and element.kind is Kind.ARRAY:
+        element = bare(element.target)
+    if element is not None and element.kind in (Kind.STRUCT, Kind.UNION) and element.name:
+        return of
+    named = Type(Kind.ALIAS, f"{variable} (per CPU)")
+    named.target = of
+    return named

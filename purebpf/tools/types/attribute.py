@@ -8,8 +8,9 @@ from typing import IO
 from purebpf.closable import Closing
 from purebpf.dataflow.claims import Claim, Unclaimed
 from purebpf.dataflow.program import NoDebugInfoError, Program
-from purebpf.errors import FormatError
+from purebpf.errors import FormatError, KernelError, NotSupportedError
 from purebpf.loader.host.debug_files import debug_file, image_of
+from purebpf.observe.instruments.kernel_data import KernelData
 from purebpf.observe.symbols.elf_files import open_mapped
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.elf_image import EM_X86_64, PF_X, PT_LOAD, ElfImage, virtual_offset
@@ -20,7 +21,7 @@ from purebpf.tuples import NamedTuple
 __all__ = ["Answer", "DataOfPrograms"]
 
 _KERNEL = 1 << 63
-IN_KERNEL = "in the kernel, whose types are not read"
+IN_KERNEL = "in the kernel of a recording, whose code is not read"
 GENERATED = "code that is in no file"
 NO_FILE = "the program's file is not there any more"
 
@@ -38,17 +39,20 @@ class DataOfPrograms(Closing):
     Args:
         spaces: the files that the processes have mapped.
         is_precise: the sampled event points at the instruction that caused it.
+        is_live: kernel addresses are of the running kernel.
     """
 
-    def __init__(self, spaces: AddressSpaces, *, is_precise: bool) -> None:
+    def __init__(self, spaces: AddressSpaces, *, is_precise: bool, is_live: bool = False) -> None:
         self._spaces, self._is_precise = spaces, is_precise
         self._programs: dict[object, _File | str] = {}
         self._open: list[IO[bytes]] = []
+        self._is_live = is_live
+        self._kernel: KernelData | str | None = None
 
     def find(self, pid: int, address: int) -> Answer:
         """Return the data that a sample at an address of a process belongs to."""
         if address >= _KERNEL:
-            return Answer("", IN_KERNEL)
+            return self._find_in_kernel(address)
         mapping = self._spaces.find(pid, Address(address))
         if mapping is None or mapping.file.is_anonymous or mapping.file.is_special:
             return Answer("", GENERATED)
@@ -59,6 +63,19 @@ class DataOfPrograms(Closing):
         if place is None:
             return Answer("", NO_FILE)
         function, claim = opened.program.claim(place, is_precise=self._is_precise)
+        return Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
+
+    def _find_in_kernel(self, address: int) -> Answer:
+        if not self._is_live:
+            return Answer("", IN_KERNEL)
+        if self._kernel is None:
+            try:
+                self._kernel = KernelData()
+            except (KernelError, NotSupportedError) as error:
+                self._kernel = f"in the kernel, whose types are not known: {error}"
+        if isinstance(self._kernel, str):
+            return Answer("", self._kernel)
+        function, claim = self._kernel.code.claim(address, is_precise=self._is_precise)
         return Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
 
     def _program(self, mapping: Mapping, pid: int) -> _File | str:
@@ -93,6 +110,8 @@ class DataOfPrograms(Closing):
     def close(self) -> None:
         """Close the files; again is harmless."""
         opened, self._open = self._open, []
+        if isinstance(self._kernel, KernelData):
+            self._kernel.close()
         for stream in opened:
             stream.close()
 

@@ -15,7 +15,8 @@ __all__ = ["View", "build_parser", "parse"]
 _DESCRIPTION = """\
 Show the structs and members that sampled code touches. The instruction before
 each sampled address is decoded, and the type behind its register comes from
-the program's DWARF. Nothing is guessed: the rest is counted by its reason."""
+the program's DWARF, in the kernel from its BTF. The rest is counted by its
+reason."""
 
 _EPILOG = """\
 examples:

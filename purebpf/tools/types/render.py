@@ -137,7 +137,8 @@ def closing_lines(result: DataTypes) -> Iterator[str]:
         return
     yield (
         f"typed: {_percent(result.typed, total).strip()} of {total:,} samples"
-        f" ({_percent(result.inferred, total).strip()} inferred: an element of an array)"
+        f" ({_percent(result.inferred, total).strip()} inferred: elements of arrays, and pointers"
+        " known by a later use)"
     )
     for reason, samples in result.reasons.items():
         yield f"  {_percent(samples, total)} {reason}"

@@ -66,7 +66,7 @@ class TypeSampler(Closing):
 
     def _add_up(self, counts: IpCounts) -> DataTypes:
         tally = Tally()
-        with DataOfPrograms(self._sampler.spaces, is_precise=False) as data:
+        with DataOfPrograms(self._sampler.spaces, is_precise=False, is_live=True) as data:
             for address, pid, samples, where in counts.rows:
                 answer = data.find(pid, address)
                 function = answer.function or spell_location(where, offset=False)

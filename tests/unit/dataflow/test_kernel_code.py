@@ -113,7 +113,8 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
         (
             "on_cpu",
             [
-                ("task *.", False), ("task.state", False), ("unsigned long.", False),
+                ("current_task (per CPU).", False), ("task.state", False),
+                ("this_cpu_off (per CPU).", False),
                 ("queue.length", False), "UNKNOWN_BASE", ("queue.length", False),
             ],
         ),

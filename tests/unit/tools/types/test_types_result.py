@@ -108,7 +108,10 @@ def test_json_and_csv_have_all_numbers() -> None:
 
 def test_the_closing_lines_add_up() -> None:
     first, *reasons, event = closing_lines(result())
-    assert first == "typed: 60.0% of 100 samples (10.0% inferred: an element of an array)"
+    assert first == (
+        "typed: 60.0% of 100 samples"
+        " (10.0% inferred: elements of arrays, and pointers known by a later use)"
+    )
     assert reasons == ["   40.0% no memory operand"]
     assert "instruction before" in event
     assert list(closing_lines(Tally().finish("", Loss()))) == []
