@@ -10,7 +10,7 @@ from typing import Any
 from purebpf.closable import Closing, SoleOwner
 from purebpf.errors import KernelError
 
-__all__ = ["Memory", "lasting"]
+__all__ = ["Memory", "lasting", "lasting_view"]
 
 _MAP_FIXED_NOREPLACE = 0x100000
 _FAILED = ctypes.c_void_p(-1).value
@@ -70,8 +70,22 @@ def lasting(fd: int, size: int) -> Any:
     Raises:
         KernelError: mmap(2) refused.
     """
-    writable = mmap.PROT_READ | mmap.PROT_WRITE
-    address = _mmap(fd, size, writable, flags=mmap.MAP_SHARED)
+    return _lasting(fd, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED)
+
+
+def lasting_view(fd: int, size: int) -> memoryview:
+    """`size` bytes of a file, MAP_PRIVATE and read-only, unmapped after the view's last use.
+
+    It needs no descriptor after that, where the views of mmap.mmap keep one of their own.
+
+    Raises:
+        KernelError: mmap(2) refused.
+    """
+    return memoryview(_lasting(fd, size, mmap.PROT_READ, mmap.MAP_PRIVATE)).cast("B").toreadonly()
+
+
+def _lasting(fd: int, size: int, protection: int, flags: int) -> Any:
+    address = _mmap(fd, size, protection, flags=flags)
     memory = (ctypes.c_ubyte * size).from_address(address)
     weakref.finalize(memory, _unmap, address, size).atexit = False
     return memory

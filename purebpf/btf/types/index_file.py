@@ -47,7 +47,7 @@ def pack_index(btf: Btf) -> bytes:
     return _HEADER.pack(_MAGIC, len(btf._offsets), crc32(body), _fingerprint(btf.data)) + body
 
 
-def with_packed_index(data: bytes, packed: bytes, source: str) -> Btf:
+def with_packed_index(data: bytes | memoryview, packed: bytes, source: str) -> Btf:
     """Return the Btf of a blob without a base, given `pack_index` of the same blob.
 
     Raises:
@@ -72,6 +72,6 @@ def with_packed_index(data: bytes, packed: bytes, source: str) -> Btf:
     return btf
 
 
-def _fingerprint(data: bytes) -> int:
+def _fingerprint(data: bytes | memoryview) -> int:
     """A checksum of the header, which has all sizes, and of a part of the rest."""
-    return crc32(data[::_SAMPLED], crc32(data[:_BTF_HEADER]))
+    return crc32(bytes(data[::_SAMPLED]), crc32(data[:_BTF_HEADER]))

@@ -74,6 +74,7 @@ class Btf:
     __slots__ = (
         "__weakref__",
         "_answers",
+        "_blob",
         "_first",
         "_layout",
         "_names",
@@ -84,7 +85,6 @@ class Btf:
         "_words",
         "base",
         "byteorder",
-        "data",
         "memo",
         "source",
     )
@@ -98,9 +98,9 @@ class Btf:
         self._open(bytes(data), base, source)
         self._offsets = self._index()
 
-    def _open(self, data: bytes, base: Btf | None, source: str) -> None:
-        """Everything but where the types are."""
-        self.data = data
+    def _open(self, data: bytes | memoryview, base: Btf | None, source: str) -> None:
+        """Everything but where the types are. A view must stay as it is: it is not copied."""
+        self._blob = data
         self.base = base
         self.source = source
         self.memo: dict[object, Any] = {}
@@ -112,6 +112,13 @@ class Btf:
         self._first = len(base) if base is not None else 1
         self._strings: Strings
         self._words = self._read_header()
+
+    @property
+    def data(self) -> bytes:
+        """The blob."""
+        if not isinstance(self._blob, bytes):
+            self._blob = bytes(self._blob)
+        return self._blob
 
     def __len__(self) -> int:
         return self._first + len(self._offsets)
@@ -139,7 +146,7 @@ class Btf:
 
     def _read_header(self) -> array[int] | memoryview[int]:
         """Set the byte order and the strings; the words of the type section."""
-        data = self.data
+        data = self._blob
         if len(data) < _HEADER_SIZE:
             raise FormatError(self.source, "header", f"{len(data)} bytes are too short for BTF")
         self.byteorder = "big" if data[:2] == b"\xeb\x9f" else "little"
@@ -148,7 +155,9 @@ class Btf:
             struct.unpack_from(order + _HEADER, data)
         )
         if magic != _MAGIC or version != _VERSION:
-            raise FormatError(self.source, "header", f"{data[:4].hex()} is not BTF version 1")
+            raise FormatError(
+                self.source, "header", f"{bytes(data[:4]).hex()} is not BTF version 1"
+            )
         if length < _HEADER_SIZE:
             raise FormatError(self.source, "header", f"it cannot be {length} bytes long")
         begin, strings = length + type_offset, length + string_offset
@@ -161,7 +170,12 @@ class Btf:
             raise FormatError(self.source, "string section", problem)
         if self.base is None and (not string_size or data[strings]):
             raise FormatError(self.source, "string section", "does not start with NUL")
-        self._strings = Strings(data, strings, end, self.base._strings if self.base else None)
+        inherited = self.base._strings if self.base else None
+        if isinstance(data, bytes):
+            self._strings = Strings(data, strings, end, inherited)
+        else:  # no view can be searched; the byte in front of the strings is looked at, too
+            names = bytes(data[strings - 1 : end])
+            self._strings = Strings(names, 1, len(names), inherited)
         self._layout = self._read_layout(order, length)
         if self.byteorder == sys.byteorder and type_size > _COPIED:
             return memoryview(data)[begin : begin + type_size].cast("I")
@@ -173,11 +187,11 @@ class Btf:
     def _read_layout(self, order: str, length: int) -> bytes:
         """Read the BTF's description of the sizes of its kinds; without one, use the base's."""
         offset = size = 0
-        if _HEADER_SIZE_WITH_LAYOUT <= length <= len(self.data):
-            offset, size = struct.unpack_from(order + "II", self.data, _HEADER_SIZE)
+        if _HEADER_SIZE_WITH_LAYOUT <= length <= len(self._blob):
+            offset, size = struct.unpack_from(order + "II", self._blob, _HEADER_SIZE)
         if not size:
             return self.base._layout if self.base is not None else b""
-        layout = self.data[length + offset :][:size]
+        layout = bytes(self._blob[length + offset :][:size])
         if len(layout) != size or size % decode.LAYOUT_SIZE:
             problem = f"{size} bytes at {length + offset} are truncated, or not whole entries"
             raise FormatError(self.source, "layout section", problem)
@@ -382,7 +396,7 @@ def starts(btf: Btf) -> Sequence[int]:
     return btf._offsets
 
 
-def with_starts(data: bytes, starts: Iterable[int], source: str) -> Btf:
+def with_starts(data: bytes | memoryview, starts: Iterable[int], source: str) -> Btf:
     """Return the Btf of a blob without a base, given the starts of its types."""
     btf = Btf.__new__(Btf)
     btf._open(data, None, source)

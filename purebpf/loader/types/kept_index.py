@@ -21,7 +21,7 @@ _LIMIT = 8 << 20
 _LARGEST = 4 << 20
 
 
-def kept_index(data: bytes, source: str) -> Btf | None:
+def kept_index(data: bytes | memoryview, source: str) -> Btf | None:
     """Return the kernel's types by the index of an earlier run; None: there is none that fits.
 
     Args:

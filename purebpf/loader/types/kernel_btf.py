@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import struct
 from functools import cache
 
 from purebpf.btf.types.parse import Btf, with_distinct_names
-from purebpf.errors import NotSupportedError, errno_name
+from purebpf.errors import KernelError, NotSupportedError, errno_name
 from purebpf.loader.types.kept_index import keep_index, kept_index
+from purebpf.syscall.memory import lasting_view
 
 __all__ = ["kernel_btf", "no_types", "read_kernel_btf"]
 
@@ -20,7 +20,7 @@ _HEADER_SIZE = 24
 
 @cache
 def kernel_btf() -> Btf:
-    """The types of the running kernel, read once (5 MB) and kept.
+    """The types of the running kernel, read once (5 MB) and kept; mapped where the kernel can.
 
     The index of their names comes from the user's caches (6 ms), or is built (60 ms) and cached.
     pahole and resolve_btfids, which write them, keep one of equal strings: `btf__dedup` and
@@ -30,7 +30,7 @@ def kernel_btf() -> Btf:
         NotSupportedError: a kernel built without CONFIG_DEBUG_INFO_BTF, or BTF it cannot show.
         FormatError: it is malformed.
     """
-    data = read_kernel_btf()
+    data = _read()
     if (indexed := kept_index(data, _PATH)) is not None:
         return with_distinct_names(indexed)
     btf = with_distinct_names(Btf(data, source=_PATH))
@@ -44,6 +44,11 @@ def read_kernel_btf() -> bytes:
     Raises:
         NotSupportedError: a kernel built without CONFIG_DEBUG_INFO_BTF, or BTF it cannot show.
     """
+    return bytes(_read())
+
+
+def _read() -> bytes | memoryview:
+    """Return the BTF, mapped if the kernel can, or else read. Raises as `read_kernel_btf`."""
     try:
         with open(_PATH, "rb") as file:
             return _mapped(file.fileno()) or file.read()
@@ -54,16 +59,16 @@ def read_kernel_btf() -> bytes:
         raise NotSupportedError("kernel BTF", reason) from None
 
 
-def _mapped(fd: int) -> bytes:
-    """The file by mmap(2), a third quicker than 1,350 pages by read(2); b"" where it has none.
+def _mapped(fd: int) -> memoryview:
+    """The file by mmap(2), for which no page is copied; empty where it has none.
 
     Linux 6.16, commit a539e2a6d51d ("btf: Allow mmap of vmlinux btf").
     """
+    size = os.fstat(fd).st_size
     try:
-        with mmap.mmap(fd, os.fstat(fd).st_size, mmap.MAP_PRIVATE, mmap.PROT_READ) as mapping:
-            return mapping[:]
-    except (OSError, ValueError):  # ValueError: a file that does not say how long it is
-        return b""
+        return lasting_view(fd, size) if size else memoryview(b"")
+    except KernelError:
+        return memoryview(b"")
 
 
 def no_types() -> Btf:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import pickle
 
 import pytest
 
 import purebpf
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import starts
+from purebpf.errors import KernelError
 from purebpf.loader.load.upload_btf import upload_btf
 from purebpf.loader.types import kernel_btf as btf
 from purebpf.syscall.backend import replaced
@@ -34,15 +36,29 @@ def test_it_is_read_once_and_knows_task_struct():
 
 
 @pytest.mark.needs("vmlinux_btf")
-@pytest.mark.parametrize("error", [OSError(errno.ENODEV, "no mmap"), ValueError("empty file")])
-def test_a_kernel_that_does_not_map_its_btf_is_read(monkeypatch, error):
+def test_a_kernel_that_does_not_map_its_btf_is_read(monkeypatch):
     mapped = purebpf.kernel_btf().data
 
     def refuse(*_):
-        raise error
+        raise KernelError("mmap", errno.ENODEV)
 
-    monkeypatch.setattr(btf.mmap, "mmap", refuse)
+    monkeypatch.setattr(btf, "lasting_view", refuse)
     assert btf.kernel_btf.__wrapped__().data == mapped
+
+
+@pytest.mark.needs("vmlinux_btf")
+@pytest.mark.parametrize("cached", [True, False])
+def test_mapped_types_are_the_same_as_copied_ones(monkeypatch, tmp_path, cached):
+    if not cached:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernel = btf.kernel_btf.__wrapped__()
+    copied = purebpf.Btf(btf.read_kernel_btf())
+    for name in ("task_struct", "sock", "pid", "no such name"):
+        assert kernel.find(name) == copied.find(name)
+        assert [*map(kernel.type, kernel.find(name))] == [*map(copied.type, copied.find(name))]
+    assert pickle.loads(pickle.dumps(kernel)) == kernel == copied
+    assert hash(kernel) == hash(copied)
+    assert kernel.data == copied.data
 
 
 def test_a_kernel_without_btf(elsewhere):
@@ -88,7 +104,8 @@ def test_refused_btf_comes_with_the_kernels_reason():
 @pytest.mark.needs("vmlinux_btf")
 def test_the_kernel_has_no_string_twice_and_a_search_that_knows_it_says_the_same():
     kernel = purebpf.kernel_btf()
-    strings = kernel.data[kernel._strings._start : kernel._strings._end - 1].split(b"\0")
+    names = kernel._strings
+    strings = names._data[names._start : names._end - 1].split(b"\0")
     assert len(strings) == len(set(strings))
     plain = purebpf.Btf(kernel.data)
     names = [kernel._words[at] for at in starts(kernel)]
