@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
@@ -15,16 +16,15 @@ __all__ = ["TargetEnds", "descendants", "first_pids", "follow_descendants", "wit
 
 def descendants(pids: Iterable[int]) -> set[int]:
     """Return these processes, and all below them in /proc at this moment."""
+    left = list(pids)
+    if not left:
+        return set()
     children: dict[int, list[int]] = {}
     for pid in proc.pids():
-        try:
-            status = proc.status(pid)
-        except KernelError:  # not ours to read
-            continue
-        if status:
-            children.setdefault(int(status["PPid"]), []).append(pid)
+        with suppress(KernelError):  # not ours to read
+            if (parent := proc.parent(pid)) is not None:
+                children.setdefault(parent, []).append(pid)
     family: set[int] = set()
-    left = list(pids)
     while left:
         pid = left.pop()
         if pid not in family:

@@ -149,6 +149,16 @@ def status(pid: int | str = "self") -> dict[str, str] | None:
     return {name: value.strip() for name, _, value in rows}
 
 
+def parent(pid: int) -> int | None:
+    """Return the parent of a process: PPid in its status, without parsing the rest.
+
+    No name can pretend to be that line: the kernel escapes the ends of lines in names.
+    """
+    _, _, after = (_read(f"{PROC}/{pid}/status") or "").partition("\nPPid:\t")
+    number = after.partition("\n")[0]
+    return int(number) if number else None
+
+
 def real_user(pid: int) -> int | None:
     """Return the owner of a process: the real user id in its status, without parsing the rest."""
     _, _, after = (_read(f"{PROC}/{pid}/status") or "").partition("\nUid:\t")

@@ -38,6 +38,13 @@ def test_status_is_a_dict_of_stripped_text(root):
     assert proc.status(7) == {"Name": "python: 3", "CapEff": "000001ffffffffff", "Groups": ""}
 
 
+def test_the_parent_is_a_line_of_the_status(root):
+    name = b"Name:\t\\nPPid:\t9\nState:\tS\nPPid:\t41\nTracerPid:\t0\n"
+    put(root / "proc/7/status", name)
+    assert proc.parent(7) == 41
+    assert proc.parent(8) is None
+
+
 def test_a_process_that_is_gone_is_none(root):
     assert [read(7) for read in (proc.status, proc.maps, proc.comm, proc.cgroup)] == [None] * 4
 
