@@ -119,8 +119,11 @@ def facts_of(windows: Windows, cpus: int) -> Facts:
     activities = tuple(
         _activity(pid, kind, stack, spent_s) for (pid, kind, stack), spent_s in seconds.items()
     )
+    frames: dict[int, list[StackFrame]] = defaultdict(list)
+    for one in activities:
+        frames[one.pid] += one.user
     processes = tuple(
-        Process(pid, 0, comm or service, _executable(activities, pid), unit=service)
+        Process(pid, 0, comm or service, _executable(frames[pid]), unit=service)
         for (service, comm), pid in numbers.items()
     )
     return Facts(
@@ -173,10 +176,9 @@ def _path_of(entry: Entry) -> str:
     return f"/usr/lib/{module}" if ".so" in module else f"/{module}"
 
 
-def _executable(activities: Iterable[Activity], pid: int) -> str:
+def _executable(frames: Sequence[StackFrame]) -> str:
     """The file of the outermost native frames: an interpreter, or the program itself."""
     names = ("_start", "main", "main.main", "runtime.goexit", "Py_BytesMain", "Py_RunMain")
-    frames = [frame for one in activities if one.pid == pid for frame in one.user]
     first = (frame.module for frame in frames if frame.name.startswith(names))
     return next(filter(is_interpreter, (frame.module for frame in frames)), next(first, ""))
 

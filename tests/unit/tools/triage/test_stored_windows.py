@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from purebpf.results.formats.otlp import Entry, Sample, Series, Window, document
+from purebpf.results.formats.otlp_reader import ServiceProfile
 from purebpf.tools.triage.__main__ import main
+from purebpf.tools.triage.stored_windows import Windows, facts_of
 
 NS = 10**9
 PYTHON = (Entry("Py_RunMain", "python3.11", "user"), Entry("_start", "python3.11", "user"))
@@ -59,6 +61,24 @@ def test_findings_of_an_incident_that_is_over(
     assert convoy["command"] == ["view", str(tmp_path)]
     assert shown["elapsed_s"] == 60.0
     assert any("stored windows hold the stacks" in sentence for sentence in shown["missing"])
+
+
+def test_each_process_has_the_program_of_its_own_stacks() -> None:
+    about = Window("samples", "count", 0, 60 * NS, NS // 19)
+    own = (Entry("work", "shop", "user"), Entry("_start", "shop", "user"))
+    stacks = {"python": PYTHON, "own": own, "none": FUTEX}
+    series = {
+        name: Series((("service.name", f"{name}.service"),), {Sample(name, stack): 1})
+        for name, stack in stacks.items()
+    }
+    profiles = tuple(ServiceProfile(about, each) for each in series.values())
+    processes = facts_of(Windows(profiles), 2).processes
+    programs = {process.unit: process.exe for process in processes}
+    assert programs == {
+        "python.service": "/python3.11",
+        "own.service": "/shop",
+        "none.service": "",
+    }
 
 
 def test_windows_of_another_time_are_none(
