@@ -42,7 +42,14 @@ _STARTS = frozenset(
 """Python's functions between the start of a thread and the program's own."""
 _JAVA_METHOD = compile_later(r"[\w$]+(\.[\w$<>]+)+$")
 """A method of generated code as purebpf names it; other runtimes' names have colons or blanks."""
-_JAVA_LIBRARIES = compile_later(r"(javax?|jdk|sun|com\.sun)\.")
+_JAVA_LIBRARIES = compile_later(
+    r"(javax?|jdk|sun|com\.sun|jakarta|kotlinx?|scala|groovy|clojure|akka|reactor|rx"
+    r"|org\.(apache|springframework|eclipse|hibernate|postgresql|slf4j|jboss|glassfish|mariadb"
+    r"|jetbrains)"
+    r"|io\.(netty|undertow|vertx|micronaut|quarkus|grpc|lettuce|micrometer|projectreactor|reactivex)"
+    r"|com\.(google\.common|fasterxml|zaxxer|mysql|mongodb|rabbitmq|oracle)|ch\.qos|okhttp3|okio"
+    r"|redis\.clients)\."
+)
 _JAVA_STARTS = frozenset({"java.lang.Thread.run", "java.lang.Thread.runWith"})
 _NATIVE = ("user", "inlined")
 

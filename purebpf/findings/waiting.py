@@ -95,7 +95,10 @@ _LIBRARIES_THAT_WAIT = (
     ("queue-full", compile_later(r".*Queue\.put$|.*[Cc]hannel<.*>::send")),
     (
         "permit",
-        compile_later(r".*Semaphore\.(acquire|__enter__)$|.*counting_semaphore.*::.*acquire"),
+        compile_later(
+            r".*Semaphore\.(acquire|__enter__)$|.*counting_semaphore.*::.*acquire|"
+            r".*[Pp]ool\w*\.(_?get_?conn\w*|_do_get|acquire|borrow\w*|checkout|lease)$"
+        ),
     ),
 )
 _FUNCTIONS_THAT_WAIT = tuple(
@@ -117,6 +120,21 @@ _JAVA_MONITOR = compile_later(r"ObjectMonitor::(enter|Enter)|ObjectSynchronizer:
 _JAVA_PARKS = compile_later(
     r"ObjectMonitor|Unsafe_Park|Monitor::|PlatformMonitor|os::PlatformEvent|Parker"
 )
+_JAVA_WAITS = (
+    (
+        "lock",
+        compile_later(r"java\.util\.concurrent\.locks\.(Reentrant|Stamped)[\w$]*\.\w*[lL]ock\w*$"),
+    ),
+    (
+        "permit",
+        compile_later(
+            r"java\.util\.concurrent\.Semaphore\.(acquire|tryAcquire)|"
+            r".*[Pp]ool\w*\.(getConnection|borrowObject|acquire|lease)"
+        ),
+    ),
+    ("queue-full", compile_later(r"java\.util\.concurrent\.\w*(Queue|Deque)\.(put|offer)")),
+)
+"""The purposes of threads that the JVM has parked, by methods of its library."""
 _RUBY_MUTEX, _RUBY_CODE = "rb_mutex_", "rb_vm_exec"
 """A function of Ruby's Mutex inside of the innermost code in Ruby is what a thread waits in."""
 _RUBY_BLOCKING = (
@@ -281,7 +299,7 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
     if any(name.startswith("JVM_Sleep") for name in names[:16]):
         return "sleep"
     if _JAVA_PARKS.search(" ".join(names[:14])):
-        return "java-park"
+        return _kind_of_park(names)
     first = next((at for at, frame in enumerate(user) if frame.kind == "python"), None)
     if first is not None:
         return _kind_of_python_futex(user, first)
@@ -295,6 +313,14 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
     if _NATIVE_LOCKS.search(head) and ("cond" not in head or "mutex_cond_lock" in head):
         return "lock"
     return "cond"
+
+
+def _kind_of_park(names: Sequence[str]) -> str:
+    for name in names:
+        for kind, pattern in _JAVA_WAITS:
+            if pattern.match(name):
+                return kind
+    return "java-park"
 
 
 def _returns_to_ruby(names: Sequence[str]) -> bool:

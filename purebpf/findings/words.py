@@ -23,6 +23,8 @@ __all__ = [
     "way_to",
 ]
 
+_LONG_PATH = 40
+"""Characters of a unix socket's path that leave no room for the rest of a finding."""
 _WAITS = {
     "sock-read": "waits for an answer",
     "connect": "waits for a connection",
@@ -83,7 +85,10 @@ def spell_endpoint(endpoint: Endpoint) -> str:
     if endpoint.kind != "socket":
         return ""
     if not endpoint.port:
-        return endpoint.address or ("a unix socket" if endpoint.family == "other" else "a socket")
+        name = endpoint.address
+        if len(name) > _LONG_PATH and name.startswith("/"):
+            name = f".../{name.rpartition('/')[2]}"
+        return name or ("a unix socket" if endpoint.family == "other" else "a socket")
     return spell_address(endpoint.address, endpoint.port)
 
 

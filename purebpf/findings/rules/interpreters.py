@@ -151,16 +151,19 @@ def _monitor_text(evidence: Evidence, pid: int, waits: list[Stay]) -> tuple[str,
     """Name the monitor that most threads want at the end, and the activity of its owner."""
     threads = count_threads(waits, "wait")
     wanted = [one for one in evidence.facts.monitors if one.pid == pid and one.class_name]
+    where = _mostly(evidence, waits)
+    where = f" in {where}" if where else ""
     if not wanted:
-        return f"{threads} for Java monitors (synchronized locks)", ""
+        return f"{threads} for Java monitors (synchronized locks){where}", ""
     classes = Counter(one.class_name for one in wanted)
     name = classes.most_common(1)[0][0]
-    text = f"{threads} for the monitor (lock) of {name}"
+    text = f"{threads} for the monitor (lock) of {name}{where}"
     owners = Counter(one.owner for one in wanted if one.class_name == name and one.owner)
     if not owners:
         return text, "its owner did not show"
     owner = owners.most_common(1)[0][0]
     does = [stay for stay in evidence.by_thread.get(owner, ()) if stay.kind != "jvm-monitor"]
+    does = [stay for stay in does if stay.kind != "queue"] or does
     activity = describe_activity(evidence, does)
     thread = _thread_name(evidence, owner)
     return text, f"its owner at the end was {thread}" + (f", which {activity}" if activity else "")

@@ -9,6 +9,7 @@ from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
 from purebpf.findings.facts import StackFrame
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
+from purebpf.findings.ownership import is_java
 from purebpf.findings.rings import find_ring
 from purebpf.findings.words import chief, count_threads, describe_activity
 
@@ -43,6 +44,8 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
             many = f"{threads_of(stays)} threads wait" if threads_of(stays) > 1 else "waits"
             text = f"{many} for the lock that {evidence.spell(where)} takes"
             support = _holder(evidence, stays, where)
+            if any(map(is_java, stays[0].user)):  # its locks are no futexes
+                command = ("offcpu", "-p", str(pids[0]))
         source = evidence.source(where)
         name = evidence.process(pids[0]).comm
         yield Finding("lock-convoy", name, pids, cost, text, (support,), command, own=source)

@@ -1,0 +1,99 @@
+"""Methods of Java on stacks: own ones, the JDK's, and the purpose of a parked thread."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.findings.facts import Facts, JavaMonitor, Process, StackFrame
+from purebpf.findings.find import find
+from purebpf.findings.ownership import Program
+from purebpf.findings.waiting import judge
+from tests.support.builders.facts import KERNEL, facts, native, waiting
+
+JAVA = "/usr/lib/jvm/java-17/bin/java"
+JVM = "/usr/lib/jvm/java-17/lib/server/libjvm.so"
+PARK = (native("pthread_cond_wait"), native("Unsafe_Park", JVM))
+ENTER = (native("pthread_cond_wait"), native("ObjectMonitor::enter(JavaThread*)", JVM))
+UTIL = "java.util.concurrent"
+SYNC = f"{UTIL}.locks.AbstractQueuedSynchronizer"
+AWAIT = f"{SYNC}$ConditionObject.await"
+
+
+def method(name: str, line: int = 7) -> StackFrame:
+    """A method, as the stacks of a JVM have them."""
+    return StackFrame(name, "[jit]", line, "user")
+
+
+RUN = (method("Orders.lambda$main$0"), method("Orders$$Lambda.run"), method("java.lang.Thread.run"))
+PROGRAM = Program(JAVA)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_own", "is_library"),
+    [
+        ("Orders.book", True, False),
+        ("com.shop.Orders$Line.price", True, False),
+        ("Orders$$Lambda.run", False, False),
+        ("java.util.HashMap.get", False, True),
+        ("org.springframework.web.Dispatcher.dispatch", False, True),
+        ("java.util.concurrent.FutureTask.run", False, True),
+        ("java.lang.Thread.run", False, False),
+        ("Interpreter", False, False),
+    ],
+)
+def test_methods_are_own_or_of_a_library(name: str, *, is_own: bool, is_library: bool) -> None:
+    assert PROGRAM.owns(method(name)) is is_own
+    assert PROGRAM.is_library(method(name)) is is_library
+
+
+@pytest.mark.parametrize(
+    ("names", "kind", "is_work"),
+    [
+        ((f"{SYNC}.acquire", "java.util.concurrent.locks.ReentrantLock.lock"), "lock", True),
+        ((f"{SYNC}.acquire", "java.util.concurrent.Semaphore.acquire"), "permit", True),
+        ((AWAIT, "com.zaxxer.hikari.pool.HikariPool.getConnection"), "permit", True),
+        ((AWAIT, f"{UTIL}.ArrayBlockingQueue.put"), "queue-full", True),
+        ((AWAIT, f"{UTIL}.LinkedBlockingQueue.take"), "java-park", False),
+        (("java.util.concurrent.SynchronousQueue$TransferStack.transfer",), "java-park", False),
+    ],
+)  # fmt: skip
+def test_the_purpose_of_a_parked_thread(
+    names: tuple[str, ...], kind: str, *, is_work: bool
+) -> None:
+    judged = judge(
+        PROGRAM, KERNEL["futex"], (*PARK, *map(method, names), method("Orders.book"), *RUN)
+    )
+    assert (judged.kind, judged.is_work) == (kind, is_work)
+
+
+def test_a_sleep_in_a_handler_of_a_library_is_work() -> None:
+    sleep = (native("JVM_Sleep", JVM), method("java.lang.Thread.sleep"), method("Orders.handle"))
+    server = method("com.sun.net.httpserver.Filter$Chain.doFilter")
+    for outer, is_work in (((server,), True), ((), False)):
+        judged = judge(PROGRAM, KERNEL["futex"], (*sleep, *outer, RUN[-1]))
+        assert (judged.kind, judged.is_work) == ("sleep", is_work)
+
+
+def convoy(kind: tuple[StackFrame, ...]) -> Facts:
+    waits = [waiting(7, tid, "futex", *kind, method("Orders.book"), *RUN) for tid in (8, 9)]
+    write = waiting(
+        7, 10, "write", method("java.io.PrintStream.write"), method("Orders.book"), *RUN
+    )
+    monitors = (JavaMonitor(7, 8, 1, "Orders", 10), JavaMonitor(7, 9, 1, "Orders", 10))
+    measured = facts(*waits, write, monitors=monitors if kind is ENTER else ())
+    return measured._replace(processes=(Process(7, 1, "java", JAVA),))
+
+
+def test_a_monitor_is_told_with_the_method_that_wants_it_and_its_owners() -> None:
+    finding = next(one for one in find(convoy(ENTER)) if one.kind == "lock-convoy")
+    assert finding.text == "2 threads wait for the monitor (lock) of Orders in Orders.book"
+    assert "waits to write a full pipe (pipe_write) in Orders.book" in finding.evidence[0]
+
+
+def test_a_lock_of_the_library_is_a_convoy() -> None:
+    lock = (*PARK, method("java.util.concurrent.locks.ReentrantLock.lock"))
+    found = [one for one in find(convoy(lock)) if one.kind in ("lock-convoy", "deadlock")]
+    assert "Orders.book" in found[0].text
+    assert not [
+        one for one in find(convoy((*PARK, method("a.b.Latch.await")))) if "lock" in one.kind
+    ]
