@@ -39,6 +39,7 @@ _REPLACED = {
     "small-calls": frozenset({"switch-storm", "datagram-storm"}),
     "page-faults": frozenset({"exec-storm"}),
     "run-queue": frozenset({"affinity"}),
+    "exec-storm": frozenset({"costly-fork"}),
 }
 _HELD_BACK = frozenset({"downstream", "dns", "db-lock"})
 _MORE_WAIT = 1.0

@@ -125,7 +125,7 @@ def _queued(
             f"{evidence.name(hog)} uses {cpus:.2f} CPUs" + (f" in {where}" if where else ""),
             f"its own {used:.2f} CPUs go to {own}" if own else "",
         ),
-        ("runqlat", "-P"),
+        ("top", "--by", "process"),
     )
 
 

@@ -8,11 +8,18 @@ from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.finding import Finding
-from purebpf.findings.words import call_site, describe_activity, share, spell_address
+from purebpf.findings.words import (
+    call_site,
+    describe_activity,
+    share,
+    spell_address,
+    spell_endpoint,
+)
 
 __all__ = [
     "connections",
     "datagrams",
+    "local_connections",
     "lost_datagrams",
     "refused",
     "refused_children",
@@ -185,6 +192,33 @@ def connections(evidence: Evidence) -> Iterator[Finding]:
             ("none is used again", f"in {function}" if function else ""),
             ("tcp", "-p", str(one.pid)),
             place=spell_address(one.address, one.port),
+        )
+
+
+def local_connections(evidence: Evidence) -> Iterator[Finding]:
+    """A program makes a new connection to a unix socket for each request."""
+    tcp: Counter[int] = Counter()
+    for one in evidence.facts.connects:
+        tcp[one.pid] += one.times
+    for count in evidence.facts.calls:
+        rate, pid = (count.times - tcp[count.pid]) / evidence.elapsed_s, count.pid
+        if count.call != "connect" or count.error or rate < _LOCAL_CONNECTIONS:
+            continue
+        if pid not in evidence.processes:
+            continue
+        peers = Counter(
+            spell_endpoint(stay.endpoint)
+            for stay in evidence.by_process.get(pid, ())
+            if stay.endpoint.family == "other" and stay.endpoint.address
+        )
+        peer = peers.most_common(1)[0][0] if peers else "a unix socket"
+        function = call_site(evidence, (pid,), "connect")
+        yield Finding(
+            *("connections", evidence.process(pid).comm, (pid,), rate * _CONNECTION_S),
+            f"makes {rate:.0f} connections a second to {peer}",
+            ("none is used again", f"in {function}" if function else ""),
+            ("summary", "-p", str(pid)),
+            place=peer,
         )
 
 

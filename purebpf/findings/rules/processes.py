@@ -12,7 +12,7 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import is_interpreter
 from purebpf.findings.words import call_site
 
-__all__ = ["started_programs", "started_threads", "zombies"]
+__all__ = ["costly_forks", "started_programs", "started_threads", "zombies"]
 
 _PROGRAMS, _FORKS = 20.0, 50.0
 """A second."""
@@ -22,6 +22,9 @@ _CLONES, _RETURNS = frozenset({"clone", "clone3"}), 2
 """Calls that start threads and processes return in both."""
 _SCRIPT = re.compile(r"\.[a-z]{1,4}$")
 _ZOMBIES = 20
+_COPIES = re.compile(r"copy_(page_range|p[a-z0-9]{2}_range|mm)|dup_mm")
+_COPYING, _LARGE = 0.02, 64 << 20
+"""CPUs that copy page tables, and bytes of a process whose forks cost that."""
 _EACH_S = 0.001
 """A program costs at least so much."""
 
@@ -65,6 +68,35 @@ def _parent_name(evidence: Evidence, start: Start) -> str:
     """Return the name of the parent, which may have started programs in threads of other names."""
     process = evidence.processes.get(start.parent)
     return start.parent_comm if process is None or process.is_new else process.comm
+
+
+def costly_forks(evidence: Evidence) -> Iterator[Finding]:
+    """A large process forks: the kernel copies its page tables, and each page at the next write."""
+    forked: Counter[int] = Counter()
+    for start in evidence.facts.starts:
+        if start.is_fork:
+            forked[start.parent] += start.times
+    for pid, times in forked.items():
+        copying = [
+            stay
+            for stay in evidence.by_process.get(pid, ())
+            if stay.kind == "cpu" and any(_COPIES.match(name) for name in stay.kernel)
+        ]
+        cost, process = evidence.rate(copying), evidence.process(pid)
+        memory = max(process.anon, default=0)
+        if cost < _COPYING or memory < _LARGE:
+            continue
+        function = call_site(evidence, (pid,), "ork") or call_site(evidence, (pid,), "clone")
+        yield Finding(
+            *("costly-fork", process.comm, (pid,), cost),
+            f"spends {cost:.2f} CPUs on copying its page tables: it forks {times} times "
+            f"({times / evidence.elapsed_s:.1f} a second) with {memory >> 20} MiB of memory",
+            (
+                f"{1000 * cost * evidence.elapsed_s / times:.0f} ms each",
+                f"in {function}" if function else "",
+            ),
+            ("profile", "-p", str(pid)),
+        )
 
 
 def started_threads(evidence: Evidence) -> Iterator[Finding]:

@@ -187,3 +187,42 @@ def test_an_agent_that_scans_all_processes() -> None:
     assert finding.text.endswith("for 10 or more files, 100 % in /proc/PID")
     for well in (scanning("srv"), scanning("proc", times=200), scanning("proc", seconds=0.5)):
         assert not [one for one in find(well) if one.kind == "file-storm"]
+
+
+def forking(memory: int = 600 << 20, copy: str = "copy_page_range") -> Facts:
+    fork = running(7, 7, native("_Fork"), native("start_job", "/srv/plan"), seconds=3.0)
+    fork = fork._replace(kernel=(copy, "copy_process", "kernel_clone"))
+    starts = (Start(7, "plan", "", is_fork=True, times=200),)
+    process = Process(7, 1, "plan", "/srv/plan", anon=(memory,) * 10)
+    return facts(fork, exe="/srv/plan", starts=starts)._replace(processes=(process,))
+
+
+def test_forks_of_a_large_process() -> None:
+    (finding,) = (one for one in find(forking()) if one.kind == "costly-fork")
+    assert "it forks 200 times (20.0 a second) with 600 MiB of memory" in finding.text
+    assert finding.evidence == ("15 ms each", "in start_job")
+    for well in (forking(memory=8 << 20), forking(copy="alloc_pid")):
+        assert not [one for one in find(well) if one.kind == "costly-fork"]
+
+
+def test_a_loop_of_short_programs_is_one_storm() -> None:
+    """Fifty processes that have ended, each with 2,000 calls."""
+    ended = range(100, 150)
+    stays = tuple(
+        running(pid, pid, native("stat"), seconds=0.05, comm="walk")._replace(comm="walk")
+        for pid in ended
+    )
+    measured = Facts(
+        *(10.0, 2),
+        activities=stays,
+        processes=(Process(7, 1, "sh", "/bin/dash", "sh sizes.sh"),),
+        calls=tuple(CallCount(pid, "newfstatat", 0, 2000) for pid in ended),
+        paths=tuple(PathCount(pid, "newfstatat", "/srv/tree/a", 8) for pid in ended),
+        starts=(Start(7, "sh", "walk", is_fork=False, times=50),),
+    )
+    (finding,) = (one for one in find(measured) if one.kind == "file-storm")
+    assert finding.name == "walk"
+    assert finding.text.startswith("calls newfstatat 100000 times (10000 a second), 100 % of them")
+    assert finding.evidence[1] == "started 50 times by sh (7): sh sizes.sh"
+    unknown = measured._replace(activities=())
+    assert not [one for one in find(unknown) if one.kind == "file-storm"]
