@@ -1,0 +1,4 @@
+#!/bin/sh
+while :; do
+    du -s "$1" > /dev/null
+done
