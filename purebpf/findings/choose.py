@@ -44,13 +44,17 @@ _REPLACED = {
 _HELD_BACK = frozenset({"downstream", "dns", "db-lock"})
 _MORE_WAIT = 1.0
 """Threads of a pool that wait for its members, by members that wait for answers."""
-_REQUESTS = frozenset({"accept", "epoll", "poll", "cond", "join"})
-"""Waits of a server for its next request."""
+_REQUESTS = frozenset({"accept", "epoll", "poll", "cond", "join"}) | frozenset(
+    {"signal", "child", "tty", "java-park", "go-park", "io-uring", "stopped", "queue"}
+)
+"""Waits of a server for its next request, and of its first process for the others."""
 _CPU_WEIGHT = 0.6
 """Of CPU time of a process that has another finding: that one is more telling."""
 _WEIGHTS = {"cpu": _CPU_WEIGHT, "run-queue": _CPU_WEIGHT}
 """Of kinds that other findings about a process explain."""
 _IDLE_WEIGHT = 0.05
+_BUSY = 0.5
+"""Seconds a second in functions of a server which explain that its clients wait."""
 _BUSY_SERVER = 0.4
 """CPUs that keep a server from its requests."""
 _LEAST_LOSS = 0.05
@@ -179,7 +183,7 @@ def _without_finding(evidence: Evidence, client: Finding, servers: set[int]) -> 
     """
     stays = _meanwhile(evidence, servers)
     activity = describe_activity(evidence, stays)
-    if not activity or evidence.connections.is_service(client.pids):
+    if evidence.rate(stays) < _BUSY or evidence.connections.is_service(client.pids):
         text = f"that one {activity}" if activity else "what that one does meanwhile does not show"
         return client._replace(evidence=(*client.evidence, text))
     stay = max(stays, key=lambda one: one.seconds)

@@ -26,7 +26,7 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
     """Find threads that queue for a lock that its holder releases in the end."""
     for stays in _places(evidence):
         cost = evidence.rate(stays)
-        if cost < _LEAST or any(_is_endless(evidence, stay) for stay in stays):
+        if cost < _LEAST or _is_stuck(evidence, stays):
             continue
         pids, where = chief(stays), _taker(stays)
         command: tuple[str, ...] = ("lock", "--userspace", "-p", str(pids[0]))
@@ -56,7 +56,12 @@ def deadlocks(evidence: Evidence) -> Iterator[Finding]:
     stuck: dict[int, list[list[Stay]]] = defaultdict(list)
     for stays in _places(evidence):
         endless = [stay for stay in stays if _is_endless(evidence, stay)]
-        if endless and evidence.rate(stays) >= _LEAST and stays[0].kind == "lock":
+        if (
+            endless
+            and _is_stuck(evidence, stays)
+            and evidence.rate(stays) >= _LEAST
+            and stays[0].kind == "lock"
+        ):
             for pid in {stay.pid for stay in endless}:
                 stuck[pid].append([stay for stay in endless if stay.pid == pid])
     for pid, places in stuck.items():
@@ -89,6 +94,26 @@ def _taker(stays: list[Stay]) -> StackFrame | None:
 
 def _is_endless(evidence: Evidence, stay: Stay) -> bool:
     return stay.is_open and stay.seconds > _ALL_THE_TIME * evidence.elapsed_s
+
+
+def _is_stuck(evidence: Evidence, stays: list[Stay]) -> bool:
+    """Return True if nobody gets the lock: a ring of owners, or no turn in the whole time.
+
+    Unfair locks keep some threads waiting for ever while others take turns: that is a convoy.
+    """
+    endless = [stay for stay in stays if _is_endless(evidence, stay)]
+    if not endless:
+        return False
+    if any(_ring(evidence, pid) for pid in {stay.pid for stay in endless}):
+        return True
+    if any(not stay.is_open for stay in stays):
+        return False
+    where, waiting = _taker(stays), {stay.tid for stay in stays}
+    return not any(
+        stay.tid not in waiting and stay.kind != "lock" and _is_below(stay, where)
+        for pid in {stay.pid for stay in endless}
+        for stay in evidence.by_process.get(pid, ())
+    )
 
 
 def _is_herd(stays: list[Stay]) -> bool:
@@ -136,8 +161,24 @@ def _holder(evidence: Evidence, stays: list[Stay], where: StackFrame | None) -> 
     text = describe_activity(evidence, does)
     if text:
         return f"its holder {text}"
+    text = describe_activity(evidence, _of_others(evidence, stays, wakers))
+    if text:
+        return f"who gives it to them {text}"
     holder = next(iter(owners), 0)
     return f"its holder is thread {holder}" if holder else "its holder did not show"
+
+
+def _of_others(evidence: Evidence, stays: list[Stay], wakers: Counter[int]) -> list[Stay]:
+    """The work of the thread that wakes most of them, and never waits in their place: a writer."""
+    waiting = {stay.tid for stay in stays}
+    waker = next((tid for tid, _ in wakers.most_common() if tid), 0)
+    if waker in waiting:
+        return []
+    return [
+        stay
+        for stay in evidence.by_thread.get(waker, ())
+        if stay.own is not None and stay.kind not in ("lock", "queue")
+    ]
 
 
 def _is_below(stay: Stay, where: StackFrame | None) -> bool:

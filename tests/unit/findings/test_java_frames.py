@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.findings.facts import Facts, JavaMonitor, Process, StackFrame
+from purebpf.findings.facts import (
+    Activity,
+    Facts,
+    JavaMonitor,
+    Process,
+    StackFrame,
+    ThreadTime,
+    WakerSum,
+)
 from purebpf.findings.find import find
+from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import Program
 from purebpf.findings.waiting import judge
-from tests.support.builders.facts import KERNEL, facts, native, waiting
+from tests.support.builders.facts import KERNEL, facts, native, running, waiting
 
 JAVA = "/usr/lib/jvm/java-17/bin/java"
 JVM = "/usr/lib/jvm/java-17/lib/server/libjvm.so"
@@ -90,10 +99,36 @@ def test_a_monitor_is_told_with_the_method_that_wants_it_and_its_owners() -> Non
     assert "waits to write a full pipe (pipe_write) in Orders.book" in finding.evidence[0]
 
 
-def test_a_lock_of_the_library_is_a_convoy() -> None:
+def locking(*more: Activity) -> list[Finding]:
     lock = (*PARK, method("java.util.concurrent.locks.ReentrantLock.lock"))
-    found = [one for one in find(convoy(lock)) if one.kind in ("lock-convoy", "deadlock")]
-    assert "Orders.book" in found[0].text
-    assert not [
-        one for one in find(convoy((*PARK, method("a.b.Latch.await")))) if "lock" in one.kind
+    waits = [
+        waiting(7, tid, "futex", *lock, method("Orders.book"), *RUN, seconds=10.0, is_open=True)
+        for tid in (8, 9)
     ]
+    measured = facts(*waits, *more)._replace(processes=(Process(7, 1, "java", JAVA),))
+    return [one for one in find(measured) if one.kind in ("lock-convoy", "deadlock")]
+
+
+def test_a_lock_of_the_library_that_nobody_gives_back() -> None:
+    (finding,) = locking()
+    assert finding.kind == "deadlock"
+    assert "2 threads wait all the time for locks, in Orders.book" in finding.text
+
+
+def test_threads_that_never_get_an_unfair_lock_are_a_convoy() -> None:
+    holder = running(7, 10, method("Orders.price"), method("Orders.book"), *RUN)
+    (finding,) = locking(holder)
+    assert (finding.kind, finding.command) == ("lock-convoy", ("offcpu", "-p", "7"))
+    assert finding.text == "2 threads wait for the lock that Orders.book takes"
+
+
+def test_the_writer_that_wakes_readers_is_their_holder() -> None:
+    write = (native("JVM_Sleep", JVM), method("Orders.reload"), *RUN)
+    writer = waiting(7, 10, "futex", *write, argument=0x20)
+    measured = convoy((*PARK, method("java.util.concurrent.locks.ReentrantReadWriteLock.readLock")))
+    wakers = tuple(WakerSum(tid, "futex", 7, 10, 5.0, 20) for tid in (8, 9))
+    times = tuple(ThreadTime(7, tid, 0.1, 0.0) for tid in (8, 9, 10))
+    readers = [one for one in measured.activities if one.tid != 10]  # noqa: PLR2004
+    found = find(measured._replace(activities=(*readers, writer), wakers=wakers, threads=times))
+    finding = next(one for one in found if one.kind == "lock-convoy")
+    assert finding.evidence[0].startswith("who gives it to them sleeps in Orders.reload")

@@ -151,7 +151,14 @@ def test_a_server_that_keeps_its_clients_waiting() -> None:
     assert finding.lost_by[0].pid == 7  # noqa: PLR2004
 
 
-@pytest.mark.parametrize("measured", [asked(client_serves=True), asked(server="")])
+def little_work() -> Facts:
+    """The server runs a little, and waits for requests."""
+    measured = asked(server="")
+    run = running(DB, 15, native("answer", "/srv/gate"), seconds=0.2)
+    return measured._replace(activities=(*measured.activities, run))
+
+
+@pytest.mark.parametrize("measured", [asked(client_serves=True), asked(server=""), little_work()])
 def test_a_service_in_the_middle_is_told_of_itself(measured: Facts) -> None:
     (finding,) = find(measured)
     assert (finding.kind, finding.pids) == ("downstream", (7,))
