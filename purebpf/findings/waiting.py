@@ -70,6 +70,7 @@ _BY_KERNEL = tuple(
         ("stopped", r"signal_stop|ptrace_stop|cgroup_freeze|refrigerator"),
     )
 )
+_BY_STATE = {"gil": "gil", "monitor": "jvm-monitor"}
 _DEPTH = 14
 """Kernel frames that are looked at."""
 
@@ -186,11 +187,11 @@ def judge(
         program: of the process.
         kernel: names of the kernel's functions.
         user: frames of the user stack.
-        state: as of ps(1), or "gil".
+        state: as of ps(1), or "gil", or "monitor" for one of a Java object.
         side: of the connection that it reads from.
         is_connection: a poll has one descriptor, which is a socket.
     """
-    kind = "gil" if state == "gil" else _kind_by_kernel(kernel)
+    kind = _BY_STATE.get(state) or _kind_by_kernel(kernel)
     if kind == "futex":
         kind = _kind_of_futex(user)
     elif kind == "poll" and is_connection:
@@ -296,7 +297,7 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
         return "go-park"
     if _JAVA_MONITOR.search(" ".join(names[:16])):
         return "jvm-monitor"
-    if any(name.startswith("JVM_Sleep") for name in names[:16]):
+    if any(name.startswith(("JVM_Sleep", "java.lang.Thread.sleep")) for name in names[:16]):
         return "sleep"
     if _JAVA_PARKS.search(" ".join(names[:14])):
         return _kind_of_park(names)

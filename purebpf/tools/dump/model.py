@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from purebpf.tuples import NamedTuple
 
-__all__ = ["DumpedFrame", "DumpedTask", "DumpedThread", "ProcessDump"]
+__all__ = ["MONITOR", "DumpedFrame", "DumpedTask", "DumpedThread", "ProcessDump"]
+
+MONITOR = "the monitor "
+"""The beginning of `waits_for` of a thread that wants to enter a monitor of Java."""
 
 
 class DumpedFrame(NamedTuple):
@@ -30,8 +33,8 @@ class DumpedThread(NamedTuple):
     Attributes:
         tid, name: its number in our PID namespace, and its name in the kernel.
         state: "runs", "ready" (waits for a CPU), "sleeps", "disk sleep", "stopped"...
-        waits_for: the thing that it sleeps for, "the GIL (held by 4711)", "read(3: /dev/null)"; ""
-            if it does not sleep, or if the reason is unknown.
+        waits_for: the thing that it sleeps for, "the GIL (held by 4711)", "read(3: /dev/null)",
+            "the monitor of a shop.OrderBook"; "" if it does not sleep, or if the reason is unknown.
         is_python: whether Python knows it.
         holds_gil: whether it has the GIL of its interpreter.
         interpreter: the number of that; 0 is the main one, -1 none.

@@ -9,7 +9,13 @@ from purebpf.findings.facts import Activity, StackFrame
 from purebpf.findings.places import WORK, classify, sum_places
 from purebpf.findings.rings import find_ring
 from purebpf.results.model.json_values import json_object
-from purebpf.tools.dump.model import DumpedFrame, DumpedTask, DumpedThread, ProcessDump
+from purebpf.tools.dump.model import (
+    MONITOR,
+    DumpedFrame,
+    DumpedTask,
+    DumpedThread,
+    ProcessDump,
+)
 
 __all__ = ["document", "lines"]
 
@@ -67,9 +73,12 @@ def _activity(pid: int, thread: DumpedThread) -> Activity:
     user = tuple(StackFrame(frame.name, frame.file, frame.line, frame.kind) for frame in frames)
     if not kernel and thread.waits_for:  # kernel frames were left out, or could not be read
         call = thread.waits_for.partition("(")[0]
-        kernel = ("futex_wait" if call == "futex" else f"__x64_sys_{call}",)
+        is_lock = call == "futex" or call.startswith(MONITOR)
+        kernel = ("futex_wait" if is_lock else f"__x64_sys_{call}",)
     kind = {"runs": "cpu", "ready": "queue"}.get(thread.state, "wait")
     state = "gil" if thread.waits_for.startswith("the GIL") else "S"
+    if thread.waits_for.startswith(MONITOR):
+        state = "monitor"
     return Activity(pid, thread.tid, thread.name, kind, state, 1.0, kernel, user, is_open=True)
 
 

@@ -32,12 +32,13 @@ from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
 from purebpf.tools.dump.frames import FrameNames, JavaStack, kernel_frames
-from purebpf.tools.dump.model import DumpedFrame, DumpedThread, ProcessDump
+from purebpf.tools.dump.model import MONITOR, DumpedFrame, DumpedThread, ProcessDump
 from purebpf.tools.dump.waits import STATES, describe_wait
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading
+    from purebpf.runtimes.hotspot.monitors import WantedMonitor
 
 __all__ = ["dump"]
 
@@ -65,6 +66,7 @@ class _Copy:
         stack: the bytes at its stack pointer; b"" of one that ran.
         python: its Python frames; None: it has none.
         java: its native and Java frames; None: its process runs no JVM.
+        monitor: the monitor of a Java object that it waits to enter; None: it waits for none.
         kernel: its frames in the kernel; () of one that ran.
         interpreter: the number of the interpreter that has its innermost Python frame; -1: none.
         is_still: whether it has not run since.
@@ -84,6 +86,7 @@ class _Copy:
         self.kernel = kernel
         self.interpreter = interpreter
         self.java: JavaStack | None = None
+        self.monitor: WantedMonitor | None = None
         self.is_still = False
 
 
@@ -158,7 +161,9 @@ def dump(
         holders = state.holders(copies)
         owners = lock_owners(pid, copies)
         dumped = [
-            _describe(pid, copies[tid], state, holders, names)._replace(held_by=owners.get(tid, 0))
+            _with_lock(
+                _describe(pid, copies[tid], state, holders, names), copies[tid], owners.get(tid, 0)
+            )
             for tid in sorted(copies)
         ]
     return ProcessDump(
@@ -198,6 +203,22 @@ def _find_java(pid: int, notes: list[str]) -> JavaProcess | None:
         notes.append(f"native frames only: {error}")
         return None
     return java
+
+
+def _wanted_monitors(pid: int) -> dict[int, WantedMonitor]:
+    """Return the monitors that threads wait to enter, by thread."""
+    from purebpf.observe.runtimes.hotspot.monitors_now import read_wanted_monitors
+
+    return {wanted.tid: wanted for wanted in read_wanted_monitors(pid)}
+
+
+def _with_lock(thread: DumpedThread, copy: _Copy, owner: int) -> DumpedThread:
+    """Add the owner of the lock; a monitor counts only of a thread that slept all the time."""
+    monitor = copy.monitor
+    if monitor is None or not copy.is_still:
+        return thread._replace(held_by=owner)
+    waits_for = f"{MONITOR}of a {monitor.class_name}" if monitor.class_name else MONITOR.strip()
+    return thread._replace(waits_for=waits_for, held_by=monitor.owner)
 
 
 def _look(java: JavaProcess | None) -> JavaReading | None:
@@ -284,6 +305,7 @@ def _copy(
         distance = python.pointer_distance(reading) if python and reading else 0
         state = _State(reading.interpreters if reading else (), distance or 0)
         java = _look(source.java)
+        monitors = _wanted_monitors(pid) if java is not None else {}
         for tid, thread in threads.items():
             known = copies.get(tid)
             if known is not None and known.is_still:
@@ -299,6 +321,7 @@ def _copy(
             copy = _Copy(thread, stack, frames, in_kernel, interpreter)
             if java is not None and stack and frames is None:
                 copy.java = source.names.java_stack(thread, stack, java)
+                copy.monitor = monitors.get(tid)
             if known is not None and frames is not None and not thread.is_asleep:
                 copy.is_still = known.python == frames  # twice the same: it was read whole
             copies[tid] = copy

@@ -188,6 +188,61 @@ def test_frames_and_lines_are_those_of_the_jvm(
     assert dumped.java.partition(".")[0].isdigit()
 
 
+HELD = """
+public class Held {
+    static final class Till {}
+
+    static void keep(Till till) {
+        synchronized (till) {
+            while (true) {
+                try { Thread.sleep(1000000); } catch (InterruptedException e) { return; }
+            }
+        }
+    }
+
+    static void enter(Till till) { synchronized (till) { System.out.println("in"); } }
+
+    static Thread start(String name, Thread.State until, Runnable work) throws Exception {
+        Thread thread = new Thread(work, name);
+        thread.start();
+        while (thread.getState() != until) Thread.sleep(1);
+        return thread;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Till till = new Till();
+        start("keeper", Thread.State.TIMED_WAITING, () -> keep(till));
+        for (int number = 0; number < 3; number++) {
+            start("customer", Thread.State.BLOCKED, () -> enter(till));
+        }
+        System.out.println("ready");
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("home", JVMS)
+def test_threads_that_wait_for_a_monitor_name_its_class_and_owner(
+    home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "Held.java").write_text(HELD)
+    subprocess.run(["javac", "--release", "11", "-d", tmp_path, tmp_path / "Held.java"], check=True)
+    command = [home / "bin/java", "-cp", tmp_path, "Held"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        dumped = _settled(process.pid)
+        process.kill()
+    (keeper,) = [thread for thread in dumped.threads if thread.name == "keeper"]
+    waiters = [thread for thread in dumped.threads if thread.name == "customer"]
+    assert [(each.waits_for, each.held_by) for each in waiters] == 3 * [
+        ("the monitor of a Held$Till", keeper.tid)
+    ]
+    text = "".join(lines(dumped))
+    assert "  3 threads  wait for the monitor of a Java object in Held.enter (Held.java:" in text
+    assert f"waits for the monitor of a Held$Till, held by {keeper.tid}" in text
+
+
 @pytest.mark.parametrize("home", jvms.default()[:1], ids=["default"])
 def test_native_frames_above_stay_and_the_jvm_is_left_out(home: Path, classes: Path) -> None:
     with started(home, classes) as process:

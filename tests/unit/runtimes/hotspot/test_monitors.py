@@ -33,7 +33,8 @@ WAITER, OWNER = 0x20000, 0x21000
 
 
 class Jvm:
-    def __init__(self) -> None:
+    def __init__(self, fields: tuple[tuple[str, str, int, int], ...] = FIELDS) -> None:
+        self._fields = fields
         self._bytes = bytearray(0x40000)
         self.symbols = {name: 0x100 + 8 * at for at, name in enumerate(EXPORTS)}
         self._describe()
@@ -50,7 +51,7 @@ class Jvm:
         for name, value in zip(EXPORTS, (0x1000, STRIDE, 0, 8, 24, 32, 40), strict=True):
             self.put(self.symbols[name], value)
         texts = 0x4000
-        for number, (kind, name, offset, address) in enumerate(FIELDS):
+        for number, (kind, name, offset, address) in enumerate(self._fields):
             at = 0x1000 + number * STRIDE
             self.put(at, self.text(texts, kind), self.text(texts + 64, name), 0)
             self.put(at + 24, int(bool(address)), offset, address)
@@ -104,3 +105,65 @@ def test_a_class_that_cannot_be_read_is_left_empty() -> None:
     jvm.put(0xC010, 0)
     (wanted,) = wanted_monitors(Memory(jvm.read), jvm.symbols)
     assert (wanted.tid, wanted.class_name) == (501, "")
+
+
+def without(*names: str) -> tuple[tuple[str, str, int, int], ...]:
+    return tuple(field for field in FIELDS if field[1] not in names)
+
+
+OF_25 = (
+    ("JavaThread", "_monitor_owner_id", 56, 0),
+    ("JavaThread", "_lock_stack", 64, 0),
+    ("LockStack", "_top", 0, 0),
+    ("LockStack", "_base[0]", 16, 0),
+    ("CompressedKlassPointers", "_base", 0, 0x9010),
+    ("CompressedKlassPointers", "_shift", 0, 0x9018),
+)
+
+
+def of_25(owner: int) -> Jvm:
+    jvm = Jvm((*without("_narrow_klass._base", "_narrow_klass._shift"), *OF_25))
+    jvm.put(WAITER + 56, 7)
+    jvm.put(OWNER + 56, 8)
+    jvm.put(WAITER + 64, 80)  # its lock stack is empty
+    jvm.put(OWNER + 64, 88)
+    jvm.put(OWNER + 80, 0xD000)
+    jvm.put(0xC008, owner)
+    return jvm
+
+
+@pytest.mark.parametrize(("owner", "tid"), [(8, 502), (1, 502), (0, 0)])
+def test_owners_of_jdk_25_are_numbers_and_a_first_owner_has_it_on_its_lock_stack(
+    owner: int, tid: int
+) -> None:
+    jvm = of_25(owner)
+    assert wanted_monitors(Memory(jvm.read), jvm.symbols) == [
+        WantedMonitor(501, 0xC000, "shop.OrderBook", tid)
+    ]
+
+
+def test_an_owner_that_nobody_is_stays_unknown() -> None:
+    jvm = of_25(1)
+    jvm.put(OWNER + 64, 80)
+    assert wanted_monitors(Memory(jvm.read), jvm.symbols)[0].owner == 0
+
+
+def test_threads_of_jdk_11_are_a_chain() -> None:
+    jvm = Jvm(
+        (
+            *without("_java_thread_list", "_narrow_klass._base", "_narrow_klass._shift"),
+            ("Threads", "_thread_list", 0, 0x9020),
+            ("JavaThread", "_next", 56, 0),
+            ("Universe", "_narrow_klass._base", 0, 0x9010),
+            ("Universe", "_narrow_klass._shift", 0, 0x9018),
+        )
+    )
+    jvm.put(0x9020, WAITER)
+    jvm.put(WAITER + 56, OWNER)
+    jvm.put(0xC010, 0xD000)  # the object, without a handle
+    expected = [WantedMonitor(501, 0xC000, "shop.OrderBook", 502)]
+    assert wanted_monitors(Memory(jvm.read), jvm.symbols) == expected
+    jvm.put(OWNER + 56, WAITER)  # a chain without an end
+    assert WantedMonitor(501, 0xC000, "shop.OrderBook", 502) in wanted_monitors(
+        Memory(jvm.read), jvm.symbols
+    )
