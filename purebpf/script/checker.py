@@ -262,8 +262,8 @@ class Checker(ExpressionTypes):
             raise ScriptError(f"{message}not allowed.", node.start, node.target.end)
         slot = self.declare(node.target)
         if node.declared is not None:
-            declared = self.world.type_of(node.declared)
-            if slot.type is None:
+            declared = self.named_type(node.declared)
+            if slot.type is None and declared is not None:
                 slot.type, slot.declared, self.changed = declared, True, True
         if value is not None and node.value is not None:
             self.widen_slot(slot, value, node.value)

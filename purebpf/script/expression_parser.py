@@ -147,6 +147,8 @@ class ExpressionParser(TokenStream):
         word = self.expect_kind("name").text
         while word == "const":
             word = self.expect_kind("name").text
+        if word == "typeof" and self.is_next("("):
+            return self._type_of(start)
         if word in _TAGS:
             word = f"{word} {self.expect_kind('name').text}"
         elif word in _C_WORDS:
@@ -154,6 +156,9 @@ class ExpressionParser(TokenStream):
             while self.token.text in _C_WORDS:
                 words.append(self.take().text)
             word = " ".join(words)
+        return tree.TypeName(start, self.end, word, self._suffixes())
+
+    def _suffixes(self) -> tuple[int, ...]:
         suffixes: list[int] = []
         while True:
             if self.accept("*"):
@@ -161,7 +166,28 @@ class ExpressionParser(TokenStream):
             elif self.is_next("["):
                 suffixes.append(self._length())
             else:
-                return tree.TypeName(start, self.end, word, tuple(suffixes))
+                return tuple(suffixes)
+
+    def _type_of(self, start: int) -> tree.TypeName:
+        """Read the brackets of `typeof()`, and the suffixes behind them."""
+        self.expect("(")
+        inner = self._type_or_value()
+        self.expect(")")
+        suffixes = self._suffixes()
+        if isinstance(inner, tree.TypeName):
+            both = (*inner.suffixes, *suffixes)
+            return tree.TypeName(start, self.end, inner.name, both, inner.of)
+        return tree.TypeName(start, self.end, "", suffixes, inner)
+
+    def _type_or_value(self) -> tree.TypeName | tree.Expression:
+        if self.token.kind != "name":
+            return self.expression()
+        at = self.token.start
+        target = self.type_name()
+        if self.is_next(")", ","):
+            return target
+        self.seek(at)
+        return self.expression()
 
     def _length(self) -> int:
         self.expect("[")
@@ -260,7 +286,11 @@ class ExpressionParser(TokenStream):
     def _name(self) -> tree.Expression:
         if self.token.text == "if":
             return self.if_value()
-        token = self.take()
+        token = self.token
+        if token.text == "typeof" and read_token(self.text, token.end).text == "(":
+            target = self.type_name()
+            return tree.TypeArgument(token.start, self.end, target)
+        self.take()
         name = token.text.removeprefix("__builtin_")
         if token.text in ("true", "false"):
             return tree.Bool(token.start, token.end, token.text == "true")
@@ -273,15 +303,7 @@ class ExpressionParser(TokenStream):
 
     def _size(self, start: int, word: str) -> tree.Expression:
         self.expect("(")
-        target: tree.TypeName | tree.Expression
-        if self.token.kind == "name":
-            at = self.token.start
-            target = self.type_name()
-            if not self.is_next(")", ","):
-                self.seek(at)
-                target = self.expression()
-        else:
-            target = self.expression()
+        target = self._type_or_value()
         if word == "sizeof":
             self.expect(")")
             return tree.SizeOf(start, self.end, target)

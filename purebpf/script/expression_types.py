@@ -116,6 +116,8 @@ class ExpressionTypes(StoredTypes):
                 return self._tuple(node.items, ())
             case tree.Record():
                 return self._tuple(node.items, node.names)
+            case tree.TypeArgument():
+                raise ScriptError("a type is no value", node.start, node.end)
             case tree.SizeOf():
                 return self._size_of(node)
             case tree.OffsetOf():
@@ -258,9 +260,9 @@ class ExpressionTypes(StoredTypes):
         return unified
 
     def _cast(self, node: tree.Cast) -> Type | None:
-        to = self.world.type_of(node.to)
+        to = self.named_type(node.to)
         inner = self.infer(node.operand)
-        return to if inner is None else cast_type(node, to, inner)
+        return to if inner is None or to is None else cast_type(node, to, inner)
 
     def _field(self, node: tree.Field) -> Type | None:
         base = self.infer(node.base)
@@ -306,10 +308,10 @@ class ExpressionTypes(StoredTypes):
             type_: Type | None
             name = node.target.name
             known = self.world.named(name) is not None or name in ("string", "buffer")
-            if not known and not node.target.suffixes:
+            if not known and not node.target.suffixes and node.target.of is None:
                 type_ = self.infer(tree.Name(node.target.start, node.target.end, name))
             else:
-                type_ = self.world.type_of(node.target)
+                type_ = self.named_type(node.target)
         else:
             type_ = self.infer(node.target)
         if type_ is None:
@@ -317,5 +319,6 @@ class ExpressionTypes(StoredTypes):
         node.value = c_size(type_)
         return U64
 
-    def _offset_of(self, node: tree.OffsetOf) -> Type:
-        return offset_type(node, self.world.type_of(node.target))
+    def _offset_of(self, node: tree.OffsetOf) -> Type | None:
+        type_ = self.named_type(node.target)
+        return None if type_ is None else offset_type(node, type_)

@@ -62,12 +62,23 @@ def _check_argument(macro: str, name: str, value: tree.Expression) -> None:
         raise ScriptError(message, value.start, value.end)
 
 
+def _named(node: tree.TypeName, argument: tree.Expression) -> tree.TypeName:
+    """Return the type that a parameter means: `typeof(...)`, or the type of an expression."""
+    if not isinstance(argument, tree.TypeArgument):
+        return tree.TypeName(node.start, node.end, "", node.suffixes, argument)
+    target = argument.target
+    suffixes = (*target.suffixes, *node.suffixes)
+    return tree.TypeName(node.start, node.end, target.name, suffixes, target.of)
+
+
 def _replace(
     node: tree.Node, binding: Mapping[str, tree.Expression], mark: str, call: tree.Node
 ) -> tree.Node:
     """Put arguments in the places of parameters, in a copy of the body."""
     if isinstance(node, tree.Name) and node.name in binding:
         return copy.deepcopy(binding[node.name])
+    if isinstance(node, tree.TypeName) and node.name in binding:
+        return _named(node, copy.deepcopy(binding[node.name]))
     node.start, node.end = call.start, call.end
     for item in fields(node):
         part = getattr(node, item.name)

@@ -88,6 +88,16 @@ class StoredTypes:
             return tuple_of(map(self.kept, type_.items), type_.names)
         return type_
 
+    def named_type(self, node: tree.TypeName) -> Type | None:
+        """Return the type that a script names; None for `typeof(x)` if it is not known yet.
+
+        Raises:
+            ScriptError: there is no such type.
+        """
+        if node.of is not None and self.infer(node.of) is None:
+            return None
+        return self.world.type_of(node)
+
     def check_key(self, info: MapInfo, node: tree.Map) -> None:
         """Take the key of a use of a map into its type.
 

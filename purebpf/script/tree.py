@@ -8,48 +8,11 @@ from dataclasses import dataclass, field, fields
 from purebpf.script.types import NONE, Type
 
 __all__ = [
-    "AddressOf",
-    "Assign",
-    "Binary",
-    "Block",
-    "BlockValue",
-    "Bool",
-    "Call",
-    "Cast",
-    "Config",
-    "Deref",
-    "Discard",
-    "Expression",
-    "Field",
-    "For",
-    "If",
-    "Index",
-    "Integer",
-    "Jump",
-    "Let",
-    "Macro",
-    "Map",
-    "MapDeclaration",
-    "Name",
-    "Node",
-    "OffsetOf",
-    "Parameter",
-    "Probe",
-    "Range",
-    "Record",
-    "Script",
-    "SizeOf",
-    "Statement",
-    "Step",
-    "String",
-    "Ternary",
-    "Tuple",
-    "TypeName",
-    "Unary",
-    "Unroll",
-    "Variable",
-    "While",
-    "walk",
+    "AddressOf", "Assign", "Binary", "Block", "BlockValue", "Bool", "Call", "Cast", "Config",
+    "Deref", "Discard", "Expression", "Field", "For", "If", "Index", "Integer", "Jump", "Let",
+    "Macro", "Map", "MapDeclaration", "Name", "Node", "OffsetOf", "Parameter", "Probe", "Range",
+    "Record", "Script", "SizeOf", "Statement", "Step", "String", "Ternary", "Tuple",
+    "TypeArgument", "TypeName", "Unary", "Unroll", "Variable", "While", "walk",
 ]  # fmt: skip
 
 
@@ -203,10 +166,21 @@ class Ternary(Expression):
 
 @dataclass(slots=True, eq=False)
 class TypeName(Node):
-    """A type: its name, then for each suffix -1 (a pointer) or the length of an array."""
+    """A type: its name, then for each suffix -1 (a pointer) or the length of an array.
+
+    The name of `typeof(x)` is "", and `of` is the expression.
+    """
 
     name: str
     suffixes: tuple[int, ...]
+    of: Expression | None = None
+
+
+@dataclass(slots=True, eq=False)
+class TypeArgument(Expression):
+    """`typeof(...)` as an argument of a macro."""
+
+    target: TypeName
 
 
 @dataclass(slots=True, eq=False)

@@ -72,9 +72,11 @@ class World:
             ScriptError: there is no such type.
         """
         suffixes = list(name.suffixes)
-        if name.name in ("string", "buffer") and suffixes[:1] and suffixes[0] >= 0:
+        if name.of is not None:
+            found: Type | None = name.of.type
+        elif name.name in ("string", "buffer") and suffixes[:1] and suffixes[0] >= 0:
             size = suffixes.pop(0)
-            found: Type | None = string(size) if name.name == "string" else Type("buffer", size)
+            found = string(size) if name.name == "string" else Type("buffer", size)
         else:
             found = self.named(name.name)
             if found is None and suffixes and suffixes[0] == -1:

@@ -14,6 +14,7 @@ from purebpf.script.functions.machine import MACHINE
 from purebpf.script.functions.maps import MAPS
 from purebpf.script.functions.network import NETWORK
 from purebpf.script.functions.printing import PRINTING
+from purebpf.script.functions.standard import STANDARD
 from purebpf.script.functions.texts import TEXTS
 from purebpf.script.types import Type
 from purebpf.similar import suggest
@@ -22,13 +23,14 @@ __all__ = ["check_call", "is_function"]
 
 _FUNCTIONS: Mapping[str, tuple[int, int, Infer]] = {
     **PRINTING, **MAPS, **TEXTS, **NETWORK, **MACHINE, **EFFECTS,
+    **STANDARD,
 }  # fmt: skip
 _LATER = frozenset({
     "strstr", "path", "uaddr", "getopt",
-    "percpu_kaddr", "skboutput", "socket_cookie", "unwatch", "assert",
-    "static_assert", "fail", "debugf", "container_of", "find", "is_str",
+    "percpu_kaddr", "skboutput", "socket_cookie", "unwatch",
+    "static_assert", "fail", "debugf", "find", "is_str",
     "is_ptr", "is_array", "is_err", "is_integer", "is_unsigned_integer", "is_literal", "memcmp",
-    "str_concat", "strcap", "dw_ustack", "typeof",
+    "str_concat", "strcap", "dw_ustack",
     "typeinfo", "comptime", "kfunc_exist", "kfunc_allowed", "default_str_length",
     "probe_read", "bench",
 })  # fmt: skip

@@ -235,6 +235,10 @@ class Calls(Stores):
         self._emit(action, place, 8 + size)
         self.release(mark)
 
+    def warn(self, message: str, node: tree.Node) -> None:
+        """Send a warning to user space, with its place in the script."""
+        self._send(Action("warnf", text=message, numbers=(node.start, node.end)), ())
+
     def _emit(self, action: Action, place: Place, size: int) -> None:
         """Send an event whose values are in place, or count its loss."""
         code = self.code

@@ -15,6 +15,7 @@ __all__ = ["Foreign", "Memory"]
 
 _READERS = {"user": "probe_read_user", "kernel": "probe_read_kernel"}
 _PROBE_READ = 4
+_OUTSIDE = "Array access out of bounds. This can lead to unexpected results."
 
 
 class Foreign(NamedTuple):
@@ -34,6 +35,10 @@ class Memory(Frame):
 
     def store(self, node: tree.Expression, place: Place, type_: Type) -> None:
         """Put the value of an expression into memory, as a value of another type."""
+        raise NotImplementedError
+
+    def warn(self, message: str, node: tree.Node) -> None:
+        """Send a warning to user space, with its place in the script."""
         raise NotImplementedError
 
     def constant(self, node: tree.Expression) -> int | None:
@@ -163,6 +168,12 @@ class Memory(Frame):
         mark = self.mark()
         address = self.keep()
         self.scalar(node.index)
+        if base.kind == "array" and base.count > 1:
+            index_place, fine = self.keep(), self.code.label()
+            self.code.jump("<", R0, base.count, fine)
+            self.warn(_OUTSIDE, node)
+            self.code.place(fine)
+            self.code.load(R0, *index_place, 8)
         self.code.alu("*=", R0, size)
         self.code.load(R1, *address, 8)
         self.code.alu_register("+=", R0, R1)
@@ -194,6 +205,10 @@ class Memory(Frame):
 
     def local_scalar(self, node: tree.Field | tree.Index) -> None:
         """R0 = a number in a value that lies in our memory."""
+        if self._is_searched(node):
+            assert isinstance(node, tree.Index)
+            self._load_element(node)
+            return
         place, is_word = self.local_place(node)
         type_ = node.type
         size = 8 if is_word else type_.size
@@ -201,6 +216,31 @@ class Memory(Frame):
         if not is_word:
             self.extend(R0, type_)
             self._cut_bits(node)
+
+    def _is_searched(self, node: tree.Field | tree.Index) -> bool:
+        """Return True for an element of an array in our memory whose index only the run knows."""
+        if not isinstance(node, tree.Index) or node.base.type.kind not in ("array", "string"):
+            return False
+        return node.type.is_scalar and self.constant(node.index) is None
+
+    def _load_element(self, node: tree.Index) -> None:
+        """R0 = an element of an array or a string; 0 with a warning outside of its bounds."""
+        code, base = self.code, node.base.type
+        count = base.count if base.kind == "array" else base.size
+        place, _ = self.local_place(node.base)
+        self.scalar(node.index)
+        fine, done = code.label(), code.label()
+        code.jump("<", R0, count, fine)
+        self.warn(_OUTSIDE, node)
+        code.move(R0, 0)
+        code.go(done)
+        code.place(fine)
+        code.alu("*=", R0, node.type.size)
+        self.address(R1, place)
+        code.alu_register("+=", R1, R0)
+        code.load(R0, R1, 0, node.type.size)
+        self.extend(R0, node.type)
+        code.place(done)
 
     def _load_packed(self, place: Place, size: int) -> None:
         """R0 = a number on the stack; the verifier wants its place to be a multiple of its size."""

@@ -30,6 +30,10 @@ _HALVES: Mapping[str, tuple[str, bool]] = {
     "username": ("get_current_uid_gid", False),
 }  # fmt: skip
 _CODE_SEGMENT = 136
+_BY_ZERO = (
+    "Divide or modulo by 0 detected. This can lead to unexpected results. "
+    "1 is being used as the result."
+)
 
 
 class Values(Stacks):
@@ -209,13 +213,30 @@ class Values(Stacks):
             return
         self.operands(left, right)
         if operator in "/%":
-            self.divide(operator, signed)
+            self._divide_checked(operator, left, right, is_signed=signed)
             return
         if scale > 1:
             code.alu("*=", R1, scale)
         if operator == "+" and right.type.kind == "ptr" and left.type.kind != "ptr":
             code.alu("*=", R0, max(1, right.type.target.size))
         code.alu_register(word, R0, R1)
+
+    def _divide_checked(
+        self, operator: str, left: tree.Expression, right: tree.Expression, *, is_signed: bool
+    ) -> None:
+        """R0 = R0 / R1 or R0 % R1; 1 with a warning if R1 is 0."""
+        code = self.code
+        if self.constant(right):
+            self.divide(operator, is_signed)
+            return
+        fine, done = code.label(), code.label()
+        code.jump("!=", R1, 0, fine)
+        self.warn(_BY_ZERO, tree.Node(left.start, right.end))
+        code.move(R0, 1)
+        code.go(done)
+        code.place(fine)
+        self.divide(operator, is_signed)
+        code.place(done)
 
     def divide(self, operator: str, signed: bool) -> None:
         """R0 = R0 / R1 or R0 % R1; by zero, the quotient is 0 and the rest is R0.

@@ -161,6 +161,10 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
         help="write one file that runs the script where only Python 3.11 is, and do not run it",
     )  # fmt: skip
     made.add_argument("-V", "--version", action="store_true", help="print the version")
+    made.add_argument(
+        *("-I", "--include"), metavar="PATH", action="append",
+        help="ignored, as #include is: BTF has the types",
+    )  # fmt: skip
     made.add_argument("--no-warnings", action="store_true", help="print no warnings")
     parser.take_defaults(made, ScriptOptions)
     return made

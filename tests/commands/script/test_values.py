@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,13 @@ PRINTED = [
     ('$a = (1, "hello", 2); print(*(&$a));', "(1, hello, 2)\n"),
     ("@ = sum(5); delete(@); @ = sum(7); print(@);", "@: 7\n"),
     ("@ = avg(5); delete(@); @ = avg(7); print((int64)@);", "7\n"),
+    # the standard library, and types as arguments of macros
+    ("print(size(typeof(uint64*), typeof(struct plain)));", "20\n"),
+    ("$s = container_of((int *)1000, typeof(struct plain), z); print((uint64)$s);", "992\n"),
+    ('assert(1 == 1, "one"); print(sizeof(typeof(comm)));', "16\n"),
+    # an index that only the run knows, and divisions by zero
+    ('$a = "foo"; $i = (uint64)2; printf("%c%d", $a[$i], $a[$i + 8]);', "o0"),
+    ("@zero = 0; print((10 / @zero, 10 % @zero, 10 / (@zero + 3)));", "(1, 1, 3)\n"),
     # texts
     ('print((strcontains(probe, "egi"), strcontains(probe, "end")));', "(true, false)\n"),
     ('print(str("abcdef", 4));', "abc\n"),
@@ -58,10 +66,28 @@ def test_a_value_is_printed(body: str, text: str) -> None:
 
 
 STRUCTS = """
+macro size(a, b) { sizeof(a) + sizeof(b) }
 struct bits { unsigned long a:1; unsigned long b:1; unsigned long c:2; };
 struct plain { int x; char y; int z; };
 struct tight { int x; char y; int z; } /* as it is */ __attribute__((packed))
 """
+
+
+def test_mistakes_of_a_run_are_warnings_with_their_place(tmp_path: Path) -> None:
+    script = tmp_path / "mistakes.bt"
+    script.write_text('begin { @zero = 0; $a = "foo"; print(1 / @zero); print($a[@zero + 9]); '
+                      'assert(@zero == 1, "not one"); print("never"); }')  # fmt: skip
+    command = [sys.executable, "-m", "purebpf", "script", "-q", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "1\n0\n\n@zero: 0\n"
+    consequence = "This can lead to unexpected results."
+    by_zero = f"Divide or modulo by 0 detected. {consequence} 1 is being used as the result."
+    assert done.stderr.splitlines() == [
+        f"mistakes.bt:1:38-47: WARNING: {by_zero}",
+        f"mistakes.bt:1:56-69: WARNING: Array access out of bounds. {consequence}",
+        "mistakes.bt:1:72-101: ERROR: assert failed: not one",
+    ]
+    assert done.returncode == 1
 
 
 def printed(text: str) -> str:
