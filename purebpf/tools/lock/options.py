@@ -36,7 +36,8 @@ examples:
 
 Types: semaphore spinlock rwsem rwlock rt-mutex rwlock-rt pcpu-sem mutex; :R and
 :W tell readers from writers (rwsem:W). With --userspace: mutex rwlock GIL
-"python lock" semaphore once futex; condition barrier join idle only on request.
+"python lock" "java lock" monitor semaphore once futex; condition barrier join
+idle only on request.
 
 Percentiles are at most a quarter off; counts and sums are exact. The loss line
 at the end, on standard error, says what they do not include.

@@ -30,6 +30,8 @@ USER_TYPES = {
     "rwlock": True,
     "GIL": True,
     "python lock": True,
+    "monitor": True,
+    "java lock": True,
     "semaphore": True,
     "once": True,
     "futex": True,

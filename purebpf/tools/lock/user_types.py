@@ -1,8 +1,8 @@
 """The purpose of a wait in futex(2), by the functions that led to it. Pure.
 
 The kernel sees a word in memory. The names of the innermost functions show if it belongs to a
-mutex, a condition variable or the GIL of Python: functions of glibc and musl, of Rust's and Go's
-runtimes, and of CPython.
+mutex, a condition variable, the GIL of Python or the monitor of a Java object: functions of glibc
+and musl, of Rust's and Go's runtimes, of CPython, and of HotSpot.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from purebpf.findings.ownership import is_java
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.script_names import spell_script
 from purebpf.tuples import NamedTuple
@@ -39,6 +40,15 @@ _TYPES = (
         ),
     ),
 )
+_JAVA_MONITOR = re.compile(r"ObjectMonitor::(enter|Enter)")
+_JAVA_LOCK = re.compile(
+    r"java\.util\.concurrent\.locks\.(ReentrantLock|ReentrantReadWriteLock\$\w+Lock|StampedLock)"
+    r"\.(lock|tryLock|readLock|writeLock|tryReadLock|tryWriteLock)"
+)
+_JAVA_CONDITION = re.compile(r"java\.util\.concurrent\.locks\.\w+\$ConditionObject\.await")
+_JAVA_LOCKS = re.compile(r"(java\.util\.concurrent\.locks|jdk\.internal)\.")
+_JAVA_DEPTH = 20
+"""Frames of the JVM and of java.util.concurrent between the wait and its caller."""
 _OF_PYTHON = ("GIL", "python lock", "condition", "join", "idle")
 """Types of waits in which frames of the interpreter lie between the lock and the caller."""
 _QUEUE = re.compile(r"_queue_SimpleQueue_get")
@@ -74,6 +84,9 @@ def describe(stack: Sequence[Frame | Unknown]) -> Wait:
     """Describe the purpose of the wait of a thread with this stack; the innermost function comes
     first.
     """
+    java = _java_lock([entry for entry in stack[:_JAVA_DEPTH] if isinstance(entry, Frame)])
+    if java is not None:
+        return java
     kind = _type_of(stack[:_INNERMOST])
     if kind == "python lock":
         kind = _python_purpose(stack)
@@ -85,6 +98,19 @@ def describe(stack: Sequence[Frame | Unknown]) -> Wait:
         if not inside:
             return Wait(kind, _spell(entry))
     return Wait(kind, _inlined_lambda(stack))
+
+
+def _java_lock(frames: Sequence[Frame]) -> Wait | None:
+    """Return a wait for a monitor or lock of Java, with the method that wants it."""
+    methods = [frame for frame in frames if is_java(frame)]
+    callers = [frame.name for frame in methods if not _JAVA_LOCKS.match(frame.name)]
+    caller = callers[0] if callers else ""
+    if any(_JAVA_MONITOR.match(frame.name) for frame in frames):
+        return Wait("monitor", caller)
+    names = [frame.name for frame in methods]
+    if any(map(_JAVA_LOCK.match, names)) and not any(map(_JAVA_CONDITION.match, names)):
+        return Wait("java lock", caller)
+    return None
 
 
 def _spell(frame: Frame) -> str:

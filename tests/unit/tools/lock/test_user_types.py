@@ -154,3 +154,44 @@ def test_a_lock_that_is_a_variable_has_its_name():
     assert regions.name(1, 0x55D000002010) == "cache_lock+0x8 in service"
     assert regions.name(1, 0x55D100000040) == "0x55d100000040 in [heap]"
     assert [address for *_, address in asked] == [0x55D000002010]
+
+
+JVM = "/opt/jdk/lib/server/libjvm.so"
+PARKED = ("pthread_cond_wait", "Parker::park(bool, long)", "Unsafe_Park")
+LOCKS = "java.util.concurrent.locks"
+
+
+@pytest.mark.parametrize(
+    ("native", "methods", "wait"),
+    [
+        (
+            ("pthread_cond_wait", "PlatformEvent::park()", "ObjectMonitor::EnterI(JavaThread*)"),
+            ("com.acme.Till.charge", "com.acme.Till.serve"),
+            ("monitor", "com.acme.Till.charge"),
+        ),
+        (
+            PARKED,
+            (
+                "jdk.internal.misc.Unsafe.park",
+                f"{LOCKS}.AbstractQueuedSynchronizer.acquire",
+                f"{LOCKS}.ReentrantLock.lock",
+                "com.acme.Till.charge",
+            ),
+            ("java lock", "com.acme.Till.charge"),
+        ),
+        (
+            PARKED,
+            (
+                "jdk.internal.misc.Unsafe.park",
+                f"{LOCKS}.AbstractQueuedSynchronizer$ConditionObject.await",
+                "java.util.concurrent.ArrayBlockingQueue.take",
+            ),
+            ("condition", "Unsafe_Park"),
+        ),
+    ],
+)
+def test_locks_of_java_name_the_method_that_wants_them(native, methods, wait):
+    modules = {name: LIBC if name.startswith("pthread") else JVM for name in native}
+    stack = frames(*native, modules=modules)
+    java = [Frame(name, 0, "[jit]", Address(0), "user") for name in methods]
+    assert describe([*stack, *java]) == wait
