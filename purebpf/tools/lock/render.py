@@ -104,10 +104,7 @@ def _without_decoder(rows: Iterable[LockRow]) -> Iterator[str]:
     nameless = sum(row.name.startswith("0x") for row in rows)
     if nameless:
         counted = count_text(nameless, "locks")
-        yield (
-            f"{counted} without a name; with the decoder of instructions, lock names more of them "
-            f"by the types of their callers: pip install 'purebpf[types]'\n"
-        )
+        yield f"{counted} without a name: pip install 'purebpf[types]' names locks by their types\n"
 
 
 class Json(SumJson[Wait, LockRow]):
