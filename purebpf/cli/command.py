@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import os
 import sys
@@ -28,8 +29,9 @@ def run(name: str, body: Callable[[], int]) -> int:
     """Run a command and return its exit status.
 
     An error of purebpf is printed as a paragraph; its `exit_status`, if it has one, is the
-    command's. Running out of descriptors is reported the same way, wherever it happened. A second
-    Ctrl-C quits in silence. Any other exception is a bug, and keeps its traceback.
+    command's. Running out of descriptors, and a call that a seccomp filter refuses, are reported
+    the same way, wherever they happened. A second Ctrl-C quits in silence. Any other exception is
+    a bug, and keeps its traceback.
 
     Cyclic garbage is not collected: a command makes many objects and few cycles, and the search
     took 2 ms of each start and a tenth of each report. Long runs collect it
@@ -67,11 +69,27 @@ def _text_of(error: PurebpfError | OSError, name: str) -> str | None:
 
     ours = with_options(str(error), name) if isinstance(error, PurebpfError) else None
     if not isinstance(error, OSError) or error.errno not in NONE_LEFT:
-        return ours
+        return ours or _refusal(error)
     if isinstance(error, KernelError) and error.why:
         return ours
     text = ours or f"opening {error.filename or 'a file'}: {error.strerror}"
     return ". ".join((text, *explanation(error.errno)))
+
+
+def _refusal(error: BaseException) -> str | None:
+    """Return the text of a call without a file that a seccomp filter refused; None if none did."""
+    from purebpf.syscall import proc
+
+    if not isinstance(error, OSError) or error.errno not in (errno.EPERM, errno.ENOSYS):
+        return None
+    mode = (proc.status() or {}).get("Seccomp", "0")
+    if error.filename is not None or mode == "0":
+        return None
+    return (
+        f"a system call failed with {errno.errorcode[error.errno]}. a seccomp filter is active "
+        f"(/proc/self/status: Seccomp {mode}). Let it pass eventfd2, epoll_create1 and "
+        "pipe2; in a container: --security-opt seccomp=unconfined"
+    )
 
 
 def note(text: str, *, indent: str = "") -> None:

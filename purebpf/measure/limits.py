@@ -19,9 +19,10 @@ def raise_open_files() -> None:
     Three descriptors a CPU go beyond the usual 1024 from some 330 CPUs on. A child that was forked
     before keeps its own limit: a command that uses select(2) does not see the greater numbers.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with suppress(OSError):  # seccomp: the limit stays, and is enough on most machines
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 @contextmanager

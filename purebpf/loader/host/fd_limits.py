@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
+
+from purebpf.loader.host.process_limits import open_files
 
 __all__ = ["NONE_LEFT", "count_left", "explain_too_few", "explanation"]
 
@@ -17,7 +18,7 @@ NONE_LEFT = frozenset({errno.EMFILE, errno.ENFILE})
 
 def count_left() -> int:
     """Return how many more files this process may open; 0 if it cannot even find out."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, _ = open_files()
     try:
         return max(soft - len(os.listdir("/proc/self/fd")), 0)
     except OSError:
@@ -26,7 +27,7 @@ def count_left() -> int:
 
 def explain_too_few(needed: int) -> str:
     """Explain that too few files can be opened for a task, with advice."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = open_files()
     fix = f"ulimit -n {hard}" if hard >= needed + soft - count_left() else "ulimit -n 1024"
     return (
         f"it needs {needed} more open files, and this process may have {soft} in all "
@@ -41,6 +42,6 @@ def explanation(number: int) -> tuple[str, str]:
             "the system has reached fs.file-max, its limit of open files",
             "close some, or raise it",
         )
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = open_files()
     why = f"this process has reached {soft} open files (RLIMIT_NOFILE, hard limit {hard})"
     return why, "close some, or raise it: ulimit -n" if soft == hard else f"ulimit -n {hard}"

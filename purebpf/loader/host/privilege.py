@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 
 from purebpf.errors import KernelError
+from purebpf.loader.host.process_limits import locked_memory
 from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 
@@ -52,7 +53,7 @@ def read_host() -> Host:
     import shlex
 
     status = proc.status() or {}
-    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    soft, _ = locked_memory()
     return Host(
         capabilities=int(status.get("CapEff", "0"), 16),
         last_capability=int(proc.sysctl("kernel.cap_last_cap") or 0),

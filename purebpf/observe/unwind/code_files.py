@@ -7,7 +7,6 @@ its owner truncates kills its reader. A file that changes gives other rules, or 
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Callable, Container, Hashable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from weakref import WeakValueDictionary
 from purebpf.closable import Closing
 from purebpf.errors import FormatError
 from purebpf.loader.host.debug_files import Spend
+from purebpf.loader.host.process_limits import open_files
 from purebpf.observe.symbols.elf_files import open_place
 from purebpf.observe.symbols.vdso import VDSO, vdso_image
 from purebpf.symbols.elf_image import ElfImage
@@ -74,7 +74,7 @@ class CodeFiles(Closing):
 
     def __init__(self, spend: Spend | None = None) -> None:
         self._spend = spend
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        limit, _ = open_files()
         self._most = max(min(_MOST, limit // 3), _FEWEST)
         self._files: dict[Hashable, _Open] = {}
         self._recent: dict[tuple[int, MappedFile], _Recent] = {}

@@ -10,10 +10,11 @@ The form that asks for a token may be sent by all, and counts as a part of the h
 from __future__ import annotations
 
 import asyncio
-import resource
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from purebpf.loader.host.process_limits import open_files
 
 __all__ = ["PatientProtocol"]
 
@@ -42,7 +43,7 @@ class PatientProtocol(H11Protocol):
             transport.max_size = _PIECE
         self._rest()
         self._timer = self.loop.call_later(_HEAD_S, self.end)
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        soft, _ = open_files()
         _end_oldest(self._idle, min(_MOST_IDLE, soft // 2))
 
     def data_received(self, data: bytes) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.loader.features import features
 from purebpf.loader.features.attach_features import KINDS
+from purebpf.loader.host.process_limits import locked_memory
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.observe.symbols.debuginfod import servers
 from purebpf.observe.symbols.source_lines import find_tool
@@ -67,7 +68,7 @@ def _user() -> Iterator[Fact]:
     yield Fact("uid", status.get("Uid", "").split()[1] if status.get("Uid") else "unknown")
     for name, (bit, use) in _CAPABILITIES.items():
         yield Fact(name, "yes" if held & 1 << bit else "no", use)
-    soft, hard = (_limit(limit) for limit in resource.getrlimit(resource.RLIMIT_MEMLOCK))
+    soft, hard = (_limit(limit) for limit in locked_memory())
     yield Fact("RLIMIT_MEMLOCK", f"{soft} (hard {hard})", "limits BPF before Linux 5.11")
     yield Fact("seccomp", status.get("Seccomp", "unknown"), "0: no seccomp filter is active")
     mapped = proc.uid_map()

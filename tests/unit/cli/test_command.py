@@ -15,6 +15,7 @@ from purebpf.commands import package_of
 from purebpf.errors import KernelError
 from purebpf.filter import FilterError, parse
 from purebpf.measure.child import CommandError
+from purebpf.syscall import proc
 from tests.support.environment import installed
 
 NAMES = sorted(installed())
@@ -69,6 +70,20 @@ def test_that_no_descriptor_is_left_is_explained_once(
     assert said in text
     has_reason = isinstance(error, KernelError) and error.why
     assert ("RLIMIT_NOFILE" in text) == (error.errno == errno.EMFILE and not has_reason)
+
+
+@pytest.mark.parametrize("mode", ["0", "2"])
+def test_a_call_that_seccomp_refuses_is_explained(
+    mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(proc, "status", lambda: {"Seccomp": mode})
+    refused = PermissionError(errno.EPERM, "Operation not permitted")  # as os.eventfd raises it
+    if mode == "0":
+        with pytest.raises(PermissionError):
+            command.run("purebpf.x", lambda: failing(refused))
+        return
+    assert command.run("purebpf.x", lambda: failing(refused)) == command.FAILED
+    assert "failed with EPERM. a seccomp filter is active" in capsys.readouterr().err
 
 
 def test_another_oserror_is_a_bug() -> None:

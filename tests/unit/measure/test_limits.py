@@ -7,6 +7,7 @@ import resource
 
 import pytest
 
+from purebpf.loader.host import process_limits
 from purebpf.measure.limits import NICE, raise_open_files, raised_priority
 
 
@@ -57,3 +58,18 @@ def test_only_the_usual_priority_is_raised_and_comes_back(
         fail()
     assert nice_within == within
     assert priority.nice == before
+
+
+def test_a_process_that_may_not_ask_reads_its_limits_from_proc(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files, memory = process_limits.open_files(), process_limits.locked_memory()
+
+    def refuse(*_: object) -> tuple[int, int]:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(resource, "getrlimit", refuse)
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    raise_open_files()
+    assert process_limits.open_files() == files
+    assert process_limits.locked_memory() == memory
