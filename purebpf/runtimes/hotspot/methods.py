@@ -105,8 +105,8 @@ class Methods:
         size = number(constant + layout.constant_code_size, 2)
         name = self._entry(pool, number(constant + layout.constant_name, 2))
         class_name = self._symbol(number(holder + layout.class_name))
-        if not name or not class_name:
-            raise UnreadableError
+        if not name.isprintable() or not class_name.isprintable() or not name or not class_name:
+            raise UnreadableError  # the memory of a class that was unloaded
         has_lines = number(constant + layout.constant_flags, 2) & layout.line_flag
         return JavaMethod(
             _readable(class_name),

@@ -2,14 +2,15 @@
 
 Later any of them may be unloaded. A compilation was there all the time if its number is the same
 before and after; then all methods that it names were there, too. An interpreted method is told from
-one that had its memory before by its ConstMethod.
+one that had its memory before by its ConstMethod, and by its name, which `recheck` compares: memory
+of an unloaded class may get an equal class.
 """
 
 from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from purebpf.observe.runtimes.hotspot.java_process import JavaReading
@@ -82,6 +83,7 @@ class JavaCodeNames:
     def __init__(self, *, lines: bool) -> None:
         self._lines = lines
         self._codes: dict[int, _Code] = {}
+        self._interpreted: dict[int, JavaRecord] = {}
         self._copied: dict[tuple[JavaFrame, ...], int] = {}
         self._answers: list[Sequence[Answer]] = []
         self.unread = 0
@@ -95,6 +97,32 @@ class JavaCodeNames:
             self.unread += 1
         else:
             self._codes[record.number] = code
+            if record.is_interpreted:
+                self._interpreted[record.number] = record
+
+    def recheck(self, look: Callable[[int], JavaReading | None], most: int = _MOST_CODES) -> None:
+        """Give up the names of interpreted methods whose memory has another method by now.
+
+        It is not known which samples were of which, so all of them lose the name.
+
+        Args:
+            look: the memory of a generation as it is now; None: its process has ended.
+            most: methods to look at; the next call goes on with others.
+        """
+        readings: dict[int, JavaReading | None] = {}
+        for number in list(self._interpreted)[:most]:
+            record = self._interpreted.pop(number)
+            if record.generation not in readings:
+                readings[record.generation] = look(record.generation)
+            reading = readings[record.generation]
+            if reading is None:
+                continue  # and never again
+            now = _read(record, reading)
+            if now is None or now.methods != self._codes[number].methods:
+                del self._codes[number]
+                self.unread += 1
+            else:
+                self._interpreted[number] = record
 
     def number(self, frames: tuple[JavaFrame, ...]) -> int:
         """Return a word for the functions of a frame that was walked in user space."""

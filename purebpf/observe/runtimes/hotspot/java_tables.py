@@ -29,6 +29,9 @@ _MOST_LOOKS = 50
 _OLD_COPY_NS = 1_000_000_000
 """Copies of this age are not walked: the code may be another one by now."""
 
+_RECHECK_S, _RECHECKED = 1.0, 128
+"""Seconds between two looks at the names of interpreted methods, and methods of a look."""
+
 
 class _Published(NamedTuple):
     """A published JVM."""
@@ -70,6 +73,8 @@ class JavaTables(Closing):
         self._by_generation: dict[int, JavaProcess] = {}
         self._generation = 0
         self._named: set[int] = set()
+        self._recheck_due_s = 0.0
+        self._named_s = float("-inf")
         self.names = JavaCodeNames(lines=lines)
         self.skipped: dict[int, str] = {}
 
@@ -161,6 +166,9 @@ class JavaTables(Closing):
             if record.generation not in readings:
                 readings[record.generation] = self._read(record.generation)
             self.names.add(record, readings[record.generation])
+        if now >= self._recheck_due_s:
+            self._recheck_due_s = now + _RECHECK_S
+            self.names.recheck(self._read, _RECHECKED)
         over, self._over = self._over, []
         for tgid in over:
             self._forget(tgid)
@@ -184,6 +192,10 @@ class JavaTables(Closing):
 
     def frames(self, word: int) -> Sequence[Answer]:
         """The functions of a word, innermost first; none for code that is no method."""
+        now = time.monotonic()
+        if now >= self._named_s + _RECHECK_S:  # the first names of a result
+            self.names.recheck(self._read)
+        self._named_s = now
         return self.names.frames(split_java(word))
 
     def of_copy(self, tgid: int, time_ns: int) -> CopiedJava | None:
@@ -230,7 +242,7 @@ class JavaTables(Closing):
                 "java_unnamed",
                 unread + lost,
                 f"{unread + lost} Java methods have no name: {lost} found no room in a ring, "
-                f"{unread} were freed before they were read",
+                f"{unread} were freed or replaced",
             ),
         )
 
