@@ -17,7 +17,7 @@ from purebpf.findings.words import describe_activity
 
 __all__ = ["parked_threads"]
 
-_FEWEST, _PARKED, _AT_WORK, _BY_GROUP = 3, 1.0, 0.7, 0.5
+_FEWEST, _PARKED, _AT_WORK, _BY_GROUP = 3, 1.0, 0.5, 0.5
 """Threads of a group; how many of them wait, and work, in the mean; wake-ups by each other."""
 _BALANCED = re.compile(r"ForkJoin|GC Thread|G1 |C[12] Comp")
 """Groups that wake each other to share work, or belong to the JVM."""
