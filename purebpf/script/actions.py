@@ -15,7 +15,8 @@ class Action(NamedTuple):
         kind: "printf", "print map", "print key", "print value", "clear", "zero", "time", "exit".
         types: of the values in the event, which lie one behind the other.
         text: a format string, or the name of a map.
-        numbers: the arguments `top` and `div` of print().
+        numbers: the arguments `top` and `div` of print(); the start and the end of errorf() and
+            warnf() in the script, those in a macro first.
     """
 
     kind: str

@@ -1,13 +1,18 @@
-"""`fold`: the value of an expression that is known at compile time."""
+"""`fold`, `encode`: values of expressions that are known at compile time."""
 
 from __future__ import annotations
 
 from purebpf.script import tree
 from purebpf.script.settings import Settings
 
-__all__ = ["apply", "fold", "is_literal", "wrap"]
+__all__ = ["apply", "encode", "fold", "is_literal", "wrap"]
 
 _MASK = (1 << 64) - 1
+
+
+def encode(text: str) -> bytes:
+    """Return a text of a script as bytes; bytes that are not UTF-8 are as in its file."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def wrap(value: int, size: int, is_signed: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.script import tree
 from purebpf.script.builtins import builtin_type
-from purebpf.script.constants import fold, is_literal
+from purebpf.script.constants import encode, fold, is_literal
 from purebpf.script.functions.calls import check_call, is_function
 from purebpf.script.member_types import element_type, member_type, offset_type, target_type
 from purebpf.script.operator_types import (
@@ -79,10 +79,10 @@ class ExpressionTypes(StoredTypes):
             case tree.Bool():
                 return BOOL
             case tree.String():
-                return string(len(node.value.encode()) + 1)
+                return string(len(encode(node.value)) + 1)
             case tree.Parameter():
                 value = self.settings.parameter(node.number)
-                return I64 if isinstance(value, int) else string(len(value.encode()) + 1)
+                return I64 if isinstance(value, int) else string(len(encode(value)) + 1)
             case tree.Variable():
                 return self._variable(node)
             case tree.Map():

@@ -79,6 +79,8 @@ def _replace(
         return copy.deepcopy(binding[node.name])
     if isinstance(node, tree.TypeName) and node.name in binding:
         return _named(node, copy.deepcopy(binding[node.name]))
+    if isinstance(node, tree.Call) and not node.origin:
+        node.origin = node.start, node.end
     node.start, node.end = call.start, call.end
     for item in fields(node):
         part = getattr(node, item.name)

@@ -99,11 +99,15 @@ class Name(Expression):
 
 @dataclass(slots=True, eq=False)
 class Call(Expression):
-    """A call of a function; `value` is a result that is known at compile time."""
+    """A call of a function; `value` is a result that is known at compile time.
+
+    `origin` is the place in the macro that the call comes from, () if it comes from none.
+    """
 
     name: str
     arguments: list[Expression]
     value: int | None = field(default=None, init=False)
+    origin: tuple[int, ...] = field(default=(), init=False)
     expansion: BlockValue | None = field(default=None, init=False)
 
 

@@ -266,6 +266,8 @@ def unify(old: Type, new: Type) -> Type | None:
     if kinds == {"record"} and set(old.names) == set(new.names):
         by_name = dict(zip(new.names, new.items, strict=True))
         return _unify_items(old, [by_name[name] for name in old.names])
+    if kinds & {"tuple", "record"}:
+        return None
     same = old.kind == new.kind and (old.name == new.name and old.size == new.size)
     return old if same or kinds == {"ptr"} else None
 

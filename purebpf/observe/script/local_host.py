@@ -67,7 +67,7 @@ class LocalHost:
             KernelError: tracefs cannot be read.
             NotSupportedError: the kernel has no tracefs.
         """
-        if "/" in category + event or category.startswith(".") or event.startswith("."):
+        if {"/", "\0"} & {*category, *event} or category.startswith(".") or event.startswith("."):
             return ""
         try:
             return tracefs.tracepoint_format(category, event)

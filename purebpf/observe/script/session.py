@@ -22,7 +22,7 @@ from purebpf.script.actions import Action
 from purebpf.script.compilation import Compilation
 from purebpf.script.lowering.layout import BUSY, LOST, LOST_STACKS, STACKS, STARTED, TAI, WALL
 from purebpf.script.output.decode import Decoder
-from purebpf.script.script_error import locate
+from purebpf.script.script_error import ScriptError, locate
 from purebpf.syscall.memory import Memory
 
 __all__ = ["ScriptSession"]
@@ -132,10 +132,14 @@ class ScriptSession(SoleOwner):
     def _place(self, action: Action, text: str) -> str:
         """Return a message of errorf() or warnf() with its place in the script."""
         compilation = self.compilation
-        start, end = (locate(compilation.text, place) for place in action.numbers)
+        start, end = (locate(compilation.text, place) for place in action.numbers[:2])
         word = "ERROR" if action.kind == "errorf" else "WARNING"
         span = f"{start.line}:{start.column}-{end.column}"
-        return f"{compilation.name}:{span}: {word}: {text}"
+        message = f"{compilation.name}:{span}: {word}: {text}"
+        if len(action.numbers) == 2:
+            return message
+        call = ScriptError("expanded from", *action.numbers[2:])  # of a macro
+        return f"{message}\n{call.render(compilation.text, compilation.name, word)}"
 
     def __exit__(self, *exception: object) -> None:
         with self._owned:

@@ -29,7 +29,7 @@ def _str(check: Checking, node: tree.Call) -> Type | None:
     if isinstance(argument, tree.Parameter):
         value = check.settings.parameter(argument.number)
         text = str(value) if argument.number <= len(check.settings.parameters) else ""
-        return string(min(longest, len(text.encode()) + 1))
+        return string(min(longest, len(text.encode("utf-8", "surrogateescape")) + 1))
     if type_ is None:
         return None
     if type_.kind == "string":

@@ -136,7 +136,8 @@ class Calls(Stores):
     def _printf(self, node: tree.Call) -> None:
         arguments = node.arguments[1:]
         types = tuple(item.type for item in arguments)
-        place = (node.start, node.end) if node.name in ("errorf", "warnf") else ()
+        is_placed = node.name in ("errorf", "warnf")
+        place = (*node.origin, node.start, node.end) if is_placed else ()
         self._send(Action(node.name, types, _text(node.arguments), place), arguments)
 
     def _join(self, node: tree.Call) -> None:

@@ -122,11 +122,17 @@ class Conditions(Values):
             case tree.String():
                 return node.value.encode("utf-8", "surrogateescape")
             case tree.Parameter():
-                return str(self.context.settings.parameter(node.number)).encode()
+                return str(self.context.settings.parameter(node.number)).encode(
+                    "utf-8", "surrogateescape"
+                )
             case tree.Call(name="str", arguments=[tree.Parameter() as parameter, *_]):
                 settings = self.context.settings
                 is_given = parameter.number <= len(settings.parameters)
-                return str(settings.parameter(parameter.number)).encode() if is_given else b""
+                return (
+                    str(settings.parameter(parameter.number)).encode("utf-8", "surrogateescape")
+                    if is_given
+                    else b""
+                )
         return None
 
     def _compare_memory(

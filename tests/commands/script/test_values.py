@@ -90,6 +90,18 @@ def test_mistakes_of_a_run_are_warnings_with_their_place(tmp_path: Path) -> None
     assert done.returncode == 1
 
 
+def test_an_error_in_a_macro_has_the_place_of_the_macro_and_of_the_call(tmp_path: Path) -> None:
+    script = tmp_path / "macro.bt"
+    text = 'macro bad() { errorf("bad"); } begin { bad(); exit(); }'
+    script.write_text(text)
+    command = [sys.executable, "-m", "purebpf", "script", "-q", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines() == [
+        "macro.bt:1:15-28: ERROR: bad", "macro.bt:1:40-45: ERROR: expanded from", text,
+        f"{' ' * 39}~~~~~",
+    ]  # fmt: skip
+
+
 def printed(text: str) -> str:
     """The text that a script prints, without the maps at its end."""
     config = "config = { print_maps_on_exit = 0 } "

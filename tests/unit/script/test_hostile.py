@@ -32,6 +32,9 @@ STATEMENTS = [
     "print(offsetof(struct s, b));", '$s = "a\\x41\\n"; if ($s != "b") { }', "_ = $x;",
     "print(ntop(2, 5)); print(macaddr(arg0));", 'time("%H"); print(strftime("%s", nsecs));',
     "@k[kstack(3), ustack] = sum(-$x);", 'print(strncmp(comm, "x", 3)); print($1 + $#);',
+    'print(((int8[])"hey")[$x]); let $w : typeof($x) = 1;', 'assert($x, "no"); $x /= $x - 5;',
+    "$u = container_of((int *)5, typeof(struct s), c); print(sizeof($u));", "delete(@s);",
+    '$e = "\udc9e"; @["a", (1,)] = 2; @["b", ("hi", 5)] = 3;',
     'join(arg0); system("%d", 1); cat("/x");', "print(bswap((uint16)$x)); print(1e6 + 0x_f);",
     'print(reg("ip")); print(kaddr("x")); print(strlen(comm)); print(len(@a));',
 ]  # fmt: skip

@@ -27,6 +27,8 @@ REFUSED = [
     ("begin { @ = lhist(1, 10, 0, 1) }", "min must be less than max", 12),
     ("begin { @ = hist(1, 9) }", "bits 9 must be 0..5", 12),
     ('begin { system("ls") }', "unsafe function", 8),
+    ('begin { @[("hi",)] = 1; @[("a", 5)] = 2; }', "Argument mismatch for @", 26),
+    ("begin { $x = (1, 2); $x = (1, 2, 3); }", "Type mismatch for $x", 26),
     ("begin { print(typeof(uint64)); }", "a type is no value", 14),
     ("begin { container_of(1, 2, x); }", "expects a pointer, typeof(TYPE)", 8),
     ("begin { let $x : typeof($y); }", "Undefined or undeclared variable: $y", 24),
