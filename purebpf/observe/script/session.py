@@ -132,13 +132,14 @@ class ScriptSession(SoleOwner):
     def _place(self, action: Action, text: str) -> str:
         """Return a message of errorf() or warnf() with its place in the script."""
         compilation = self.compilation
-        start, end = (locate(compilation.text, place) for place in action.numbers[:2])
+        first, last = (locate(compilation.text, place) for place in action.numbers[:2])
         word = "ERROR" if action.kind == "errorf" else "WARNING"
-        span = f"{start.line}:{start.column}-{end.column}"
+        span = f"{first.line}:{first.column}-{last.column}"
         message = f"{compilation.name}:{span}: {word}: {text}"
         if len(action.numbers) == 2:
             return message
-        call = ScriptError("expanded from", *action.numbers[2:])  # of a macro
+        start, end = action.numbers[2:]
+        call = ScriptError("expanded from", start, end)  # of a macro
         return f"{message}\n{call.render(compilation.text, compilation.name, word)}"
 
     def __exit__(self, *exception: object) -> None:

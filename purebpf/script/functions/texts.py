@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from purebpf.abi.syscalls import machine
 from purebpf.script import tree
 from purebpf.script.checking import Checking
+from purebpf.script.constants import encode
 from purebpf.script.functions.arguments import Infer, literal_argument, refuse
 from purebpf.script.types import BOOL, U64, Type, late, spell, string
 
@@ -29,7 +30,7 @@ def _str(check: Checking, node: tree.Call) -> Type | None:
     if isinstance(argument, tree.Parameter):
         value = check.settings.parameter(argument.number)
         text = str(value) if argument.number <= len(check.settings.parameters) else ""
-        return string(min(longest, len(text.encode("utf-8", "surrogateescape")) + 1))
+        return string(min(longest, len(encode(text)) + 1))
     if type_ is None:
         return None
     if type_.kind == "string":

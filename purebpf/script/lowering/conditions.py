@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from purebpf.abi.assembler import Label
 from purebpf.asm import R0, R1, R2, R3, R4
 from purebpf.script import tree
+from purebpf.script.constants import encode
 from purebpf.script.lowering.frame import Place
 from purebpf.script.lowering.values import Values
 from purebpf.script.types import room
@@ -120,19 +121,13 @@ class Conditions(Values):
         """Return the bytes of a string that is known before the script runs."""
         match node:
             case tree.String():
-                return node.value.encode("utf-8", "surrogateescape")
+                return encode(node.value)
             case tree.Parameter():
-                return str(self.context.settings.parameter(node.number)).encode(
-                    "utf-8", "surrogateescape"
-                )
+                return encode(str(self.context.settings.parameter(node.number)))
             case tree.Call(name="str", arguments=[tree.Parameter() as parameter, *_]):
                 settings = self.context.settings
                 is_given = parameter.number <= len(settings.parameters)
-                return (
-                    str(settings.parameter(parameter.number)).encode("utf-8", "surrogateescape")
-                    if is_given
-                    else b""
-                )
+                return encode(str(settings.parameter(parameter.number))) if is_given else b""
         return None
 
     def _compare_memory(

@@ -127,7 +127,7 @@ class Stores(Conditions):
             case tree.Name(name="probetype"):
                 kind = self.unit.point.kind
                 word = "special" if kind in ("begin", "end") else kind
-                self._store_literal(word.encode("utf-8", "surrogateescape"), place, size)
+                self._store_literal(word.encode(), place, size)
             case tree.Call(name="", arguments=[inner]):
                 self._store_string(inner, place, size)
             case _ if self.is_foreign(node):
