@@ -15,6 +15,7 @@
 #endif
 #define GO_ON -1
 #define NEAR_BYTES 256 // of a function's start, in which a frame is set up
+#define BELOW_WORDS 128 // of a frame, in which the return address of a switch of stacks is looked for
 
 // Follow rules for the leaf only, then frame pointers: cheap, and whole where all code has them.
 CONFIG bool walks_frame_pointers = false;
@@ -42,6 +43,8 @@ struct walk {
 	u64 r13;
 	u64 lr;			 // arm64: where a leaf returns to; signed or not
 	u8 code[NEAR_BYTES + 8]; // in which a frame that was set up is looked for
+	u64 below[BELOW_WORDS];	 // of the frame that the frame pointer leads to
+	u64 lacking;		 // address whose rule is not built
 	// The leaf's address, then return addresses; one that a signal interrupted has 1 added, so
 	// that the address before is in the function that ran.
 	u64 frames[WALK_FRAMES + WALK_EXTRA];

@@ -8,6 +8,7 @@
 #include "walk_leaf.h"
 #include "walk_lookup.h"
 #include "walk_steps.h"
+#include "walk_switch.h"
 
 #define SIGRETURN_BYTES 9
 
@@ -70,8 +71,8 @@ static __always_inline int leave(struct walk *walk, u32 place, u64 cfa, u64 fp, 
 	return walks_frame_pointers ? WALK_COMPLETE : WALK_NO_CALLER;
 }
 
-// Follows the frame pointer, if it looks like one.
-__noinline int step_by_guess(u32 place)
+// Follows the frame pointer, if it looks like one; `is_elsewhere`: of a frame on another stack.
+__noinline int follow_frame_pointer(u32 place, int is_elsewhere)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	u64 saved[2];
@@ -86,13 +87,18 @@ __noinline int step_by_guess(u32 place)
 			       WALK_COMPLETE :
 			       WALK_NO_UNWIND_INFO;
 	walk->guessed_at = walk->depth;
-	if (walk->fp < walk->sp || walk->fp & 7)
+	if ((walk->fp < walk->sp && !is_elsewhere) || walk->fp & 7)
 		return WALK_NO_UNWIND_INFO;
 	if (!read_user(saved, sizeof(saved), walk->fp))
 		return WALK_READ_FAULT;
 	if (!saved[1] && !walks_frame_pointers) // no frame: an outermost one is named by 0
 		return WALK_NO_UNWIND_INFO;
 	return leave(walk, place, walk->fp + 16, saved[0], saved[1]);
+}
+
+static __always_inline int step_by_guess(u32 place)
+{
+	return follow_frame_pointer(place, false);
 }
 
 // Leaves a leaf that has taken `depth` bytes from the stack: Go's may have no frame.
@@ -149,6 +155,8 @@ __noinline int step_without_rule(u32 place, int depth)
 		return step_by_guess(place);
 	if (depth == DEPTH_OUTERMOST && !walk->is_exact)
 		return WALK_COMPLETE;
+	if (depth == DEPTH_ELSEWHERE && !walk->is_exact)
+		return step_to_other_stack(place);
 	if (depth == DEPTH_OUTERMOST || depth == DEPTH_ELSEWHERE)
 		return WALK_NO_UNWIND_INFO;
 	if (is_signal(walk))
@@ -156,10 +164,18 @@ __noinline int step_without_rule(u32 place, int depth)
 	if (walk->is_exact) {
 		if (arm64_code_bits && is_arm64_stub(walk->pc))
 			return to_return_address(walk, walk->sp, walk->lr);
+		if (depth >= 0 && depth & DEPTH_FRAME_ELSEWHERE &&
+		    walk->fp != walk->sp + (depth & ~7) - 8)
+			return WALK_NO_UNWIND_INFO; // on which stack is not known
 		if (depth >= 0)
-			return step_by_depth(place, depth);
+			return step_by_depth(place, depth & ~7);
 		if (!arm64_code_bits && step_from_leaf(place, depth == DEPTH_FRAMELESS) == GO_ON)
 			return GO_ON;
+	} else if (depth >= 0 && depth & DEPTH_NO_FRAME) {
+		walk->guessed++;
+		return step_by_depth(place, depth & ~7);
+	} else if (depth >= 0 && depth & DEPTH_FRAME_ELSEWHERE) {
+		return follow_frame_pointer(place, true);
 	} else {
 		err = end_at_entry(walk, place);
 		if (err == WALK_COMPLETE) {

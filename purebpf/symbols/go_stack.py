@@ -1,8 +1,8 @@
 """The distance that Go's functions have moved the stack pointer: the "SP table" of .gopclntab.
 
 A Go program has no call frame information when it is stripped, but frame pointers, which a leaf
-does not always have set up. Functions that change stacks say so in place of a depth: the frame
-pointer leads to the other stack, past the caller, which only the scheduler's memory knows.
+does not always have set up. Functions that change stacks have a mark in place of a depth, or added
+to it: see `_CHANGE_STACKS` and `_MARKED`.
 
 Layout: Go's src/runtime/symtab.go, pcvalue: for each function a list of pairs (change of the value,
 zigzag; instructions it holds for), in LEB128, from -1 on.
@@ -20,17 +20,35 @@ from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_table import go_table
 
-__all__ = ["ELSEWHERE", "OUTERMOST", "GoStack", "go_stack"]
+__all__ = ["ELSEWHERE", "FRAME_ELSEWHERE", "NO_FRAME", "OUTERMOST", "GoStack", "go_stack"]
 
 ELSEWHERE, OUTERMOST = -2, -3
 """In place of a depth: the caller is on another stack; there is none, nothing returns here."""
+NO_FRAME, FRAME_ELSEWHERE = 1, 2
+"""Added to a depth, see `purebpf.unwind.rule`."""
 _CHANGE_STACKS = {
     b"runtime.systemstack": ELSEWHERE,
     b"runtime.asmcgocall": ELSEWHERE,
     b"runtime.morestack": ELSEWHERE,
     b"runtime.mcall": OUTERMOST,
 }
-"""Go's src/runtime/asm_*.s: they have no frame, and call with another stack pointer."""
+"""Go's src/runtime/asm_*.s: they have no frame, and call with another stack pointer. mcall has a
+caller, but it may run on another thread by then.
+"""
+_MARKED = {
+    b"runtime.goexit": OUTERMOST,
+    b"runtime.mstart": OUTERMOST,
+    b"crosscall2": NO_FRAME,
+    b"runtime.sigtramp": NO_FRAME,
+    b"runtime.cgocallback": FRAME_ELSEWHERE,
+    b"runtime.nanotime1": FRAME_ELSEWHERE,
+    b"runtime.walltime": FRAME_ELSEWHERE,
+    b"time.now": FRAME_ELSEWHERE,
+}
+"""Others of x86_64: the first functions of stacks; functions that keep the frame pointer but set up
+no frame; and functions with a frame that call with another stack pointer (some ask the vDSO).
+"""
+_X86_QUANTUM = 1
 _FUNCTION = struct.Struct("<IiiII")
 """Start, name, bytes of arguments, deferreturn, and where in the numbers the SP table is."""
 _LONGEST = 1 << 14
@@ -63,7 +81,7 @@ class GoStack:
         if sys.byteorder == "big":
             words.byteswap()
         self._starts, self._places = words[::2], words[1::2]
-        self._changing: dict[int, int] | None = None
+        self._marked: dict[int, int] | None = None
 
     def depth(self, address: int) -> int | None:
         """Return the bytes between the stack pointer and its value at the function's start; None:
@@ -73,7 +91,7 @@ class GoStack:
             address: of an instruction, as a virtual offset of the file.
 
         Returns:
-            the bytes; or `ELSEWHERE` or `OUTERMOST` in functions that change stacks.
+            the bytes, with `NO_FRAME` or `FRAME_ELSEWHERE` added; or `ELSEWHERE` or `OUTERMOST`.
         """
         target = address - self._table.text
         at = bisect_right(self._starts, target) - 1 if target >= 0 else -1
@@ -104,10 +122,24 @@ class GoStack:
         """
         if at < 0:
             return
-        start = self._starts[at]
-        if at in self._changing_stacks():
-            yield start, self._changing_stacks()[at]
+        steps = self._plain_steps(at)
+        mark = self._marked_functions().get(at)
+        if mark is None:
+            yield from steps
             return
+        known = list(steps)
+        if mark < 0:
+            has_frame = self._table.quantum == _X86_QUANTUM and any(depth for _, depth in known)
+            if mark == OUTERMOST or not has_frame:
+                yield self._starts[at], mark
+                return
+            mark = FRAME_ELSEWHERE  # as wrappers for another ABI, which bear the same name
+        for address, depth in known:
+            yield address, depth + mark if depth else depth
+
+    def _plain_steps(self, at: int) -> Iterator[tuple[int, int | None]]:
+        """Yield the steps of a function by the table alone."""
+        start = self._starts[at]
         end = self._starts[at + 1] if at + 1 < len(self._starts) else start + _LARGEST
         try:
             raw = self._read(self._table.functions_at + self._places[at], _FUNCTION.size)
@@ -125,25 +157,24 @@ class GoStack:
             is_depth = 0 <= depth < _DEEPEST and not depth & 7
             yield start + offset, depth if is_depth else None
 
-    def _changing_stacks(self) -> dict[int, int]:
-        """Return the functions that change stacks, by number, and their marks in place of a
-        depth.
-        """
-        if self._changing is None:
-            self._changing = {}
+    def _marked_functions(self) -> dict[int, int]:
+        """Return the functions with a mark, by number, and their marks."""
+        if self._marked is None:
+            self._marked = {}
             try:
                 data = self._image.contents(self._table.section)
             except FormatError:
                 data = b""
-            for name, instead in _CHANGE_STACKS.items():
+            is_x86 = self._table.quantum == _X86_QUANTUM
+            for name, mark in {**_CHANGE_STACKS, **(_MARKED if is_x86 else {})}.items():
                 for number in self._numbers_of(data, name):
-                    self._changing[number] = instead
-        return self._changing
+                    self._marked[number] = mark
+        return self._marked
 
     def _numbers_of(self, data: bytes, name: bytes) -> Iterator[int]:
         """Return the numbers of the functions with a name, given the offset of their descriptions.
 
-        Each ABI may have one: the wrapper calls the function that changes stacks.
+        Each ABI may have one: the wrapper calls the other.
         """
         table = self._table
         for at in _places(data, b"\0" + name + b"\0", table.names_at):

@@ -35,7 +35,8 @@ class CodeFile(Protocol):
     def stack_depth(self, address: int) -> int | None:
         """Bytes that the function has taken from the stack at an address without a rule.
 
-        Below 0: `DEPTH_ELSEWHERE`, `DEPTH_OUTERMOST`; None if that is not known either.
+        Below 0: `DEPTH_ELSEWHERE`, `DEPTH_OUTERMOST`; above, bits of `DEPTH_BITS` may be added.
+        None: the depth is not known.
         """
 
 

@@ -46,6 +46,12 @@ class Special(Enum):
     """A stub of a PLT without a rule: the frame of what it goes on to."""
     ELSEWHERE = 6
     """The caller is on another stack."""
+    UNKNOWN_STACK = 10
+    """The code changes stacks, and runs on one of them."""
+    NO_FRAME = 11
+    """Code without a rule that keeps the frame pointer, and whose depth is known."""
+    FRAME_ELSEWHERE = 12
+    """The same, but its frame is on another stack than the one that it called with."""
     OUTERMOST = 7
     """There is no caller, as code without a rule knows otherwise."""
     FRAMELESS = 8

@@ -14,8 +14,11 @@ __all__ = [
     "CFA_DEPTH",
     "CFA_EXPRESSION",
     "CFA_UNSUPPORTED",
+    "DEPTH_BITS",
     "DEPTH_ELSEWHERE",
     "DEPTH_FRAMELESS",
+    "DEPTH_FRAME_ELSEWHERE",
+    "DEPTH_NO_FRAME",
     "DEPTH_OUTERMOST",
     "UNSUPPORTED",
     "How",
@@ -38,6 +41,12 @@ no caller.
 """
 DEPTH_FRAMELESS = -4
 """In place of the depth of code that keeps no frame pointers: it is not known."""
+DEPTH_NO_FRAME = 1
+DEPTH_FRAME_ELSEWHERE = 2
+DEPTH_BITS = 7
+"""Added to a depth, which is a multiple of 8: the function has no frame pointer of its own; or its
+frame is on another stack than the functions that it calls. All such bits.
+"""
 
 
 class How(IntEnum):

@@ -26,8 +26,11 @@ from purebpf.unwind.plan import Known, Plan, Special, plan_of
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.rule import (
     CFA_EXPRESSION,
+    DEPTH_BITS,
     DEPTH_ELSEWHERE,
+    DEPTH_FRAME_ELSEWHERE,
     DEPTH_FRAMELESS,
+    DEPTH_NO_FRAME,
     DEPTH_OUTERMOST,
     How,
     Row,
@@ -203,8 +206,14 @@ class Unwinder:
             return Special.STUB
         depth = file.stack_depth(address)
         if depth in (DEPTH_ELSEWHERE, DEPTH_OUTERMOST):
-            is_outermost = depth == DEPTH_OUTERMOST and not exact
-            return Special.OUTERMOST if is_outermost else Special.ELSEWHERE
+            if exact:
+                return Special.UNKNOWN_STACK
+            return Special.OUTERMOST if depth == DEPTH_OUTERMOST else Special.ELSEWHERE
+        if depth is not None and depth > 0 and not exact:
+            if depth & DEPTH_NO_FRAME:
+                return Special.NO_FRAME
+            if depth & DEPTH_FRAME_ELSEWHERE:
+                return Special.FRAME_ELSEWHERE
         if not exact and self._is_entry(file, address + 1):
             return Special.ENTRY
         return Special.FRAMELESS if depth == DEPTH_FRAMELESS else Special.NO_RULE
@@ -307,8 +316,15 @@ class _Walk:
             return self._by_signal()
         if rule in (Special.ENTRY, Special.OUTERMOST):
             return None
-        if rule is Special.ELSEWHERE:
+        if rule is Special.UNKNOWN_STACK:
             raise _Stop(Reason.NO_UNWIND_INFO)
+        if rule is Special.ELSEWHERE:  # a copy has one stack; BPF reads the other
+            raise _Stop(Reason.COPY_SHORT)
+        if rule is Special.NO_FRAME:
+            return self._by_depth_alone()
+        if rule is Special.FRAME_ELSEWHERE:
+            sp, fp = self._registers[self._machine.sp], self._registers[self._machine.fp]
+            return self._by_guess(sp or 0, fp, is_elsewhere=True)
         if rule is Special.STUB:
             return self._by_stub()
         if rule is Special.UNSUPPORTED:
@@ -419,7 +435,10 @@ class _Walk:
         if self._exact:
             depth = self._unwinder.stack_depth(self._pc)
             if depth is not None and depth >= 0:
-                return self._by_depth(sp, depth, fp)
+                plain = depth & ~DEPTH_BITS
+                if depth & DEPTH_FRAME_ELSEWHERE and fp != sp + plain - 8:
+                    raise _Stop(Reason.NO_UNWIND_INFO)  # on which stack is not known
+                return self._by_depth(sp, plain, fp)
             found = self._leaf_caller(sp, fp, is_frameless=is_frameless)
             if found is not None:
                 self.guessed += 1
@@ -486,13 +505,22 @@ class _Walk:
             raise _Stop(Reason.NO_UNWIND_INFO)
         return self._leave(caller.sp, caller.fp, caller.pc)
 
-    def _by_guess(self, sp: int, fp: int | None) -> int | None:
-        """Follow the frame pointer, if it looks like one."""
+    def _by_depth_alone(self) -> int:
+        """Leave a frame of a function that keeps the frame pointer, but sets up no frame."""
+        sp, fp = self._registers[self._machine.sp], self._registers[self._machine.fp]
+        depth = self._unwinder.stack_depth(self._pc - 1)
+        if sp is None or depth is None:
+            raise _Stop(Reason.NO_UNWIND_INFO)
+        self.guessed += 1
+        return self._by_depth(sp, depth & ~DEPTH_BITS, fp)
+
+    def _by_guess(self, sp: int, fp: int | None, *, is_elsewhere: bool = False) -> int | None:
+        """Follow the frame pointer, if it looks like one; `is_elsewhere`: to another stack."""
         self.guessed += 1
         before, self._guessed_at = self._guessed_at, len(self.frames)
         if fp == 0 and before == len(self.frames) - 1:  # the end of a chain
             return None
-        if not fp or fp < sp or fp & 7:
+        if not fp or (fp < sp and not is_elsewhere) or fp & 7:
             raise _Stop(Reason.NO_UNWIND_INFO)
         caller = self._stack.word(fp + 8)
         if not caller:  # no frame: fresh memory is 0, and an outermost frame is named by 0

@@ -13,6 +13,7 @@ from purebpf.loader.rings.record_types import RecordMap
 from purebpf.loader.types.task_offsets import stack_offsets, task_offsets
 from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.copy_rings import SAMPLE_TYPE
+from purebpf.observe.unwind.live_frames import follow_live_frames
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.observe.unwind.process_records import feed
 from purebpf.observe.unwind.process_stacks import ProcessStacks
@@ -33,6 +34,7 @@ from purebpf.wire.perf_records import Lost, Sample
 
 __all__ = ["CopiedWalk", "MissedStack", "StackFinisher", "is_cut_short"]
 
+_WORD = (1 << 64) - 1
 _HEAD = struct.Struct("<QQ4I2HI64s4Q")
 _REGISTERS = struct.Struct(f"<{len(NAMES)}Q")
 _FRAMES_AT = _HEAD.size + _REGISTERS.size
@@ -168,6 +170,7 @@ class StackFinisher(Closing):
             filler.check_identity(copy.tgid, missed.identity)
             where = (copy.tgid, missed.process, missed.identity)
             filler.publish(*where, missed.walked.frames)
+            self._publish_end(missed)
 
     def finish(self, missed: MissedStack) -> Unwound:
         """Return the stack of a sample, and publish the parts that its walk lacked.
@@ -190,6 +193,7 @@ class StackFinisher(Closing):
             filler.publish(*where, trace.frames, confirms=why is Reason.READ_FAULT)
             if is_cut_short(trace, missed.walked):
                 filler.publish(*where, missed.walked.frames)
+            self._publish_end(missed)
         if trace.reason is Reason.COMPLETE:
             trace = trace._replace(reason=Reason.FINISHED)
         elif is_cut_short(trace, missed.walked):
@@ -199,6 +203,18 @@ class StackFinisher(Closing):
         if len(trace.frames) > room or lacks_python:
             return Unwound([*trace.frames[:room], *missed.python], Reason.TOO_DEEP, trace.guessed)
         return trace._replace(frames=[*trace.frames, *missed.python])
+
+    def _publish_end(self, missed: MissedStack) -> None:
+        """Publish the rules at the address where a walk ended for lack of them.
+
+        The address may be on a stack of which there is no copy. The next walk would end one frame
+        later, so the addresses to which frame pointers lead from there are published, too.
+        """
+        pc, _, fp, is_exact = missed.end
+        if self._filler is not None and missed.walked.reason is Reason.NOT_BUILT:
+            where = (missed.copy.tgid, missed.process, missed.identity)
+            ahead = follow_live_frames(missed.copy.tgid, fp)
+            self._filler.publish(*where, (pc - (not is_exact) & _WORD, *ahead))
 
     def _unwind(self, copy: CopiedStack, *, is_exact: bool = True) -> Unwound:
         """Unwind a copy, with words for frames of generated code."""

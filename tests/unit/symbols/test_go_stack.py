@@ -12,9 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from purebpf.symbols.elf_image import ElfImage
-from purebpf.symbols.go_stack import ELSEWHERE, OUTERMOST, go_stack
+from purebpf.symbols.go_stack import ELSEWHERE, FRAME_ELSEWHERE, NO_FRAME, OUTERMOST, go_stack
 from purebpf.symbols.go_table import go_functions
-from purebpf.unwind.rule import DEPTH_ELSEWHERE, DEPTH_OUTERMOST
+from purebpf.unwind.rule import (
+    DEPTH_BITS,
+    DEPTH_ELSEWHERE,
+    DEPTH_FRAME_ELSEWHERE,
+    DEPTH_NO_FRAME,
+    DEPTH_OUTERMOST,
+)
 from tests.unit.symbols.symbol_file import symbol_file
 from tests.unit.symbols.test_go_table import _image
 
@@ -82,6 +88,9 @@ def test_changes_are_where_the_depth_of_an_instruction_changes(quantum):
 
 def test_the_unwinder_has_the_same_numbers():
     assert (ELSEWHERE, OUTERMOST) == (DEPTH_ELSEWHERE, DEPTH_OUTERMOST)
+    assert (NO_FRAME, FRAME_ELSEWHERE) == (DEPTH_NO_FRAME, DEPTH_FRAME_ELSEWHERE)
+    assert DEPTH_BITS & NO_FRAME
+    assert DEPTH_BITS & FRAME_ELSEWHERE
 
 
 def test_files_without_a_table():
@@ -102,6 +111,14 @@ def test_damage_is_another_depth_or_none(data):
     assert not stack or len(list(stack.depths(_TEXT, _TEXT + 0x170))) < 1000
 
 
+_INSTEAD = {
+    b"systemstack": ELSEWHERE,
+    b"asmcgocall": ELSEWHERE,
+    b"morestack": ELSEWHERE,
+    b"mcall": OUTERMOST,
+    b"goexit": OUTERMOST,
+    b"mstart": OUTERMOST,
+}
 _PROGRAM = """package main
 import "os"
 //go:noinline
@@ -122,14 +139,23 @@ def test_depths_are_those_of_the_call_frame_information(tmp_path):
     subprocess.run(command, env=cache, check=True)
     image = ElfImage.of_bytes(path.read_bytes())
     stack = go_stack(image)
+    functions = [
+        (start, size, name.removeprefix(b"runtime.")) for start, size, name in go_functions(image)
+    ]
     changing = {
-        address: {b"mcall": OUTERMOST}.get(name.removeprefix(b"runtime."), ELSEWHERE)
-        for start, size, name in go_functions(image)
-        if name.removeprefix(b"runtime.") in (b"systemstack", b"asmcgocall", b"morestack", b"mcall")
+        address: _INSTEAD[name]
+        for start, size, name in functions
+        if name in _INSTEAD and stack.depth(start) != 0  # wrappers of the same name have a frame
         for address in range(start, start + size)
     }
     assert {*changing.values()} == {OUTERMOST, ELSEWHERE}
     assert {stack.depth(address) - depth for address, depth in changing.items()} == {0}
+    added = {
+        name: {(stack.depth(at) or 0) & DEPTH_BITS for at in range(start, start + size)} - {0}
+        for start, size, name in functions
+        if name in (b"nanotime1", b"sigtramp", b"cgocallback")
+    }
+    assert added == {name: {FRAME_ELSEWHERE} for name in added} | {b"sigtramp": {NO_FRAME}}
     window = range(min(changing) & -1024, max(changing) + 1)
     known = {address: stack.depth(address) for address in window}
     depth = None
@@ -147,7 +173,12 @@ def test_depths_are_those_of_the_call_frame_information(tmp_path):
     rows = re.findall(r"^([0-9a-f]{16}) rsp\+(\d+) ", listed, re.MULTILINE)
     rows = [row for row in rows if int(row[0], 16) not in changing]
     assert len(rows) > 1000
-    wrong = [row for row in rows if stack.depth(int(row[0], 16)) not in (int(row[1]) - 8, None)]
+    wrong = [
+        row
+        for row in rows
+        if (depth := stack.depth(int(row[0], 16))) is not None
+        and depth & ~DEPTH_BITS != int(row[1]) - 8
+    ]
     unknown = [row for row in rows if stack.depth(int(row[0], 16)) is None]
     assert not wrong
     assert len(unknown) < len(rows) // 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from bisect import bisect_right
 from collections import Counter
@@ -206,29 +207,97 @@ func tree(d int) *node {
 }
 func main() { for { sink = tree(12) } }
 """
-_CHANGE_STACKS = {"runtime.systemstack.abi0", "runtime.asmcgocall.abi0", "runtime.morestack.abi0"}
+_SWITCH = "runtime.systemstack.abi0"
+
+
+def _build_go(folder: Path, source: str) -> Path:
+    (folder / "program.go").write_text(source)
+    cache = {**os.environ, "GOCACHE": str(folder / "cache"), "HOME": str(folder)}
+    subprocess.run(["go", "build", "program.go"], cwd=folder, env=cache, check=True)
+    return folder / "program"
 
 
 @pytest.mark.any_kernel
 @pytest.mark.needs("go")
-def test_stacks_of_go_end_where_they_are_changed(tmp_path: Path) -> None:
-    """Frame pointers lead from runtime.systemstack past its caller: no such stack looks whole."""
-    (tmp_path / "program.go").write_text(_GO_COLLECTS)
-    cache = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "HOME": str(tmp_path)}
-    subprocess.run(["go", "build", "program.go"], cwd=tmp_path, env=cache, check=True)
-    run = walk_run(tmp_path / "program", copies_all=True, copies_per_second=0)
+def test_stacks_of_go_go_on_where_they_are_changed(tmp_path: Path) -> None:
+    """Frame pointers lead from runtime.systemstack past its caller, which its stack still has."""
+    program = _build_go(tmp_path, _GO_COLLECTS)
+    run = walk_run(program, copies_all=True, copies_per_second=0)
     check_counters(run)
     check_equality(run)
-    ends: Counter[tuple[str, bool]] = Counter()
+    callers: Counter[str] = Counter()
     for each in run.late():
-        names = own_names(run, tmp_path / "program", each.walked.frames)
+        names = own_names(run, program, each.walked.frames)
+        for inner, outer in pairwise(names):
+            if inner == _SWITCH:
+                callers[outer] += 1
         if each.walked.reason.is_whole:
-            assert not _CHANGE_STACKS & {*names}
-        else:
-            # interrupted in the vDSO, it may not have come to a function of the program
-            ends[names[-1] if names else "", each.walked.reason is Reason.NO_UNWIND_INFO] += 1
-    assert ends["runtime.systemstack.abi0", True] > 0
-    assert not ends["runtime.systemstack.abi0", False]
+            assert _SWITCH not in names[:1]
+    assert callers
+    calls = _calls_of(program, _SWITCH)
+    assert {*callers} <= calls
+
+
+def _calls_of(program: Path, callee: str) -> set[str]:
+    """Return the functions that call one directly, by objdump."""
+    command = ["objdump", "-d", "--no-show-raw-insn", str(program)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found, function = set(), ""
+    for line in listed.splitlines():
+        if line.endswith(">:"):
+            function = line.partition("<")[2][:-2]
+        elif f"<{callee}>" in line and "call" in line:
+            found.add(function)
+    return found
+
+
+_CGO = """package main
+/*
+static volatile unsigned long turns;
+extern long back(long);
+static __attribute__((noinline)) long leaf(long n) {
+	for (int i = 0; i < 400000; i++) turns += i ^ n;
+	return n + turns;
+}
+static __attribute__((noinline)) long in_c(long n) { return leaf(n) + turns; }
+static __attribute__((noinline)) long calls_back(long n) { return back(n) + turns; }
+*/
+import "C"
+//go:noinline
+func level2(n int64) int64 { return int64(C.in_c(C.long(n))) + 1 }
+//go:noinline
+func level1(n int64) int64 { return level2(n+1) + 1 }
+//export back
+func back(n C.long) C.long { return C.long(level1(int64(n))) }
+func main() { n := int64(0); for { n = int64(C.calls_back(C.long(n & 7))) } }
+"""
+_CGO_CHAIN = (
+    "main.main",
+    "calls_back",
+    "_cgoexp_back",
+    "main.level1",
+    "main.level2",
+    "in_c",
+    "leaf",
+)
+
+
+@pytest.mark.any_kernel
+@pytest.mark.needs("go")
+def test_calls_from_go_to_c_and_back(tmp_path: Path) -> None:
+    """The stacks of a goroutine and of its thread alternate; both have each other's callers."""
+    program = _build_go(tmp_path, _CGO)
+    run = walk_run(program, copies_all=True, copies_per_second=0)
+    check_counters(run)
+    chains: Counter[tuple[str, ...]] = Counter()
+    for each in run.late():
+        names = own_names(run, program, each.walked.frames)
+        if "leaf" in names:
+            names = [re.sub(r"_cgoexp_[0-9a-f]+_", "_cgoexp_", name) for name in names]
+            own = tuple(name for name in reversed(names) if name in _CGO_CHAIN)
+            chains[own if each.walked.reason.is_whole else ("cut",)] += 1
+    assert {chain for chain in chains if chain != ("cut",)} == {_CGO_CHAIN}
+    assert chains[_CGO_CHAIN] > 20
 
 
 _32_BITS = r"""
