@@ -17,6 +17,12 @@
 #define SHIM 3
 #define NO_FRAME 0xFFFFFFD // in place of the frames that could not be read
 
+// How many frames of a stack are kept. The marks of tasks have 8 bits for a depth.
+static __always_inline u32 python_room(void)
+{
+	return python_deep && !python_async ? DEEP_PYTHON_FRAMES : PYTHON_FRAMES;
+}
+
 // Keeps the frame that comes next; 0: there is none.
 __noinline int python_step(u32 place)
 {
@@ -32,7 +38,7 @@ __noinline int python_step(u32 place)
 	depth = walk->depth;
 	frame = walk->frame;
 	OPAQUE(depth);
-	if (!frame || depth >= PYTHON_FRAMES)
+	if (!frame || depth >= python_room())
 		return 0;
 	if (!read_fields(walk->frame_fields, layout->frame_size, frame)) {
 		walk->is_cut = 1;
@@ -45,7 +51,7 @@ __noinline int python_step(u32 place)
 		u32 last = depth - 1;
 
 		OPAQUE(last);
-		if (last < PYTHON_FRAMES)
+		if (last < python_room())
 			walk->words[last] |= PYTHON_ENTRY;
 		return 1;
 	}
@@ -92,7 +98,7 @@ __noinline int walk_state(u32 place, u64 state)
 		walk->frame = link_word(walk, walk->frame + walk->layout.current);
 	// a shim takes a turn, too
 #pragma clang loop unroll(disable)
-	for (u32 taken = 0; taken < 2 * PYTHON_FRAMES; taken += PYTHON_STRIDE) {
+	for (u32 taken = 0; taken < 2 * python_room(); taken += PYTHON_STRIDE) {
 		OPAQUE(taken);
 		if (!take_python_steps(place))
 			break;
@@ -106,7 +112,7 @@ static __always_inline void mark_cut(struct python_walk *walk)
 	u32 depth = walk->depth;
 
 	OPAQUE(depth);
-	if (depth >= PYTHON_FRAMES)
+	if (depth >= python_room())
 		return;
 	walk->words[depth] = PYTHON_TAG | PYTHON_ENTRY | (u64)NO_FRAME << CODE_SHIFT;
 	walk->depth = depth + 1;

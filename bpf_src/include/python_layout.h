@@ -9,6 +9,7 @@
 #include "purebpf.h"
 
 #define PYTHON_FRAMES 96
+#define DEEP_PYTHON_FRAMES 1000 // if user space gets them one by one: see `python_deep`
 #define PYTHON_TAG (0x2A5ull << 53)
 #define PYTHON_ENTRY (1ull << 52)
 #define CODE_SHIFT 24
@@ -141,14 +142,14 @@ struct python_walk {
 	u64 frame_fields[FIELD_BYTES / 8 + 1]; // a word more: fields are read as words
 	u64 code_fields[FIELD_BYTES / 8 + 1];
 	u64 text[TEXT_WORDS];
-	u64 words[PYTHON_FRAMES];
+	u64 words[DEEP_PYTHON_FRAMES];
 };
 
 struct python_stats {
 	u64 python_stacks; // samples with Python frames
 	u64 python_frames;
 	u64 python_cut;	       // a frame, or what leads to it, could not be read
-	u64 python_too_deep;   // more than PYTHON_FRAMES
+	u64 python_too_deep;   // more than python_room()
 	u64 python_unnamed;    // frames of code objects whose names could not be sent
 	u64 python_deferred;   // frames of code objects that user space has to read
 	u64 python_names_lost; // `python_names` had no room
@@ -157,6 +158,7 @@ struct python_stats {
 
 CONFIG bool python = false;
 CONFIG bool python_lines = false;
+CONFIG bool python_deep = false;
 u32 thread_pointer_at = 0; // in struct task_struct; user space looks it up
 u32 python_number = 0;	   // of the next function
 

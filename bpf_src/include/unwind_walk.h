@@ -138,6 +138,7 @@ static __always_inline void begin_walk(struct walk *walk, struct registers *from
 	walk->is_fp_lost = 0;
 	walk->guessed = 0;
 	walk->guessed_at = ~0u - 1;
+	walk->has_more_python = 0;
 	walk->depth = 1;
 	walk->frames[0] = from->ip;
 }

@@ -77,7 +77,7 @@ struct missed_stack {
 	u64 fp;
 	u64 is_exact;
 	struct registers registers;
-	u64 frames[WALK_FRAMES];
+	u64 frames[WALK_FRAMES + DEEP_PYTHON_FRAMES];
 };
 
 // Of samples, one event per line.
@@ -269,9 +269,31 @@ static __always_inline void put_walk(struct stack *stack, struct walk *walk)
 	}
 }
 
+// Puts the Python frames that a stack has no room for behind those that a record has; how many.
+__noinline int more_python(u32 place)
+{
+	struct missed_stack *record = bpf_map_lookup_elem(&missed, &place);
+	struct python_walk *frames = bpf_map_lookup_elem(&python_walks, &place);
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u32 depth, count;
+
+	if (!python_deep || !record || !frames || !walk || !walk->has_more_python)
+		return 0;
+	depth = walk->depth;
+	count = frames->depth - PYTHON_FRAMES;
+	OPAQUE(depth);
+	OPAQUE(count);
+	if (depth > WALK_FRAMES || count > DEEP_PYTHON_FRAMES - PYTHON_FRAMES)
+		return 0;
+	if (bpf_probe_read_kernel(&record->frames[depth], count * sizeof(u64),
+				  &frames->words[PYTHON_FRAMES]))
+		return 0;
+	return count;
+}
+
 // True: user space has it. False: why not is the walk's reason.
-static __always_inline bool send_missed(void *ctx, struct missed_stack *record, struct walk *walk,
-					struct unwind_stats *st)
+static __always_inline bool send_missed(void *ctx, u32 place, struct missed_stack *record,
+					struct walk *walk, struct unwind_stats *st)
 {
 	u32 depth = walk->depth;
 	u64 size;
@@ -284,14 +306,15 @@ static __always_inline bool send_missed(void *ctx, struct missed_stack *record, 
 	record->cpu = bpf_get_smp_processor_id();
 	record->reason = walk->reason;
 	record->guessed = walk->guessed;
-	record->depth = depth;
+	record->depth = depth + (python_deep ? more_python(place) : 0);
 	record->pc = walk->pc;
 	record->sp = walk->sp;
 	record->fp = walk->is_fp_lost ? 0 : walk->fp;
 	record->is_exact = walk->is_exact;
 	copy_frames(record->frames, walk);
+	depth = record->depth;
 	OPAQUE(depth);
-	if (depth > WALK_FRAMES)
+	if (depth > WALK_FRAMES + (python_deep ? DEEP_PYTHON_FRAMES : 0))
 		depth = WALK_FRAMES;
 	size = __builtin_offsetof(struct missed_stack, frames) + depth * sizeof(u64);
 	if (output_copy(ctx, record, size, &st->copied, &st->output_full, &st->output_none,
@@ -330,6 +353,12 @@ static __always_inline void append_python(struct walk *walk, u32 place, struct m
 	count = frames->depth;
 	if (frames->frame && !frames->is_cut && whole)
 		walk->reason = WALK_TOO_DEEP; // more than PYTHON_FRAMES
+	if (python_deep && count > PYTHON_FRAMES) {
+		walk->has_more_python = 1;
+		count = PYTHON_FRAMES;
+		if (whole)
+			walk->reason = WALK_TOO_DEEP;
+	}
 	OPAQUE(depth);
 	OPAQUE(count);
 	if (depth > WALK_FRAMES || count > PYTHON_FRAMES)
@@ -367,7 +396,7 @@ static __always_inline u64 walk_record(void *ctx, u32 place, struct missed_stack
 	if (python)
 		append_python(found, place, record);
 	helps = copy_helps(found->reason) || (copies_deep && found->reason == WALK_TOO_DEEP);
-	if (may_send && helps && send_missed(ctx, record, found, st))
+	if (may_send && helps && send_missed(ctx, place, record, found, st))
 		return STACK_SENT;
 	if (found->reason == WALK_TOO_DEEP)
 		stack_st->user_truncated++;

@@ -36,6 +36,8 @@ struct walk {
 	u32 reason;
 	u32 guessed;	// steps by frame pointer, for lack of a rule
 	u32 guessed_at; // frames that there were at the last of them
+	u32 has_more_python; // than a stack has room for
+	u32 unused;
 	u64 identity;	// of the program
 	u32 process;	// tgid in the initial pid namespace
 	u64 ax;		// of the leaf, with which generated code leaves its caller

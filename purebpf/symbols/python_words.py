@@ -17,6 +17,7 @@ from purebpf.tuples import NamedTuple
 
 __all__ = [
     "CODE_SHIFT",
+    "DEEP_PYTHON_FRAMES",
     "ENTRY",
     "PYTHON_FRAMES",
     "TAG",
@@ -33,8 +34,8 @@ TAG = _TAG << _TAG_SHIFT
 ENTRY, CODE_SHIFT = 1 << 52, 24
 _CODE_MASK = (1 << 28) - 1
 _MARK_CODE, _NO_FRAME = _CODE_MASK - 1, _CODE_MASK - 2
-PYTHON_FRAMES = 96
-"""Of a stack, at most."""
+PYTHON_FRAMES, DEEP_PYTHON_FRAMES = 96, 1000
+"""Python frames of a stack, at most; and with `--call-graph deep`."""
 
 
 class Mark(IntEnum):

@@ -194,7 +194,8 @@ def set_walking(spec: ObjectSpec, mode: str) -> ObjectSpec:
     spec = spec.set(call_graph=_NUMBERS[mode], **_of_machine(f"--call-graph {mode}"))
     if mode == "copy":
         return _shrunk(spec.set(copies_per_second=0), *_TABLES, *_JAVA)
-    return spec.set(java=_walks_java(mode), copies_deep=mode == "deep")
+    is_deep = mode == "deep"
+    return spec.set(java=_walks_java(mode), copies_deep=is_deep, python_deep=is_deep)
 
 
 def _walks_java(mode: str) -> bool:

@@ -21,7 +21,7 @@ from purebpf.observe.unwind.programs import EarlierLookup, Met
 from purebpf.observe.unwind.table_filler import TableFiller
 from purebpf.symbols.java_words import has_java
 from purebpf.symbols.proc_maps import Mapping as CodePlace
-from purebpf.symbols.python_words import PYTHON_FRAMES, count_native
+from purebpf.symbols.python_words import DEEP_PYTHON_FRAMES, PYTHON_FRAMES, count_native
 from purebpf.syscall import host_clock
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.generated import GeneratedCode
@@ -98,6 +98,7 @@ class StackFinisher(Closing):
         self._format = RecordFormat(SAMPLE_TYPE)
         self._machine = native_machine()
         self._variables = variables
+        self._python_frames = _python_room(variables)
         self._knows_dropped = not tables
         self.lost_records = self.unreadable = 0
         with ExitStack() as undo:
@@ -199,7 +200,7 @@ class StackFinisher(Closing):
         elif is_cut_short(trace, missed.walked):
             trace = trace._replace(frames=missed.walked.frames)
         room = MAX_FRAMES - len(missed.python)
-        lacks_python = trace.reason.is_whole and len(missed.python) >= PYTHON_FRAMES
+        lacks_python = trace.reason.is_whole and len(missed.python) >= self._python_frames
         if len(trace.frames) > room or lacks_python:
             return Unwound([*trace.frames[:room], *missed.python], Reason.TOO_DEEP, trace.guessed)
         return trace._replace(frames=[*trace.frames, *missed.python])
@@ -256,6 +257,12 @@ class StackFinisher(Closing):
     def close(self) -> None:
         """Close tables and files; again is harmless."""
         self._closing.close()
+
+
+def _python_room(variables: Mapping[str, Any]) -> int:
+    """Return the number of Python frames that the program keeps: python_room() in C."""
+    is_deep = "python_deep" in variables and variables["python_deep"]
+    return PYTHON_FRAMES if not is_deep or variables["python_async"] else DEEP_PYTHON_FRAMES
 
 
 def is_cut_short(trace: Unwound, walked: Unwound) -> bool:

@@ -18,7 +18,7 @@ from purebpf.results.model.stack_end import (
     root_frame,
 )
 from purebpf.symbols.frame import Frame, Reason, Unknown, without_stray_tail
-from purebpf.symbols.python_words import PYTHON_FRAMES
+from purebpf.symbols.python_words import DEEP_PYTHON_FRAMES, PYTHON_FRAMES
 from purebpf.unwind.reason import Reason as Ended
 
 __all__ = ["AddressNames", "Stacks", "causes", "count_truncated", "with_caller"]
@@ -231,4 +231,5 @@ def _truncated(user: int, kernel: int, max_depth: int, room: int) -> str:
         return lacking
     from purebpf.unwind.unwinder import MAX_FRAMES  # 8 modules, for few profiles
 
-    return f"{lacking} (--call-graph deep: {MAX_FRAMES}), {PYTHON_FRAMES} of Python"
+    python = f"{PYTHON_FRAMES} of Python (deep: {DEEP_PYTHON_FRAMES})"
+    return f"{lacking} (--call-graph deep: {MAX_FRAMES}), {python}"

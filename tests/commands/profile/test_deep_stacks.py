@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -90,3 +91,50 @@ def test_deep_stacks_are_whole_where_that_is_asked_for(tmp_path: Path) -> None:
     for names in whole_stacks(profile):
         assert names[: 1 + 800 + 1] == ["leaf", *["recurse"] * 800, "main"]
     assert not truncated(profile).lost
+
+
+_PYTHON = """
+import sys
+sys.setrecursionlimit(3000)
+def leaf(n):
+    for i in range(20000):
+        n ^= i
+    return n
+def recurse(depth):
+    return recurse(depth - 1) + 1 if depth else leaf(depth)
+def begin(depth):
+    return recurse(depth) + 1
+print("ready", flush=True)
+while True:
+    begin(int(sys.argv[1]))
+"""
+
+
+def python_chains(profile: Profile) -> set[tuple[int, bool, str]]:
+    """Of stacks with a leaf: the calls of recurse, whether begin is there, and the cut."""
+    found = set()
+    for row in profile.rows():
+        names = [frame.name for frame in row.user or ()]
+        if "leaf" in names:
+            found.add((names.count("recurse"), "begin" in names, row.marks.end.cut))
+    return found
+
+
+@pytest.mark.parametrize("depth", [120, 700, 2000])
+def test_python_chains_are_whole_up_to_1000_frames(depth: int, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(_PYTHON)
+    command = [sys.executable, tmp_path / "program.py", str(depth)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            profile = sample(process.pid, "deep", lambda profile: bool(python_chains(profile)))
+        finally:
+            process.kill()
+    chains = python_chains(profile)
+    whole = {chain for chain in chains if not chain[2]}
+    if depth < 1000:
+        assert whole == {(depth + 1, True, "")}
+    else:
+        assert not whole
+        assert "too_deep" in {cut for _, _, cut in chains}

@@ -23,7 +23,14 @@ from purebpf.runtimes.cpython.runtime_file import CodeRange
 from purebpf.runtimes.cpython.threads import Gil
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
-from purebpf.symbols.python_words import PYTHON_FRAMES, AwaitingTask, Mark, is_cut, split_tasks
+from purebpf.symbols.python_words import (
+    DEEP_PYTHON_FRAMES,
+    PYTHON_FRAMES,
+    AwaitingTask,
+    Mark,
+    is_cut,
+    split_tasks,
+)
 from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK
@@ -217,7 +224,8 @@ class PythonTables(Closing):
                     answers += self._awaiting(awaiting)
             elif self._native or entry.module != known.path:
                 answers.append(entry)
-        is_complete = len(words) < PYTHON_FRAMES and not (words and is_cut(words[-1]))
+        is_complete = len(words) not in (PYTHON_FRAMES, DEEP_PYTHON_FRAMES)
+        is_complete = is_complete and not (words and is_cut(words[-1]))
         if (words and merged.fit is Fit.UNKNOWN) or (merged.fit is not Fit.EXACT and is_complete):
             answers.append(merge_mark(_FITS[merged.fit]))
         return answers
