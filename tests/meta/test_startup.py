@@ -82,8 +82,10 @@ process_tracker.Followed.snapshot = snapshot
 NO_PYTHON = """
 from purebpf.measure import process_watch
 process_watch.running = list
+from purebpf.observe.runtimes.hotspot import java_processes
+java_processes._runs_java = lambda _: False
 """
-"""A machine without interpreters, whose tables a start would wait for."""
+"""A machine without interpreters and JVMs, whose tables a start would wait for."""
 
 
 def imported(code: str, *argv: str) -> set[str]:
