@@ -54,6 +54,30 @@ __noinline u64 called_from(u32 place, u64 word)
 	return is_plt_stub(target) ? CALL_ANYWHERE : target;
 }
 
+#define PIECE_BYTES 16 // that one of two loops is for: the verifier looks at each loop by itself
+
+// Whether a frame pointer is set up in a piece of `walk->code`, of which `size` bytes are read.
+__noinline int is_set_up_in_piece(u32 place, u32 start, u32 size)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+
+	if (!walk)
+		return 1;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < PIECE_BYTES; i++) {
+		u32 at = start + i, bytes;
+
+		OPAQUE(i);
+		OPAQUE(at);
+		if (at >= NEAR_BYTES || at + 3 > size)
+			break;
+		bytes = *(u32 *)&walk->code[at] & 0xffffff;
+		if (bytes == 0xe58948 || bytes == 0xec8b48)
+			return 1;
+	}
+	return 0;
+}
+
 // Whether a frame pointer was set up in so many bytes of code: mov %rsp, %rbp. 1 or 0.
 __noinline int has_set_up(u32 place, u64 start, u64 size)
 {
@@ -65,14 +89,9 @@ __noinline int has_set_up(u32 place, u64 start, u64 size)
 	if (size > NEAR_BYTES || bpf_probe_read_user(walk->code, size, (void *)start))
 		return 1;
 #pragma clang loop unroll(disable)
-	for (u32 i = 0; i < NEAR_BYTES; i++) {
-		u32 bytes;
-
+	for (u32 i = 0; i < NEAR_BYTES; i += PIECE_BYTES) {
 		OPAQUE(i);
-		if (i >= NEAR_BYTES || i + 3 > size)
-			break;
-		bytes = *(u32 *)&walk->code[i] & 0xffffff;
-		if (bytes == 0xe58948 || bytes == 0xec8b48)
+		if (is_set_up_in_piece(place, i, size))
 			return 1;
 	}
 	return 0;
@@ -86,26 +105,31 @@ enum code_ahead {
 	RETURNS_SOON = 2,
 };
 
-// What code does before it returns: enum code_ahead.
-__noinline int look_ahead(u32 place)
+// The same of a piece of `walk->code`; or GO_ON.
+__noinline int look_at_piece(u32 place, u32 start)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u32 last = start - 1;
 	u8 before = 0;
 
-	if (!walk || !read_user(walk->code, NEAR_BYTES, walk->pc))
+	if (!walk)
 		return FREES_STACK;
+	OPAQUE(last);
+	if (last < NEAR_BYTES) // not at the first piece
+		before = walk->code[last];
 #pragma clang loop unroll(disable)
-	for (u32 i = 0; i < NEAR_BYTES; i++) {
-		u32 bytes;
+	for (u32 i = 0; i < PIECE_BYTES; i++) {
+		u32 at = start + i, bytes;
 
 		OPAQUE(i);
-		if (i >= NEAR_BYTES)
+		OPAQUE(at);
+		if (at >= NEAR_BYTES)
 			break;
-		bytes = *(u32 *)&walk->code[i];
+		bytes = *(u32 *)&walk->code[at];
 		if ((u8)bytes == RET) {
 			if ((before & 0xf8) == 0x58) // pop
 				return FREES_STACK;
-			return i < SOON_BYTES ? RETURNS_SOON : RETURNS_LATER;
+			return at < SOON_BYTES ? RETURNS_SOON : RETURNS_LATER;
 		}
 		if ((u8)bytes == 0xc9) // leave
 			return FREES_STACK;
@@ -113,6 +137,24 @@ __noinline int look_ahead(u32 place)
 		bytes &= 0xffffff; // add $n, %rsp; lea n(%rbp), %rsp
 		if (bytes == 0xc48348 || bytes == 0xc48148 || bytes == 0x658d48)
 			return FREES_STACK;
+	}
+	return GO_ON;
+}
+
+// What code does before it returns: enum code_ahead.
+__noinline int look_ahead(u32 place)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	int found;
+
+	if (!walk || !read_user(walk->code, NEAR_BYTES, walk->pc))
+		return FREES_STACK;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < NEAR_BYTES; i += PIECE_BYTES) {
+		OPAQUE(i);
+		found = look_at_piece(place, i);
+		if (found != GO_ON)
+			return found;
 	}
 	return RETURNS_LATER;
 }
