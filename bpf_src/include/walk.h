@@ -15,7 +15,8 @@
 #endif
 #define GO_ON -1
 #define NEAR_BYTES 256 // of a function's start, in which a frame is set up
-#define BELOW_WORDS 128 // of a frame, in which the return address of a switch of stacks is looked for
+#define BELOW_WORDS \
+	128 // of a frame, in which the return address of a switch of stacks is looked for
 
 // Follow rules for the leaf only, then frame pointers: cheap, and whole where all code has them.
 CONFIG bool walks_frame_pointers = false;
@@ -34,13 +35,13 @@ struct walk {
 	u32 is_fp_lost;	  // fp is not known
 	u32 depth;
 	u32 reason;
-	u32 guessed;	// steps by frame pointer, for lack of a rule
-	u32 guessed_at; // frames that there were at the last of them
+	u32 guessed;	     // steps by frame pointer, for lack of a rule
+	u32 guessed_at;	     // frames that there were at the last of them
 	u32 has_more_python; // than a stack has room for
 	u32 unused;
-	u64 identity;	// of the program
-	u32 process;	// tgid in the initial pid namespace
-	u64 ax;		// of the leaf, with which generated code leaves its caller
+	u64 identity; // of the program
+	u32 process;  // tgid in the initial pid namespace
+	u64 ax;	      // of the leaf, with which generated code leaves its caller
 	u64 bx;
 	u64 r13;
 	u64 lr;			 // arm64: where a leaf returns to; signed or not
