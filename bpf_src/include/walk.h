@@ -14,9 +14,8 @@
 #define WALK_PLACES 1 // programs that may interrupt each other on a CPU
 #endif
 #define GO_ON -1
-#define NEAR_BYTES 256 // of a function's start, in which a frame is set up
-#define BELOW_WORDS \
-	128 // of a frame, in which the return address of a switch of stacks is looked for
+#define NEAR_BYTES 256	// of a function's start, in which a frame is set up
+#define BELOW_WORDS 128 // of a frame, in which a switch of stacks left its return address
 
 // Follow rules for the leaf only, then frame pointers: cheap, and whole where all code has them.
 CONFIG bool walks_frame_pointers = false;

@@ -99,33 +99,61 @@ static __always_inline u64 kept_address(u64 from)
 	return read_user(&end, sizeof(end), kept[1] + STACK_END) ? end - kept[0] : 0;
 }
 
-// The address of the caller's return address below the frame that the frame pointer leads to; 0: none,
-// or several. Old words of calls from the same place may be there.
-__noinline u64 address_below_frame(u32 place)
+#define PIECE_WORDS 8 // that one of two loops is for: the verifier looks at each loop by itself
+#define IS_LACKING 1  // in an address: user space has not built the rules of the word there
+#define SEVERAL 2     // instead of an address
+
+// The address of the caller's return address in a piece of `walk->below`; or 0, SEVERAL, or with IS_LACKING.
+__noinline u64 address_in_piece(u32 place, u32 start)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	u64 found = 0, word;
 	int depth;
 
-	if (!walk || walk->is_fp_lost || walk->fp & 7 ||
-	    !read_user(walk->below, sizeof(walk->below), walk->fp - sizeof(walk->below)))
+	if (!walk)
 		return 0;
 #pragma clang loop unroll(disable)
-	for (u32 i = 0; i < BELOW_WORDS; i++) {
+	for (u32 i = 0; i < PIECE_WORDS; i++) {
+		u32 at = start + i;
+
 		OPAQUE(i);
-		if (i >= BELOW_WORDS)
+		OPAQUE(at);
+		if (at >= BELOW_WORDS)
 			break;
-		word = walk->below[i];
+		word = walk->below[at];
 		if (word <= walk->mapping.start || word >= walk->mapping.end)
 			continue;
 		depth = switch_depth(place, word);
 		if (depth == -WALK_NOT_BUILT)
-			return walk->fp - sizeof(walk->below) + i * sizeof(word);
-		if (depth < 0 || (u32)depth != (BELOW_WORDS - i) * sizeof(word))
+			return (walk->fp - (BELOW_WORDS - at) * sizeof(word)) | IS_LACKING;
+		if (depth < 0 || (u32)depth != (BELOW_WORDS - at) * sizeof(word))
 			continue;
 		if (found)
-			return 0;
+			return SEVERAL;
 		found = walk->fp - depth;
+	}
+	return found;
+}
+
+// The address of the caller's return address below the frame that the frame pointer leads to; 0: none,
+// or several. Old words of calls from the same place may be there.
+static __always_inline u64 address_below_frame(u32 place, struct walk *walk)
+{
+	u64 found = 0, address;
+
+	if (walk->is_fp_lost || walk->fp & 7 ||
+	    !read_user(walk->below, sizeof(walk->below), walk->fp - sizeof(walk->below)))
+		return 0;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < BELOW_WORDS; i += PIECE_WORDS) {
+		OPAQUE(i);
+		address = address_in_piece(place, i);
+		if (address & IS_LACKING)
+			return address - IS_LACKING;
+		if (address && (found || address == SEVERAL))
+			return 0;
+		if (address)
+			found = address;
 	}
 	return found;
 }
@@ -142,7 +170,7 @@ static __always_inline int step_to_other_stack(u32 place)
 	if (reason == WALK_NO_UNWIND_INFO)
 		reason = enter_other_stack(place, kept_address(walk->sp + DEPTH_FROM_1_22));
 	if (reason == WALK_NO_UNWIND_INFO)
-		reason = enter_other_stack(place, address_below_frame(place));
+		reason = enter_other_stack(place, address_below_frame(place, walk));
 	return reason;
 }
 

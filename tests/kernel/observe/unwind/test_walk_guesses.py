@@ -287,7 +287,7 @@ _CGO_CHAIN = (
 def test_calls_from_go_to_c_and_back(tmp_path: Path) -> None:
     """The stacks of a goroutine and of its thread alternate; both have each other's callers."""
     program = _build_go(tmp_path, _CGO)
-    run = walk_run(program, copies_all=True, copies_per_second=0)
+    run = walk_run(program, samples=2400, copies_all=True, copies_per_second=0)
     check_counters(run)
     chains: Counter[tuple[str, ...]] = Counter()
     for each in run.late():
