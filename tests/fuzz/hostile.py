@@ -19,6 +19,7 @@ from pathlib import Path
 from purebpf.abi.syscalls import table
 from purebpf.errors import PurebpfError
 from purebpf.measure import targets
+from purebpf.measure.options import TargetOptions
 from purebpf.observe.runtimes.cpython.asyncio_file import find_task_layout
 from purebpf.observe.runtimes.cpython.python_process import PythonProcess, find_python
 from purebpf.runtimes.cpython.code_objects import CodeObjects
@@ -247,7 +248,7 @@ def _check_proc(comm: bytes, path: bytes) -> None:
     text = proc.cgroup(7) or ""
     assert cgroup_name(text).kind
     assert text.split("\n")[1] == f"0::{os.fsdecode(path)}"
-    targets.is_below(7, "/")
+    targets.is_in_scope(7, TargetOptions(cgroup="/", uid=0))
 
 
 _PYTHON = """
