@@ -7,7 +7,7 @@ other end: of a connection, a pipe, a lock.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cached_property
 from typing import TypeVar
 
@@ -305,6 +305,20 @@ class Evidence:
     def calls(self) -> dict[int, list[CallCount]]:
         """Counts of calls by process."""
         return _group(self.facts.calls, lambda count: count.pid)
+
+    def count_calls(
+        self, pids: Iterable[int], names: Container[str], error: int | None = None
+    ) -> int:
+        """Return how often processes made these calls; with `error`, how often that was the result.
+
+        An error of 0 is success.
+        """
+        return sum(
+            one.times
+            for pid in pids
+            for one in self.calls.get(pid, ())
+            if one.call in names and error in (None, one.error)
+        )
 
     def path_of(self, pid: int, fd: int) -> str:
         """The path of a descriptor; "" if it is no file."""

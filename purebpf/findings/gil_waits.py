@@ -49,9 +49,5 @@ def python_gil_waits(evidence: Evidence, pid: int) -> dict[int, float]:
 
 
 def _expires(evidence: Evidence, pid: int) -> bool:
-    times = sum(
-        count.times
-        for count in evidence.calls.get(pid, ())
-        if count.call == "futex" and count.error == errno.ETIMEDOUT
-    )
+    times = evidence.count_calls((pid,), ("futex",), errno.ETIMEDOUT)
     return times >= _TIMED_OUT * evidence.elapsed_s

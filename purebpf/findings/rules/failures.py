@@ -30,7 +30,7 @@ _SAYS_WHERE = ("/dev/", "/proc/", "/sys/")
 
 
 def _attempts(evidence: Evidence, count: CallCount) -> int:
-    return sum(one.times for one in evidence.calls[count.pid] if one.call == count.call)
+    return evidence.count_calls((count.pid,), (count.call,))
 
 
 def spinning(evidence: Evidence) -> Iterator[Finding]:

@@ -47,7 +47,7 @@ def page_faults(evidence: Evidence) -> Iterator[Finding]:
         pid = process.pid
         sites = _sites(evidence, pid, "faults") or _sites(evidence, pid, "grown")
         total = sum(amount for _, amount in sites)
-        maps = sum(c.times for c in evidence.calls.get(pid, ()) if c.call in _MAPS)
+        maps = evidence.count_calls((pid,), _MAPS)
         faulting = [
             stay
             for stay in evidence.by_process.get(pid, ())

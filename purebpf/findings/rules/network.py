@@ -127,7 +127,7 @@ def unreachable(evidence: Evidence) -> Iterator[Finding]:
         rate, pid = count.times / evidence.elapsed_s, count.pid
         if count.call != "connect" or count.error not in _AT_ONCE or (pid, count.error) in tcp:
             continue
-        tried = sum(one.times for one in evidence.calls[pid] if one.call == "connect")
+        tried = evidence.count_calls((pid,), ("connect",))
         if rate < _FAILURES or count.times < _ALL * tried or pid not in evidence.processes:
             continue
         function = call_site(evidence, (pid,), "connect")
@@ -231,7 +231,7 @@ def lost_datagrams(evidence: Evidence) -> Iterator[Finding]:
         pids = tuple(evidence.connections.sockets.get(socket.inode, ()))
         if not socket.protocol.startswith("udp") or drops < _DROPS or not pids:
             continue
-        taken = _count(evidence, pids, _RECEIVES) / evidence.elapsed_s
+        taken = evidence.count_calls(pids, _RECEIVES, 0) / evidence.elapsed_s
         stays = [stay for pid in pids for stay in evidence.by_process.get(pid, ())]
         activity = describe_activity(evidence, [stay for stay in stays if stay.kind != "queue"])
         sender, sent = _most(evidence, _SENDS)
@@ -245,15 +245,6 @@ def lost_datagrams(evidence: Evidence) -> Iterator[Finding]:
             ("offcpu", "-p", str(pids[0])),
             place=str(socket.port),
         )
-
-
-def _count(evidence: Evidence, pids: tuple[int, ...], calls: tuple[str, ...]) -> int:
-    return sum(
-        one.times
-        for pid in pids
-        for one in evidence.calls.get(pid, ())
-        if one.call in calls and not one.error
-    )
 
 
 def _is_flood(evidence: Evidence) -> bool:

@@ -32,7 +32,7 @@ def round_trips(evidence: Evidence) -> Iterator[Finding]:
             services[evidence.family(pid)].append(pid)
     for pids in services.values():
         by_peer: dict[str, list[WaitSum]] = defaultdict(list)
-        requests = _count_calls(evidence, pids, _ACCEPTS)
+        requests = evidence.count_calls(pids, _ACCEPTS, 0)
         served = 0
         for one in (one for pid in pids for one in evidence.waits_of[pid]):
             side = evidence.connections.side(one.endpoint)
@@ -46,15 +46,6 @@ def round_trips(evidence: Evidence) -> Iterator[Finding]:
                 yield finding
 
 
-def _count_calls(evidence: Evidence, pids: list[int], calls: frozenset[str]) -> int:
-    return sum(
-        one.times
-        for pid in pids
-        for one in evidence.calls.get(pid, ())
-        if one.call in calls and not one.error
-    )
-
-
 def _chatty(evidence: Evidence, peer: str, sums: list[WaitSum], requests: int) -> Finding | None:
     times, seconds = sum(one.times for one in sums), sum(one.seconds for one in sums)
     cost, rate = seconds / evidence.elapsed_s, times / evidence.elapsed_s
@@ -65,7 +56,7 @@ def _chatty(evidence: Evidence, peer: str, sums: list[WaitSum], requests: int) -
     for one in sums:
         weights[one.pid] += one.times
     pids = tuple(pid for pid, _ in weights.most_common())
-    if _count_calls(evidence, [*pids], _SENDS) < _ASKED * times:
+    if evidence.count_calls(pids, _SENDS, 0) < _ASKED * times:
         return None
     stay = _place(evidence, pids, sums[0].endpoint)
     function = way_to(evidence, stay) if stay else call_site(evidence, pids, "send")

@@ -31,17 +31,12 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
         cost = max(evidence.rate(stays), sum(one.seconds for one in sums) / evidence.elapsed_s)
         if cost < _LEAST:
             continue
-        calls = sum(
-            count.times
-            for pid in pids
-            for count in evidence.calls.get(pid, ())
-            if count.call in _SYNCS
-        )
+        calls = evidence.count_calls(pids, _SYNCS)
         function = evidence.spell(where) if where else call_site(evidence, pids, "sync")
         path = _path(evidence, stays)
         call = next((stay.call for stay in stays if stay.call in _SYNCS), "")
         call = call or _synced_call(stays)
-        calls = calls or _count(evidence, pids, call.partition(" ")[0])
+        calls = calls or evidence.count_calls(pids, (call.partition(" ")[0],))
         yield Finding(
             *("fsync", evidence.process(pids[0]).comm, pids, cost),
             f"waits for {call}{f' in {function}' if function else ''}: "
@@ -95,10 +90,6 @@ def _is_sync(stay: Stay) -> bool:
     if stay.kind == "fsync" or stay.call in _SYNCS:
         return True
     return stay.kind in ("disk", "queue") and any(map(_SYNCING.match, stay.kernel))
-
-
-def _count(evidence: Evidence, pids: tuple[int, ...], call: str) -> int:
-    return sum(one.times for pid in pids for one in evidence.calls.get(pid, ()) if one.call == call)
 
 
 def _synced_call(stays: list[Stay]) -> str:

@@ -160,7 +160,7 @@ def signals(evidence: Evidence) -> Iterator[Finding]:
     """Processes get thousands of signals a second."""
     timed: Counter[tuple[int, int]] = Counter()
     for one in evidence.facts.signals:
-        sent = sum(c.times for c in evidence.calls.get(one.sender, ()) if c.call in _SENDS)
+        sent = evidence.count_calls((one.sender,), _SENDS)
         if one.receiver not in evidence.processes:
             continue
         if sent <= 0.3 * one.times:  # the interrupt of a timer came while this process ran

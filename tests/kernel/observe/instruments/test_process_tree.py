@@ -16,7 +16,7 @@ import pytest
 from purebpf import objects
 from purebpf.loader.load.load import load
 from purebpf.loader.maps.map import Map
-from purebpf.observe.instruments.process_tree import ProcessTree, forget_ended
+from purebpf.observe.instruments.process_tree import ProcessTree, follow
 from purebpf.observe.instruments.task_filter import TaskFilter
 from purebpf.syscall import tracefs
 
@@ -158,7 +158,7 @@ def test_another_process_with_the_id_of_an_ended_one_is_not_in(tgids: Map) -> No
         stays, ends = (owned.enter_context(subprocess.Popen(["sleep", "60"])) for _ in range(2))
         owned.callback(stays.kill)
         tgids.update({stays.pid: 1, ends.pid: 1})
-        forget_ended(TaskFilter(pids=(stays.pid, ends.pid)), tgids, owned)
+        assert follow(TaskFilter(pids=(stays.pid, ends.pid)), tgids, owned) is None
         ends.send_signal(signal.SIGKILL)
         ends.wait()
         other = owned.enter_context(start_as(ends.pid))
