@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right, insort
+from collections.abc import Container, Iterable, Iterator
+from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
 from elftools.dwarf.dwarf_expr import DWARFExprOp, DWARFExprParser
@@ -24,6 +25,8 @@ __all__ = ["DebugInfo", "Function", "Global", "Location", "NoDebugInfoError"]
 _BLOCKS = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine", "DW_TAG_try_block")
 _VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
 _SPACES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_module")
+_C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})
+"""DW_LANG_* of C from 1989 to 2023, whose structs have no functions."""
 _END = 1 << 64
 _SPLIT = ("DW_AT_dwo_name", "DW_AT_GNU_dwo_name")
 
@@ -43,21 +46,35 @@ class Location(NamedTuple):
     type: Type | None
 
 
-class Function(NamedTuple):
+class Function:
     """A function, or a part of one: the addresses [start, end) as the file was linked.
 
-    Attributes:
-        result: the type that it returns; None is void.
-        variables: each in a register or on the stack.
-        frame_base: `DW_OP_...`, and its number, that stack offsets count from.
+    The rest is read when it is asked for: a unit may have a thousand functions, and samples few.
     """
 
-    start: int
-    end: int
-    name: str
-    result: Type | None
-    variables: tuple[Location, ...]
-    frame_base: tuple[str, int] | None
+    def __init__(self, start: int, end: int, reader: _UnitReader, entry: DIE) -> None:
+        self.start, self.end = start, end
+        self._reader, self._entry = reader, entry
+
+    @cached_property
+    def name(self) -> str:
+        """Its name; "" without one."""
+        return name_of_entry(self._entry)
+
+    @cached_property
+    def result(self) -> Type | None:
+        """The type that it returns; None is void."""
+        return self._reader.type_of(self._entry)
+
+    @cached_property
+    def variables(self) -> tuple[Location, ...]:
+        """Its variables and those of inlined functions, each in a register or on the stack."""
+        return self._reader.variables_of(self._entry)
+
+    @cached_property
+    def frame_base(self) -> tuple[str, int] | None:
+        """`DW_OP_...`, and its number, that stack offsets count from."""
+        return self._reader.frame_base_of(self._entry)
 
 
 class Global(NamedTuple):
@@ -86,7 +103,7 @@ class DebugInfo:
         lists = self._dwarf.location_lists()
         self._locations = LocationParser(lists)
         self._types = TypeReader()
-        self._units: dict[int, tuple[list[Function], list[Global]]] = {}
+        self._units: dict[int, _UnitReader] = {}
         self._ranges = sorted(self._unit_ranges(), key=lambda found: found[:2])
         self._by_offset = {unit.cu_offset: unit for _, _, unit in self._ranges}
 
@@ -99,7 +116,7 @@ class DebugInfo:
         unit = self._unit_at(address)
         if unit is None:
             return None
-        functions, _ = self._read(unit)
+        functions = self._read(unit).functions
         number = bisect_right(functions, address, key=lambda function: function.start) - 1
         function = functions[number] if number >= 0 else None
         return function if function is not None and address < function.end else None
@@ -110,7 +127,7 @@ class DebugInfo:
         for unit in units:
             if unit is None:
                 continue
-            _, variables = self._read(unit)
+            variables = self._read(unit).variables
             number = bisect_right(variables, address, key=lambda one: one.address) - 1
             if number >= 0:
                 found = variables[number]
@@ -126,11 +143,21 @@ class DebugInfo:
         return None
 
     def _unit_ranges(self) -> Iterator[tuple[int, int, CompileUnit]]:
-        for unit in self._dwarf.iter_CUs():
-            top = unit.get_top_DIE()
-            for start, end in self._extents(top, unit, _base(top)):
+        """Yield the addresses of units: from .debug_aranges, which needs none of their entries.
+
+        Clang does not write it, and units without code are not in it.
+        """
+        units = {unit.cu_offset: unit for unit in self._dwarf.iter_CUs()}
+        table, listed = self._dwarf.get_aranges(), set()
+        for entry in () if table is None else table.entries:
+            if entry.info_offset in units:
+                listed.add(entry.info_offset)
+                yield entry.begin_addr, entry.begin_addr + entry.length, units[entry.info_offset]
+        for offset in units.keys() - listed:
+            top = units[offset].get_top_DIE()
+            for start, end in self._extents(top, units[offset], _base(top)):
                 if start < end:
-                    yield start, end, unit
+                    yield start, end, units[offset]
 
     def _extents(self, entry: DIE, unit: CompileUnit, base: int) -> Iterator[tuple[int, int]]:
         low, high = (entry.attributes.get(f"DW_AT_{name}_pc") for name in ("low", "high"))
@@ -149,17 +176,18 @@ class DebugInfo:
                     shift = 0 if found.is_absolute else base
                     yield found.begin_offset + shift, found.end_offset + shift
 
-    def _read(self, unit: CompileUnit) -> tuple[list[Function], list[Global]]:
+    def _read(self, unit: CompileUnit) -> _UnitReader:
         known = self._units.get(unit.cu_offset)
         if known is None:
             top = unit.get_top_DIE()
             if any(name in top.attributes for name in _SPLIT):
                 raise NoDebugInfoError("split DWARF, which is not read")
-            reader = _UnitReader(self, unit, _base(top))
-            reader.read(top.iter_children())
-            reader.functions.sort(key=lambda function: function.start)
-            reader.variables.sort(key=lambda variable: variable.address)
-            known = self._units[unit.cu_offset] = (reader.functions, reader.variables)
+            language = top.attributes.get("DW_AT_language")
+            is_c = language is not None and language.value in _C
+            known = _UnitReader(self, unit, _base(top))
+            known.read(top.iter_children(), () if is_c else _SPACES)
+            known.functions.sort(key=lambda function: function.start)
+            self._units[unit.cu_offset] = known
         return known
 
 
@@ -169,7 +197,12 @@ def _base(top: DIE) -> int:
 
 
 class _UnitReader:
-    """Reads one unit into its functions and its global variables."""
+    """Reads one unit into its functions and its global variables.
+
+    Attributes:
+        functions: in the order of their entries.
+        variables: by address; static ones of a function once its variables were read.
+    """
 
     def __init__(self, info: DebugInfo, unit: CompileUnit, base: int) -> None:
         self._info, self._unit, self._base = info, unit, base
@@ -177,28 +210,29 @@ class _UnitReader:
         self.functions: list[Function] = []
         self.variables: list[Global] = []
 
-    def read(self, entries: Iterable[DIE]) -> None:
-        """Read entries of a unit, and those in namespaces and classes among them."""
+    def read(self, entries: Iterable[DIE], spaces: Container[str]) -> None:
+        """Read entries of a unit, and the ones inside of `spaces`: namespaces and classes."""
         for entry in entries:
             if entry.tag == "DW_TAG_subprogram":
-                self._read_function(entry)
+                extents = self._info._extents(entry, self._unit, self._base)  # noqa: SLF001
+                self.functions += (Function(start, end, self, entry) for start, end in extents)
             elif entry.tag == "DW_TAG_variable":
                 list(self._places(entry))
-            elif entry.tag in _SPACES:
-                self.read(entry.iter_children())
+            elif entry.tag in spaces:
+                self.read(entry.iter_children(), spaces)
 
-    def _read_function(self, entry: DIE) -> None:
-        extents = list(self._info._extents(entry, self._unit, self._base))  # noqa: SLF001
-        if not extents:
-            return
+    def type_of(self, entry: DIE) -> Type | None:
+        """Return the type of a variable, or of the result of a function; None is void."""
+        return self._info._types.type_of(origin(entry))  # noqa: SLF001
+
+    def variables_of(self, entry: DIE) -> tuple[Location, ...]:
+        """Return the places of a function's variables."""
+        return tuple(self._variables(entry))
+
+    def frame_base_of(self, entry: DIE) -> tuple[str, int] | None:
+        """Return the operation that the stack offsets of a function count from."""
         bases = [operations for _, _, operations in self._lists(entry, "DW_AT_frame_base")]
-        base = _single(bases[0]) if len(bases) == 1 else None
-        variables = tuple(self._variables(entry))
-        result = self._info._types.type_of(origin(entry))  # noqa: SLF001
-        for start, end in extents:
-            self.functions.append(
-                Function(start, end, name_of_entry(entry), result, variables, base)
-            )
+        return _single(bases[0]) if len(bases) == 1 else None
 
     def _variables(self, entry: DIE) -> Iterator[Location]:
         for child in entry.iter_children():
@@ -214,12 +248,13 @@ class _UnitReader:
             if place is None:
                 continue
             name, number = place
-            of = self._info._types.type_of(origin(entry))  # noqa: SLF001
             if name == "DW_OP_addrx":
                 number = self._info._dwarf.get_addr(self._unit, number)  # noqa: SLF001
             if name in ("DW_OP_addr", "DW_OP_addrx"):
-                self.variables.append(Global(number, name_of_entry(entry), of))
+                fixed = Global(number, name_of_entry(entry), self.type_of(entry))
+                insort(self.variables, fixed, key=lambda variable: variable.address)
             else:
+                of = self.type_of(entry)
                 yield Location(start, end, name, number, name_of_entry(entry), of)
 
     def _lists(self, entry: DIE, name: str) -> Iterator[tuple[int, int, list[DWARFExprOp]]]:

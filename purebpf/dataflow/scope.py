@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from iced_x86 import Register
@@ -10,7 +11,7 @@ from purebpf.dataflow.flow import Pointer, State, pointer_of
 from purebpf.dataflow.types import Type, byte_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from purebpf.dataflow.dwarf import DebugInfo, Function
 
@@ -33,12 +34,12 @@ class DwarfScope:
     def __init__(self, info: DebugInfo, function: Function) -> None:
         self._info, self._function = info, function
         variables = function.variables
-        self._registers = [
+        self._registers = _Intervals(
             (one.start, one.end, _REGISTERS[one.operand], pointer)
             for one in variables
             if one.operation == "DW_OP_reg" and one.operand < len(_REGISTERS)
             if (pointer := pointer_of(one.type)) is not None
-        ]
+        )
         self._stack = [one for one in variables if one.operation == "DW_OP_fbreg"]
 
     def entered(self) -> Mapping[int, Pointer]:
@@ -57,14 +58,7 @@ class DwarfScope:
 
         Where two variables of different types share a register, neither is named.
         """
-        found: dict[int, Pointer] = {}
-        unclear = set()
-        for start, end, register, pointer in self._registers:
-            if start <= address < end:
-                known = found.setdefault(register, pointer)
-                if known.of is not pointer.of:
-                    unclear.add(register)
-        return {key: value for key, value in found.items() if key not in unclear}
+        return self._registers.at(address)
 
     def on_stack(self, address: int, offset: int, state: State) -> tuple[Type | None, int] | None:
         """Return the type of the variable at an offset from the CFA, and the offset in it."""
@@ -98,3 +92,38 @@ class DwarfScope:
         """Return the type that the function at an address returns; None: unknown, or void."""
         function = self._info.function(address)
         return None if function is None or function.start != address else function.result
+
+
+class _Intervals:
+    """The pointers in registers by address, of places that begin and end.
+
+    A large function has thousands of places, and the flow asks for each instruction several times.
+    """
+
+    def __init__(self, places: Iterable[tuple[int, int, int, Pointer]]) -> None:
+        listed = list(places)
+        self._edges = sorted({edge for start, end, *_ in listed for edge in (start, end)})
+        numbers = {edge: number for number, edge in enumerate(self._edges)}
+        self._held: list[list[tuple[int, Pointer]]] = [[] for _ in self._edges]
+        for start, end, register, pointer in listed:
+            for number in range(numbers[start], numbers[end]):
+                self._held[number].append((register, pointer))
+        self._known: dict[int, Mapping[int, Pointer]] = {}
+
+    def at(self, address: int) -> Mapping[int, Pointer]:
+        """Return the pointer of each register whose places there agree about the type."""
+        number = bisect_right(self._edges, address) - 1
+        known = self._known.get(number)
+        if known is None:
+            known = self._known[number] = {} if number < 0 else _agreed(self._held[number])
+        return known
+
+
+def _agreed(held: Iterable[tuple[int, Pointer]]) -> dict[int, Pointer]:
+    found: dict[int, Pointer] = {}
+    unclear = set()
+    for register, pointer in held:
+        known = found.setdefault(register, pointer)
+        if known.of is not pointer.of:
+            unclear.add(register)
+    return {key: value for key, value in found.items() if key not in unclear}
