@@ -85,6 +85,7 @@ class Btf:
         "_words",
         "base",
         "byteorder",
+        "data",
         "memo",
         "source",
     )
@@ -101,6 +102,8 @@ class Btf:
     def _open(self, data: bytes | memoryview, base: Btf | None, source: str) -> None:
         """Everything but where the types are. A view must stay as it is: it is not copied."""
         self._blob = data
+        if isinstance(data, bytes):
+            self.data = data
         self.base = base
         self.source = source
         self.memo: dict[object, Any] = {}
@@ -113,12 +116,12 @@ class Btf:
         self._strings: Strings
         self._words = self._read_header()
 
-    @property
-    def data(self) -> bytes:
-        """The blob."""
-        if not isinstance(self._blob, bytes):
-            self._blob = bytes(self._blob)
-        return self._blob
+    def __getattr__(self, name: str) -> bytes:
+        """Copy the blob of a view when somebody asks for `data`."""
+        if name != "data":
+            raise AttributeError(name)
+        self.data = bytes(self._blob)
+        return self.data
 
     def __len__(self) -> int:
         return self._first + len(self._offsets)

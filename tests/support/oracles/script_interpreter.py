@@ -65,7 +65,7 @@ def _binary(node: tree.Binary, variables: Mapping[str, int]) -> int:
         return int(bool(left and right)) if operator == "&&" else int(bool(left or right))
     if operator in ("/", "%"):
         if not b:
-            return 0 if operator == "/" else left
+            return 1  # and a warning, as bpftrace from 0.27 on
         quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
         return (quotient if operator == "/" else a - quotient * b) & MASK
     if operator == ">>":

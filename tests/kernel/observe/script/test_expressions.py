@@ -60,7 +60,8 @@ def test_generated_code_agrees_with_the_interpreter(seed: int) -> None:
     lines += [f'printf("%lu\\n", (uint64)({text}));' for text in texts]
     compilation = compile_script(f"begin {{ {' '.join(lines)} }}", NoHost())
     output: list[str] = []
-    with ScriptSession(compilation, output.append, output.append) as session:
+    warnings: list[str] = []
+    with ScriptSession(compilation, output.append, warnings.append) as session:
         session.attach()
         session.drain()
         assert session.losses() == []
@@ -73,3 +74,4 @@ def test_generated_code_agrees_with_the_interpreter(seed: int) -> None:
     seen = [int(line) for line in "".join(output).split()]
     for text, wanted, got in zip(texts, expected, seen, strict=True):
         assert got == wanted, f"{text} with {values}"
+    assert all("modulo by 0" in warning for warning in warnings)
