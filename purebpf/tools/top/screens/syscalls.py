@@ -16,7 +16,6 @@ from purebpf.tools.top.tally import Tally, columns
 __all__ = ["SystemCalls", "make"]
 
 _DEFAULTS = (
-    "uid",
     "calls",
     "only_failed",
     "errno",
