@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from purebpf.errors import NotSupportedError
+from purebpf.errors import KernelError, NotSupportedError
 from purebpf.files.regular_file import Identity
 from purebpf.measure import targets
 from purebpf.measure.stacks.assemble_profile import Steps, assemble_profile, python_counters
@@ -110,9 +110,13 @@ class Memory(UserStackSession[MemoryTracer]):
         wanted = [allocators.allocator_in(file) for file in options.libraries]
         known: dict[Identity, allocators.AllocatorCode] = {}
         for pid in self._pids():
-            wanted += allocators.allocators_of(
-                pid, everywhere=everywhere, budget=self.budget, known=known
-            )
+            try:
+                wanted += allocators.allocators_of(
+                    pid, everywhere=everywhere, budget=self.budget, known=known
+                )
+            except KernelError:  # one of many, whose mappings may not be read
+                if not self._is_by_scope:
+                    raise
         if self._command_pid or options.comm is not None:
             wanted += allocators.own_libc()
         if self._command_pid:

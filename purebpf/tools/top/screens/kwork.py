@@ -15,7 +15,7 @@ from purebpf.tools.top.tally import Tally, columns
 
 __all__ = ["KernelWork", "make"]
 
-_DEFAULTS = ("kinds", "names", "by_cpu", "stacks", "each_run", "rows", "interval_s")
+_DEFAULTS = ("shares", "kinds", "names", "by_cpu", "stacks", "each_run", "rows", "interval_s")
 """Options of the command that `top` does not have."""
 
 

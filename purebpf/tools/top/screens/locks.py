@@ -15,7 +15,10 @@ from purebpf.tools.top.tally import Tally, columns, differences
 
 __all__ = ["KernelLocks", "make"]
 
-_DEFAULTS = ("rows", "types", "slower_ms", "stacks", "userspace", "interval_s")
+_DEFAULTS = (
+    *("rows", "types", "functions", "locks", "sort", "slower_ms", "stacks", "userspace"),
+    "interval_s",
+)
 """Options of the command that `top` does not have."""
 
 
