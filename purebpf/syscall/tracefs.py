@@ -26,6 +26,7 @@ __all__ = [
     "read",
     "tracepoint_format",
     "tracepoint_id",
+    "tracepoint_names",
     "tracepoints",
 ]
 
@@ -186,3 +187,12 @@ def tracepoints() -> list[str]:
                     if os.path.exists(f"{root}/events/{category}/{name}/id")
                 ]
     return sorted(tracepoint_names)
+
+
+def tracepoint_names() -> list[str]:
+    """Every tracepoint as users spell it, `category:name`, sorted as `tracepoints`.
+
+    Raises:
+        KernelError, NotSupportedError: as `tracepoints`.
+    """
+    return [path.replace("/", ":") for path in tracepoints()]

@@ -110,7 +110,7 @@ def _tracepoint(text: str, category: str, name: str, modifiers: str) -> Choice:
     except KernelError as error:
         if error.errno not in (2, 20):  # ENOENT, ENOTDIR
             raise
-        known = [tracepoint.replace("/", ":") for tracepoint in tracefs.tracepoints()]
+        known = tracefs.tracepoint_names()
         raise EventError(
             f"unknown tracepoint {category}:{name}{_nearest(f'{category}:{name}', known)}"
         ) from None

@@ -34,11 +34,11 @@ def list_events() -> Iterator[tuple[str, str]]:
         for name in proc.pmu_events(unit):
             yield f"{unit}/{name}/", f"event of {unit}"
     try:
-        points = tracefs.tracepoints()
+        points = tracefs.tracepoint_names()
     except (KernelError, NotSupportedError):
         return
     for point in points:
-        yield point.replace("/", ":"), "tracepoint"
+        yield point, "tracepoint"
 
 
 def _opens(name: str) -> bool:

@@ -31,8 +31,6 @@ from purebpf.wire.tracing_data import pack_tracing_data
 
 __all__ = ["BuildIds", "features", "tracing_data"]
 
-_DEVICES = "/sys/bus/event_source/devices"
-
 
 def features(command: Sequence[str]) -> dict[Feature, bytes]:
     """Return the features that do not depend on the run; `command` is the command line that made
@@ -93,11 +91,7 @@ def _read(path: str) -> str:
 
 
 def _pmus() -> Iterator[tuple[int, str]]:
-    try:
-        names = sorted(os.listdir(_DEVICES))
-    except OSError:
-        return
-    for name in names:
+    for name in proc.pmus():
         number = proc.pmu(name, "type")
         if number is not None and number.isdecimal():
             yield int(number), name

@@ -52,7 +52,7 @@ class LocalHost:
     @cached_property
     def _tracepoints(self) -> Sequence[str]:
         try:
-            return [line.strip().replace("/", ":") for line in tracefs.tracepoints()]
+            return tracefs.tracepoint_names()
         except (KernelError, NotSupportedError):
             return ()
 

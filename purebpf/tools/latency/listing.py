@@ -43,5 +43,5 @@ def list_functions(pattern: str) -> Iterator[tuple[str, str]]:
 def _tracepoints() -> Iterator[tuple[str, str]]:
     """Yield the tracepoints of this kernel; none if they cannot be read."""
     with suppress(KernelError, NotSupportedError):
-        for name in tracefs.tracepoints():
-            yield name.replace("/", ":"), "tracepoint, for -e"
+        for name in tracefs.tracepoint_names():
+            yield name, "tracepoint, for -e"

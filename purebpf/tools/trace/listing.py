@@ -27,5 +27,4 @@ def list_calls(pattern: str) -> Iterator[tuple[str, str]]:
         return
     if ":" not in pattern:
         yield from fitting(((name, "system call") for name in sorted(names)), pattern)
-    points = (name.replace("/", ":") for name in tracefs.tracepoints())
-    yield from fitting(((name, "tracepoint") for name in points), pattern)
+    yield from fitting(((name, "tracepoint") for name in tracefs.tracepoint_names()), pattern)

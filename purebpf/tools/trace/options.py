@@ -86,7 +86,7 @@ def _check_tracepoints(words: tuple[str, ...]) -> None:
     from purebpf.tools.trace.tracepoint_programs import find
 
     with suppress(KernelError, NotSupportedError):  # the session says it, with what helps
-        find(words, [name.replace("/", ":") for name in tracefs.tracepoints()])
+        find(words, tracefs.tracepoint_names())
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -84,7 +84,7 @@ def read(words: Iterable[str]) -> tuple[Tracepoint, ...]:
     wanted = list(words)
     if not wanted:
         return ()
-    names = find(wanted, (name.replace("/", ":") for name in tracefs.tracepoints()))
+    names = find(wanted, tracefs.tracepoint_names())
     with tracefs.open_tracefs():  # one mount for all, where there is none
         formats = {name: tracefs.tracepoint_format(*name.split(":")) for name in names}
     return tuple(Tracepoint(name, fields_of(text)) for name, text in formats.items())
