@@ -6,6 +6,7 @@ import lzma
 import mmap
 import os
 import re
+import secrets
 import subprocess
 from pathlib import Path
 
@@ -44,7 +45,10 @@ def _strip(program: Path) -> dict[str, int]:
 @pytest.mark.needs("nm", "objcopy")
 @pytest.mark.parametrize("flags", [["-pie", "-fpie"], ["-no-pie"], ["-static"]], ids=" ".join)
 def test_functions_of_a_stripped_program_by_their_starts(tmp_path, flags):
-    program = compile_program(tmp_path / "program", *flags)
+    # a build id of its own: symbols of an equal program may be in the cache from another test
+    program = compile_program(
+        tmp_path / "program", *flags, f"-Wl,--build-id=0x{secrets.token_hex(20)}"
+    )
     starts = _strip(program)
     found = []
     for _ in range(2):  # each time at another address
