@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-__all__ = ["ATTACHED_S", "Watch", "cpu_s", "here", "watching", "workload"]
+__all__ = ["ATTACHED_S", "Watch", "attached", "compiled", "cpu_s", "here", "watching", "workload"]
 
 ATTACHED_S = 2.0
 """Seconds after which a tool that does not say so is taken to have attached."""
@@ -60,3 +60,30 @@ def workload(name: str, folder: str, *options: str) -> str:
     source = Path(__file__).parent / "workloads" / f"{name}.c"
     subprocess.run(["gcc", *(options or ("-O2",)), "-o", target, str(source)], check=True)
     return target
+
+
+def compiled(name: str, folder: str) -> str:
+    """The path of an object that clang -O2 made of a BPF program of bench/workloads."""
+    target = f"{folder}/{name}.bpf.o"
+    source = Path(__file__).parent / "workloads" / f"{name}.bpf.c"
+    flags = ["-g", "-O2", "-target", "bpf", "-mcpu=v3"]
+    include = f"-I/usr/include/{os.uname().machine}-linux-gnu"
+    command = ["clang-19", *flags, include, "-c", str(source), "-o", target]
+    subprocess.run(command, check=True)
+    return target
+
+
+@contextmanager
+def attached(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """A tool that prints "Attached" when it is, until Ctrl-C; what it prints is thrown away."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, **streams) as process:  # type: ignore[call-overload]
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("Attached"):
+                break
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate()

@@ -10,16 +10,14 @@ Needs root, gcc and clang-19; a peer that is not installed is left out, and said
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 
 import results
-from peers import Watch, here, watching, workload
+from peers import Watch, compiled, here, watching, workload
 from results import Figure
 
 from purebpf import load
@@ -41,12 +39,7 @@ LIMITS = {SYSCOUNT: 0.6, EMPTY: 1.6}
 
 def empty_pair(folder: str) -> Watch:
     """A pair of programs that do nothing: the floor of every tool that attaches there."""
-    target = f"{folder}/empty.bpf.o"
-    source = Path(__file__).parent / "workloads" / "empty.bpf.c"
-    flags = ["-g", "-O2", "-target", "bpf", "-mcpu=v3"]
-    include = f"-I/usr/include/{os.uname().machine}-linux-gnu"
-    command = ["clang-19", *flags, include, "-c", str(source), "-o", target]
-    subprocess.run(command, check=True)
+    target = compiled("empty", folder)
 
     @contextmanager
     def watch() -> Iterator[None]:

@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 from purebpf.script import tree
 from purebpf.script.constants import fold
+from purebpf.script.direct_points import direct_point
 from purebpf.script.expression_types import ExpressionTypes
 from purebpf.script.functions.aggregates import MAP_FUNCTIONS, aggregate_type
 from purebpf.script.host import Host
@@ -64,7 +65,8 @@ class Checker(ExpressionTypes):
             points = [pair for pair in points if self._is_wanted(pair[1])]
             for index, (_, point) in enumerate(points):
                 own = probe if index == len(points) - 1 else copy.deepcopy(probe)
-                units.append(Unit(len(units), point, own))
+                direct, fields = direct_point(point, own, self.macros) or (point, None)
+                units.append(Unit(len(units), direct, own, fields))
         if not units:
             raise ScriptError("No probes to attach")
         return units

@@ -8,6 +8,7 @@ from purebpf.abi.assembler import Label
 from purebpf.asm import R0, R1, R2, R3, R4
 from purebpf.script import tree
 from purebpf.script.lowering.frame import Place
+from purebpf.script.lowering.known_values import KnownValue, is_same_key
 from purebpf.script.lowering.layout import ZEROS
 from purebpf.script.lowering.memory import Memory
 from purebpf.script.map_info import MapInfo
@@ -21,7 +22,13 @@ _MOST_CPUS = 1024  # of a machine that is not known; the verifier follows 8,192 
 
 
 class MapAccess(Memory):
-    """Reads and changes the maps of a script."""
+    """Reads and changes the maps of a script.
+
+    Attributes:
+        known: a value that need not be looked up.
+    """
+
+    known: KnownValue | None = None
 
     def map_info(self, node: tree.Map) -> MapInfo:
         """Return the map that a node names."""
@@ -65,10 +72,17 @@ class MapAccess(Memory):
         code.place(found)
 
     def note_value(self, info: MapInfo) -> None:
-        """Note that a map without a key has a value."""
+        """Note that a map without a key has a value.
+
+        The word is written once: CPUs that write to the same memory wait for each other.
+        """
         if info.is_scalar:
-            self.code.map_value(R1, "globals", info.set_place)
-            self.code.store_constant(R1, 0, 1, 8)
+            code, is_noted = self.code, self.code.label()
+            code.map_value(R1, "globals", info.set_place)
+            code.load(R2, R1, 0, 8)
+            code.jump("!=", R2, 0, is_noted)
+            code.store_constant(R1, 0, 1, 8)
+            code.place(is_noted)
 
     def assign(self, info: MapInfo, key: tree.Expression | None, value: tree.Expression) -> None:
         """Store a value."""
@@ -144,6 +158,10 @@ class MapAccess(Memory):
         if info.is_scalar:
             code.map_value(R1, "globals", info.place)
             code.load(R0, R1, 0, 8)
+            return
+        known = self.known
+        if known and key and known.name == info.name and is_same_key(known.key, key):
+            code.load(R0, *self.outer_place(known.place), 8)
             return
         self.lookup(info, self.key(info, key))
         missing = code.label()

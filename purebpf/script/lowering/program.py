@@ -5,6 +5,7 @@ from __future__ import annotations
 from purebpf.asm import R0, R1, R6, Program
 from purebpf.asm.program import Function
 from purebpf.script.lowering.frame import NeedsScratchError
+from purebpf.script.lowering.known_values import KnownValue, find_known_value
 from purebpf.script.lowering.layout import EXITED, Context
 from purebpf.script.lowering.statements import Statements
 from purebpf.script.types import I64, room
@@ -48,10 +49,12 @@ def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list
     if scratch == "all":
         generator.acquire_scratch()
         generator.end = code.label()
+    known = 0
     if unit.probe.predicate is not None:
         inside = code.label()
         generator.condition(unit.probe.predicate, inside, generator.end)
         code.place(inside)
+        known = _keep_value(generator, unit, context)
     if scratch == "body":
         generator.acquire_scratch()
         generator.end = code.label()
@@ -59,7 +62,9 @@ def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list
         generator.slots[id(slot)] = generator.take(room(slot.type or I64))
     generator.prepare_callbacks()
     generator.prepare_user_stack()
-    generator.block(unit.probe.body)
+    generator.statements(unit.probe.body.statements[:known])
+    generator.known = None
+    generator.statements(unit.probe.body.statements[known:])
     if scratch != "none":
         code.place(generator.end)
         generator.release_scratch()
@@ -68,3 +73,14 @@ def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list
     code.exit()
     code.drop_unreachable()
     return code, generator.functions
+
+
+def _keep_value(generator: Statements, unit: Unit, context: Context) -> int:
+    """Keep R0, the value of a predicate; return the number of statements that may use it."""
+    found = find_known_value(unit.probe, context.maps)
+    if found is None:
+        return 0
+    read, number = found
+    assert read.key is not None
+    generator.known = KnownValue(read.name, read.key, generator.keep())
+    return number

@@ -226,8 +226,8 @@ class Values(Stacks):
     ) -> None:
         """R0 = R0 / R1 or R0 % R1; 1 with a warning if R1 is 0."""
         code = self.code
-        if self.constant(right):
-            self.divide(operator, is_signed)
+        if divisor := self.constant(right):
+            self.divide(operator, is_signed, is_positive=divisor > 0)
             return
         fine, done = code.label(), code.label()
         code.jump("!=", R1, 0, fine)
@@ -238,19 +238,20 @@ class Values(Stacks):
         self.divide(operator, is_signed)
         code.place(done)
 
-    def divide(self, operator: str, signed: bool) -> None:
+    def divide(self, operator: str, signed: bool, *, is_positive: bool = False) -> None:
         """R0 = R0 / R1 or R0 % R1; by zero, the quotient is 0 and the rest is R0.
 
-        The signs are handled apart: signed division needs CPU version 4 (Linux 6.6).
+        The signs are handled apart: signed division needs CPU version 4 (Linux 6.6). R1 has none
+        if `is_positive`.
         """
         code, word = self.code, f"{operator}="
         if not signed:
             code.alu_register(word, R0, R1)
             return
         code.copy(R2, R0)
-        if operator == "/":
+        if operator == "/" and not is_positive:
             code.alu_register("^=", R2, R1)
-        for register in (R0, R1):
+        for register in (R0,) if is_positive else (R0, R1):
             positive = code.label()
             code.jump("s>=", register, 0, positive)
             code.negate(register)
