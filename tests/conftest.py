@@ -42,13 +42,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests for the night, and in guests those that prove the same on every kernel."""
+    """Leave out tests for the night, and in guests those that prove the same on every kernel.
+
+    PUREBPF_NIGHTLY=1 runs the tests for the night as well, PUREBPF_NIGHTLY=only no others.
+    """
     markers = []
-    if not os.environ.get("PUREBPF_NIGHTLY"):
+    night = os.environ.get("PUREBPF_NIGHTLY")
+    if not night:
         markers.append("nightly")
     if expected.kernel() in expected.GUESTS:
         markers.append("any_kernel")  # the host has run it
-    left_out = [item for item in items if any(map(item.get_closest_marker, markers))]
+    left_out = [
+        item
+        for item in items
+        if any(map(item.get_closest_marker, markers))
+        or (night == "only" and not item.get_closest_marker("nightly"))
+    ]
     items[:] = [item for item in items if item not in set(left_out)]
     config.hook.pytest_deselected(items=left_out)
 

@@ -9,11 +9,12 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.support.host.faults import slow_host
+from tests.support.nightly import by_day
 
 __all__ = [
     "COMMANDS",
@@ -57,7 +58,7 @@ SHAPES = ("profile", "summary", "runqlat", "exec")
 """One command of each path through the code: stacks, a table, histograms, events.
 
 The others take the same path to their output, so that CI tries these four in all surroundings, and
-`make nightly` (PUREBPF_NIGHTLY=1) every command.
+`make nightly` every command.
 """
 
 OFFLINE: dict[str, tuple[str, ...]] = {
@@ -103,30 +104,30 @@ def installed() -> set[str]:
     }
 
 
-def commands_with(variants: Iterable[_T]) -> list[tuple[str, _T]]:
+def commands_with(variants: Iterable[_T]) -> list[Any]:
     """Return each command with each variant; on a slow host each with one variant, in turn."""
     several = list(variants)
-    names = _names()
     if not slow_host():
-        return [(name, each) for name in names for each in several]
+        night = pytest.mark.nightly
+        return [
+            pytest.param(name, each, marks=() if name in SHAPES else night)
+            for name in COMMANDS
+            for each in several
+        ]
+    names = list(COMMANDS)
     return [
         (names[turn % len(names)], several[turn % len(several)])
         for turn in range(max(len(names), len(several)))
     ]
 
 
-def _names() -> list[str]:
-    """Return the commands to try: one of each shape, all of them at night and in guests."""
-    is_complete = os.environ.get("PUREBPF_NIGHTLY") or slow_host()
-    return list(COMMANDS if is_complete else SHAPES)
-
-
 def every_command(test: _Test) -> _Test:
     """Run a test with each command; on a slow host with a third, another test with others."""
-    names = _names()
+    names = list(COMMANDS)
     if slow_host():
-        names = names[zlib.crc32(test.__name__.encode()) % 3 :: 3]
-    return pytest.mark.parametrize("name", names)(test)
+        third = names[zlib.crc32(test.__name__.encode()) % 3 :: 3]
+        return pytest.mark.parametrize("name", third)(test)
+    return pytest.mark.parametrize("name", by_day(names, SHAPES))(test)
 
 
 def environment() -> dict[str, str]:

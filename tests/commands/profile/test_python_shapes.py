@@ -23,7 +23,6 @@ pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf
 EVERY = [
     pytest.param(python, id=f"{python.version[1]}-{python.path}") for python in pythons.every()
 ]
-ON_EVERY = os.environ.get("PUREBPF_PYTHONS") == "every"
 _DEADLINE_S = 60
 
 
@@ -93,8 +92,7 @@ def test_every_sample_has_the_chain_of_its_thread(shape: str, tmp_path: Path) ->
     check(newest, shape, tmp_path, seconds=1)
 
 
-@pytest.mark.slow  # five shapes on each CPython, 3 s each
-@pytest.mark.skipif(not ON_EVERY, reason="takes minutes: PUREBPF_PYTHONS=every")
+@pytest.mark.nightly  # five shapes on each CPython, 3 s each
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 @pytest.mark.parametrize("python", EVERY)
 def test_shapes_on_every_cpython(python: pythons.Python, shape: str, tmp_path: Path) -> None:

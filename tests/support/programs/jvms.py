@@ -15,12 +15,8 @@ _ROOT = Path(__file__).parents[3]
 
 
 def every() -> list[Path]:
-    """Each Java home with a libjvm.so, once: at night all, else the default one."""
-    asked = os.environ.get("PUREBPF_JVMS", "").split(":")
-    folders = [Path(each) for each in asked if each]
-    if os.environ.get("PUREBPF_NIGHTLY") or folders:
-        folders += sorted(Path("/usr/lib/jvm").glob("*"))
-    folders += default()
+    """Each Java home with a libjvm.so, once: those that PUREBPF_JVMS names, and the machine's."""
+    folders = [*_asked(), *sorted(Path("/usr/lib/jvm").glob("*")), *default()]
     homes = {each.resolve() for each in folders if _library(each) is not None}
     return sorted(homes)
 
@@ -45,8 +41,16 @@ def major(home: Path) -> int:
 
 
 def params() -> list[object]:
-    """`every` for `pytest.mark.parametrize`."""
-    return [pytest.param(each, id=each.name) for each in every()]
+    """`every` for `pytest.mark.parametrize`: by day the default one, and those that were asked for."""
+    by_day = {each.resolve() for each in (*default(), *_asked())}
+    return [
+        pytest.param(each, id=each.name, marks=() if each in by_day else pytest.mark.nightly)
+        for each in every()
+    ]
+
+
+def _asked() -> list[Path]:
+    return [Path(each) for each in os.environ.get("PUREBPF_JVMS", "").split(":") if each]
 
 
 def _library(home: Path) -> Path | None:
