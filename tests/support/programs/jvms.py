@@ -41,7 +41,7 @@ def major(home: Path) -> int:
 
 
 def params() -> list[object]:
-    """`every` for `pytest.mark.parametrize`: by day the default one, and those that were asked for."""
+    """`every` for `pytest.mark.parametrize`: by day the default one, and those asked for."""
     by_day = {each.resolve() for each in (*default(), *_asked())}
     return [
         pytest.param(each, id=each.name, marks=() if each in by_day else pytest.mark.nightly)
