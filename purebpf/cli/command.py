@@ -86,10 +86,19 @@ def _refusal(error: BaseException) -> str | None:
     if error.filename is not None or mode == "0":
         return None
     return (
-        f"a system call failed with {errno.errorcode[error.errno]}. a seccomp filter is active "
-        f"(/proc/self/status: Seccomp {mode}). Let it pass eventfd2, epoll_create1 and "
-        "pipe2; in a container: --security-opt seccomp=unconfined"
+        f"a system call failed with {errno.errorcode[error.errno]}{_line_of(error)}. a seccomp "
+        f"filter is active (/proc/self/status: Seccomp {mode}). Let it pass this call, and "
+        "eventfd2, epoll_create1 and pipe2; in a container: --security-opt seccomp=unconfined"
     )
+
+
+def _line_of(error: BaseException) -> str:
+    """Return the line of code that raised an error: an OSError does not name its system call."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
+    line = frames[-1].line if frames else None
+    return f" in this line of {os.path.basename(frames[-1].filename)}: {line}" if line else ""
 
 
 def note(text: str, *, indent: str = "") -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
+from purebpf.damage import describe
 from purebpf.errors import FormatError
 from purebpf.findings.facts import Facts
 
@@ -34,7 +35,7 @@ def decode_facts(document: Mapping[str, Any]) -> Facts:
     try:
         return cast("Facts", _decode(Facts, fields))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FormatError("facts", "document", str(error)) from None
+        raise FormatError("facts", "document", describe(error)) from None
 
 
 def _encode(value: Any) -> Any:

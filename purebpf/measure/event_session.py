@@ -91,23 +91,23 @@ class EventSession(Closing, ABC, Generic[Event]):
         return ()
 
     def __enter__(self) -> Self:
+        with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
+            self._attach_programs(stack)
+            self._owned = stack.pop_all()
+        return self
+
+    def _attach_programs(self, stack: ExitStack) -> None:
         target = self._target
-        with (
-            needing("CAP_BPF", "CAP_PERFMON"),
-            targets.make_task_filter(target, command_pid=self._command_pid) as whose,
-            ExitStack() as stack,
-        ):
+        with targets.make_task_filter(target, command_pid=self._command_pid) as whose:
             # the clock of records is the one of host_clock.monotonic_ns()
             self._epoch_ns = time.time_ns() - host_clock.monotonic_ns()
             stream = EventStream(self.request(), whose, tree=target.tree)
             self.stream = stack.enter_context(stream)
-            if target.tree and target.pids:
-                follow_descendants(target.pids, stream.follow)
-            self._ends = stack.enter_context(TargetEnds(target.pids))
-            self.begin(stack)
-            self._started_s = time.monotonic()
-            self._owned = stack.pop_all()
-        return self
+        if target.tree and target.pids:
+            follow_descendants(target.pids, stream.follow)
+        self._ends = stack.enter_context(TargetEnds(target.pids))
+        self.begin(stack)
+        self._started_s = time.monotonic()
 
     def begin(self, owned: ExitStack) -> None:
         """Start the remaining parts of the run after the programs are attached; `owned` closes
@@ -128,6 +128,8 @@ class EventSession(Closing, ABC, Generic[Event]):
 
     def wait(self, *ends: HasFileno) -> bool:
         """Sleep until the run is over: True. False: there are events to `drain()`."""
+        if self._ends.are_over():
+            return True
         over = None
         if self._target.duration_s is not None:
             over = self._started_s + self._target.duration_s

@@ -72,21 +72,20 @@ class Latency(Closing):
 
     def __enter__(self) -> Self:
         request = self._request
-        with (
-            needing("CAP_BPF", "CAP_PERFMON"),
-            targets.make_task_filter(
+        with needing("CAP_BPF", "CAP_PERFMON"), ExitStack() as stack:
+            with targets.make_task_filter(
                 request, command_pid=self._command_pid, tree=request.tree
-            ) as whose,
-        ):
-            self._spans = Spans(
-                request.measure,
-                by=request.by,
-                unit_ns=request.unit_ns,
-                groups=request.groups,
-                whose=whose,
-                include_idle=request.include_idle,
-            )
-            self._owned.enter_context(self._spans)
+            ) as whose:
+                self._spans = Spans(
+                    request.measure,
+                    by=request.by,
+                    unit_ns=request.unit_ns,
+                    groups=request.groups,
+                    whose=whose,
+                    include_idle=request.include_idle,
+                )
+                stack.enter_context(self._spans)
+            self._owned = stack.pop_all()
         self._spans.start()
         if request.tree and whose.pids:
             follow_descendants(whose.pids, self._spans.follow)

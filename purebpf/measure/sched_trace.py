@@ -164,7 +164,7 @@ class ThreadTime(Closing):
                 earlier=self._earlier,
                 native=request.native,
             )
-        self._switches = stack.enter_context(switches)
+            self._switches = stack.enter_context(switches)
         if request.on_cpu:
             events = PerfEvents.sampling(request.frequency, cpus=request.cpus or None, disabled=1)
             self._events = stack.enter_context(events)

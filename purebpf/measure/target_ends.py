@@ -57,7 +57,7 @@ class TargetEnds(Closing):
     Where the kernel gives no pidfd (a limit on descriptors), their end is not noticed.
 
     Attributes:
-        ended: those that `drop_ended` has found.
+        ended: the processes that had ended before, and those that `drop_ended` has found.
     """
 
     def __init__(self, pids: Iterable[int]) -> None:
@@ -66,12 +66,19 @@ class TargetEnds(Closing):
         for pid in pids:
             try:
                 self._fds[pid] = os.pidfd_open(pid)
+            except ProcessLookupError:
+                self.ended.append(pid)
             except OSError:
                 self.close()
+                self.ended.clear()
                 return
 
     def __bool__(self) -> bool:
         return bool(self._fds)
+
+    def are_over(self) -> bool:
+        """Return True if all processes have ended."""
+        return bool(self.ended) and not self._fds
 
     def fileno(self) -> int:
         """The pidfd of one that lives."""

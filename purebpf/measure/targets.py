@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Protocol
 
@@ -110,18 +110,23 @@ def make_task_filter(
 ) -> Iterator[TaskFilter]:
     """Whom the options mean, for as long as the context is entered: its cgroup is closed then.
 
+    Programs are attached within the context.
+
     `tree`: also the processes below these, and the ones they start from now on; for programs with
     verdicts.
 
     Raises:
-        NoSuchTargetError: a process, thread, CPU or cgroup that does not exist.
+        NoSuchTargetError: a process, thread, CPU or cgroup that does not exist; all processes or
+            threads ended before the context did, so that nothing of them was measured.
         NotSupportedError: a cgroup that is not of version 2; /proc is not mounted.
     """
     namespace = PidNamespace.own()
     check_cpus(target.cpus)
     check_processes(target.pids, thread_option=thread_option)
     check_threads(target.tids)
-    pids = first_pids(without_gone(target.pids), tree=tree)
+    living = without_gone(target.pids)
+    before = {task: proc.start_ticks(task) for task in living or target.tids}
+    pids = first_pids(living, tree=tree)
     cgroup = None if target.cgroup is None else open_cgroup(target.cgroup)
     with cgroup or nullcontext():
         yield TaskFilter(
@@ -136,6 +141,33 @@ def make_task_filter(
             comm=target.comm,
             uid=target.uid,
         )
+    _check_living(before, threads=not living)
+
+
+def _check_living(before: Mapping[int, int | None], *, threads: bool) -> None:
+    """Check that a task has not ended since it was looked at; another one may have its ID by now.
+
+    Raises:
+        NoSuchTargetError: all have.
+    """
+    if not before or any(_still_runs(*task, threads=threads) for task in before.items()):
+        return
+    first = min(before)
+    more = "" if len(before) == 1 else f" and {len(before) - 1} more"
+    raise NoSuchTargetError(
+        f"{first}{more} ended before the measurement began: attaching takes up to a second, or "
+        "longer on a busy machine. Measure a command from its start: -- COMMAND"
+    )
+
+
+def _still_runs(task: int, ticks: int | None, *, threads: bool) -> bool:
+    """Return True if a process or thread is the one that was forked then, and has not ended."""
+    status = proc.status(task)
+    if status is None or proc.start_ticks(task) != ticks:
+        return False
+    if status["State"][0] not in "ZX":
+        return True
+    return not threads and any(tid != task for tid in proc.threads(task))
 
 
 def check_cpus(wanted: Collection[int]) -> None:

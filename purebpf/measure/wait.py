@@ -39,6 +39,8 @@ def until(
     Returns:
         Whether the run is over; False when there is only to be a pause.
     """
+    if targets is not None and targets.are_over():
+        return True
     ends = tuple(ends)
     sleep = partial(_sleep, over, pause=pause, sources=sources, drain=drain, every_s=every_s)
     while sleep((*ends, targets) if targets else ends):

@@ -27,6 +27,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from purebpf.btf.types.parse import Btf
+from purebpf.damage import describe
 from purebpf.errors import FormatError
 from purebpf.spec import (
     CoreRelocation,
@@ -81,7 +82,7 @@ def unpack(data: bytes, source: str = "packed spec") -> ObjectSpec:
             inner = unpacker.table(MapSpec)
             maps = {name: spec._replace(inner=inner.get(name)) for name, spec in maps.items()}
     except (IndexError, ValueError, struct.error, StopIteration) as error:
-        raise FormatError(source, "packed spec", f"damaged: {error}") from None
+        raise FormatError(source, "packed spec", f"damaged: {describe(error)}") from None
     return ObjectSpec(
         *(name, origin, byteorder, license_, programs, functions, maps, variables, externs),
         btf=Btf(btf, source=btf_source),

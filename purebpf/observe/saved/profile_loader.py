@@ -308,5 +308,5 @@ def _unpack(data: bytes, path: str) -> bytes:
             return _content(file)
     except EOFError:
         raise FormatError(path, "gzip", "the file is truncated") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise FormatError(path, "gzip", f"the file is damaged: {error}") from None
+    except (gzip.BadGzipFile, zlib.error):
+        raise FormatError(path, "gzip", "the compressed data is damaged") from None

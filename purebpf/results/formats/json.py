@@ -36,6 +36,7 @@ from json import JSONDecodeError, JSONDecoder, JSONEncoder
 from math import isfinite
 from typing import Any
 
+from purebpf.damage import describe
 from purebpf.errors import FormatError
 from purebpf.results.model.interned_stack import Numbered
 from purebpf.results.model.loss import Cause, Loss
@@ -196,8 +197,8 @@ def parse(text: str, source: str = "profile") -> Profile:
         tree = JSONDecoder(object_hook=stacks, parse_float=_finite, parse_constant=_finite).decode(
             text
         )
-    except (TypeError, OverflowError) as error:
-        raise FormatError(source, "stacks", f"not numbers of frames: {error}") from None
+    except (TypeError, OverflowError):
+        raise FormatError(source, "stacks", "not lists of numbers of frames") from None
     except JSONDecodeError as error:
         raise FormatError(source, f"character {error.pos}", f"not JSON: {error.msg}") from None
     except ValueError as error:  # a number with thousands of digits, or none
@@ -210,8 +211,7 @@ def parse(text: str, source: str = "profile") -> Profile:
     try:
         return _profile(tree, stacks.highest)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise FormatError(source, "profile", problem) from None
+        raise FormatError(source, "profile", describe(error)) from None
 
 
 class _Compactor:
@@ -245,7 +245,7 @@ def _profile(tree: Mapping[str, Any], highest: int) -> Profile:
     profile.hints = [str(hint) for hint in tree.get("hints", ())]
     frames = [_parse_frame(frame) for frame in tree["frames"]]
     if highest >= len(frames):
-        raise IndexError(f"frame {highest} of {len(frames)}")
+        raise ValueError(f"frame {highest} of {len(frames)}")
     known: dict[tuple[Any, ...], Labels] = {}
     for stack in (*tree["stacks"], *tree.get("samples", ())):
         whose = tuple(map(stack.get, _LABELS))
@@ -321,7 +321,7 @@ def _parse_stack(numbers: Any, frames: list[Frame | Unknown]) -> Stack | None:
     if type(numbers) is array:  # what _Compactor has made of a list
         return Numbered(frames, numbers)
     if numbers != []:
-        raise TypeError(f"a stack must be a list or null, not {numbers!r}")
+        raise ValueError(f"a stack must be a list or null, not {numbers!r}")
     return ()
 
 
@@ -353,7 +353,7 @@ def _parse_loss(tree: Mapping[str, Any]) -> Loss:
 def _parsed_about(about: Any) -> dict[str, object]:
     """Return the facts; numbers among them fit every format."""
     if not isinstance(about, dict):
-        raise TypeError(f"about is an object, not {about!r}")
+        raise ValueError(f"about is an object, not {about!r}")  # noqa: TRY004 - a sentence
     for name, value in about.items():
         if isinstance(value, int | float) and abs(value) >= _LATEST_NS:
             raise ValueError(f"about.{name} is too high")

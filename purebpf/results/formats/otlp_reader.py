@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from purebpf.damage import describe
 from purebpf.errors import FormatError
 from purebpf.results.formats.otlp import Attribute, Entry, Sample, Series, Window
 from purebpf.results.formats.protobuf import Message, ProtobufError, fields, varints
@@ -46,7 +47,7 @@ def read_document(data: bytes, where: str = "OTLP profiles") -> list[ServiceProf
             for profile in profiles
         ]
     except (ProtobufError, IndexError, UnicodeDecodeError) as error:
-        raise FormatError(where, f"{len(data)} bytes", str(error)) from error
+        raise FormatError(where, f"{len(data)} bytes", describe(error)) from error
 
 
 class _Dictionary:

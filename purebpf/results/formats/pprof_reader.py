@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from purebpf.damage import describe
 from purebpf.errors import FormatError
 from purebpf.results.formats.protobuf import Message, ProtobufError, each_field, fields, varints
 from purebpf.results.model.interned_stack import Numbered
@@ -66,8 +67,7 @@ def parse(data: bytes, source: str = "profile") -> Profile:
     try:
         return _Reader(data, source).profile()
     except (ProtobufError, LookupError, TypeError, ValueError, OverflowError) as error:
-        problem = str(error) or type(error).__name__
-        raise FormatError(source, "pprof", f"not a whole profile: {problem}") from None
+        raise FormatError(source, "pprof", f"not a whole profile: {describe(error)}") from None
 
 
 class _Reader:
@@ -229,7 +229,7 @@ class _Reader:
 
 def _text(data: Any) -> str:
     if isinstance(data, int):
-        raise TypeError("a number where a text is expected")
+        raise ValueError("a number where a text is expected")  # noqa: TRY004 - a sentence
     return bytes(data).decode("utf-8", "replace")
 
 
@@ -239,7 +239,7 @@ def _number(message: Mapping[int, Any], field: int) -> int:
     if not values:
         return 0
     if not isinstance(values[-1], int):
-        raise TypeError(f"field {field} is not a number")
+        raise ValueError(f"field {field} is not a number")  # noqa: TRY004 - a sentence
     return values[-1]
 
 

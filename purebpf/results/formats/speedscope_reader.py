@@ -8,6 +8,7 @@ from json import JSONDecodeError, JSONDecoder
 from math import isfinite
 from typing import Any
 
+from purebpf.damage import describe
 from purebpf.errors import FormatError
 from purebpf.results.formats.fractions import Fractions
 from purebpf.results.formats.speedscope import EXPORTER, SCHEMA
@@ -57,29 +58,28 @@ def parse(text: str, source: str = "speedscope") -> Profile:
     except JSONDecodeError as error:
         raise FormatError(source, f"character {error.pos}", f"not JSON: {error.msg}") from None
     except (ValueError, RecursionError) as error:
-        raise FormatError(source, "JSON", str(error)) from None
+        raise FormatError(source, "JSON", describe(error)) from None
     try:
         return _profile(tree, source)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        problem = f"not a speedscope file: {kind}{error}"
+        problem = f"not a speedscope file: {describe(error)}"
         raise FormatError(source, "profile", problem) from None
 
 
 def _profile(tree: Mapping[str, Any], source: str) -> Profile:
     table = [_frame(frame) for frame in tree["shared"]["frames"]]
     parts = tree["profiles"]
-    scale, unit = _UNITS[parts[0]["unit"]]
+    scale, unit = _unit(parts[0])
     profile = Profile(str(tree.get("name") or f"speedscope of {source}"), unit=unit)
     is_ours = tree.get("exporter") == EXPORTER
     left = _MOST_FRAMES
     fractions: Fractions[tuple[str, bytes]] = Fractions()
     others = 0
     for part in parts:
-        if _UNITS[part["unit"]][1] != unit:
+        scale, own_unit = _unit(part)
+        if own_unit != unit:
             others += 1
             continue
-        scale = _UNITS[part["unit"]][0]
         name = str(part.get("name") or "")[:64]
         for path, weight in _stacks(part, len(table)):
             left -= len(path)
@@ -145,6 +145,13 @@ def _evented(part: Mapping[str, Any], frames: int) -> Iterator[tuple[Sequence[in
         raise ValueError(f"profile {name!r} ends with {len(stack)} open frames: it is cut short")
 
 
+def _unit(part: Mapping[str, Any]) -> tuple[float, str]:
+    name = part["unit"]
+    if not isinstance(name, str) or name not in _UNITS:
+        raise ValueError(f"a profile in the unit {str(name)[:64]!r}")
+    return _UNITS[name]
+
+
 def _number(value: Any) -> float:
     if not isinstance(value, int | float) or not isfinite(value):
         raise ValueError(f"a time of {value!r}")
@@ -153,7 +160,7 @@ def _number(value: Any) -> float:
 
 def _check_frame(frame: Any, frames: int) -> None:
     if type(frame) is not int or not 0 <= frame < frames:
-        raise IndexError(f"frame {frame!r} of {frames}")
+        raise ValueError(f"frame {frame!r} of {frames}")
 
 
 def _frame(frame: Mapping[str, Any]) -> Frame | Unknown:

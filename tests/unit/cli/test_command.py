@@ -77,13 +77,16 @@ def test_a_call_that_seccomp_refuses_is_explained(
     mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(proc, "status", lambda: {"Seccomp": mode})
-    refused = PermissionError(errno.EPERM, "Operation not permitted")  # as os.eventfd raises it
+    # as os.eventfd raises it
+    refused = PermissionError(errno.EPERM, "Operation not permitted")
     if mode == "0":
         with pytest.raises(PermissionError):
             command.run("purebpf.x", lambda: failing(refused))
         return
     assert command.run("purebpf.x", lambda: failing(refused)) == command.FAILED
-    assert "failed with EPERM. a seccomp filter is active" in capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
+    assert "failed with EPERM in this line of test_command.py: " in said
+    assert "a seccomp filter is active" in said
 
 
 def test_another_oserror_is_a_bug() -> None:

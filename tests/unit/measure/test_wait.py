@@ -119,6 +119,9 @@ class Targets:
     def __bool__(self) -> bool:
         return self._living > 0
 
+    def are_over(self) -> bool:
+        return self._living == 0
+
     def fileno(self) -> int:
         return self._end.fileno()
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from purebpf.damage import describe
 from purebpf.errors import PurebpfError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Manifest(NamedTuple):
             return cls(files, [str(batch) for batch in tree["landed"]])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(
-                f"{name} is damaged: {error}. `purebpf fleet check` says more"
+                f"{name} is damaged: {describe(error)}. `purebpf fleet check` says more"
             ) from None
 
     def text(self) -> str:
