@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["on_page_markdown"]
+__all__ = ["on_page_markdown", "on_post_page"]
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
     """Keep the text alone of links to files outside of docs/, which the site does not have."""
     outside = re.escape("../" * (page.file.src_uri.count("/") + 1))
     return re.sub(rf"\[([^]]*)\]\({outside}[^)]*\)", r"\1", markdown)
+
+
+def on_post_page(output: str, **_: object) -> str:
+    """Name the dialog of the search for people who hear the page."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')

@@ -78,6 +78,15 @@ class Parser(argparse.ArgumentParser):
         command.say(f"{self.format_usage()}{self.prog}: error: {message}")
         sys.exit(2)
 
+    def refuse_unknown_options(self, arguments: Sequence[str]) -> None:
+        """End with the name of an unknown option, before the value behind it is taken for an
+        argument.
+        """
+        words = [word for word in arguments if word[:2] == "--" != word and " " not in word]
+        options = self._option_string_actions
+        if unknown := [word for word in words if word.partition("=")[0] not in options]:
+            self.error(_UNKNOWN + " ".join(unknown))
+
     def _similar_options(self, words: Sequence[str]) -> str:
         """Return ` (similar: --tree)`, or "" if no option is similar to one of `words`."""
         from purebpf.similar import suggest
@@ -150,6 +159,8 @@ def parse(
     `intermixed`: a list of words may have options between them.
     """
     arguments, command = _split(argv)
+    if isinstance(parser, Parser):
+        parser.refuse_unknown_options(arguments)
     parsed = (parser.parse_intermixed_args if intermixed else parser.parse_args)(arguments)
     parsed.command = tuple(command or ())
     if command is not None:

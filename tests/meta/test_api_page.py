@@ -1,4 +1,4 @@
-"""docs/api.md and docs/attach-options.md, from which the API reference is made."""
+"""docs/api.md, docs/api-commands.md and docs/attach-options.md, from which the API reference is made."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from purebpf.commands import COMMANDS, package_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/api.md"
+COMMANDS_PAGE = ROOT / "docs/api-commands.md"
 ATTACH = ROOT / "docs/attach-options.md"
 
 
@@ -21,7 +22,7 @@ def test_every_public_name_has_its_place() -> None:
 
 def test_every_name_of_a_command_has_its_place() -> None:
     listed = re.findall(
-        r"^::: purebpf\.((?:(?:tools|services)\.)?\w+\.\w+)$", PAGE.read_text(), re.MULTILINE
+        r"^::: purebpf\.((?:(?:tools|services)\.)?\w+\.\w+)$", COMMANDS_PAGE.read_text(), re.MULTILINE
     )
     packages = {name: import_module(package_of(name)) for name in COMMANDS}
     names = [

@@ -7,7 +7,7 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,14 @@ from purebpf.testing.referee.scores import score
 __all__ = ["judge", "main"]
 
 
-def judge(folder: Path, *, frequency: int, tenths: int, rounds: int) -> Iterator[dict[str, Any]]:
+def judge(
+    programs: Iterable[Program], folder: Path, *, frequency: int, tenths: int, rounds: int
+) -> Iterator[dict[str, Any]]:
     """Run each profiler on each program, in turns with the program alone.
 
     Args:
-        folder: an empty one, for programs and outputs.
+        programs: the ones to run.
+        folder: for outputs.
         frequency: samples a second of CPU time.
         tenths: how long a program works, in tenths of a second of CPU time.
         rounds: runs of each pair.
@@ -31,14 +34,19 @@ def judge(folder: Path, *, frequency: int, tenths: int, rounds: int) -> Iterator
         A row a run: program, profiler, and either the fields of
         [`Score`][purebpf.testing.referee.scores.Score] with tool_cpu_s and slow_down, or failed.
     """
-    for program in build(folder):
+    for program in programs:
+        usable = [
+            profiler
+            for profiler in PROFILERS
+            if (program.python or not profiler.python_only)
+            and installed(profiler, program.command[0])
+        ]
         for turn in range(rounds):
-            for profiler in PROFILERS:
-                if installed(profiler) and (program.python or not profiler.python_only):
-                    work = folder / f"{program.name}-{PROFILERS.index(profiler)}-{turn}"
-                    work.mkdir()
-                    row = {"program": program.name, "profiler": profiler.name}
-                    yield row | _run(program, profiler, work, frequency, tenths)
+            for profiler in usable:
+                work = folder / f"{program.name}-{PROFILERS.index(profiler)}-{turn}"
+                work.mkdir()
+                row = {"program": program.name, "profiler": profiler.name}
+                yield row | _run(program, profiler, work, frequency, tenths)
 
 
 def _run(
@@ -99,19 +107,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("-F", "--frequency", type=int, default=199, help="Hertz (default 199)")
     parser.add_argument("--seconds", type=float, default=4, help="CPU time of a run (default 4)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each pair (default 3)")
-    parser.add_argument("--json", action="store_true", help="print all runs as JSON")
+    parser.add_argument("--programs", nargs="*", metavar="NAME", help="these alone, as threads")
+    parser.add_argument("--python", default=sys.executable, help="the CPython that runs threads")
+    parser.add_argument(
+        "--frame-pointers", action="store_true", help="compile programs with frame pointers"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all runs there, too")
     options = parser.parse_args(argv)
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        programs = build(folder, options.python, frame_pointers=options.frame_pointers)
         for row in judge(
-            Path(folder),
+            (item for item in programs if not options.programs or item.name in options.programs),
+            folder,
             frequency=options.frequency,
             tenths=max(1, round(options.seconds * 10)),
             rounds=options.rounds,
         ):
             rows.append(row)
             sys.stderr.write(f"{row['program']}, {row['profiler']}\n")
-    sys.stdout.writelines([json.dumps(rows, indent=1), "\n"] if options.json else _table(rows))
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    sys.stdout.writelines(_table(rows))
     return 0
 
 

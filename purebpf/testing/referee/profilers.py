@@ -28,7 +28,8 @@ class Profiler(NamedTuple):
 
     Attributes:
         name: as the table shows it.
-        needs: the program that must be installed; "" for none.
+        needs: the program that must be installed, or as `PYTHON -m MODULE` a module of the
+            programs' CPython; "" for none.
         python_only: whether it shows programs of CPython alone.
         steps: the commands to run one after another; the first one starts the program.
         read: from the folder in which they ran, the stacks by count, and the lost samples.
@@ -92,7 +93,19 @@ def _read_purebpf(folder: Path) -> tuple[Stacks, int]:
 
 def _perf(*call_graph: str) -> Callable[[Sequence[str], int], Sequence[Sequence[str]]]:
     def steps(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
-        record = ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(frequency), *call_graph]
+        # CPythons from 3.12 on name their functions in a perf map; older ones ignore this
+        named = ["env", "PYTHONPERFSUPPORT=1"]
+        record = [
+            *named,
+            "perf",
+            "record",
+            "-q",
+            "-e",
+            "cpu-clock",
+            "-F",
+            str(frequency),
+            *call_graph,
+        ]
         script = ["perf", "script", "--no-inline", "-F", "comm,tid,ip,sym"]
         return [[*record, "-o", "perf.data", "--", *command], [*script, "-i", "perf.data"]]
 
@@ -115,17 +128,36 @@ def _read_perf(folder: Path) -> tuple[Stacks, int]:
     return stacks, _number(lost)
 
 
+_WATCH_WITH_BPFTRACE = """
+sh -c 'kill -STOP $$; exec "$@"' sh "$@" &
+program=$!
+bpftrace -B none -e "
+    profile:hz:$FREQUENCY /pid == $program/ { @[ustack(perf, 127)] = count(); @last[0] = nsecs; }
+    interval:ms:100 /!@ready[0]/ { @ready[0] = 1; printf(\\"ready\\\\n\\"); }
+    interval:ms:100 /@last[0] && nsecs - @last[0] > 1000000000/ { exit(); }
+" >stacks &
+tracer=$!
+until grep -q ready stacks; do
+    kill -0 $tracer || { kill -KILL $program; exit 1; }
+    sleep 0.1
+done
+kill -CONT $program
+wait $tracer
+kill -KILL $program
+wait $program || true # its CPU time is not bpftrace's
+"""
+"""bpftrace finds names only in a living process that it did not start itself."""
+
+
 def _bpftrace(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
-    text = f"profile:hz:{frequency} /pid == cpid/ {{ @[ustack(perf, 127)] = count(); }}"
-    line = " ".join(command)
-    # names are looked up when the program has ended, unless they are read at its start
-    return [["env", "BPFTRACE_CACHE_USER_SYMBOLS=1", "bpftrace", "-c", line, "-e", text]]
+    settings = ["REFEREE_STAYS=1", f"FREQUENCY={frequency}"]
+    return [["env", *settings, "sh", "-c", _WATCH_WITH_BPFTRACE, "sh", *command]]
 
 
 def _read_bpftrace(folder: Path) -> tuple[Stacks, int]:
     stacks: Counter[tuple[str, ...]] = Counter()
     frames: list[str] = []
-    for line in (folder / "out-0").read_text(errors="replace").splitlines():
+    for line in (folder / "stacks").read_text(errors="replace").splitlines():
         if line.startswith("\t"):
             address, _, symbol = line.strip().partition(" ")
             frames.append(_OFFSET.sub("", symbol.partition(" (")[0]) or address)
@@ -146,6 +178,44 @@ def _read_pyspy(folder: Path) -> tuple[Stacks, int]:
     return _folded(folder / "raw"), 0
 
 
+def _austin(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
+    interval_us = str(round(1e6 / frequency))
+    return [["austin", "-s", "-t", "10s", "-i", interval_us, "-o", "raw", *command]]
+
+
+def _read_austin(folder: Path) -> tuple[Stacks, int]:
+    """Read `P1;T2;file:function:line;... microseconds`, where each line is a sample."""
+    stacks: Counter[tuple[str, ...]] = Counter()
+    for line in (folder / "raw").read_text(errors="replace").splitlines():
+        if match := _COUNTED.match(line):
+            stacks[tuple(match[1].split(";")[2:])] += 1
+    return _named_by_file(stacks), 0
+
+
+_RUN_WITH_MODULE = """
+# it wants a locale that exists, and the interpreter may be in a root of its own
+LC_ALL=C exec "$0" -m profiling.sampling run --mode cpu --all-threads --native --collapsed \\
+    -r $FREQUENCY -o "$PWD/raw" "$@"
+"""
+
+
+def _sampling_module(command: Sequence[str], frequency: int) -> Sequence[Sequence[str]]:
+    return [["env", f"FREQUENCY={frequency}", "sh", "-c", _RUN_WITH_MODULE, *command]]
+
+
+def _read_module(folder: Path) -> tuple[Stacks, int]:
+    return _named_by_file(_folded(folder / "raw", leave_out=1)), 0
+
+
+def _named_by_file(stacks: Stacks) -> Stacks:
+    """Shorten frames like `file:function:line` to the function."""
+    named: Counter[tuple[str, ...]] = Counter()
+    for stack, count in stacks.items():
+        parts = (frame.rsplit(":", 2) for frame in stack)
+        named[tuple(part[1] if len(part) > 2 else part[0] for part in parts)] += count  # noqa: PLR2004
+    return named
+
+
 def _folded(file: Path, leave_out: int = 0) -> Stacks:
     """Read folded stacks, without so many of their first frames."""
     stacks: Counter[tuple[str, ...]] = Counter()
@@ -164,10 +234,18 @@ PROFILERS = (
     Profiler("perf, DWARF", "perf", False, _perf("--call-graph", "dwarf,65528"), _read_perf),
     Profiler("bpftrace", "bpftrace", False, _bpftrace, _read_bpftrace),
     Profiler("py-spy", "py-spy", True, _pyspy, _read_pyspy),
+    Profiler("austin", "austin", True, _austin, _read_austin),
+    Profiler(
+        "profiling.sampling", "PYTHON -m profiling.sampling", True, _sampling_module, _read_module
+    ),
 )
 """All, ours first."""
 
 
-def installed(profiler: Profiler) -> bool:
-    """Tell if the profiler can be run here."""
+def installed(profiler: Profiler, python: str) -> bool:
+    """Tell if the profiler can be run here, on programs that `python` runs."""
+    _, is_module, module = profiler.needs.partition("PYTHON -m ")
+    if is_module:
+        spec = f"import sys, {module.partition('.')[0]}; import {module}"
+        return not subprocess.run([python, "-c", spec], capture_output=True, check=False).returncode
     return not profiler.needs or shutil.which(profiler.needs) is not None

@@ -34,22 +34,25 @@ class Program(NamedTuple):
         return (*self.command, str(truth), str(_ROUNDS[self.name] * tenths))
 
 
-def build(folder: Path) -> Iterator[Program]:
-    """Compile the programs as distributions do, with -O2 and without frame pointers.
+def build(
+    folder: Path, python: str = sys.executable, *, frame_pointers: bool = False
+) -> Iterator[Program]:
+    """Compile the programs with -O2: as Debian does, or with frame pointers as Fedora does.
 
     A program whose compiler is not installed is named on standard error and left out.
     """
+    pointers = "-fno-omit-frame-pointer" if frame_pointers else "-fomit-frame-pointer"
     for source in sorted(_SOURCES.glob("[!_]*.*")):
         if source.suffix == ".py":
-            yield Program(source.stem, (sys.executable, str(source)), python=True)
+            target = folder / source.name  # the interpreter may be in a root of its own
+            target.write_bytes(source.read_bytes())
+            yield Program(source.stem, (python, str(target)), python=True)
         elif compiler := _COMPILERS.get(source.suffix):
             if not shutil.which(compiler):
                 sys.stderr.write(f"{source.stem}: left out, {compiler} is not installed\n")
                 continue
             target = folder / source.stem
-            subprocess.run(
-                [compiler, "-O2", "-g", "-fomit-frame-pointer", "-o", target, source], check=True
-            )
+            subprocess.run([compiler, "-O2", "-g", pointers, "-o", target, source], check=True)
             yield Program(source.stem, (str(target),), python=False)
 
 

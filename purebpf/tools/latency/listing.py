@@ -23,11 +23,11 @@ def list_functions(pattern: str) -> Iterator[tuple[str, str]]:
     Raises:
         AttachError: there is no such file.
         FormatError: it is not an ELF file.
-        KernelError, NotSupportedError: the kernel does not list its functions.
+        NotSupportedError: the kernel does not list its functions.
     """
     file, colon, wanted = pattern.partition(":")
     if not colon:
-        yield from fitting(((name, "kernel") for name in sorted(traceable())), pattern)
+        yield from fitting(((name, "kernel") for name in _kernel_functions()), pattern)
         return
     if "/" not in file and (points := [*fitting(_tracepoints(), pattern)]):
         yield from points
@@ -38,6 +38,16 @@ def list_functions(pattern: str) -> Iterator[tuple[str, str]]:
         static = ((name, "static probe, for -e") for name in sorted(probes))
         for names in (functions, static):
             yield from ((f"{file}:{name}", kind) for name, kind in fitting(names, wanted))
+
+
+def _kernel_functions() -> list[str]:
+    try:
+        return sorted(traceable())
+    except (KernelError, NotSupportedError) as error:
+        raise NotSupportedError(
+            "the kernel does not list its functions",
+            f"{error}. `latency -l 'libc:*alloc*'` lists the functions of a file",
+        ) from error
 
 
 def _tracepoints() -> Iterator[tuple[str, str]]:

@@ -47,6 +47,13 @@ def test_a_misspelt_option_has_suggestions(capsys: pytest.CaptureFixture[str]) -
     assert "unrecognized arguments: --loudnes=9 (similar: --loudness)" in capsys.readouterr().err
 
 
+def test_a_misspelt_option_is_named_before_its_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """Otherwise the value is taken for a duration, and the message is about that."""
+    with pytest.raises(SystemExit):
+        parser.parse(made(), ["--loudnes", "x"], {})
+    assert "unrecognized arguments: --loudnes (similar: --loudness)" in capsys.readouterr().err
+
+
 def test_an_option_like_no_other_has_none(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser.parse(made(), ["--zzz"], {})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from purebpf.testing.referee.profilers import PROFILERS, Profiler, observe
+from purebpf.testing.referee.profilers import PROFILERS, Profiler, installed, observe
 from purebpf.testing.referee.programs import build, read_truth, run_alone
 from purebpf.testing.referee.scores import Observation, Truth, own_functions, score
 
@@ -138,7 +139,7 @@ def test_the_output_of_perf_is_read(tmp_path: Path) -> None:
 
 
 def test_the_output_of_bpftrace_is_read(tmp_path: Path) -> None:
-    (tmp_path / "out-0").write_text(BPFTRACE)
+    (tmp_path / "stacks").write_text("ready\n" + BPFTRACE)
     stacks, _ = by_name("bpftrace").read(tmp_path)
     assert dict(stacks) == {("ref_a+5", "ref_leaf+18"): 12, ("0x7f00",): 3}
 
@@ -149,3 +150,24 @@ def test_the_output_of_purebpf_is_read(tmp_path: Path) -> None:
     stacks, lost = by_name("purebpf").read(tmp_path)
     assert dict(stacks) == {("main", "ref_a", "ref_leaf"): 12}
     assert lost == 1027
+
+
+def test_the_output_of_austin_is_read(tmp_path: Path) -> None:
+    """Each line is a sample, whose number is microseconds."""
+    line = "P7;T9;/x/threads.py:<module>:3;/x/threads.py:ref_a:12 5024"
+    (tmp_path / "raw").write_text(f"# mode: cpu\n\n{line}\n{line.replace('5024', '9000')}\n")
+    stacks, lost = by_name("austin").read(tmp_path)
+    assert dict(stacks) == {("<module>", "ref_a"): 2}
+    assert lost == 0
+
+
+def test_the_output_of_the_sampling_module_is_read(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_text("tid:7;<native>;t.py:Thread.run:11;t.py:ref_a:12 5\n")
+    stacks, _ = by_name("profiling.sampling").read(tmp_path)
+    assert dict(stacks) == {("<native>", "Thread.run", "ref_a"): 5}
+
+
+def test_a_profiler_that_is_a_module_is_looked_for_in_the_programs_python() -> None:
+    module = Profiler("x", "PYTHON -m json.tool", True, lambda *_: [], lambda _: ({}, 0))
+    assert installed(module, sys.executable)
+    assert not installed(module._replace(needs="PYTHON -m json.hammer"), sys.executable)

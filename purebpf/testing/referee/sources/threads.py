@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import sys
 import threading
 import time
@@ -92,6 +94,8 @@ def main(file: str, rounds: int) -> None:
     for thread in threads:
         thread.join()
     Path(file).write_text(json.dumps({"paths": paths, "cpu_s": time.process_time()}))
+    while "REFEREE_STAYS" in os.environ:  # a profiler looks names up while it lives
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define OWN __attribute__((noinline))
 /* The call before it is not the last thing that its function does, and no two functions are the same,
@@ -58,6 +59,8 @@ static inline void write_truth(const char *file, const struct path *paths, int c
 		fprintf(out, "%s\"%s\": %.6f", i ? ", " : "", paths[i].functions, paths[i].cpu_s);
 	fprintf(out, "}, \"cpu_s\": %.6f}\n", cpu_s(CLOCK_PROCESS_CPUTIME_ID));
 	fclose(out);
+	while (getenv("REFEREE_STAYS")) /* a profiler looks names up while it lives */
+		pause();
 }
 
 #endif
