@@ -59,4 +59,9 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        pass
+    except purebpf.PurebpfError as error:  # such as a probe that this kernel lacks
+        sys.exit(str(error))

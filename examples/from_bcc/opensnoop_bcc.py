@@ -74,16 +74,21 @@ char LICENSE[] SEC("license") = "GPL";
 
 
 def main(arguments: list[str]) -> None:
-    """Print for some seconds: opensnoop_bcc.py SECONDS [PID]."""
+    """Print for some seconds (10): opensnoop_bcc.py [SECONDS [PID]]."""
     pid = int(arguments[1]) if len(arguments) > 1 else 0
     with purebpf.build.load_c(C, variables={"target_pid": pid}) as obj:
         obj.attach()
         print(f"{'PID':<8}{'COMM':<17}{'RESULT':<9}PATH", flush=True)
-        for file in obj.maps["opened"].read(timeout=float(arguments[0])):
+        for file in obj.maps["opened"].read(timeout=float(arguments[0]) if arguments else 10):
             result = errno.errorcode.get(-file.result, file.result)
             print(f"{file.pid:<8}{file.comm:<17}{result:<9}{file.path}", flush=True)
         print(f"lost: {obj.globals['lost']}", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        pass
+    except purebpf.PurebpfError as error:  # such as a probe that this kernel lacks
+        sys.exit(str(error))

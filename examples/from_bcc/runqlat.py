@@ -74,13 +74,18 @@ char LICENSE[] SEC("license") = "GPL";
 
 
 def main(arguments: list[str]) -> None:
-    """Measure for some seconds: runqlat.py SECONDS."""
+    """Measure for some seconds (10): runqlat.py [SECONDS]."""
     with purebpf.build.load_c(C) as obj:
         obj.attach()
-        time.sleep(float(arguments[0]))
+        time.sleep(float(arguments[0]) if arguments else 10)
         counts = [sum(per_cpu) for per_cpu in obj.maps["slots"].values()]
     print(*purebpf.log2_histogram(counts, "usecs"), sep="", end="")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        pass
+    except purebpf.PurebpfError as error:  # such as a probe that this kernel lacks
+        sys.exit(str(error))

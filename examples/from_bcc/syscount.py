@@ -43,12 +43,12 @@ char LICENSE[] SEC("license") = "GPL";
 
 
 def main(arguments: list[str]) -> None:
-    """Count for some seconds: syscount.py SECONDS [PID]."""
+    """Count for some seconds (10): syscount.py [SECONDS [PID]]."""
     pid = int(arguments[1]) if len(arguments) > 1 else 0
     with purebpf.build.load_c(C, variables={"target_pid": pid}) as obj:
         obj.attach()
         print("counting", flush=True)
-        time.sleep(float(arguments[0]))
+        time.sleep(float(arguments[0]) if arguments else 10)
         counts = {number: sum(per_cpu) for number, per_cpu in obj.maps["counts"].items()}
         dropped = obj.globals["dropped"]
     machine = os.uname().machine
@@ -58,4 +58,9 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        pass
+    except purebpf.PurebpfError as error:  # such as a probe that this kernel lacks
+        sys.exit(str(error))

@@ -5,7 +5,7 @@
 # materials, the provenance and SHA256SUMS. All of them are built twice, without a network, in folders,
 # time zones, languages and umasks that differ, and must be equal byte for byte. With $ROOTS=yes it also makes
 # one program that needs no Python, and an image, and installs all of them in fresh roots of Debian, as a
-# stranger would. $SIGNING_KEY is a key of OpenSSH that signs SHA256SUMS.
+# stranger would, and the wheel with a CPython of musl. $SIGNING_KEY is a key of OpenSSH that signs SHA256SUMS.
 set -eu
 cd "$(dirname "$0")/../.."
 out=$(realpath -m "${1:-build/release}")
@@ -71,6 +71,8 @@ if [ "${ROOTS-}" = yes ]; then
     sh scripts/release/image.sh "$out"
     step "in fresh roots"
     sh scripts/release/roots.sh "$out"
+    step "with a CPython of musl"
+    sh scripts/release/musl.sh "$out"
 fi
 
 (cd "$out" && sha256sum -- *) >"$work/SHA256SUMS"
