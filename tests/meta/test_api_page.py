@@ -1,4 +1,4 @@
-"""docs/api.md, docs/api-commands.md and docs/attach-options.md, from which the API reference is made."""
+"""The pages from which the API reference is made: of names, of commands, of options of attach."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def test_every_public_name_has_its_place() -> None:
 
 def test_every_name_of_a_command_has_its_place() -> None:
     listed = re.findall(
-        r"^::: purebpf\.((?:(?:tools|services)\.)?\w+\.\w+)$", COMMANDS_PAGE.read_text(), re.MULTILINE
+        r"^::: purebpf\.((?:(?:tools|services)\.)?\w+\.\w+)$",
+        COMMANDS_PAGE.read_text(),
+        re.MULTILINE,
     )
     packages = {name: import_module(package_of(name)) for name in COMMANDS}
     names = [
