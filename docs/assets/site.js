@@ -4,7 +4,10 @@ function completePage() {
     buttons.setAttribute("aria-label", `Code block ${number + 1}`);
   });
   // parts of a table of contents are no landmarks: two may have the same name
-  document.querySelectorAll(".md-nav--secondary .md-nav").forEach((part) => part.setAttribute("role", "group"));
+  document.querySelectorAll(".md-nav--secondary .md-nav").forEach((part) => {
+    part.setAttribute("role", "none");
+    part.removeAttribute("aria-label");
+  });
   document.querySelectorAll("pre > code, .md-typeset__scrollwrap").forEach((part) => {
     if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
   });

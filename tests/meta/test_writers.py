@@ -27,6 +27,8 @@ KNOWN = {
     "files/atomic_file.py": "the writer of results",
     "tools/new/session.py": "a new file in a new folder held by descriptor",
     "tools/open/flags.py": "what flags are called",
+    "testing/referee/__main__.py": "a part file",
+    "testing/referee/programs.py": "a folder made for it, mode 0700",
     "testing/referee/profilers.py": "a folder made for it, mode 0700",
     "testing/referee/sources/threads.py": "a folder made for it, mode 0700",
     "syscall/proc.py": "the name of our own thread",

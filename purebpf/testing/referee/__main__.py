@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from purebpf.files.atomic_file import PartFile
 from purebpf.testing.referee.profilers import PROFILERS, Profiler, installed, observe
 from purebpf.testing.referee.programs import Program, build, read_truth, run_alone
 from purebpf.testing.referee.scores import score
@@ -101,6 +103,14 @@ def _table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield "\n"
 
 
+def _keep(path: str, rows: Sequence[dict[str, Any]]) -> None:
+    part = PartFile(path)
+    with os.fdopen(part.fd, "w") as out:
+        json.dump(rows, out, indent=1)
+        out.write("\n")
+    part.commit()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the referee."""
     parser = argparse.ArgumentParser("python -P -m purebpf.testing.referee", description=__doc__)
@@ -112,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--frame-pointers", action="store_true", help="compile programs with frame pointers"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all runs there, too")
+    parser.add_argument("--json", metavar="FILE", help="write all runs there, too")
     options = parser.parse_args(argv)
     rows = []
     with tempfile.TemporaryDirectory() as name:
@@ -128,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             rows.append(row)
             sys.stderr.write(f"{row['program']}, {row['profiler']}\n")
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+        _keep(options.json, rows)
     sys.stdout.writelines(_table(rows))
     return 0
 
