@@ -110,11 +110,13 @@ class _Reader:
             profile.about["elapsed_s"] = elapsed / 1e9
         for number, sample in each_field(self._data):
             if number == _SAMPLE:
-                self._add(profile, fields(sample), at, factor)
+                self._add(profile, fields(sample), at, factor, len(kinds))
         return profile
 
-    def _add(self, profile: Profile, sample: Message, at: int, factor: int) -> None:
+    def _add(self, profile: Profile, sample: Message, at: int, factor: int, expected: int) -> None:
         values = _numbers(sample, 2)
+        if len(values) != expected:  # as pprof: it is not known which type each value has
+            raise ValueError(f"a sample has {len(values)} values, and the file {expected} types")
         weight = values[at] * factor
         if not 0 <= weight < _INT64:  # what a difference has less of
             raise ValueError(f"a sample with the value {values[at]}")

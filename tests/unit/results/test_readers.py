@@ -128,6 +128,14 @@ def test_a_damaged_pprof_is_refused(data: st.DataObject) -> None:
     lines(profile)
 
 
+@pytest.mark.parametrize("values", [0, 1, 3])
+def test_a_sample_with_another_number_of_values_than_types_is_refused(values: int) -> None:
+    """The value of one type was shown as that of another (google/pprof #639)."""
+    sample = b"".join(integer(2, 7) for _ in range(values))
+    with pytest.raises(FormatError, match=f"a sample has {values} values, and the file 2 types"):
+        pprof_reader.parse(_go() + message(2, sample), "x.pb")
+
+
 def test_a_number_in_the_place_of_a_text_is_refused() -> None:
     """`bytes(number)` would be that many zeros."""
     with pytest.raises(FormatError, match="a number where a text is expected"):
