@@ -13,6 +13,8 @@ __all__ = ["StructLayout", "read_declaration", "read_define"]
 
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(\()?[ \t]*(.*)", re.DOTALL)
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_FLOATS = {"float": 4, "double": 8}
+"""Types that BPF cannot compute with: their members have no value."""
 _C_WORDS = ("unsigned", "signed", "long", "short", "int", "char")
 Look = Callable[[str], Type | None]
 Define = Callable[[str, Type], None]
@@ -100,6 +102,8 @@ class _Declarations(TokenStream):
             return self._struct(word)
         if word == "enum":
             return self._enum()
+        if word in _FLOATS:
+            return Type("none", _FLOATS[word], name=word)
         if word in _C_WORDS:
             words = [word]
             while self.token.text in _C_WORDS:

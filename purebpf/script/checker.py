@@ -18,7 +18,7 @@ from purebpf.script.functions.aggregates import MAP_FUNCTIONS, aggregate_type
 from purebpf.script.host import Host
 from purebpf.script.macros import Macros
 from purebpf.script.map_info import MapInfo
-from purebpf.script.point import MissingProbeError, Point
+from purebpf.script.point import DangerousProbeError, MissingProbeError, Point
 from purebpf.script.points import expand
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings
@@ -63,6 +63,8 @@ class Checker(ExpressionTypes):
                 message = f"more than max_probes = {self.config.numbers['max_probes']} probes"
                 raise ScriptError(message, probe.start, probe.points[-1].end)
             points = [pair for pair in points if self._is_wanted(pair[1])]
+            for node, point in points:
+                self._check_danger(node, point)
             for index, (_, point) in enumerate(points):
                 own = probe if index == len(points) - 1 else copy.deepcopy(probe)
                 direct, fields = direct_point(point, own, self.macros) or (point, None)
@@ -70,6 +72,11 @@ class Checker(ExpressionTypes):
         if not units:
             raise ScriptError("No probes to attach")
         return units
+
+    def _check_danger(self, node: tree.Point, point: Point) -> None:
+        danger = point.danger
+        if danger is not None and not (danger.can_be_forced and self.settings.is_unsafe):
+            raise DangerousProbeError(danger.message, node.start, node.end)
 
     def _is_wanted(self, point: Point) -> bool:
         """Return True for probes that the filter of the command line lets pass."""

@@ -10,7 +10,7 @@ __all__ = ["Conversion", "split_format"]
 
 _CONVERSION = re.compile(
     r"%(?P<flags>[-+ #0]*)(?P<width>\d*)(?:\.(?P<precision>\d+))?(?P<length>hh|h|ll|l|j|z|t)?"
-    r"(?P<kind>rh|rx|[diouxXcspr%])"
+    r"(?P<kind>rh|rx|gr|[diouxXcspr%])"
 )
 _BITS = {"hh": 8, "h": 16, "": 32}
 
@@ -18,7 +18,8 @@ _BITS = {"hh": 8, "h": 16, "": 32}
 class Conversion(NamedTuple):
     """One conversion, and the text before it.
 
-    `kind` is its letter, "rh" and "rx" of buffers; `bits` is the width of its number.
+    `kind` is its letter, "rh" and "rx" of buffers, "gr" of flags for the allocation of pages;
+    `bits` is the width of its number.
     """
 
     before: str

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from purebpf.btf.types.parse import Btf
+from purebpf.script.point import Danger
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 from purebpf.tuples import NamedTuple
 
@@ -70,6 +71,9 @@ class Host(Protocol):
     def missing_function(self, path: str, function: str) -> str:
         """Return the reason why a program does not have a function, "" if it may have it."""
 
+    def probe_danger(self, path: str, function: str) -> Danger | None:
+        """Return the harm that a probe at `FUNCTION+OFFSET` may do; None: none is known."""
+
     def static_probes(self, path: str) -> Sequence[StaticProbe]:
         """List the static probes of a program or library."""
 
@@ -127,6 +131,10 @@ class NoHost:
         """Return "": every function may be there."""
         del path, function
         return ""
+
+    def probe_danger(self, path: str, function: str) -> Danger | None:
+        """Return None: no function is known."""
+        del path, function
 
     def static_probes(self, path: str) -> Sequence[StaticProbe]:
         """Return nothing."""

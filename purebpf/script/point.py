@@ -10,11 +10,27 @@ from dataclasses import dataclass
 from purebpf.script import tree
 from purebpf.script.script_error import ScriptError
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
+from purebpf.tuples import NamedTuple
 
-__all__ = ["MissingProbeError", "Point", "is_wild", "match_names", "refuse_point"]
+__all__ = [
+    "Danger",
+    "DangerousProbeError",
+    "MissingProbeError",
+    "Point",
+    "is_wild",
+    "match_names",
+    "refuse_point",
+]
 
 _WILD = re.compile(r"[*?\[]")
 _EXPECTED = "If this is expected, set the 'missing_probes' config variable to 'warn'."
+
+
+class Danger(NamedTuple):
+    """The reason why a breakpoint may harm the program; some can be forced with --unsafe."""
+
+    message: str
+    can_be_forced: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +49,7 @@ class Point:
         arguments: of a static probe.
         is_counted: False for the second and further programs of a static probe, whose places have
             other arguments.
+        danger: the harm that the probe may do to the program; None: none is known.
     """
 
     kind: str
@@ -45,6 +62,7 @@ class Point:
     places: tuple[tuple[int, int], ...] = ()
     arguments: tuple[Argument | UnknownArgument, ...] = ()
     is_counted: bool = True
+    danger: Danger | None = None
 
     @property
     def space(self) -> str:
@@ -65,6 +83,15 @@ class MissingProbeError(ScriptError):
         self.missing = f"No matches for {kind} {rest}."
         hint = "\n      ".join(filter(None, (why, _EXPECTED)))
         super().__init__(self.missing, node.start, node.end, hint)
+
+
+class DangerousProbeError(ScriptError):
+    """A place where a probe may harm the program."""
+
+    def render(self, text: str, name: str, word: str = "ERROR") -> str:
+        """Show the message, the source line and a mark below the attach point."""
+        placed = ScriptError("", self.start, self.end).render(text, name, word)
+        return f"{word}: {self.message}\n{placed.partition(chr(10))[2]}"
 
 
 def refuse_point(node: tree.Point, message: str, hint: str = "") -> ScriptError:

@@ -21,9 +21,9 @@ ALIASES: Mapping[str, str] = {
     "k": "kprobe", "kr": "kretprobe", "t": "tracepoint", "u": "uprobe", "ur": "uretprobe",
     "i": "interval", "p": "profile", "s": "software", "h": "hardware", "BEGIN": "begin",
     "END": "end", "rt": "rawtracepoint", "f": "fentry", "fr": "fexit", "kfunc": "fentry",
-    "kretfunc": "fexit", "U": "usdt", "it": "iter", "w": "watchpoint",
+    "kretfunc": "fexit", "U": "usdt", "it": "iter", "w": "watchpoint", "BENCH": "bench",
 }  # fmt: skip
-_LATER = frozenset({"iter", "watchpoint", "test", "bench", "asyncwatchpoint"})
+_LATER = frozenset({"iter", "watchpoint", "test", "asyncwatchpoint"})
 _UNITS_NS: Mapping[str, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DURATION = re.compile(r"(\d+)(ns|us|ms|s|m|h)?")
 SOFTWARE: Mapping[str, tuple[str, int]] = {
@@ -68,6 +68,13 @@ def _special(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
     if rest:
         raise refuse_point(node, f"{kind} probe type requires 0 arguments, found 1")
     return [Point(kind, kind, "raw_tp")]
+
+
+def _benchmark(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
+    del host
+    if not rest:
+        raise refuse_point(node, "bench probes need a name: bench:NAME")
+    return [Point(kind, f"{kind}:{rest}", "xdp", target=rest)]
 
 
 def _own_signal(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
@@ -189,4 +196,5 @@ _MAKERS = {
     "fentry": _kernel_function, "fexit": _kernel_function, "uprobe": user_functions,
     "uretprobe": user_functions, "usdt": static_points, "software": _perf, "hardware": _perf,
     "rawtracepoint": _raw_tracepoint, "self": _own_signal,
+    "bench": _benchmark,
 }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from purebpf.script import tree
 from purebpf.script.host import Host, StaticProbe
 from purebpf.script.point import MissingProbeError, Point, is_wild, match_names, refuse_point
@@ -9,6 +11,7 @@ from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 
 __all__ = ["list_static", "static_points", "user_functions"]
 
+_QUOTED = re.compile(r'^"(.*)"(\+\w+)?$')
 Arguments = tuple[Argument | UnknownArgument, ...]
 
 
@@ -24,7 +27,7 @@ def user_functions(node: tree.Point, kind: str, rest: str, host: Host) -> list[P
     language, colon, inner = function.partition(":")
     if colon and language in ("cpp", "c"):
         function = inner
-    function = function.strip('"')
+    function = _QUOTED.sub(r"\1\2", function)
     if not function or not (path or host.pid):
         message = f"{kind} should have a target and a function: {kind}:PATH:FUNCTION"
         raise refuse_point(node, message)
@@ -36,7 +39,11 @@ def user_functions(node: tree.Point, kind: str, rest: str, host: Host) -> list[P
             why = host.missing_function(file, function)
             names = [] if why else [function]
         target = host.seen_file(file)
-        points += [Point(kind, f"{kind}:{file}:{name}", kind, f"{target}:{name}") for name in names]
+        danger = None if is_wild(function) or why else host.probe_danger(file, function)
+        points += [
+            Point(kind, f"{kind}:{file}:{name}", kind, f"{target}:{name}", danger=danger)
+            for name in names
+        ]
     if not points:
         raise MissingProbeError(node, kind, rest, why)
     return points

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -58,6 +59,8 @@ BOOT = "/boot"
 
 _GONE = (errno.ENOENT, errno.ESRCH)
 _CHUNK = 1 << 16
+_ARGUMENTS_START = 45
+"""The field arg_start of /proc/PID/stat, counted from the one behind the name."""
 _PIDS = 1 << 22  # PID_MAX_LIMIT
 _FIRST_NAMESPACES = {"cgroup": 0xEFFFFFFB, "pid": 0xEFFFFFFC, "user": 0xEFFFFFFD}
 """PROC_CGROUP_INIT_INO and its like of include/linux/proc_ns.h."""
@@ -215,6 +218,25 @@ def set_comm(name: str) -> None:
     """Give the current thread a name of at most 15 bytes; without /proc it keeps the old one."""
     with suppress(OSError), open("/proc/self/comm", "w", encoding="utf-8") as file:
         file.write(name)
+
+
+def set_command_line(words: Sequence[str]) -> None:
+    """Replace the words that ps(1) and pidof(8) show for this process, as far as there is room.
+
+    The kernel reads them from the stack of the process; without /proc they stay as they are.
+    """
+    with suppress(OSError), open("/proc/self/mem", "r+b", buffering=0) as memory:
+        fields = _read_self_stat()
+        start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_START + 1])
+        data = b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words)
+        memory.seek(start)
+        memory.write(data[: end - start - 1].ljust(end - start, b"\0"))
+
+
+def _read_self_stat() -> list[str]:
+    """Return the fields of /proc/self/stat behind the name."""
+    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()
 
 
 def owner(pid: int) -> int | None:

@@ -15,6 +15,7 @@ from purebpf.errors import KernelError, NotSupportedError, PurebpfError
 from purebpf.observe.script import user_files
 from purebpf.observe.script.cgroups import cgroup_id
 from purebpf.script.host import StaticProbe
+from purebpf.script.point import Danger
 from purebpf.syscall import proc, tracefs
 
 __all__ = ["LocalHost"]
@@ -111,6 +112,12 @@ class LocalHost:
     def missing_function(self, path: str, function: str) -> str:
         """Return the reason why a program does not have a function, "" if it may have it."""
         return user_files.explain_missing(self.seen_file(path), function)
+
+    def probe_danger(self, path: str, function: str) -> Danger | None:
+        """Return the harm that a probe at `FUNCTION+OFFSET` may do; None: none is known."""
+        from purebpf.observe.script.probe_bounds import explain_bounds
+
+        return explain_bounds(f"{self.seen_file(path)}:{function}")
 
     def static_probes(self, path: str) -> Sequence[StaticProbe]:
         """List the static probes of a program or library; nothing if it cannot be read."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from purebpf.loader.load.load import load
 from purebpf.loader.load.object import Object
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.script.attach_points import attach_point
+from purebpf.observe.script.benchmarks import Benchmark, measure_block
 from purebpf.observe.script.names import LocalNames
 from purebpf.observe.script.own_signals import OwnSignals
 from purebpf.observe.script.printer import Printer
@@ -22,6 +24,7 @@ from purebpf.script.actions import Action
 from purebpf.script.compilation import Compilation
 from purebpf.script.lowering.layout import BUSY, LOST, LOST_STACKS, STACKS, STARTED, TAI, WALL
 from purebpf.script.output.decode import Decoder
+from purebpf.script.point import Point
 from purebpf.script.script_error import ScriptError, locate
 from purebpf.syscall.memory import Memory
 
@@ -30,8 +33,13 @@ __all__ = ["ScriptSession"]
 _PAGE = 4096
 _MOST_WARNINGS = 5
 _SPECIAL = ("begin", "end")
-_BY_HAND = (*_SPECIAL, "self")
+_BY_HAND = (*_SPECIAL, "self", "bench")
 """Kinds of blocks that this process runs."""
+_FIRST_IN_FIRST_RUN = frozenset({"kretprobe", "tracepoint", "rawtracepoint", "profile", "interval",
+                                 "software", "hardware"})  # fmt: skip
+"""Kinds of places where the kernel runs programs in the order in which they were attached."""
+_PATIENCE_S = 1.0
+"""The time for commands of system() that were still waiting at the end."""
 
 
 class ScriptSession(SoleOwner):
@@ -48,6 +56,7 @@ class ScriptSession(SoleOwner):
 
     Attributes:
         is_over: True once the script has called exit().
+        is_stopped: returns True when `drain()` shall leave the events that have come.
         status: the argument of exit().
 
     Raises, when it is entered; nothing stays open then:
@@ -73,6 +82,9 @@ class ScriptSession(SoleOwner):
         self.compilation = compilation
         self.is_over = False
         self.status = 0
+        self.is_stopped: Callable[[], object] = bool
+        self._no_more_commands_s = math.inf
+        self._unrun_commands = 0
         self._write, self._is_json = write, is_json
         self._owned = ExitStack()
         self._links = ExitStack()
@@ -171,16 +183,16 @@ class ScriptSession(SoleOwner):
         if names:
             self._signals = self._links.enter_context(OwnSignals(names))
         settings, unsafe = self.compilation.settings, list[UnsafeReturnError]()
-        for unit, name in self._programs():
-            if unit.point.kind not in _BY_HAND:
-                program, point = self._object.programs[name], unit.point
-                try:
-                    attach_point(
-                        program, point, settings.pid, self._links, is_unsafe=settings.is_unsafe
-                    )
-                except UnsafeReturnError as error:
-                    unsafe.append(error)
-        count = sum(unit.point.is_counted for unit in self.compilation.units) - len(unsafe)
+        for point, name in self._in_order_of_attaching():
+            try:
+                attach_point(
+                    self._object.programs[name], point, settings.pid, self._links,
+                    is_unsafe=settings.is_unsafe,
+                )  # fmt: skip
+            except UnsafeReturnError as error:
+                unsafe.append(error)
+        points = [unit.point for unit in self.compilation.units if unit.point.kind != "bench"]
+        count = sum(point.is_counted for point in points) - len(unsafe)
         if unsafe and not count:
             raise unsafe[0]
         for refusal in unsafe[:_MOST_WARNINGS]:
@@ -189,10 +201,49 @@ class ScriptSession(SoleOwner):
             self._warn(f"WARNING: {len(unsafe) - _MOST_WARNINGS} more functions, likewise")
         return count
 
+    def _in_order_of_attaching(self) -> list[tuple[Point, str]]:
+        """Return points and their programs so that blocks of one place run as they are written.
+
+        The kernel runs the program first that was attached last at most kinds of places.
+        """
+        pairs = [
+            (unit.point, name) for unit, name in self._programs() if unit.point.kind not in _BY_HAND
+        ]
+        first = [pair for pair in pairs if pair[0].kind in _FIRST_IN_FIRST_RUN]
+        last = [pair for pair in pairs if pair[0].kind not in _FIRST_IN_FIRST_RUN]
+        return [*first, *reversed(last)]
+
+    def begin(self) -> None:
+        """Run the begin blocks only."""
+        self._run_special("begin")
+
+    def benchmarks(self) -> Iterator[Benchmark]:
+        """Run the bench blocks one after the other, and yield their results; they print nothing.
+
+        Raises:
+            KernelError: the kernel refuses to run a program.
+        """
+        for unit, name in self._programs():
+            if unit.point.kind == "bench":
+                yield measure_block(
+                    unit.point.target, self._object.programs[name], self._drain_silently
+                )
+
+    def _drain_silently(self) -> int:
+        """Take events without printing; return the status of exit(), 1 for errorf(), else 0."""
+        status = 0
+        for data in self._ring.drain():
+            kind = self.compilation.actions[int.from_bytes(data[:8], "little")].kind
+            if kind in ("clear", "zero", "exit"):
+                status = self._printer.take(data) or status
+            elif kind == "errorf":
+                status = 1
+        return status
+
     @property
     def only_special(self) -> bool:
         """True if there is nothing to wait for: the script has begin and end blocks only."""
-        return all(unit.point.kind in _SPECIAL for unit in self.compilation.units)
+        return all(unit.point.kind in (*_SPECIAL, "bench") for unit in self.compilation.units)
 
     def _programs(self) -> Any:
         return zip(self.compilation.units, self.compilation.program_names, strict=True)
@@ -214,18 +265,23 @@ class ScriptSession(SoleOwner):
             self._run_special("self", name)
         for data in self._ring.drain():
             self._take(data)
-            if self.is_over:
+            if self.is_over or self.is_stopped():
                 break
 
     def _take(self, data: bytes) -> None:
+        action = self.compilation.actions[int.from_bytes(data[:8], "little")]
+        if action.kind == "system" and time.monotonic() > self._no_more_commands_s:
+            self._unrun_commands += 1
+            return
         status = self._printer.take(data)
         if status is not None:
             self.is_over, self.status = True, status
 
-    def finish(self) -> None:
+    def finish(self, *, prints_maps: bool = True) -> None:
         """Detach, take the last events, run the end blocks, and print the maps."""
         self._links.close()
         self._signals = None
+        self._no_more_commands_s = time.monotonic() + _PATIENCE_S
         was_over = self.is_over
         for data in self._ring.drain():
             if not was_over:
@@ -236,7 +292,7 @@ class ScriptSession(SoleOwner):
             self._stacks.stop()
         for data in self._ring.drain():
             self._take(data)
-        if self.compilation.config.prints_maps:
+        if prints_maps and self.compilation.config.prints_maps:
             self._printer.print_all()
 
     def describe_programs(self) -> list[str]:
@@ -271,6 +327,10 @@ class ScriptSession(SoleOwner):
         if words[LOST_STACKS // 8]:
             number = words[LOST_STACKS // 8]
             sentences.append(f"Lost {number} kernel stacks: the map of stacks is full")
+        if self._unrun_commands:
+            sentences.append(
+                f"Lost {self._unrun_commands} commands of system(): not run at the end"
+            )
         if self._stacks is not None:
             sentences += [cause.what for cause in self._stacks.causes() if cause.lost]
             ends = self._names.cut_stacks()

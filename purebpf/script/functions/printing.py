@@ -37,6 +37,8 @@ def _fits(kind: str, type_: Type) -> bool:
         return True
     if kind in ("r", "rh", "rx"):
         return type_.kind in ("buffer", "string")
+    if kind == "gr":
+        return type_.kind == "int"
     return type_.kind in ("int", "bool", "ptr", "ksym")
 
 

@@ -166,10 +166,11 @@ class Calls(Stores):
 
     def _measure(self, text: tree.Expression) -> None:
         """R0 = the bytes of a string, without its NUL."""
-        source, copy = self.locate(text), self.take(room(text.type))
+        size = room(text.type) + 1  # an array of characters may have no NUL
+        source, copy = self.locate(text), self.take(size)
         self.address(R3, source)
         self.address(R1, copy)
-        self.code.move(R2, room(text.type))
+        self.code.move(R2, size)
         self.code.call_helper("probe_read_kernel_str", R1, R2, R3)
         self.code.alu("-=", R0, 1)
 
@@ -179,7 +180,7 @@ class Calls(Stores):
         if node.value is not None:
             code.move(R0, node.value)
             return
-        places = [self.locate(text), self.locate(part)]
+        places = [self._terminated(text), self._terminated(part)]
         self.address(R1, places[0])
         self.address(R2, places[1])
         code.call_kernel(self.context.search_function)
@@ -191,6 +192,16 @@ class Calls(Stores):
         code.place(missing)
         code.move(R0, 0)
         code.place(done)
+
+    def _terminated(self, text: tree.Expression) -> Place:
+        """Return the place of a string with a NUL behind it."""
+        size = room(text.type)
+        if text.type.size < size or self.literal(text) is not None:
+            return self.locate(text)
+        place = self.take(size + 8)
+        self.code.store_constant(*place.add(size), 0, 8)
+        self.store(text, place, text.type)
+        return place
 
     def _compare_start(self, node: tree.Call) -> None:
         """R0 = 0 if the first bytes of two strings are equal, else 1."""

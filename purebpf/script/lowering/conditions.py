@@ -154,9 +154,10 @@ class Conditions(Values):
     def _compare_literal(self, place: Place, size: int, text: bytes, yes: Label, no: Label) -> None:
         code = self.code
         text = text.partition(b"\0")[0] + b"\0"
-        if len(text) > size:
+        if len(text) > size + 1:
             code.go(no)
             return
+        text = text[:size]  # an array of characters may have no NUL
         offset = 0
         while offset < len(text):
             step = next(step for step in (8, 4, 2, 1) if step <= len(text) - offset)

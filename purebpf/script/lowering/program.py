@@ -13,7 +13,7 @@ from purebpf.script.unit import Unit
 
 __all__ = ["generate"]
 
-_EVERY_PROCESS = ("begin", "end", "interval", "self")
+_EVERY_PROCESS = ("begin", "end", "interval", "self", "bench")
 
 
 def generate(unit: Unit, context: Context) -> tuple[Program, list[Function]]:

@@ -8,7 +8,7 @@ from purebpf.script.lowering.conditions import Conditions
 from purebpf.script.lowering.frame import Place
 from purebpf.script.lowering.memory import Foreign
 from purebpf.script.script_error import ScriptError
-from purebpf.script.types import U64, Type, offsets, room, spell
+from purebpf.script.types import CHAR, U64, Type, offsets, room, spell
 
 __all__ = ["PROBE_READ_STR", "STRING_READERS", "Stores"]
 
@@ -131,7 +131,7 @@ class Stores(Conditions):
             case tree.Call(name="", arguments=[inner]):
                 self._store_string(inner, place, size)
             case _ if self.is_foreign(node):
-                self._read_text(place, size, self.find(node), node.type.size)
+                self._read_array(place, size, self.find(node), node.type.size)
             case _:
                 self._copy_string(node, place, size)
 
@@ -140,7 +140,7 @@ class Stores(Conditions):
         is_member = isinstance(node, tree.Field | tree.Index) and node.base.type.kind == "struct"
         if is_member:
             self.address(R0, source)
-            self._read_text(place, size, Foreign(0, node.type, "kernel"), node.type.size)
+            self._read_array(place, size, Foreign(0, node.type, "kernel"), node.type.size)
         else:
             self.convert(source, node.type, place, Type("string", size))
 
@@ -171,8 +171,29 @@ class Stores(Conditions):
         self.code.move(R2, min(size, _COMM_SIZE))
         self.code.call_helper("get_current_comm", R1, R2)
 
-    def _read_text(self, place: Place, size: int, found: Foreign, longest: int) -> None:
-        """Read a string of at most `longest` bytes at R0 + offset."""
+    def _read_array(self, place: Place, size: int, found: Foreign, longest: int) -> None:
+        """Read a string that fills an array of `longest` bytes at R0 + offset, or ends before.
+
+        The helper puts a NUL into the last byte, which may be a character.
+        """
+        code = self.code
+        kept = self._read_text(place, size, found, longest)
+        if longest > size:
+            return
+        done = code.label()
+        code.jump("!=", R0, longest, done)
+        code.load(R0, *kept, 8)
+        self.read(place.add(longest - 1), 1, Foreign(longest - 1, CHAR, found.space))
+        code.place(done)
+
+    def _read_text(self, place: Place, size: int, found: Foreign, longest: int) -> Place:
+        """Read a string of at most `longest` bytes with its NUL at R0 + offset.
+
+        R0 = the bytes that were read, negative if there are none.
+
+        Returns:
+            the place that has the address.
+        """
         code = self.code
         if found.offset:
             code.alu("+=", R0, found.offset)
@@ -183,6 +204,7 @@ class Stores(Conditions):
         self.address(R1, place)
         helper: str | int = STRING_READERS.get(found.space, PROBE_READ_STR)
         code.call_helper(helper, R1, R2, R3)
+        return kept
 
     def _read_string(self, node: tree.Call, place: Place, size: int) -> None:
         argument = node.arguments[0]
@@ -193,7 +215,11 @@ class Stores(Conditions):
             if argument.type.kind == "string" and not self.is_foreign(argument):
                 self._cut_string(node, place, size)
                 return
-            self._read_text(place, size, self.find(argument), min(size_here, argument.type.size))
+            found, longest = self.find(argument), min(size_here, argument.type.size)
+            if longest == argument.type.size:
+                self._read_array(place, size, found, longest)
+            else:
+                self._read_text(place, size, found, longest)
             return
         self.scalar(argument)
         address = self.keep()

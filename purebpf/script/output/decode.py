@@ -142,6 +142,8 @@ class Decoder:
             return fields
         if type_.kind == "string":
             return self._string(data[at : at + type_.size], type_.size)
+        if type_.kind == "none":
+            return None
         return self._number(type_, data, at, type_.size)
 
     def _late(self, type_: Type, data: bytes, at: int) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from purebpf.abi.gfp_flags import describe_gfp_flags
 from purebpf.script.format_string import Conversion
 
 __all__ = ["format_values", "show", "show_key"]
@@ -12,6 +13,8 @@ __all__ = ["format_values", "show", "show_key"]
 
 def show(value: Any) -> str:
     """Return a value as print() shows it."""
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
@@ -49,6 +52,8 @@ def _convert(conversion: Conversion, value: Any) -> str:
         if conversion.precision >= 0:
             text = text[: conversion.precision]
         return _pad(text, conversion, "")
+    if kind == "gr" and isinstance(value, int):
+        return _pad(describe_gfp_flags(int(value) & 0xFFFFFFFF), conversion, "")
     if isinstance(value, str):
         return _pad(value, conversion, "")
     if kind == "c":

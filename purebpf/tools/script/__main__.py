@@ -16,8 +16,10 @@ from purebpf.tools.script.request import ScriptOptions
 if TYPE_CHECKING:
     from purebpf.measure.child import Child
     from purebpf.measure.stop import Stop
+    from purebpf.observe.script.session import ScriptSession
     from purebpf.script.compilation import Compilation
     from purebpf.script.script_error import ScriptError
+    from purebpf.tools.script.output import ScriptOutput
 
 __all__ = ["build_parser", "main"]
 
@@ -129,6 +131,24 @@ def _show_info() -> int:
     return 0
 
 
+def _measure(options: ScriptOptions, session: ScriptSession, output: ScriptOutput) -> int:
+    """Run the bench blocks between the begin and the end blocks; return the exit status."""
+    from purebpf.tools.script.benchmarks import benchmark_json, benchmark_table
+
+    session.begin()
+    session.drain()
+    benchmarks = list(session.benchmarks())
+    for benchmark in benchmarks:
+        if benchmark.mean_ns is None:
+            command.say(f"ERROR: Benchmark '{benchmark.name}' failed.")
+        elif options.is_json:
+            output.write(benchmark_json(benchmark))
+    if benchmarks and not options.is_json:
+        output.write(benchmark_table(benchmarks))
+    session.finish(prints_maps=False)
+    return command.FAILED if any(item.mean_ns is None for item in benchmarks) else session.status
+
+
 def _trace(
     options: ScriptOptions, compilation: Compilation, stop: Stop, child: Child | None, followed: int
 ) -> int:
@@ -149,6 +169,11 @@ def _trace(
             link_stacks=partial(link_stacks, pids=pids),
         ) as session,
     ):
+        if options.mode:
+            return _measure(options, session, output)
+        if all(unit.point.kind == "bench" for unit in compilation.units):
+            command.say("ERROR: No probes attached; use --bench to run benchmark probes.")
+            return command.FAILED
         count = session.attach()
         if not options.is_quiet:
             if options.is_json:

@@ -46,6 +46,8 @@ OPTIONS:
     --unsafe       allow unsafe/destructive functionality
     --probe-filter REGEX
                    only run probes whose name matches REGEX
+    --mode MODE    used for benchmarking ('bench')
+    --bench        run all bench: probes (same as --mode bench)
     --dry-run      terminate execution right after attaching all the probes
 """
 
@@ -56,8 +58,9 @@ def is_bpftrace() -> bool:
 
 
 def take_name() -> None:
-    """Let the kernel call this thread bpftrace: `comm` in begin and end blocks."""
+    """Let the kernel call this process bpftrace: `comm` in begin and end blocks, and pidof(8)."""
     proc.set_comm(_NAME)
+    proc.set_command_line([_NAME, *sys.argv[1:]])
 
 
 class BpftraceParser(Parser):

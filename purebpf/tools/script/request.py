@@ -32,6 +32,7 @@ class ScriptOptions(NamedTuple):
         probe_filter: attach only the probes whose names match this regular expression.
         is_bpftrace: talk as bpftrace does.
         shows_info: print the features of this machine, and run nothing.
+        mode: "bench": run the bench blocks only; "" for all others.
         build: write a file that runs the script on other machines, and run nothing.
     """
 
@@ -54,4 +55,5 @@ class ScriptOptions(NamedTuple):
     options: Mapping[str, str | None] = {}
     probe_filter: str = ""
     is_bpftrace: bool = False
+    mode: str = ""
     build: str | None = None

@@ -61,7 +61,8 @@ def opened(options: ScriptOptions) -> Iterator[tuple[Stop, Child | None, int]]:
         child = None
         followed = -1
         if options.command:
-            child = stack.enter_context(Child(shlex.split(options.command)))
+            words = options.command.split() if options.is_bpftrace else shlex.split(options.command)
+            child = stack.enter_context(Child(words))  # bpftrace does not read quotes
             followed = child.fileno()
         elif options.pid:
             try:
@@ -81,6 +82,7 @@ def wait(
     for descriptor in (*session.fds, stop.fileno(), followed):
         if descriptor >= 0:
             poll.register(descriptor, select.POLLIN)
+    session.is_stopped = stop.__bool__
     session.drain()
     on_events()
     while not session.is_over and not stop and not session.only_special:

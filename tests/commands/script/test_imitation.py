@@ -62,6 +62,19 @@ def test_errors_are_in_its_words(bpftrace: Path, words: tuple[str, ...], message
     assert done.stderr.splitlines()[0] == message
 
 
+def test_the_name_is_in_the_list_of_processes(bpftrace: Path) -> None:
+    text = 'begin { system("tr \\\\0 : < /proc/%d/cmdline", pid); }'
+    done = run(bpftrace, "-q", "--unsafe", "-e", text)
+    assert done.stdout.startswith("bpftrace:-q:--unsafe:-e:begin { system(")
+
+
+def test_quotes_in_a_command_are_characters_as_for_bpftrace(bpftrace: Path) -> None:
+    done = run(bpftrace, "-q", "-c", "echo 'a  b'", "-e", "begin { }")
+    assert done.stdout == "'a b'\n\n"
+    script = (sys.executable, "-P", "-m", "purebpf", "script")
+    assert run(*script, "-q", "-c", "echo 'a  b'", "-e", "begin { }").stdout == "a  b\n\n"
+
+
 def test_minus_e_needs_no_command() -> None:
     done = run(sys.executable, "-P", "-m", "purebpf", "-e", "begin { print(1); }")
     assert done.stdout == "1\n\n"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -108,3 +112,19 @@ def test_a_time_series_has_the_values_of_its_intervals() -> None:
 def test_timers_stop_when_the_script_has_called_exit() -> None:
     maps = purebpf.run_script("interval:us:50 { @++; exit(); }")
     assert [*maps] == [MapPrinted("@", {None: 1})]
+
+
+def test_commands_that_wait_do_not_delay_the_end() -> None:
+    """Each run of the block starts a command that takes longer than the time to the next run."""
+    text = 'interval:ms:2 { system("sleep 0.2"); } begin { system("echo begin"); } end { @e = 1; }'
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "purebpf", "script", "-q", "--unsafe", "-e", text],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begin\n"
+        time.sleep(1)  # many more commands wait than can run in a minute
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert output.endswith("@e: 1\n")
+    assert re.search(r"Lost \d+ commands of system\(\)", errors)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -116,3 +118,79 @@ def test_a_listed_name_moves_no_cursor_and_begins_no_line(tmp_path: Path) -> Non
     assert all(line.isprintable() for line in lines)
     assert all(line.startswith(f"uprobe:{path}:") for line in lines)
     assert any("forged" in line for line in lines)
+
+
+SIZES = """
+__asm__(".text\\n.globl sized, bare\\n.type sized, @function\\nsized:\\n push %rbp\\n"
+        " mov %rsp, %rbp\\n pop %rbp\\n ret\\n.size sized, .-sized\\n"
+        ".type bare, @function\\nbare:\\n ret\\n");
+struct texts { char full[8]; char odd[5]; char ended[5]; };
+__attribute__((noinline)) void take(struct texts *texts) {
+    __asm__ volatile("" : : "r"(texts) : "memory");
+}
+int main(void) {
+    struct texts texts = {
+        {'f', 'u', 'l', 'l', '5', '6', '7', '8'}, {'h', 'e', 'l', 'l', 'o'}, "ab"};
+    take(&texts);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def sizes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program with a function of four instructions, and one whose size is not known."""
+    folder = tmp_path_factory.mktemp("sizes")
+    (folder / "sizes.c").write_text(SIZES)
+    subprocess.run(["gcc", "-O1", "-o", folder / "sizes", folder / "sizes.c"], check=True)
+    return folder / "sizes"
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="instructions of x86-64")
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("sized+0", ""),
+        ("sized+1", ""),
+        ("sized+2", "in the middle of an instruction"),
+        ("sized+3", "in the middle of an instruction"),
+        ("sized+4", ""),
+        ("sized+6", "outside the function bounds ('sized' size is 6)"),
+        ("bare", "boundary for bare (symbol has size 0)"),
+    ],
+)
+def test_places_that_may_harm_a_program_are_refused(sizes: Path, place: str, problem: str) -> None:
+    done = script(sizes, "--dry-run", "-e", f"uprobe:{sizes}:{place} {{ }}")
+    assert problem in done.stderr
+    assert done.returncode == bool(problem)
+
+
+def test_force_is_only_for_places_in_the_function(sizes: Path) -> None:
+    done = script(sizes, "--unsafe", "--dry-run", "-e", f"uprobe:{sizes}:bare {{ }}")
+    assert done.returncode == 0
+    done = script(sizes, "--unsafe", "--dry-run", "-e", f"uprobe:{sizes}:sized+6 {{ }}")
+    assert done.returncode == 1
+
+
+def test_arrays_of_characters_need_no_nul(sizes: Path) -> None:
+    text = (
+        "struct texts { char full[8]; char odd[5]; char ended[5]; } "
+        f"uprobe:{sizes}:take {{ $t = (struct texts *)arg0; $odd = $t.odd; @[$t.full] = 1; "
+        'printf("%s %s %s %s|", $t.full, $odd, $t.ended, str($t.odd)); '
+        'printf("%d %d %d|", strlen($t.full), strlen($odd), strlen($t.ended)); '
+        'printf("%d %d", $t.full == "full5678", $t.full == "full567"); }'
+    )
+    done = script(sizes, "-q", "-e", text)
+    assert done.stdout == "full5678 hello ab hello|8 5 2|1 0\n\n@[full5678]: 1\n".replace(
+        "\n", "", 1
+    )
+
+
+def test_blocks_of_one_place_run_in_their_order(program: Path) -> None:
+    texts = [
+        f'{kind}:{program}:{name} {{ printf("1"); }} {kind}:{program}:{name} {{ printf("2"); }}'
+        for kind, name in (("usdt", "purebpf:forms"), ("uprobe", "main"))
+    ]
+    for text in texts:
+        done = script(program, "-q", "-e", text)
+        assert re.sub(r"0?\n", "", done.stdout) in ("12", "121212")  # the program prints zeros

@@ -152,3 +152,10 @@ def test_a_series_is_a_graph_and_a_list_of_json() -> None:
     assert show_series(TimeSeries(1, ())) == "<no data>"
     counts = show_series(TimeSeries(1, ((0, 0),), is_signed=False)).splitlines()
     assert counts[0].split() == ["0", "1"]
+
+
+def test_flags_for_pages_are_named() -> None:
+    conversions, rest = split_format("%gr|%16gr|%-8gr|")
+    assert format_values(conversions, rest, [0xCC0, 1, 0x40]) == (
+        "GFP_KERNEL|         GFP_DMA|__GFP_IO|"
+    )
