@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from purebpf.script.script_error import ScriptError
 from purebpf.script.token_stream import TokenStream
@@ -190,6 +191,24 @@ class _Declarations(TokenStream):
         return made
 
     def _number(self) -> int:
+        """Read a constant: numbers, and names of constants, with `+`, `-` and `*` between."""
+        total = self._product()
+        while self.is_next("+", "-"):
+            sign = 1 if self.take().text == "+" else -1
+            total += sign * self._product()
+        return total
+
+    def _product(self) -> int:
+        product = self._factor()
+        while self.accept("*"):
+            product *= self._factor()
+        return product
+
+    def _factor(self) -> int:
+        if self.accept("("):
+            inner = self._number()
+            self.expect(")")
+            return inner
         sign = -1 if self.accept("-") else 1
         if self.token.kind == "name" and self.token.text in self._constants:
             return sign * self._constants[self.take().text]
@@ -202,7 +221,7 @@ class _Declarations(TokenStream):
         """Return the name, the type and the bits of a member."""
         while self.accept("*"):
             target = base
-            base = pointer(target.name or "", lambda target=target: target)  # type: ignore[misc]
+            base = pointer(target.name or "", partial(self._known, target))
             while self.accept("const"):
                 pass
         if self.accept("("):
@@ -219,6 +238,12 @@ class _Declarations(TokenStream):
                 base = Type("array", count * base.size, count=count, items=(base,))
         bits = self._number() if self.accept(":") else 0
         return name, base, bits
+
+    def _known(self, target: Type) -> Type:
+        """Return the members of a struct that was only named, such as in itself."""
+        if target.kind == "struct" and target.layout is None:
+            return self._look(target.name) or target
+        return target
 
     def _function_pointer(self) -> tuple[str, Type, int]:
         self.expect("*")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from purebpf.abi.assembler import TooLongError
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.asm.object import build
 from purebpf.script.actions import Action
@@ -96,7 +97,12 @@ def compile_script(
         raise ScriptError("the script is nested too deeply") from None
     programs = [program for program, _ in pieces]
     functions = [function for _, more in pieces for function in more]
-    spec = build("script", [*programs, *functions], _map_specs(context), config.texts["license"])
+    try:
+        spec = build(
+            "script", [*programs, *functions], _map_specs(context), config.texts["license"]
+        )
+    except TooLongError:
+        raise ScriptError("a block is too long: it needs jumps over 32,767 instructions") from None
     names = [program.name for program in programs]
     return Compilation(text, name, spec, checker.units, names, checker.maps, context.actions,
                        config, settings, world, context.globals_size, checker.warnings,

@@ -175,13 +175,13 @@ class ExpressionTypes(StoredTypes):
 
     def _macro(self, node: tree.Name, text: str) -> Type | None:
         """Give a `#define` the value of its text, a number."""
-        from purebpf.script.expression_parser import ExpressionParser
+        from purebpf.script.statement_parser import StatementParser
 
         self._expanding += 1
         if self._expanding > _DEEPEST_MACRO:
             raise ScriptError(f"{node.name} is defined by itself", node.start, node.end)
         try:
-            parser = ExpressionParser(text)
+            parser = StatementParser(text)
             body = parser.expression()
         except ScriptError as error:
             message = f"#define {node.name}: {error.message}"

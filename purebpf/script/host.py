@@ -135,6 +135,7 @@ class NoHost:
     def probe_danger(self, path: str, function: str) -> Danger | None:
         """Return None: no function is known."""
         del path, function
+        return None
 
     def static_probes(self, path: str) -> Sequence[StaticProbe]:
         """Return nothing."""

@@ -102,10 +102,22 @@ def cast_type(node: tree.Cast, to: Type, inner: Type) -> Type:
         return made
     if to.kind == "int" and inner.kind == "array" and inner.size == to.size:
         return to
+    if to.kind == "ptr" and inner.kind in ("array", "string") and _is_memory(node.operand):
+        return to.in_space(inner.space)  # as in C, an array is the address of its first element
     if to.kind not in ("int", "bool", "ptr") or inner.kind not in _NUMBERS:
         message = f"Cannot cast from '{spell(inner)}' to '{spell(to)}'"
         raise ScriptError(message, node.start, node.end)
     return to.in_space(inner.space) if inner.kind == "ptr" and to.kind == "ptr" else to
+
+
+def _is_memory(node: tree.Expression) -> bool:
+    """Return True for a part of a struct behind a pointer, or of the arguments."""
+    if isinstance(node, tree.Deref):
+        return True
+    if not isinstance(node, tree.Field | tree.Index):
+        return False
+    kind = node.base.type.kind
+    return kind in ("ptr", "args") or (kind in ("struct", "array") and _is_memory(node.base))
 
 
 def _array_cast(to: Type, inner: Type) -> Type | None:

@@ -148,7 +148,7 @@ class _FileParser(StatementParser):
         points: list[tree.Point] = []
         while True:
             points.append(self._point())
-            if not self.accept(",") or self.is_next("{"):
+            if not self.accept(",") or self.is_next("{", "/"):
                 break
         predicate = None
         if self.accept("/"):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 
 from purebpf.script import tree
+from purebpf.script.c_declarations import read_define
 from purebpf.script.script_error import OptionError, ScriptError
 from purebpf.script.settings import Config, Settings
+from purebpf.script.statement_parser import StatementParser
 from purebpf.similar import suggest
 
 __all__ = ["rewrite_constants"]
 
+_NO_NUMBERS = (tree.String, tree.Call, tree.Field, tree.Map, tree.Variable, tree.Deref)
 _FALSE, _TRUE = ("false", "0"), ("true", "1")
 
 
 def rewrite_constants(script: tree.Script, settings: Settings, config: Config) -> None:
     """Replace `config().name` and `getopt("name")` by literals, and names of macros by calls.
+
+    Names of `#define` become its expression, unless that is a number.
 
     Raises:
         OptionError: options after `--` that the script does not have, or wrong values of them.
@@ -25,6 +31,7 @@ def rewrite_constants(script: tree.Script, settings: Settings, config: Config) -
     options: dict[str, str] = {}
     parameters = {name for macro in script.macros for name in macro.parameters}
     macros = {macro.name for macro in script.macros if not macro.parameters} - parameters
+    defined = _defined_expressions(script)
 
     def change(node: tree.Node) -> tree.Node:
         if isinstance(node, tree.Field) and _is_config(node.base):
@@ -33,6 +40,8 @@ def rewrite_constants(script: tree.Script, settings: Settings, config: Config) -
             return _option_value(node, settings.options, options)
         if isinstance(node, tree.Name) and node.name in macros:
             return tree.Call(node.start, node.end, node.name, [])
+        if isinstance(node, tree.Name) and node.name in defined:
+            return _at(copy.deepcopy(defined[node.name]), node)
         return node
 
     _rewrite(script, change)
@@ -43,6 +52,31 @@ def rewrite_constants(script: tree.Script, settings: Settings, config: Config) -
         hint += f" {lines[0]}" if len(lines) == 1 else "".join(f"\n    {line}" for line in lines)
         names = ", ".join(f"--{name}" for name in unknown)
         raise OptionError(f"unexpected program command line options: {names}", hint)
+
+
+def _defined_expressions(script: tree.Script) -> dict[str, tree.Expression]:
+    """Return the expressions of `#define` that are texts, or that only the run knows."""
+    defined = {}
+    for _, text in script.c_text:
+        define = read_define(text) if text.startswith("#") else None
+        if define is None:
+            continue
+        try:
+            parser = StatementParser(define[1])
+            expression = parser.expression()
+        except ScriptError:
+            continue
+        is_whole = parser.token.kind == "end"
+        if is_whole and any(isinstance(part, _NO_NUMBERS) for part in tree.walk(expression)):
+            defined[define[0]] = expression
+    return defined
+
+
+def _at(expression: tree.Expression, node: tree.Node) -> tree.Expression:
+    """Give an expression the place of another node, for messages."""
+    for part in tree.walk(expression):
+        part.start, part.end = node.start, node.end
+    return expression
 
 
 def _rewrite(node: tree.Node, change: Callable[[tree.Node], tree.Node]) -> tree.Node:

@@ -115,6 +115,8 @@ def _digits(digits: str, start: int, end: int) -> int:
     if digits[:2] in ("0x", "0X"):
         if len(digits) > 100:
             raise ScriptError("the number does not fit into 64 bits", start, end)
+        if len(digits) == 2:
+            raise ScriptError(f"{digits} has no digits", start, end)
         return int(digits, 16)
     mantissa, _, exponent = digits.lower().partition("e")
     if len(mantissa) > 100 or int(exponent or 0) > 30:

@@ -146,6 +146,9 @@ class Values(Stacks):
             code.alu("+=", R0, amount)
 
     def _cast(self, node: tree.Cast) -> None:
+        if node.type.kind == "ptr" and self.is_foreign(node.operand):
+            self.foreign_scalar(node.operand)
+            return
         if node.operand.type.kind == "array":
             place = self.take(room(node.operand.type))
             self.store(node.operand, place, node.operand.type)

@@ -36,13 +36,18 @@ STATEMENTS = [
     "$u = container_of((int *)5, typeof(struct s), c); print(sizeof($u));", "delete(@s);",
     '$e = "\udc9e"; @["a", (1,)] = 2; @["b", ("hi", 5)] = 3;',
     'join(arg0); system("%d", 1); cat("/x");', "print(bswap((uint16)$x)); print(1e6 + 0x_f);",
+    'printf("%gr", $x); print(B); print(D);', "$n = (struct s *)$p.a; print($n.f.y);",
+    "print(((struct s *)arg0).f); $c = ((struct s *)arg0).f.t; print($c); @[$c] = 1;",
     'print(reg("ip")); print(kaddr("x")); print(strlen(comm)); print(len(@a));',
 ]  # fmt: skip
 HEADS = ["kprobe:a", "uprobe:/bin/x:f", "fentry:f", "kretprobe:f", "begin", "end",
          "interval:s:1", "profile:hz:99", "kprobe:a, kretprobe:b", "BEGIN",
          "uprobe:/bin/x:f /pid == 5/", "software:cs:1 / @a[1] /", "tracepoint:a:b",
-         "rawtracepoint:x", "hardware:cycles:1e3", "usdt:/bin/x:y:z", "interval:us:10"]  # fmt: skip
-TOPS = ["struct s { int a[4]; char b; unsigned long c : 3; };", "#define A 5", "#include <x.h>",
+         "rawtracepoint:x", "hardware:cycles:1e3", "bench:b",
+         "uprobe:/bin/x:f+3, /$1/", "usdt:/bin/x:y:z", "interval:us:10"]  # fmt: skip
+TOPS = ["#define A 5", "struct f { float y; char t[3 + 2 * (1 + 4)]; };", '#define B "b"',
+        "#define D curtask->pid", "#define E { 5 }", "struct g { char t[A - 2]; };",
+        "struct s { int a[4]; char b; unsigned long c : 3; struct f f; };", "#include <x.h>",
         "config = { max_strlen = 64 }", "let @a = lruhash(10);",
         "macro m($p, @q) { @q[1] = $p; $p + 1 }", "enum e { X, Y = 3 };"]  # fmt: skip
 TOKEN = re.compile(r"\w+|\s+|\W")

@@ -13,6 +13,7 @@ from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Settings
 
 REFUSED = [
+    ("begin { print(0x_); }", "0x has no digits", 14),
     ("begin { prntf(1) }", "Unknown function: 'prntf'", 8),
     ("begin { @x = count(); @x = 5; }", "Type mismatch for @x", 22),
     ("begin { print($y) }", "Undefined or undeclared variable: $y", 14),
@@ -214,3 +215,34 @@ def check(text: str) -> None:
         refusal = error
     assert refusal is None or 0 <= refusal.start <= len(text)
     assert refusal is None or refusal.render(text, "stdin")
+
+
+def test_names_of_defines_are_expressions_and_sizes() -> None:
+    text = (
+        '#define NAME "x"\n#define SIZE 3\n#define TWICE { $t = 2; $t * 2 }\n'
+        "struct s { char a[2 * (SIZE + 1) - 1]; };\n"
+        'begin { printf("%s %d", NAME, sizeof(struct s)); print(NAME == "x"); print(TWICE); }'
+    )
+    compiled = compile_script(text, NoHost())
+    assert compiled.world.named("struct s") is not None
+    assert compiled.world.named("struct s").size == 7  # type: ignore[union-attr]
+
+
+def test_a_comma_may_stand_before_a_predicate() -> None:
+    probe = parse("interval:s:1, interval:s:2,\n/ @x == 5 / { }").probes[0]
+    assert [point.text for point in probe.points] == ["interval:s:1", "interval:s:2"]
+    assert probe.predicate is not None
+
+
+def test_an_array_in_memory_can_be_cast_to_a_pointer() -> None:
+    text = "struct s { int n; char a[8]; long b[2]; struct s *next; }; kprobe:f "
+    for part in ("(struct s *)$p->next->a", "(struct s *)$p->b", "(uint64 *)(*$p).a"):
+        compile_script(f"{text}{{ $p = (struct s *)arg0; $q = {part}; print($q); }}", NoHost())
+    with pytest.raises(ScriptError, match="Cannot cast"):
+        compile_script(f"{text}{{ $p = comm; print((struct s *)$p); }}", NoHost())
+
+
+def test_a_block_with_jumps_that_are_too_long_is_refused() -> None:
+    body = '@a[1, "x"]++; @b[comm, str(arg0)]++; ' * 900
+    with pytest.raises(ScriptError, match="a block is too long"):
+        compile_script(f"kprobe:f {{ if (arg1) {{ {body} }} }}", NoHost())
