@@ -157,13 +157,12 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
         "--usdt-file-activation", action="store_true",
         help="accepted for bpftrace's sake: the kernel always counts the tracers of a static probe",
     )  # fmt: skip
+    if as_bpftrace:
+        made.add_argument("--mode", choices=("bench",))
     made.add_argument(
-        "--mode", choices=("bench",),
-        help="bench: run the bench blocks, and print the mean time of each",
+        "--bench", dest="mode", action="store_const", const="bench",
+        help="run the bench blocks, and print the mean time of each",
     )  # fmt: skip
-    made.add_argument(
-        "--bench", dest="mode", action="store_const", const="bench", help="--mode bench"
-    )
     made.add_argument(
         "--build", metavar="ARCHIVE",
         help="write one file that runs the script where only Python 3.11 is, and do not run it",

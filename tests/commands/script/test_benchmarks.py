@@ -37,7 +37,7 @@ def test_each_block_has_a_line_and_its_runs_are_counted() -> None:
 
 
 def test_results_are_lines_of_json() -> None:
-    done = run("-f", "json", "--mode", "bench", "-e", "bench:a { @ = count(); }")
+    done = run("-f", "json", "--bench", "-e", "bench:a { @ = count(); }")
     result = json.loads(done.stdout)
     assert result["type"] == "benchmark_result"
     assert set(result["data"]["a"]) == {"average", "iters"}

@@ -75,6 +75,11 @@ def test_quotes_in_a_command_are_characters_as_for_bpftrace(bpftrace: Path) -> N
     assert run(*script, "-q", "-c", "echo 'a  b'", "-e", "begin { }").stdout == "a  b\n\n"
 
 
+def test_benchmarks_are_a_mode(bpftrace: Path) -> None:
+    done = run(bpftrace, "--mode", "bench", "-e", "bench:a { @++; }")
+    assert done.stdout.splitlines()[2].split()[0] == "a"
+
+
 def test_minus_e_needs_no_command() -> None:
     done = run(sys.executable, "-P", "-m", "purebpf", "-e", "begin { print(1); }")
     assert done.stdout == "1\n\n"
