@@ -134,7 +134,7 @@ program=$!
 bpftrace -B none -e "
     profile:hz:$FREQUENCY /pid == $program/ { @[ustack(perf, 127)] = count(); @last[0] = nsecs; }
     interval:ms:100 /!@ready[0]/ { @ready[0] = 1; printf(\\"ready\\\\n\\"); }
-    interval:ms:100 /@last[0] && nsecs - @last[0] > 1000000000/ { exit(); }
+    interval:ms:100 /@last[0] && nsecs - @last[0] > 3000000000/ { exit(); }
 " >stacks &
 tracer=$!
 until grep -q ready stacks; do
