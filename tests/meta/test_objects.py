@@ -51,14 +51,13 @@ def test_every_source_says_its_licence() -> None:
 
 
 @pytest.mark.needs("clang")
-def test_two_checkouts_build_the_same_bytes(tmp_path: Path) -> None:
-    for place in ("one", "a/deeper/two"):
-        tree = tmp_path / place
-        shutil.copytree(ROOT / "bpf_src", tree / "bpf_src")
-        shutil.copytree(ROOT / "scripts", tree / "scripts")
-        subprocess.run([sys.executable, tree / "scripts/build_objects.py"], check=True)
-        for name in (*shipped(), "LOCK"):
-            assert (tree / "purebpf/objects" / name).read_bytes() == (OBJECTS / name).read_bytes()
+def test_another_checkout_builds_the_same_bytes(tmp_path: Path) -> None:
+    tree = tmp_path / "a/deeper/checkout"
+    shutil.copytree(ROOT / "bpf_src", tree / "bpf_src")
+    shutil.copytree(ROOT / "scripts", tree / "scripts")
+    subprocess.run([sys.executable, tree / "scripts/build_objects.py"], check=True)
+    for name in (*shipped(), "LOCK"):
+        assert (tree / "purebpf/objects" / name).read_bytes() == (OBJECTS / name).read_bytes()
 
 
 @pytest.mark.needs("clang")
@@ -66,9 +65,11 @@ def test_a_stale_object_is_named(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "bpf_src", tmp_path / "bpf_src")
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     shutil.copytree(OBJECTS, tmp_path / "purebpf/objects")
-    with (tmp_path / "bpf_src/profile.bpf.c").open("a") as source:
+    for other in {*(tmp_path / "bpf_src").glob("*.bpf.c")} - {tmp_path / "bpf_src/exec.bpf.c"}:
+        other.unlink()  # it takes minutes to compile all of them
+    with (tmp_path / "bpf_src/exec.bpf.c").open("a") as source:
         source.write("int more;\n")
     check = [sys.executable, tmp_path / "scripts/build_objects.py", "--check"]
     result = subprocess.run(check, capture_output=True, text=True, check=False)
     assert result.returncode == 1
-    assert "purebpf/objects/profile.bpf.o is not what clang-19 makes of bpf_src/" in result.stdout
+    assert "purebpf/objects/exec.bpf.o is not what clang-19 makes of bpf_src/" in result.stdout
