@@ -45,6 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests for the night, and in guests those that prove the same on every kernel.
 
     PUREBPF_NIGHTLY=1 runs the tests for the night as well, PUREBPF_NIGHTLY=only no others.
+    PUREBPF_BEYOND_CI=1 runs the tests that need something which the CI machine does not have.
     """
     markers = []
     night = os.environ.get("PUREBPF_NIGHTLY")
@@ -52,14 +53,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         markers.append("nightly")
     if expected.kernel() in expected.GUESTS:
         markers.append("any_kernel")  # the host has run it
+    beyond = os.environ.get("PUREBPF_BEYOND_CI")
     left_out = [
         item
         for item in items
         if any(map(item.get_closest_marker, markers))
         or (night == "only" and not item.get_closest_marker("nightly"))
+        or (beyond and not _needs(item) & expected.NOT_ON_CI)
     ]
     items[:] = [item for item in items if item not in set(left_out)]
     config.hook.pytest_deselected(items=left_out)
+
+
+def _needs(item: pytest.Item) -> frozenset[str]:
+    return frozenset(name for marker in item.iter_markers("needs") for name in marker.args)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["ABSENT", "GUESTS", "KNOWN", "kernel", "needs_of"]
+__all__ = ["ABSENT", "GUESTS", "KNOWN", "NOT_ON_CI", "kernel", "needs_of"]
 
 _EVERYWHERE = frozenset(
     {"bpf", "bpffs", "cgroup2", "net_namespace", "perf_event", "tracefs", "vmlinux_btf"}
@@ -29,7 +29,14 @@ _CI = frozenset(
     | {"netfilter_link", "new_iterators", "sk_skb_verdict", "sockmap_link", "syscall_programs"}
     | {"tcx", "user_ring_buffer", "veth"}
 )
-"""What the kernel of the CI machine must have besides; it has no kprobes and no trampolines."""
+"""What the kernel of the CI machine must have besides."""
+
+NOT_ON_CI = frozenset(
+    {"bpf_lsm", "freplace", "guest", "hotplug", "insn_array", "kernel_variables", "kprobe_multi"}
+    | {"kprobe_session", "kprobes", "lsm_cgroup", "modules", "netkit", "rhash", "tracing_multi"}
+    | {"tracing_session", "trampolines"}
+)
+"""What the CI machine does not have: `.ci/run` runs the tests that need it in a guest."""
 
 _SINCE = {
     "5.10": frozenset(

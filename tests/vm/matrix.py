@@ -143,6 +143,8 @@ def _command(kernel: Kernel, series: str, run: Run) -> str:
         "PUREBPF_SLOW_HOST": "1",
         "PUREBPF_TEST_LIMIT_S": "1000",
         "PUREBPF_CONSTANTS": os.environ.get("PUREBPF_CONSTANTS", ""),
+        "PUREBPF_NIGHTLY": os.environ.get("PUREBPF_NIGHTLY", ""),
+        "PUREBPF_BEYOND_CI": os.environ.get("PUREBPF_BEYOND_CI", ""),
         "PUREBPF_KERNEL": "" if is_own(series) else series,
         "PUREBPF_FEATURES": "/run/out/features.json",
         "PYTHONDONTWRITEBYTECODE": "1",
