@@ -361,7 +361,11 @@ def lost_of(counted: Counted, number: int) -> Loss:
     """Return the samples of an event, and the samples that its recording lost."""
     lost = counted.lost
     what = "samples were lost while the file was recorded: the ring buffers were full"
-    return Loss(None, counted.samples[number], 0, (count_cause("ring_lost", lost, what),))
+    causes = [count_cause("ring_lost", lost, what)]
+    if counted.unfinished:
+        what = "samples lack their user stack: the record that was to follow is not in the file"
+        causes.append(count_cause("chains_missing", counted.unfinished, what))
+    return Loss(None, counted.samples[number], 0, tuple(causes))
 
 
 class FileNames:

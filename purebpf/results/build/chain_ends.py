@@ -8,6 +8,8 @@ from purebpf.results.model.stack_end import reason_in_path
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.unwind.reason import Reason
 from purebpf.wire.callchain import Stacks, stacks
+from purebpf.wire.deferred_chains import PERF_CONTEXT_USER_DEFERRED
+from purebpf.wire.perf_encode import MISC_USER
 from purebpf.wire.perf_records import Sample
 
 __all__ = ["chain_method"]
@@ -32,6 +34,9 @@ def chain_method(sample_type: int, *, is_ours: bool) -> Unwind | None:
 def _kernel_chain(sample: Sample, _spaces: AddressSpaces) -> Stacks:
     """The kernel followed frame pointers (perf_callchain_user), to wherever they led."""
     chains = stacks(sample)
+    if PERF_CONTEXT_USER_DEFERRED in sample.callchain[-2:]:  # the record that has it is missing
+        leaf = (sample.ip,) if sample.misc & 7 == MISC_USER else ()
+        return chains._replace(user=leaf, reason=int(Reason.COPY_LOST))
     return chains._replace(reason=int(Reason.FRAME_POINTERS)) if chains.user else chains
 
 

@@ -12,6 +12,7 @@ from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.tuples import NamedTuple
 from purebpf.wire.callchain import Stacks, stacks
+from purebpf.wire.deferred_chains import PERF_RECORD_CALLCHAIN_DEFERRED, DeferredChains
 from purebpf.wire.perf_data import KERNEL
 from purebpf.wire.perf_data_reader import PerfData, Placed
 from purebpf.wire.perf_encode import HOST_KERNEL
@@ -76,6 +77,7 @@ class Counted:
         cgroups: labels of cgroups by id.
         lost: samples that found no room.
         rejected: samples that a filter rejected.
+        unfinished: samples whose user call chain was to be recorded later, and is not in the file.
     """
 
     def __init__(self, events: int) -> None:
@@ -89,6 +91,7 @@ class Counted:
         self.loaded = LoadedCode()
         self.cgroups: dict[int, str] = {}
         self.rejected = 0
+        self.unfinished = 0
         self._announced = 0
         self._noted = 0
 
@@ -120,6 +123,7 @@ def count(
     """
     counting = Counting(file, build_ids, periods=periods, slots=slots, unwind=unwind)
     counting.take(file.records())
+    counting.finish()
     return counting.counted
 
 
@@ -148,29 +152,19 @@ class Counting:
         self._fixed = [recorded.period for recorded in file.events]
         self._comms: dict[int, str] = {0: "swapper"}
         self._owners: dict[tuple[int, int], Owner] = {}
+        self._deferred: DeferredChains[tuple[int, Owner]] = DeferredChains()
 
     def take(self, records: Iterable[Placed]) -> None:
         """Count more records."""
         counted, comms, owners = self.counted, self._comms, self._owners
-        methods, periods, fixed = self._methods, self._periods, self._fixed
-        slots = self._wants_slots
+        hold = self._deferred.hold
         for event, record in records:
             if isinstance(record, Sample):
                 owner = owners.get(record[2:4])
                 if owner is None:
                     owner = owners[record.pid, record.tid] = self._owner(record.pid, record.tid)
-                counted.samples[event] += 1
-                weight = (record.period or fixed[event]) if periods[event] else 1
-                if record.cgroup:
-                    owner = owner._replace(cgroup=counted.cgroups.get(record.cgroup, ""))
-                method = methods[event]
-                key = owner, method(record, counted.spaces) if method else stacks(record)
-                counted.found[event][key] += weight
-                if len(key[1].user) + len(key[1].kernel) >= DEEP:
-                    counted.deep[event][key] += 1
-                counted.last_ns = max(counted.last_ns, record.time)
-                if slots and record.time:
-                    self._place(event, key, record.time, weight)
+                if not hold(record, (event, owner)):
+                    self._count(event, owner, record)
             elif isinstance(record, Comm):
                 comms[record.tid] = record.comm
                 owners.pop((record.pid, record.tid), None)
@@ -181,8 +175,32 @@ class Counting:
                 )
                 owners.pop((record.pid, record.tid), None)
                 counted.spaces.feed(record)
+            elif isinstance(record, Other) and record.type == PERF_RECORD_CALLCHAIN_DEFERRED:
+                for sample, (its_event, owner) in self._deferred.complete(record):
+                    self._count(its_event, owner, sample)
             else:
                 _other(counted, record, self._build_ids)
+
+    def finish(self) -> None:
+        """Count the samples that still wait for their user call chain, as cut ones."""
+        for sample, (event, owner) in self._deferred.give_up():
+            self._count(event, owner, sample)
+        self.counted.unfinished = self._deferred.missing
+
+    def _count(self, event: int, owner: Owner, sample: Sample) -> None:
+        counted = self.counted
+        counted.samples[event] += 1
+        weight = (sample.period or self._fixed[event]) if self._periods[event] else 1
+        if sample.cgroup:
+            owner = owner._replace(cgroup=counted.cgroups.get(sample.cgroup, ""))
+        method = self._methods[event]
+        key = owner, method(sample, counted.spaces) if method else stacks(sample)
+        counted.found[event][key] += weight
+        if len(key[1].user) + len(key[1].kernel) >= DEEP:
+            counted.deep[event][key] += 1
+        counted.last_ns = max(counted.last_ns, sample.time)
+        if self._wants_slots and sample.time:
+            self._place(event, key, sample.time, weight)
 
     def _owner(self, pid: int, tid: int) -> Owner:
         if pid == _REAPED:
