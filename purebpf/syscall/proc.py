@@ -39,8 +39,7 @@ __all__ = [
     "owner",
     "parse_cpu_list",
     "pids",
-    "pmu",
-    "pmu_path",
+    "read",
     "real_user",
     "start_ticks",
     "start_time",
@@ -66,7 +65,7 @@ _FIRST_NAMESPACES = {"cgroup": 0xEFFFFFFB, "pid": 0xEFFFFFFC, "user": 0xEFFFFFFD
 """PROC_CGROUP_INIT_INO and its like of include/linux/proc_ns.h."""
 
 
-def _read(path: str) -> str | None:
+def read(path: str) -> str | None:
     """The file's text, None when it (or its process) does not exist.
 
     Lines end with a newline alone: a carriage return is a part of a name, which the kernel does not
@@ -139,13 +138,13 @@ def _has_no_program(pid: int) -> bool:
 
 def children(pid: int) -> list[int]:
     """The children of a process, oldest first for each of its threads (CONFIG_PROC_CHILDREN)."""
-    lists = (_read(f"{PROC}/{pid}/task/{tid}/children") or "" for tid in threads(pid))
+    lists = (read(f"{PROC}/{pid}/task/{tid}/children") or "" for tid in threads(pid))
     return [int(child) for line in lists for child in line.split()]
 
 
 def status(pid: int | str = "self") -> dict[str, str] | None:
     """/proc/PID/status by name: `status()["CapEff"] == "000001ffffffffff"`."""
-    text = _read(f"{PROC}/{pid}/status")
+    text = read(f"{PROC}/{pid}/status")
     if text is None:
         return None
     rows = (line.partition(":") for line in text.split("\n") if line)
@@ -157,14 +156,14 @@ def parent(pid: int) -> int | None:
 
     No name can pretend to be that line: the kernel escapes the ends of lines in names.
     """
-    _, _, after = (_read(f"{PROC}/{pid}/status") or "").partition("\nPPid:\t")
+    _, _, after = (read(f"{PROC}/{pid}/status") or "").partition("\nPPid:\t")
     number = after.partition("\n")[0]
     return int(number) if number else None
 
 
 def real_user(pid: int) -> int | None:
     """Return the owner of a process: the real user id in its status, without parsing the rest."""
-    _, _, after = (_read(f"{PROC}/{pid}/status") or "").partition("\nUid:\t")
+    _, _, after = (read(f"{PROC}/{pid}/status") or "").partition("\nUid:\t")
     number = after.split("\t", 1)[0]
     return int(number) if number else None
 
@@ -174,7 +173,7 @@ def other_user(pid: int) -> int | None:
 
     Decide by its status: files in /proc/PID belong to root if the process is not dumpable.
     """
-    _, _, after = (_read(f"{PROC}/{pid}/status") or "").partition("\nUid:\t")
+    _, _, after = (read(f"{PROC}/{pid}/status") or "").partition("\nUid:\t")
     users = {int(word) for word in after.partition("\n")[0].split()}
     return next(iter(sorted(users - {0, os.geteuid()})), None)
 
@@ -189,7 +188,7 @@ def maps(pid: int | str) -> str | None:
         KernelError: EACCES, the process is another user's.
     """
     if isinstance(pid, str):
-        return _read(f"{PROC}/{pid}/maps")
+        return read(f"{PROC}/{pid}/maps")
     text = _maps_of(pid)
     if text == "" and (other := with_memory(pid)) != pid:
         return _maps_of(other)
@@ -199,18 +198,18 @@ def maps(pid: int | str) -> str | None:
 def _maps_of(pid: int) -> str | None:
     path, user = f"{PROC}/{pid}/maps", other_user(pid)
     if user is None:
-        return _read(path)
+        return read(path)
     from purebpf.syscall.patience import call_in_time  # threading: for other users' processes
 
     try:
-        return call_in_time(user, partial(_read, path), lambda _: None)
+        return call_in_time(user, partial(read, path), lambda _: None)
     except OSError:
         return None
 
 
 def comm(pid: int | str) -> str | None:
     """The thread's name, at most 15 bytes."""
-    text = _read(f"{PROC}/{pid}/comm")
+    text = read(f"{PROC}/{pid}/comm")
     return None if text is None else text.removesuffix("\n")
 
 
@@ -249,13 +248,13 @@ def owner(pid: int) -> int | None:
 
 def map_is_frozen(fd: int) -> bool:
     """Return True if user space may no longer write to the map behind a descriptor (Linux 5.2)."""
-    text = _read(f"{PROC}/self/fdinfo/{fd}") or ""
+    text = read(f"{PROC}/self/fdinfo/{fd}") or ""
     return "frozen:\t1" in text.split("\n")
 
 
 def start_ticks(pid: int) -> int | None:
     """When a process was forked, in clock ticks since boot."""
-    text = _read(f"{PROC}/{pid}/stat")
+    text = read(f"{PROC}/{pid}/stat")
     return None if text is None else int(text.rpartition(")")[2].split()[19])
 
 
@@ -321,12 +320,12 @@ def hides(pid: int) -> bool:
 
 def cgroup(pid: int | str) -> str | None:
     """/proc/PID/cgroup: one `id:controllers:path` line for each hierarchy (cgroups(7))."""
-    return _read(f"{PROC}/{pid}/cgroup")
+    return read(f"{PROC}/{pid}/cgroup")
 
 
 def sysctl(name: str) -> str | None:
     """A kernel parameter by its dotted name, `"kernel.perf_event_paranoid"`; None: not here."""
-    text = _read(f"{PROC}/sys/{name.replace('.', '/')}")
+    text = read(f"{PROC}/sys/{name.replace('.', '/')}")
     return None if text is None else text.strip()
 
 
@@ -336,7 +335,7 @@ def idle_seconds() -> dict[int, float]:
 
     Exact to a hundredth of a second; {} where /proc/stat does not tell CPUs apart.
     """
-    fields = [line.split() for line in (_read(f"{PROC}/stat") or "").split("\n")]
+    fields = [line.split() for line in (read(f"{PROC}/stat") or "").split("\n")]
     ticks = os.sysconf("SC_CLK_TCK")
     return {
         int(name[3:]): (int(numbers[3]) + int(numbers[4])) / ticks
@@ -347,7 +346,7 @@ def idle_seconds() -> dict[int, float]:
 
 def uid_map(pid: int | str = "self") -> str | None:
     """The user namespace's mapping, `"0 0 4294967295"` in the first one (user_namespaces(7))."""
-    text = _read(f"{PROC}/{pid}/uid_map")
+    text = read(f"{PROC}/{pid}/uid_map")
     return (
         None
         if text is None
@@ -386,7 +385,7 @@ def in_first_pid_namespace() -> bool:
 
 def mounts() -> list[tuple[str, str]]:
     """This process's mounts, in order: (mount point, file system type)."""
-    text = _read(f"{PROC}/self/mounts") or ""
+    text = read(f"{PROC}/self/mounts") or ""
     rows = (line.split(" ") for line in text.split("\n") if line)
     return [(_unescape(row[1]), row[2]) for row in rows]
 
@@ -424,7 +423,7 @@ def modules() -> bytes:
 
 def cpu_list(kind: str) -> str | None:
     """The CPU list "possible", "online" or "present": `"0-3,8-11"` (cputopology.rst)."""
-    text = _read(f"{SYS}/devices/system/cpu/{kind}")
+    text = read(f"{SYS}/devices/system/cpu/{kind}")
     return None if text is None else text.strip()
 
 
@@ -457,40 +456,12 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
     return tuple(cpus)
 
 
-def pmu_path(name: str) -> str:
-    """Return the path of a performance unit in sysfs."""
-    return f"{SYS}/bus/event_source/devices/{name}"
-
-
-def pmus() -> list[str]:
-    """Return the names of the performance units in sysfs, sorted."""
-    return _names(pmu_path(""))
-
-
-def pmu_events(name: str) -> list[str]:
-    """Return the names of a unit's events, sorted; their scales and units are not events."""
-    return [event for event in _names(f"{pmu_path(name)}/events") if "." not in event]
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
-
-
-def pmu(name: str, attribute: str) -> str | None:
-    """An attribute of a performance unit, as `pmu("kprobe", "type")`; None: there is none."""
-    text = _read(f"{pmu_path(name)}/{attribute}")
-    return None if text is None else text.strip()
-
-
 def lockdown() -> str | None:
     """The lockdown mode in force: "none", "integrity" or "confidentiality"; None: not built in.
 
     Without securityfs there is no way to tell, and that is None too (kernel_lockdown(7)).
     """
-    text = _read(f"{SYS}/kernel/security/lockdown")
+    text = read(f"{SYS}/kernel/security/lockdown")
     if text is None:
         return None
     return text.partition("[")[2].partition("]")[0]
@@ -511,7 +482,7 @@ def kernel_config() -> str | None:
     except OSError as error:
         if error.errno not in _GONE:
             raise KernelError(f"read({path})", error.errno or 0) from None
-        return _read(f"{BOOT}/config-{os.uname().release}")
+        return read(f"{BOOT}/config-{os.uname().release}")
     import zlib
 
     return zlib.decompress(packed, wbits=zlib.MAX_WBITS | 16).decode(errors="surrogateescape")
@@ -519,14 +490,14 @@ def kernel_config() -> str | None:
 
 def version_signature() -> str | None:
     """Return Ubuntu's own description of its kernel: `"Ubuntu 5.4.0-12.15-generic 5.4.8"`."""
-    return _read(f"{PROC}/version_signature")
+    return read(f"{PROC}/version_signature")
 
 
 def command_line(pid: int) -> str | None:
     """The arguments of a process, with blanks between them; "" for a kernel thread."""
-    text = _read(f"{PROC}/{pid}/cmdline")
+    text = read(f"{PROC}/{pid}/cmdline")
     if text == "" and (other := with_memory(pid)) != pid:
-        text = _read(f"{PROC}/{other}/cmdline")
+        text = read(f"{PROC}/{other}/cmdline")
     return None if text is None else text.replace("\0", " ").strip()
 
 
@@ -538,4 +509,4 @@ def kernel_stack(pid: int, tid: int) -> str | None:
     Raises:
         KernelError: EACCES, no CAP_SYS_ADMIN.
     """
-    return _read(f"{PROC}/{pid}/task/{tid}/stack")
+    return read(f"{PROC}/{pid}/task/{tid}/stack")

@@ -16,7 +16,7 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.features import probes
 from purebpf.loader.features.feature import Feature, answer_refusal, remember
 from purebpf.loader.types.kernel_btf import kernel_btf
-from purebpf.syscall import bpf, proc, tracefs
+from purebpf.syscall import bpf, pmu, tracefs
 from purebpf.syscall.command import Field
 from purebpf.tuples import NamedTuple
 
@@ -190,7 +190,7 @@ def _probe_event(kind: str) -> Callable[[str], Feature]:
     """
 
     def ask(name: str) -> Feature:
-        number = proc.pmu(kind, "type")
+        number = pmu.attribute(kind, "type")
         if number is not None:
             return Feature(name, supported=True, reason=f"the kernel has PMU {kind}, type {number}")
         tracefs.read(f"{kind}_events")

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from purebpf.abi.perf import perf_type_id
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.loader.perf.perf_names import Event, event_named, known_names
-from purebpf.syscall import proc, tracefs
+from purebpf.syscall import pmu, tracefs
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Choice", "EventError", "choose_event", "split"]
@@ -160,7 +160,7 @@ def _of_unit(text: str) -> Choice:
     terms, slash, modifiers = rest.rpartition("/")
     if not slash:
         raise EventError(f"event {text!r}: the closing / is missing")
-    number = proc.pmu(unit, "type") if re.fullmatch(r"[\w.-]+", unit) else None
+    number = pmu.attribute(unit, "type") if re.fullmatch(r"[\w.-]+", unit) else None
     if number is None:
         raise EventError(f"unknown PMU {unit!r}{_nearest(unit, _units())}")
     fields: dict[str, int] = {}
@@ -181,9 +181,9 @@ def _apply(text: str, unit: str, terms: str, fields: dict[str, int], *, named: b
             fields["freq"] = int(key == "freq")
         elif key in _CONFIGS:
             fields[key] = _number(text, key, value)
-        elif (form := proc.pmu(unit, f"format/{key}")) is not None:
+        elif (form := pmu.attribute(unit, f"format/{key}")) is not None:
             _place(text, key, form, _number(text, key, value) if equals else 1, fields)
-        elif not equals and named and (meaning := proc.pmu(unit, f"events/{key}")) is not None:
+        elif not equals and named and (meaning := pmu.attribute(unit, f"events/{key}")) is not None:
             _apply(text, unit, meaning, fields, named=False)
         else:
             known = [*_list_events(unit, "format"), *_list_events(unit, "events"), *_CONFIGS]
@@ -221,11 +221,11 @@ def _number(text: str, key: str, value: str) -> int:
 
 
 def _units() -> list[str]:
-    return _list(proc.pmu_path(""))
+    return _list(pmu.path(""))
 
 
 def _list_events(unit: str, directory: str) -> list[str]:
-    return _list(f"{proc.pmu_path(unit)}/{directory}")
+    return _list(f"{pmu.path(unit)}/{directory}")
 
 
 def _list(path: str) -> list[str]:

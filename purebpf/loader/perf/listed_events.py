@@ -10,7 +10,7 @@ from purebpf.abi.perf import perf_type_id
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_names import event_named, known_names
-from purebpf.syscall import proc, tracefs
+from purebpf.syscall import pmu, tracefs
 
 __all__ = ["list_events"]
 
@@ -30,8 +30,8 @@ def list_events() -> Iterator[tuple[str, str]]:
     for kind, name in named:
         if _opens(name):
             yield name, _KINDS[perf_type_id(kind)]
-    for unit in proc.pmus():
-        for name in proc.pmu_events(unit):
+    for unit in pmu.names():
+        for name in pmu.events(unit):
             yield f"{unit}/{name}/", f"event of {unit}"
     try:
         points = tracefs.tracepoint_names()

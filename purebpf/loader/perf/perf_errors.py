@@ -8,7 +8,7 @@ from collections.abc import Callable
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_event_sample_format, perf_sw_ids, perf_type_id
 from purebpf.errors import KernelError
 from purebpf.loader.host import cpus, fd_limits
-from purebpf.syscall import perf_event, proc
+from purebpf.syscall import perf_event, pmu, proc
 from purebpf.tuples import NamedTuple
 
 __all__ = ["OpenRequest", "explain_open_error", "mapping_explained"]
@@ -59,7 +59,7 @@ def _explain_permission(request: OpenRequest) -> tuple[str, str]:
 
     host = privilege.read_host()
     kind = str(PERF_EVENT_ATTR.unpack(request.attr)["type"])
-    if kind == proc.pmu("uprobe", "type") and privilege.uprobe_needs_admin(host):
+    if kind == pmu.attribute("uprobe", "type") and privilege.uprobe_needs_admin(host):
         why = (
             "the uprobe PMU requires CAP_SYS_ADMIN since Linux 6.16 (commit ba677dbe77af), and "
             f"this process lacks it (CapEff {host.capabilities:#x})"
@@ -73,7 +73,7 @@ def _explain_permission(request: OpenRequest) -> tuple[str, str]:
         )
         return why, "allow it: sudo sysctl kernel.perf_event_paranoid=2"
     why, fix = privilege.advice(host, "CAP_PERFMON")
-    is_probe = kind in (proc.pmu("uprobe", "type"), proc.pmu("kprobe", "type"))
+    is_probe = kind in (pmu.attribute("uprobe", "type"), pmu.attribute("kprobe", "type"))
     if fix and request.pid >= 0 and not request.cgroup and not is_probe:
         own = "profile your own process with exclude_kernel=1 (kernel.perf_event_paranoid 2)"
         fix = f"{own}, or {fix}"
@@ -86,7 +86,7 @@ def _no_pmu(request: OpenRequest) -> tuple[str, str]:
         return offline, ""
     if kind == perf_type_id.PERF_TYPE_TRACEPOINT:
         return "this kernel does not have a tracepoint of this ID", ""
-    units = proc.pmus()
+    units = pmu.names()
     why = f"this machine has no PMU for this event; it has {', '.join(units) or 'none'}"
     if kind in (perf_type_id.PERF_TYPE_HARDWARE, perf_type_id.PERF_TYPE_HW_CACHE):
         return why, "use a software event such as cpu-clock"

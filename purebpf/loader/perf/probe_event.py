@@ -14,7 +14,7 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_names import Event
 from purebpf.loader.perf.probe import EVERY_PROCESS, Probe
-from purebpf.syscall import proc
+from purebpf.syscall import pmu, proc
 from purebpf.syscall.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ def open_probe(probe: Probe) -> PerfEvent | TracedProbe:
         NotSupportedError: a kernel without such probes.
         KernelError: ENOENT, EINVAL, EADDRNOTAVAIL, EILSEQ: it cannot be there; EACCES, EPERM.
     """
-    kind = proc.pmu(probe.pmu, "type")
+    kind = pmu.attribute(probe.pmu, "type")
     if kind is None:
         from purebpf.loader.perf.probe_tracefs import open_traced
 
         return open_traced(probe)
-    returns = (proc.pmu(probe.pmu, "format/retprobe") or "config:0").partition(":")[2]
+    returns = (pmu.attribute(probe.pmu, "format/retprobe") or "config:0").partition(":")[2]
     name = Buffer(probe.name + b"\0")
     config = int(probe.returns) << int(returns) | probe.semaphore << _SEMAPHORE_SHIFT
     return PerfEvent.open(

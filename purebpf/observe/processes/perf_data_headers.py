@@ -15,7 +15,7 @@ from purebpf.loader.host.debug_files import image_of
 from purebpf.loader.host.kernel_build_id import kernel_build_id, read_build_id
 from purebpf.observe.symbols.vdso import VDSO, vdso_build_id
 from purebpf.symbols.proc_maps import mapped_file
-from purebpf.syscall import proc, tracefs
+from purebpf.syscall import pmu, proc, tracefs
 from purebpf.wire.perf_data import KERNEL, Feature
 from purebpf.wire.perf_data_features import (
     BuildId,
@@ -91,8 +91,8 @@ def _read(path: str) -> str:
 
 
 def _pmus() -> Iterator[tuple[int, str]]:
-    for name in proc.pmus():
-        number = proc.pmu(name, "type")
+    for name in pmu.names():
+        number = pmu.attribute(name, "type")
         if number is not None and number.isdecimal():
             yield int(number), name
 

@@ -14,7 +14,7 @@ from purebpf.loader.host.process_limits import locked_memory
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.observe.symbols.debuginfod import servers
 from purebpf.observe.symbols.source_lines import find_tool
-from purebpf.syscall import proc, tracefs
+from purebpf.syscall import pmu, proc, tracefs
 from purebpf.tools.doctor.commands import obstacles
 from purebpf.tools.doctor.model import Answer, Command, Fact, Report
 
@@ -101,7 +101,7 @@ def _machine() -> Iterator[Fact]:
     yield Fact("tracefs", mounted or "not readable", "" if mounted else _explain_unmounted())
     pins = mounts.get("bpf")
     yield Fact("bpffs", pins or "not mounted", "" if pins else "needed to pin only")
-    hardware = proc.pmu("cpu", "type")
+    hardware = pmu.attribute("cpu", "type")
     yield Fact(
         "hardware counters",
         "yes" if hardware is not None else "no",

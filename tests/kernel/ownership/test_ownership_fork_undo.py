@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.syscall import proc, tracefs
+from purebpf.syscall import pmu, tracefs
 from tests.support.host import network
 from tests.support.programs.children import in_child
 
@@ -120,7 +120,7 @@ PROBES = [
 @pytest.mark.needs("tracefs", "vmlinux_btf")
 @pytest.mark.parametrize("way", PROBES)
 def test_a_probe_of_tracefs_stays(way: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(proc, "pmu", lambda _name, _attribute: None)
+    monkeypatch.setattr(pmu, "attribute", lambda _name, _attribute: None)
 
     def events() -> list[str]:
         lines = tracefs.read(f"{way}_events").splitlines()

@@ -11,7 +11,7 @@ import pytest
 from purebpf.errors import KernelError
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.symbols.proc_maps import parse_maps
-from purebpf.syscall import proc
+from purebpf.syscall import pmu, proc
 
 
 @pytest.fixture
@@ -129,8 +129,8 @@ def test_the_configuration_is_the_kernels_own_or_that_in_boot(root):
 
 def test_a_performance_unit_and_one_that_is_not_there(root):
     put(root / "sys/bus/event_source/devices/kprobe/format/retprobe", b"config:0\n")
-    assert proc.pmu("kprobe", "format/retprobe") == "config:0"
-    assert proc.pmu("uprobe", "type") is None
+    assert pmu.attribute("kprobe", "format/retprobe") == "config:0"
+    assert pmu.attribute("uprobe", "type") is None
 
 
 def test_cpus_have_been_idle_for_so_many_seconds(root):

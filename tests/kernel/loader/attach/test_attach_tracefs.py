@@ -14,7 +14,7 @@ from purebpf.errors import KernelError
 from purebpf.loader.attach.perf_event import owning_link
 from purebpf.loader.perf.probe import Probe
 from purebpf.loader.perf.probe_event import open_probe
-from purebpf.syscall import proc, tracefs
+from purebpf.syscall import pmu, tracefs
 
 SPEC = purebpf.read_object(Path(__file__).parents[3] / "data/attach_probes.bpf.o").set(
     own_tgid=os.getpid()
@@ -31,7 +31,7 @@ WAYS = [
 
 @pytest.fixture(autouse=True)
 def _no_pmu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proc, "pmu", lambda _name, _attribute: None)
+    monkeypatch.setattr(pmu, "attribute", lambda _name, _attribute: None)
 
 
 @contextmanager

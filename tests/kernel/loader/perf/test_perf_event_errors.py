@@ -16,7 +16,7 @@ from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.loader.perf.probe import Probe
 from purebpf.loader.perf.probe_event import open_probe
-from purebpf.syscall import proc
+from purebpf.syscall import pmu
 from tests.support import probes
 from tests.support.host import capabilities
 
@@ -155,7 +155,7 @@ def test_a_ring_that_is_written_backward_is_not_read_forward() -> None:
         next(event.records())
 
 
-@pytest.mark.skipif(proc.pmu("uprobe", "type") is None, reason="this kernel has no uprobe PMU")
+@pytest.mark.skipif(pmu.attribute("uprobe", "type") is None, reason="this kernel has no uprobe PMU")
 def test_a_uprobe_that_wants_cap_sys_admin_says_so() -> None:
     """Since ba677dbe77af; on a kernel before, CAP_PERFMON is enough and the event opens."""
     probe = Probe("uprobe", os.fsencode(os.path.realpath("/bin/sh")), 0x1000, pid=0)
