@@ -1,5 +1,7 @@
 """Write docs/options.md, the vocabulary of options, from the parsers of the commands.
 
+It also writes the table of output formats in docs/formats.md, from `purebpf.formats.FORMATS`.
+
 python scripts/generate_options.py            write it
 python scripts/generate_options.py --check    fail if the parsers say something else
 """
@@ -11,12 +13,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from purebpf.formats import FORMATS
 from purebpf.tools.completion.model import Command, Option, describe_commands
 
-__all__ = ["PAGE", "TARGETS", "main", "page", "vocabulary"]
+__all__ = ["FORMATS_PAGE", "PAGE", "TARGETS", "main", "page", "vocabulary", "with_formats"]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
+FORMATS_PAGE = PAGE.with_name("formats.md")
 TARGETS = ("--pid", "--tid", "--cpu", "--comm", "--cgroup", "--container", "--tree", "--uid")
+_FORMATS_HEAD = "| format | file names | opens in |\n|---|---|---|\n"
 _FIRST = """\
 # Options
 
@@ -123,12 +128,27 @@ def _letters(commands: Iterable[Command]) -> Iterator[str]:
             yield f"| `{letter}` | {'; '.join(parts)} |\n"
 
 
+def with_formats(text: str) -> str:
+    """Return docs/formats.md with a row for each output format."""
+    before, head, after = text.partition(_FORMATS_HEAD)
+    rows = [
+        f"| `{name}` | {', '.join(f'`{suffix}`' for suffix in output_format.suffixes)} "
+        f"| {output_format.opens_in} |"
+        for name, output_format in FORMATS.items()
+    ]
+    return "".join((before, head, "\n".join(rows), "\n\n", after.partition("\n\n")[2]))
+
+
 def main(arguments: list[str]) -> int:
-    """Write or check the page."""
-    text = page(describe_commands())
+    """Write or check the pages."""
+    pages = {
+        PAGE: page(describe_commands()),
+        FORMATS_PAGE: with_formats(FORMATS_PAGE.read_text()),
+    }
     if "--check" in arguments:
-        return 0 if PAGE.read_text() == text else 1
-    PAGE.write_text(text)
+        return 0 if all(path.read_text() == text for path, text in pages.items()) else 1
+    for path, text in pages.items():
+        path.write_text(text)
     return 0
 
 

@@ -103,8 +103,9 @@ def check_csv(text: str) -> None:
     assert not [cell for line in lines for cell in line if cell[:1] in {"=", "@", "+"}]
 
 
+WITHOUT_NAMES = {"perf.data"}
+"""It has addresses."""
 CHECKS: dict[str, Callable[[str], None]] = {
-    "text": check_lines,
     "folded": check_folded,
     "json": check_json,
     "html": check_page,
@@ -114,12 +115,9 @@ CHECKS: dict[str, Callable[[str], None]] = {
     "chrome": check_tree,
     "csv": check_csv,
 }
+"""Other formats have lines of printable text."""
 
 
-def test_every_format_with_names_is_checked() -> None:
-    assert FORMATS.keys() - CHECKS.keys() <= {"perf.data"}  # it has addresses
-
-
-@pytest.mark.parametrize("format_name", CHECKS)
+@pytest.mark.parametrize("format_name", sorted(FORMATS.keys() - WITHOUT_NAMES))
 def test_hostile_names_do_not_break_a_format(format_name: str) -> None:
-    CHECKS[format_name](written(format_name))
+    CHECKS.get(format_name, check_lines)(written(format_name))

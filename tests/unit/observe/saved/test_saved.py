@@ -11,7 +11,6 @@ import pytest
 
 import purebpf
 from purebpf.errors import FormatError, KernelError
-from purebpf.formats import FORMATS
 from purebpf.observe.saved import profile_loader
 from purebpf.results import Profile
 from purebpf.results.formats import folded, json, pprof, writer
@@ -41,7 +40,7 @@ def test_what_was_saved_is_read(data: bytes, tmp_path: Path) -> None:
 
 def test_the_public_function_reads_what_convert_reads(tmp_path: Path) -> None:
     example = profiles.example()
-    for name in FORMATS.keys() - {"text", "html", "chrome", "firefox", "csv"}:
+    for name in ("folded", "json", "pprof", "speedscope", "perf.data"):
         path = tmp_path / f"saved.{name}"
         pieces = writer.write(example, name)
         path.write_bytes(b"".join(p.encode() if isinstance(p, str) else p for p in pieces))
