@@ -31,18 +31,18 @@ class EventView(NamedTuple):
     verbose: bool = False
 
 
-def add_targets(made: argparse.ArgumentParser, *, cpus: str) -> argparse._ArgumentGroup:
+def add_targets(command_parser: argparse.ArgumentParser, *, cpus: str) -> argparse._ArgumentGroup:
     """Options `pids`, `tids`, `cpus`, `cgroup` and `tree`; returns their group."""
-    group = made.add_argument_group("targets")
+    group = command_parser.add_argument_group("targets")
     parser.add_targets(group, cpus=cpus)
     return group
 
 
 def add_output(
-    made: argparse.ArgumentParser, formats: tuple[str, ...] = ("text", "json")
+    command_parser: argparse.ArgumentParser, formats: tuple[str, ...] = ("text", "json")
 ) -> argparse._ArgumentGroup:
     """Options of `EventView`; returns their group."""
-    group = made.add_argument_group("output")
+    group = command_parser.add_argument_group("output")
     group.add_argument("--format", choices=formats, help="json: an object on each line")
     parser.add_output(group)
     return group

@@ -57,18 +57,20 @@ class SpanOptions(TargetOptions):
         return ("msecs", 1_000_000) if self.milliseconds else ("usecs", 1000)
 
 
-def add_options(made: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+def add_options(command_parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add the common options; return the group of targets, for more of them."""
-    made.add_argument(
+    command_parser.add_argument(
         *("interval_s",), metavar="interval", nargs="?", type=seconds,
         help="seconds between two tables (default: one table, at Ctrl-C)",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         *("times",), metavar="count", nargs="?", type=positive_int, help="number of tables"
     )
-    whose = made.add_argument_group("targets")
+    whose = command_parser.add_argument_group("targets")
     parser.add_targets(whose, cpus="what ends on these CPUs")
-    grouping = made.add_argument_group("one histogram for each").add_mutually_exclusive_group()
+    grouping = command_parser.add_argument_group(
+        "one histogram for each"
+    ).add_mutually_exclusive_group()
     for flags, by, what in (
         (("-P", "--pids"), "pid", "process"),
         (("-L", "--tids"), "tid", "thread"),
@@ -76,7 +78,7 @@ def add_options(made: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         (("--cgroups",), "cgroup", "cgroup"),
     ):
         grouping.add_argument(*flags, dest="by", action="store_const", const=by, help=what)
-    _add_output(made.add_argument_group("output"))
+    _add_output(command_parser.add_argument_group("output"))
     return whose
 
 
@@ -101,9 +103,9 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     parser.add_output(group)
 
 
-def parse(made: argparse.ArgumentParser, argv: Sequence[str]) -> SpanOptions:
+def parse(command_parser: argparse.ArgumentParser, argv: Sequence[str]) -> SpanOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
     return SpanOptions(**vars(parsed))
 
 

@@ -70,34 +70,34 @@ def attach(
         raise TypeError(f"program {program.name!r}: target required: a cgroup directory")
     assert target is not None
     attach_type = _attach_type(program, kind)
-    place = order(before, after, revision, preorder=preorder)
-    what = f"program {program.name!r} on cgroup {_name(target)}"
+    link_order = order(before, after, revision, preorder=preorder)
+    description = f"program {program.name!r} on cgroup {_name(target)}"
     if replace is not None:
-        if place.asked:
+        if link_order.asked:
             raise TypeError("replace= keeps the position: before= and after= cannot be set")
         fields = {"attach_flags": ALLOW_MULTI | REPLACE, "replace_bpf_fd": replace.fileno()}
-        return _plainly(program, target, attach_type, what, fields)
+        return _plainly(program, target, attach_type, description, fields)
     with open_cgroup(target) as cgroup:
         try:
             return Link(
-                what,
+                description,
                 link=bpf.link_create(
                     attach_type,
                     prog_fd=program.fileno(),
                     target_fd=cgroup.fileno(),
-                    flags=place.flags,
-                    cgroup_relative_fd=place.relative_fd,
-                    cgroup_expected_revision=place.revision,
+                    flags=link_order.flags,
+                    cgroup_relative_fd=link_order.relative_fd,
+                    cgroup_expected_revision=link_order.revision,
                 ),
             )
         except KernelError as error:
-            if place.asked and not _has_order(cgroup, attach_type):
-                feature = f"an order for {what}"
+            if link_order.asked and not _has_order(cgroup, attach_type):
+                feature = f"an order for {description}"
                 raise NotSupportedError(feature, f"{error}; needs Linux 6.17") from None
-            if error.errno != errno.EINVAL or place.asked:
-                raise _explain_refusal(error, what, place) from None
+            if error.errno != errno.EINVAL or link_order.asked:
+                raise _explain_refusal(error, description, link_order) from None
     # Before Linux 5.7 there was no such link; if that was not the reason, this fails as well.
-    return _plainly(program, target, attach_type, what, {"attach_flags": ALLOW_MULTI})
+    return _plainly(program, target, attach_type, description, {"attach_flags": ALLOW_MULTI})
 
 
 def _attach_type(program: Program, kind: str | int | None) -> int:
@@ -117,13 +117,13 @@ def _name(target: Cgroup) -> str:
 
 
 def _plainly(
-    program: Program, target: Cgroup, attach_type: int, what: str, fields: dict[str, int]
+    program: Program, target: Cgroup, attach_type: int, description: str, fields: dict[str, int]
 ) -> Link:
     cgroup = open_cgroup(target)
     try:
-        return attach_plainly(program, cgroup, attach_type, what, **fields)
+        return attach_plainly(program, cgroup, attach_type, description, **fields)
     except KernelError as error:
-        raise _explain_refusal(error, what, Order()) from None
+        raise _explain_refusal(error, description, Order()) from None
 
 
 def _has_order(cgroup: Descriptor, attach_type: int) -> bool:
@@ -136,15 +136,15 @@ def _has_order(cgroup: Descriptor, attach_type: int) -> bool:
         return False
 
 
-def _explain_refusal(error: KernelError, what: str, asked: Order) -> AttachError:
+def _explain_refusal(error: KernelError, description: str, asked: Order) -> AttachError:
     number = error.errno or 0
     if number == errno.EBADF:
         why = f"the target is not a cgroup v2 directory; {cgroups.where()}"
-        return AttachError(error.call, number, what, why=why)
+        return AttachError(error.call, number, description, why=why)
     if number == errno.EPERM:
         from purebpf.loader.host.privilege import advise_or
 
         above = "an ancestor cgroup has a program without BPF_F_ALLOW_MULTI"
         why, fix = advise_or("CAP_BPF", "CAP_NET_ADMIN", otherwise=above)
-        return AttachError(error.call, number, what, why=why, fix=fix)
-    return explain_refusal(error, what, asked)
+        return AttachError(error.call, number, description, why=why, fix=fix)
+    return explain_refusal(error, description, asked)

@@ -44,15 +44,15 @@ def attach(
         raise TypeError("target required with function=: the program that has the function")
     name = function or program.target
     where = f"{name}() of program {target.name!r}" if target is not None else f"{name}()"
-    what = f"program {program.name!r} in the place of {where}"
+    description = f"program {program.name!r} in the place of {where}"
     fields = {"tracing_cookie": cookie}
     if target is not None:
         fields |= {
             "target_fd": target.fileno(),
-            "target_btf_id": function_of(target, name, what),
+            "target_btf_id": function_of(target, name, description),
         }
     try:
-        return Link(what, link=bpf.link_create(0, prog_fd=program.fileno(), **fields))
+        return Link(description, link=bpf.link_create(0, prog_fd=program.fileno(), **fields))
     except KernelError as error:
         number = error.errno or 0
         why = _WHY.get(number, "")
@@ -61,5 +61,5 @@ def attach(
         if number in (errno.EINVAL, errno.ENOENT) and target is None:
             why = "it was attached before, and the kernel no longer keeps its target"
             fix = "pass the target again: .attach(target)"
-            raise AttachError(error.call, number, what, why=why, fix=fix) from None
-        raise AttachError(error.call, number, what, why=why) from None
+            raise AttachError(error.call, number, description, why=why, fix=fix) from None
+        raise AttachError(error.call, number, description, why=why) from None

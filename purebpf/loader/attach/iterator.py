@@ -55,8 +55,8 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 class IteratorLink(Link):
     """An iterator that can be read as often as wanted, each time from the beginning."""
 
-    def __init__(self, what: str, *, link: Descriptor, btf: Btf | None = None) -> None:
-        super().__init__(what, link=link)
+    def __init__(self, description: str, *, link: Descriptor, btf: Btf | None = None) -> None:
+        super().__init__(description, link=link)
         self._btf = btf
 
     def open_file(self) -> BinaryIO:
@@ -147,27 +147,27 @@ def attach(
         raise TypeError(f"program {program.name!r}: {what_it_takes}, not {given[0]}=")
     if order not in _ORDERS:
         raise ValueError(f"unknown order {order!r}; known: {', '.join(_ORDERS)}")
-    what = f"iterator {program.name!r} over {program.target}"
+    description = f"iterator {program.name!r} over {program.target}"
     fields: dict[str, Field] = {}
     with ExitStack() as stack:
         if map is not None:
             fields["iter_info"] = struct.pack("=Ixxxxxxxxxxxx", map.fileno())
         elif cgroup is not None:
-            place = stack.enter_context(cgroups.open_cgroup_directory(cgroup)).fileno()
-            fields["iter_info"] = struct.pack("=IIQ", _ORDERS[order], place, 0)
+            cgroup_fd = stack.enter_context(cgroups.open_cgroup_directory(cgroup)).fileno()
+            fields["iter_info"] = struct.pack("=IIQ", _ORDERS[order], cgroup_fd, 0)
         elif pid or tid:
             fields["iter_info"] = _task(tid, pid)
         if info := fields.get("iter_info"):
             assert isinstance(info, bytes)
             fields["iter_info_len"] = len(info)
         try:
-            made = bpf.link_create(
+            link_fd = bpf.link_create(
                 bpf_attach_type.BPF_TRACE_ITER, prog_fd=program.fileno(), **fields
             )
         except KernelError as error:
             why = dict.fromkeys((errno.EINVAL, errno.EBADF), what_it_takes if takes else "")
-            raise attach_error(error, what, why) from None
-    return IteratorLink(what, link=made, btf=program.btf)
+            raise attach_error(error, description, why) from None
+    return IteratorLink(description, link=link_fd, btf=program.btf)
 
 
 def _task(tid: int, pid: int) -> bytes:

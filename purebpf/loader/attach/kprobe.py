@@ -51,18 +51,19 @@ def attach(
     place_match = _PLACE.fullmatch(where)
     if place_match is None:
         several = '; patterns need SEC("kprobe.multi")' if set(where) & set("*?") else ""
-        place = "'function' or 'function+8'"
-        raise ValueError(f"{where!r} is not a kernel function: expected {place}{several}")
+        spelling = "'function' or 'function+8'"
+        raise ValueError(f"{where!r} is not a kernel function: expected {spelling}{several}")
     name, offset = place_match[1], int(place_match[2] or "0", 0)
     if program.definition is not None and program.definition.prefix.endswith("syscall"):
         name = syscall_function(name)
     end = at_return(program, returns)
     moment = "return of" if end else "entry to"
-    what = f"program {program.name!r} on {moment} kernel function {name}" + f"+{offset:#x}" * bool(
-        offset
+    description = (
+        f"program {program.name!r} on {moment} kernel function {name}"
+        + f"+{offset:#x}" * bool(offset)
     )
     try:
         event = open_probe(Probe("kprobe", os.fsencode(name), offset, end))
     except KernelError as error:
-        raise attach_error(error, what, _WHY) from None
-    return owning_link(program, event, what, cookie=cookie)
+        raise attach_error(error, description, _WHY) from None
+    return owning_link(program, event, description, cookie=cookie)

@@ -62,14 +62,14 @@ def attach(
         NotSupportedError: a pattern, and no tracefs, or addresses that may not be seen.
     """
     where = target_of(program, target, "target required: kernel functions")
-    what = f"program {program.name!r} on kernel functions {where}"
-    wanted = each_cookie(where, cookie, what)
+    description = f"program {program.name!r} on kernel functions {where}"
+    wanted = each_cookie(where, cookie, description)
     memory: Buffer | None = None  # what pointers lead to, kept until the call is over
     if isinstance(where, str) and set(where) & set("*?"):
         places = matching(where)
         if not places:
             why = f"no traceable kernel function matches {where!r}"
-            raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
+            raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, description, why=why)
         field, pointers = "kprobe_multi_addrs", array("Q", places)
         cookies = pack_cookies([cookie] * len(places))
     else:
@@ -78,7 +78,7 @@ def attach(
         cookies = pack_cookies(wanted.values())
     try:
         return Link(
-            f"{what} ({len(pointers)} functions)",
+            f"{description} ({len(pointers)} functions)",
             link=bpf.link_create(
                 program.attach_type,
                 prog_fd=program.fileno(),
@@ -89,7 +89,7 @@ def attach(
             ),
         )
     except KernelError as error:
-        raise attach_error(error, what, _WHY) from None
+        raise attach_error(error, description, _WHY) from None
     finally:
         del memory
 
@@ -112,10 +112,10 @@ def matching(pattern: str) -> list[int]:
         NotSupportedError: no tracefs, or the kernel shows no addresses.
         KernelError: EACCES, tracefs or kallsyms may not be read.
     """
-    known = traceable()
+    traceable_names = traceable()
     line = re.compile(rb"^([0-9a-f]+) [tTwW] (%b)(?:\t.*)?$" % regex(pattern), re.MULTILINE)
     known_symbols = [(int(m[1], 16), m[2].decode()) for m in line.finditer(proc.kallsyms())]
-    places = sorted({address for address, name in known_symbols if name in known})
+    places = sorted({address for address, name in known_symbols if name in traceable_names})
     if places and not places[-1]:
         reason = (
             f"{proc.KALLSYMS} shows zeros: kernel.kptr_restrict hides addresses from a process "

@@ -48,20 +48,20 @@ def attach(program: Program, target: Device | None = None) -> Link:
             f"program {program.name!r}: target required: a lirc device such as '/dev/lirc0'"
         )
     assert target is not None
-    what = f"program {program.name!r} on lirc device {target}"
+    description = f"program {program.name!r} on lirc device {target}"
     try:
-        device = open_receiver(target, what)
-        return attach_plainly(program, device, bpf_attach_type.BPF_LIRC_MODE2, what)
+        device = open_receiver(target, description)
+        return attach_plainly(program, device, bpf_attach_type.BPF_LIRC_MODE2, description)
     except KernelError as error:
         if error.call.startswith("open("):
             raise
-        raise _explain_refusal(error, what) from None
+        raise _explain_refusal(error, description) from None
 
 
-def _explain_refusal(error: KernelError, what: str) -> AttachError:
+def _explain_refusal(error: KernelError, description: str) -> AttachError:
     if error.errno != errno.EPERM:
-        return attach_error(error, what, _WHY)
+        return attach_error(error, description, _WHY)
     from purebpf.loader.host.privilege import advise_or
 
     why, fix = advise_or("CAP_NET_ADMIN", otherwise="the device was opened read-only")
-    return AttachError(error.call, errno.EPERM, what, why=why, fix=fix)
+    return AttachError(error.call, errno.EPERM, description, why=why, fix=fix)

@@ -71,7 +71,7 @@ def attach(
     if gateway and ip_address(gateway).version != network.version:
         raise ValueError(f"program {program.name!r}: {gateway} is not a gateway to {network}")
     device = find_interface(interface)
-    what = f"program {program.name!r} on the route to {network} by {device}"
+    description = f"program {program.name!r} on the route to {network} by {device}"
     from purebpf.syscall.netlink import Route, Tunnel
 
     tunnel = Tunnel(str(network), device.ifindex, gateway)
@@ -81,7 +81,7 @@ def attach(
         try:
             route.add_tunnel(tunnel, side, own.fileno(), program.name)
         except KernelError as error:
-            raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
+            raise attach_error(error, description, _WHY, "CAP_NET_ADMIN") from None
 
         def remove() -> None:
             try:
@@ -90,4 +90,4 @@ def attach(
                 if error.errno not in (errno.ESRCH, errno.ENODEV):
                     raise
 
-        return Link(what, undo=remove, held=stack.pop_all())
+        return Link(description, undo=remove, held=stack.pop_all())

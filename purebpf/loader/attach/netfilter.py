@@ -58,7 +58,7 @@ def attach(
         raise ValueError(f"unknown family {target!r}; known: {', '.join(_FAMILIES)}")
     if hook not in _HOOKS:
         raise ValueError(f"unknown hook {hook!r}; known: {', '.join(_HOOKS)}")
-    what = f"program {program.name!r} on {target} {hook}, priority {priority}"
+    description = f"program {program.name!r} on {target} {hook}, priority {priority}"
     try:
         link = bpf.link_create(
             bpf_attach_type.BPF_NETFILTER,
@@ -69,5 +69,5 @@ def attach(
             netfilter_flags=_DEFRAGMENT if defragment else 0,
         )
     except KernelError as error:
-        raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
-    return Link(what, link=link)
+        raise attach_error(error, description, _WHY, "CAP_NET_ADMIN") from None
+    return Link(description, link=link)

@@ -54,22 +54,24 @@ def attach(
     interface = find_interface(target)
     attach_type = _attach_type(program, end)
     hook = Hook(interface, attach_type, "netkit")
-    place = order(before, after, revision)
+    link_order = order(before, after, revision)
     sender = "primary" if attach_type == _ENDS["primary"] else "peer"
-    what = f"program {program.name!r} on {sender} of {interface}"
+    description = f"program {program.name!r} on {sender} of {interface}"
     if replace is not None:
-        return replacing(program, replace, hook, place, what)
+        return replacing(program, replace, hook, link_order, description)
     try:
-        return create_link(program, hook, place, what)
+        return create_link(program, hook, link_order, description)
     except KernelError as error:
         number = error.errno or 0
-        if number in (errno.ENXIO, errno.EACCES) or (number == errno.EINVAL and not place.asked):
+        if number in (errno.ENXIO, errno.EACCES) or (
+            number == errno.EINVAL and not link_order.asked
+        ):
             why = (
                 f"{interface} is not a primary netkit device, or this kernel does not support "
                 "netkit (Linux 6.7)"
             )
-            raise attach_error(error, what, {number: why}) from None
-        raise not_attached(error, what, place) from None
+            raise attach_error(error, description, {number: why}) from None
+        raise not_attached(error, description, link_order) from None
 
 
 def _attach_type(program: Program, end: str) -> bpf_attach_type:

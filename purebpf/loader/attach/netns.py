@@ -49,13 +49,13 @@ def attach(program: Program, target: Namespace = None) -> Link:
             namespace; EPERM, no CAP_NET_ADMIN.
     """
     attach_type = _ATTACH_TYPES[program.type]
-    place = OUR_NAMESPACE if target is None else target
-    what = f"program {program.name!r} on network namespace {place}"
+    namespace_path = OUR_NAMESPACE if target is None else target
+    description = f"program {program.name!r} on network namespace {namespace_path}"
     with open_namespace(target) as namespace:
         try:
             link = bpf.link_create(
                 attach_type, prog_fd=program.fileno(), target_fd=namespace.fileno()
             )
         except KernelError as error:
-            raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
-    return Link(what, link=link)
+            raise attach_error(error, description, _WHY, "CAP_NET_ADMIN") from None
+    return Link(description, link=link)

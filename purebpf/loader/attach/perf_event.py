@@ -43,10 +43,10 @@ def attach(
             f"program {program.name!r}: target required: a perf event, as in "
             "program.attach(PerfEvent.sampling(frequency=99, cpu=0))"
         )
-    what = f"program {program.name!r} on perf event {target!r}"
-    link = link_to_event(program, target, what, cookie=cookie)
+    description = f"program {program.name!r} on perf event {target!r}"
+    link = link_to_event(program, target, description, cookie=cookie)
     if link is None:
-        link = _without_link(program, target, what)
+        link = _without_link(program, target, description)
     if enable:
         try:
             perf_event.enable(target.fileno())
@@ -59,7 +59,7 @@ def attach(
 def link_to_event(
     program: Program,
     event: EventDescriptor,
-    what: str,
+    description: str,
     *,
     cookie: int,
     owned: EventDescriptor | None = None,
@@ -77,15 +77,15 @@ def link_to_event(
             perf_event_bpf_cookie=cookie,
         )
     except KernelError as error:
-        if error.errno != errno.EINVAL or (known := _kernel_has_links()):
-            raise explain_refusal(error, what) from None
+        if error.errno != errno.EINVAL or (links_supported := _kernel_has_links()):
+            raise explain_refusal(error, description) from None
         if cookie:
-            raise NotSupportedError("a cookie for a perf event", str(known)) from None
+            raise NotSupportedError("a cookie for a perf event", str(links_supported)) from None
         return None
-    return Link(what, link=link, event=owned)
+    return Link(description, link=link, event=owned)
 
 
-def owning_link(program: Program, event: EventDescriptor, what: str, *, cookie: int) -> Link:
+def owning_link(program: Program, event: EventDescriptor, description: str, *, cookie: int) -> Link:
     """A link that ends with `event`, a probe or tracepoint opened for this program alone.
 
     The event is the link's, and is closed when there is none. Before Linux 5.15 the program is
@@ -96,13 +96,15 @@ def owning_link(program: Program, event: EventDescriptor, what: str, *, cookie: 
         ValueError: the program is closed.
     """
     try:
-        link = link_to_event(program, event, what, cookie=cookie, owned=event)
+        link = link_to_event(program, event, description, cookie=cookie, owned=event)
         if link is None:
             perf_event.set_bpf(event.fileno(), program.fileno())
-            link = Link(what, event=event)
+            link = Link(description, event=event)
     except KernelError as error:
         event.close()
-        raise error if isinstance(error, AttachError) else explain_refusal(error, what) from None
+        raise (
+            error if isinstance(error, AttachError) else explain_refusal(error, description)
+        ) from None
     except BaseException:
         event.close()
         raise
@@ -115,23 +117,23 @@ def _kernel_has_links() -> Feature:
     return have_perf_event_link()
 
 
-def _without_link(program: Program, event: EventDescriptor, what: str) -> Link:
+def _without_link(program: Program, event: EventDescriptor, description: str) -> Link:
     """The event runs the program until it is disabled, which its own descriptor can do later."""
     with ExitStack() as stack:
         again = stack.enter_context(Descriptor(os.dup(event.fileno())))
         try:
             perf_event.set_bpf(again.fileno(), program.fileno())
         except KernelError as error:
-            raise explain_refusal(error, what) from None
+            raise explain_refusal(error, description) from None
         stack.pop_all()
-    return Link(what, event=again)
+    return Link(description, event=again)
 
 
-def explain_refusal(error: KernelError, what: str) -> AttachError:
+def explain_refusal(error: KernelError, description: str) -> AttachError:
     """The error of an attachment to a perf event, explained."""
     reasons = {
         errno.EEXIST: "the event already has a program",
         errno.EBUSY: "the event already has a program",
         errno.E2BIG: "the event already has 64 programs, the kernel's maximum",
     }
-    return attach_error(error, what, reasons)
+    return attach_error(error, description, reasons)

@@ -91,11 +91,11 @@ def query(target: Target, kind: str | int, *, effective: bool = False) -> Attach
     elif attach_type in _ALONE or effective:
         lists = ("prog_ids",)
     with ExitStack() as stack:
-        place = _place(target, attach_type, stack)
+        target_fd = _place(target, attach_type, stack)
         room = _ROOM
         while True:
             try:
-                return _ask(place, attach_type, lists, room, _EFFECTIVE if effective else 0)
+                return _ask(target_fd, attach_type, lists, room, _EFFECTIVE if effective else 0)
             except KernelError as error:
                 if error.errno == errno.ENOSPC and room < _MOST:
                     room *= 4
@@ -129,9 +129,11 @@ def _place(target: Target, attach_type: int, stack: ExitStack) -> int:
     return stack.enter_context(open_cgroup(target)).fileno()
 
 
-def _ask(place: int, attach_type: int, lists: tuple[str, ...], room: int, flags: int) -> Attached:
+def _ask(
+    target_fd: int, attach_type: int, lists: tuple[str, ...], room: int, flags: int
+) -> Attached:
     memory = {name: bytearray(_U32 * room) for name in lists}
-    answer = bpf.prog_query(place, attach_type, query_flags=flags, prog_cnt=room, **memory)
+    answer = bpf.prog_query(target_fd, attach_type, query_flags=flags, prog_cnt=room, **memory)
     count, attach_flags, revision = (
         int(answer[name]) for name in ("prog_cnt", "attach_flags", "revision")
     )
@@ -147,12 +149,12 @@ def _ask(place: int, attach_type: int, lists: tuple[str, ...], room: int, flags:
 
 
 def _explain_refusal(error: KernelError, kind: str) -> KernelError | NotSupportedError:
-    what = f"programs attached to {kind}"
+    description = f"programs attached to {kind}"
     if error.errno == errno.EPERM:
         from purebpf.loader.host.privilege import explain_eperm
 
-        return explain_eperm(error, what, "CAP_NET_ADMIN")
+        return explain_eperm(error, description, "CAP_NET_ADMIN")
     if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
         reason = f"this kernel cannot list them, or the target is of another kind: {error}"
-        return NotSupportedError(f"listing {what}", reason)
-    return KernelError(error.call, error.errno or 0, what)
+        return NotSupportedError(f"listing {description}", reason)
+    return KernelError(error.call, error.errno or 0, description)

@@ -31,18 +31,18 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
     where = program.target if target is None else target
     if not where:
         raise TypeError(f"program {program.name!r}: target required: a raw tracepoint")
-    what = f"program {program.name!r} on raw tracepoint {where}"
+    description = f"program {program.name!r} on raw tracepoint {where}"
     try:
-        return Link(what, link=bpf.raw_tracepoint_open(program.fileno(), where, cookie))
+        return Link(description, link=bpf.raw_tracepoint_open(program.fileno(), where, cookie))
     except KernelError as error:
-        raise explain_refusal(error, what, cookie=cookie) from None
+        raise explain_refusal(error, description, cookie=cookie) from None
 
 
 def explain_refusal(
-    error: KernelError, what: str, *, cookie: int
+    error: KernelError, description: str, *, cookie: int
 ) -> AttachError | NotSupportedError:
     """The error of an attachment to a raw or BTF tracepoint, explained."""
     if cookie and error.errno in (errno.EINVAL, errno.E2BIG):
         return NotSupportedError("a cookie for a raw tracepoint", f"{error}; needs Linux 6.10")
     why = "this kernel does not have this tracepoint; the name is without the category"
-    return attach_error(error, what, {errno.ENOENT: why})
+    return attach_error(error, description, {errno.ENOENT: why})

@@ -50,16 +50,16 @@ def attach(program: Program, target: Usable | None, *, reuseport: bool | None = 
         raise ValueError(f"program {program.name!r}: the socket is closed")
     if reuseport is None:
         reuseport = program.type == bpf_prog_type.BPF_PROG_TYPE_SK_REUSEPORT
-    what = f"program {program.name!r} on {'the port of ' * reuseport}socket {number}"
+    description = f"program {program.name!r} on {'the port of ' * reuseport}socket {number}"
     try:
         if reuseport:
             sockets.attach_reuseport(number, program.fileno())
         else:
             sockets.attach_filter(number, program.fileno())
     except KernelError as error:
-        raise attach_error(error, what, _WHY) from None
+        raise attach_error(error, description, _WHY) from None
     detach = sockets.detach_reuseport if reuseport else sockets.detach_filter
-    return Link(what, undo=lambda: _detach(target, detach))
+    return Link(description, undo=lambda: _detach(target, detach))
 
 
 def _detach(target: Usable, detach: Callable[[int], None]) -> None:

@@ -49,18 +49,20 @@ def attach(program: Program, target: Map | None, *, kind: str | int | None = Non
     if not isinstance(target, Map) or target.type not in _TYPES:
         raise TypeError(f"program {program.name!r}: expected a sockmap, got {target!r}")
     attach_type = _attach_type(program, kind)
-    what = f"program {program.name!r} on map {target.name!r}"
+    description = f"program {program.name!r} on map {target.name!r}"
     try:
         link = bpf.link_create(attach_type, prog_fd=program.fileno(), target_fd=target.fileno())
-        return Link(what, link=link)
+        return Link(description, link=link)
     except KernelError as error:
         if error.errno != errno.EINVAL:
-            raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
+            raise attach_error(error, description, _WHY, "CAP_NET_ADMIN") from None
     # Before Linux 6.10 there was no such link; if that was not the reason, this fails as well.
     try:
-        return attach_plainly(program, Descriptor(os.dup(target.fileno())), attach_type, what)
+        return attach_plainly(
+            program, Descriptor(os.dup(target.fileno())), attach_type, description
+        )
     except KernelError as error:
-        raise attach_error(error, what, _WHY, "CAP_NET_ADMIN") from None
+        raise attach_error(error, description, _WHY, "CAP_NET_ADMIN") from None
 
 
 def _attach_type(program: Program, kind: str | int | None) -> int:

@@ -44,21 +44,21 @@ def attach(owner: MapHandle) -> Link:
         AttachError: EEXIST, something of that name is registered; EINVAL, a member that must be
             set is not, or has a value that the kernel does not take; EBUSY, it is registered.
     """
-    what = f"struct_ops {owner.name!r}"
+    description = f"struct_ops {owner.name!r}"
     if owner.info.flags & BPF_F_LINK:
         write_before_link(owner)
         try:
-            made = bpf.link_create(bpf_attach_type.BPF_STRUCT_OPS, map_fd=owner.fileno())
+            link_fd = bpf.link_create(bpf_attach_type.BPF_STRUCT_OPS, map_fd=owner.fileno())
         except KernelError as error:
-            raise _not_registered(error, what) from None
-        return Link(what, link=made)
+            raise _not_registered(error, description) from None
+        return Link(description, link=link_fd)
     held = Map.from_fd(owner.fileno())  # what is registered outlives the owner, and must end
     try:
         _write(owner)
     except BaseException:
         held.close()
         raise
-    return Link(what, undo=lambda: bpf.map_delete_elem(held.fileno(), _KEY), held=held)
+    return Link(description, undo=lambda: bpf.map_delete_elem(held.fileno(), _KEY), held=held)
 
 
 def _write(owner: MapHandle) -> None:
@@ -68,11 +68,11 @@ def _write(owner: MapHandle) -> None:
         raise _not_registered(error, f"struct_ops {owner.name!r}") from None
 
 
-def _not_registered(error: KernelError, what: str) -> AttachError:
+def _not_registered(error: KernelError, description: str) -> AttachError:
     number = error.errno or 0
     why = {
         errno.EEXIST: "the name is already registered",
         errno.EBUSY: "it is already registered, or still in use after it was",
         errno.EINVAL: "a required member is not set, or the kernel refuses the value of one",
     }.get(number, "")
-    return AttachError(error.call, number, what, why=why)
+    return AttachError(error.call, number, description, why=why)

@@ -93,25 +93,25 @@ def attach(
     interface = find_interface(target)
     attach_type = _attach_type(program, direction)
     side = "ingress" if attach_type == _INGRESS else "egress"
-    what = f"program {program.name!r} on {side} of {interface}"
+    description = f"program {program.name!r} on {side} of {interface}"
     hook = Hook(interface, attach_type, "tcx")
     place = order(before, after, revision)
     if clsact:
         if place.asked or replace is not None:
             raise TypeError("clsact filters take priority=, not before= or after=")
-        return _filter(program, interface, attach_type, priority, f"{what} (clsact filter)")
+        return _filter(program, interface, attach_type, priority, f"{description} (clsact filter)")
     if replace is not None:
-        return replacing(program, replace, hook, place, what)
+        return replacing(program, replace, hook, place, description)
     try:
-        link = create_link(program, hook, place, what)
+        link = create_link(program, hook, place, description)
     except KernelError as error:
         if error.errno not in (errno.EINVAL, errno.E2BIG) or _has_tcx(interface, attach_type):
-            raise not_attached(error, what, place) from None
+            raise not_attached(error, description, place) from None
         if place.asked:
             raise NotSupportedError(
-                f"an order for {what}", f"this kernel does not support tcx: {error}"
+                f"an order for {description}", f"this kernel does not support tcx: {error}"
             ) from None
-        instead = f"{what} (clsact filter, as this kernel does not support tcx)"
+        instead = f"{description} (clsact filter, as this kernel does not support tcx)"
         return _filter(program, interface, attach_type, priority, instead)
     if priority:
         link.close()
@@ -141,7 +141,11 @@ def _has_tcx(interface: Interface, attach_type: int) -> bool:
 
 
 def _filter(
-    program: Program, interface: Interface, attach_type: bpf_attach_type, priority: int, what: str
+    program: Program,
+    interface: Interface,
+    attach_type: bpf_attach_type,
+    priority: int,
+    description: str,
 ) -> Link:
     namespace = os.stat("/proc/thread-self/ns/net").st_ino
     qdisc = (namespace, interface.ifindex)
@@ -154,9 +158,9 @@ def _filter(
             undo.callback(_remove_qdisc, route, qdisc)
             place = _add_filter(route, interface, side, priority or _PRIORITY, program)
         except KernelError as error:
-            raise _explain(error, what) from None
+            raise _explain(error, description) from None
         undo.callback(_remove_filter, route, interface, place)
-        return Link(what, undo=undo.pop_all().close, held=held.pop_all())
+        return Link(description, undo=undo.pop_all().close, held=held.pop_all())
 
 
 def _qdisc_was_missing(route: netlink.Route, interface: Interface) -> bool:
@@ -208,6 +212,6 @@ def _remove_qdisc(route: netlink.Route, qdisc: tuple[int, int]) -> None:
     _made.discard(qdisc)
 
 
-def _explain(error: KernelError, what: str) -> AttachError:
+def _explain(error: KernelError, description: str) -> AttachError:
     fix = "choose another priority=" if error.errno == errno.EINVAL else ""
-    return attach_error(error, what, _REFUSED, "CAP_NET_ADMIN", fix=fix)
+    return attach_error(error, description, _REFUSED, "CAP_NET_ADMIN", fix=fix)

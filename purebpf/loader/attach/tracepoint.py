@@ -45,25 +45,25 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
     category, _, name = where.replace(":", "/").partition("/")
     if not category or not name or "/" in name:
         raise ValueError(f"{where!r} is not a tracepoint: expected 'category/name'")
-    what = f"program {program.name!r} on tracepoint {category}/{name}"
-    event = _open_tracepoint(category, name, what)
+    description = f"program {program.name!r} on tracepoint {category}/{name}"
+    event = _open_tracepoint(category, name, description)
     try:
-        return owning_link(program, event, what, cookie=cookie)
+        return owning_link(program, event, description, cookie=cookie)
     except AttachError as error:
         if error.errno == errno.EACCES and not error.why:
-            raise _explain_beyond_record(error, what, category, name) from None
+            raise _explain_beyond_record(error, description, category, name) from None
         raise
 
 
-def _open_tracepoint(category: str, name: str, what: str) -> PerfEvent:
+def _open_tracepoint(category: str, name: str, description: str) -> PerfEvent:
     """The tracepoint as a perf event."""
     try:
         number = tracefs.tracepoint_id(category, name)
         return PerfEvent.tracepoint(number, pid=-1, cpu=_ANY_CPU)
     except KernelError as error:
         if error.errno == errno.ENOENT and not error.why:
-            raise attach_error(error, what, _MISSING, fix=_suggest(category, name)) from None
-        raise attach_error(error, what) from None
+            raise attach_error(error, description, _MISSING, fix=_suggest(category, name)) from None
+        raise attach_error(error, description) from None
 
 
 def _suggest(category: str, name: str) -> str:
@@ -71,13 +71,15 @@ def _suggest(category: str, name: str) -> str:
     from difflib import get_close_matches
 
     with suppress(KernelError, NotSupportedError):
-        known = [line.strip().replace(":", "/") for line in tracefs.tracepoints()]
-        if close := get_close_matches(f"{category}/{name}", known, cutoff=0.75):
+        tracepoints = [line.strip().replace(":", "/") for line in tracefs.tracepoints()]
+        if close := get_close_matches(f"{category}/{name}", tracepoints, cutoff=0.75):
             return f"similar: {', '.join(close)}"
     return "list tracepoints with: perf list tracepoint"
 
 
-def _explain_beyond_record(error: AttachError, what: str, category: str, name: str) -> AttachError:
+def _explain_beyond_record(
+    error: AttachError, description: str, category: str, name: str
+) -> AttachError:
     """The only EACCES of perf_event_set_bpf_prog(): the verifier does not know the record."""
     ends = [0]
     with suppress(KernelError, NotSupportedError):
@@ -85,4 +87,4 @@ def _explain_beyond_record(error: AttachError, what: str, category: str, name: s
         ends += (int(at) + int(size) for at, size in _FIELD.findall(fields))
     why = f"the program reads beyond the record, which has {max(ends)} bytes"
     fix = f"compare its struct with /sys/kernel/tracing/events/{category}/{name}/format"
-    return attach_error(error, what, {errno.EACCES: why}, fix=fix)
+    return attach_error(error, description, {errno.EACCES: why}, fix=fix)

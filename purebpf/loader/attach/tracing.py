@@ -54,13 +54,13 @@ def attach(program: Program, target: None = None, *, cookie: int = 0) -> Link:
         raise TypeError(
             f"program {program.name!r} takes no target: its target was fixed at load time"
         )
-    place = f"{_PLACES.get(program.attach_type, '')} {program.target}".strip()
-    what = f"program {program.name!r} on {place or 'its target'}"
+    attach_point = f"{_PLACES.get(program.attach_type, '')} {program.target}".strip()
+    description = f"program {program.name!r} on {attach_point or 'its target'}"
     try:
         if not cookie:
-            return Link(what, link=bpf.raw_tracepoint_open(program.fileno()))
+            return Link(description, link=bpf.raw_tracepoint_open(program.fileno()))
         return Link(
-            what,
+            description,
             link=bpf.link_create(
                 program.attach_type, prog_fd=program.fileno(), tracing_cookie=cookie
             ),
@@ -70,4 +70,4 @@ def attach(program: Program, target: None = None, *, cookie: int = 0) -> Link:
             feature = f"a cookie for {program.name!r}"
             since = "needs Linux 5.19 for functions, 6.10 for tracepoints"
             raise NotSupportedError(feature, f"{error}; {since}") from None
-        raise attach_error(error, what, _WHY) from None
+        raise attach_error(error, description, _WHY) from None

@@ -58,8 +58,8 @@ def attach(program: Program, target: Functions | None = None, *, cookie: int = 0
         NotSupportedError: the kernel has no BTF, or the module is not loaded.
     """
     where = target_of(program, target, "target required: kernel functions")
-    what = f"program {program.name!r} on kernel functions {where}"
-    wanted = dict(_ids(each_cookie(where, cookie, what), what))
+    description = f"program {program.name!r} on kernel functions {where}"
+    wanted = dict(_ids(each_cookie(where, cookie, description), description))
     ids = array("I", sorted(wanted))
     try:
         link = bpf.link_create(
@@ -70,18 +70,18 @@ def attach(program: Program, target: Functions | None = None, *, cookie: int = 0
             tracing_multi_cnt=len(ids),
         )
     except KernelError as error:
-        raise attach_error(error, what, _WHY) from None
-    return Link(f"{what} ({len(ids)} functions)", link=link)
+        raise attach_error(error, description, _WHY) from None
+    return Link(f"{description} ({len(ids)} functions)", link=link)
 
 
-def _ids(wanted: Mapping[str, int], what: str) -> Iterator[tuple[int, int]]:
+def _ids(wanted: Mapping[str, int], description: str) -> Iterator[tuple[int, int]]:
     """Return the id of each selected function, all in the BTF of vmlinux or of one module, and its
     cookie.
     """
     try:
-        known = traceable()
+        traceable_names = traceable()
     except (KernelError, NotSupportedError):
-        known = None
+        traceable_names = None
     with ExitStack() as stack:
         modules: Modules | None = None
         for wanted_name, cookie in wanted.items():
@@ -89,10 +89,10 @@ def _ids(wanted: Mapping[str, int], what: str) -> Iterator[tuple[int, int]]:
             if module and modules is None:
                 modules = stack.enter_context(Modules())
             types = _types_of(module, modules) if modules and module else kernel_btf()
-            type_ids = _matching(types, pattern, known)
+            type_ids = _matching(types, pattern, traceable_names)
             if not type_ids:
                 why = f"no traceable kernel function matches {wanted_name!r}"
-                raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, what, why=why)
+                raise AttachError("bpf(BPF_LINK_CREATE)", errno.ENOENT, description, why=why)
             yield from ((type_id, cookie) for type_id in type_ids)
 
 
@@ -103,7 +103,7 @@ def _types_of(module: str, modules: Modules) -> Btf:
     return types
 
 
-def _matching(btf: Btf, pattern: str, known: set[str] | None) -> list[int]:
+def _matching(btf: Btf, pattern: str, traceable_names: set[str] | None) -> list[int]:
     """The functions that match, by id; of a module's BTF, the module's own."""
     first = len(kernel_btf()) if btf.base is not None else 1
     if set(pattern) & set("*?"):
@@ -117,7 +117,8 @@ def _matching(btf: Btf, pattern: str, known: set[str] | None) -> list[int]:
     return [
         type_id
         for type_id in candidates
-        if (known is None or btf.name(type_id) in known) and _in_registers(btf, type_id)
+        if (traceable_names is None or btf.name(type_id) in traceable_names)
+        and _in_registers(btf, type_id)
     ]
 
 

@@ -68,30 +68,30 @@ def attach(
     """
     where = target_of(program, target, "target required: 'file:function'")
     end = at_return(program, returns)
-    what = f"program {program.name!r} on {'return of' if end else 'entry to'} {where}"
-    places = find_places(where, what)
+    description = f"program {program.name!r} on {'return of' if end else 'entry to'} {where}"
+    places = find_places(where, description)
     if len(places.offsets) > 1:
         raise ValueError(
             f"{where!r} matches {len(places.offsets)} functions, which needs "
             'SEC("uprobe.multi"); an overloaded C++ function is named with its parameters'
         )
     return attach_at(
-        program, places, what, pid=pid, returns=end, cookie=cookie, semaphore=semaphore
+        program, places, description, pid=pid, returns=end, cookie=cookie, semaphore=semaphore
     )
 
 
 def attach_at(
     program: Program,
     places: ProbePlaces,
-    what: str,
+    description: str,
     *,
     pid: int = _EVERY,
     returns: bool | None = None,
     cookie: int = 0,
     semaphore: int = 0,
 ) -> Link:
-    """As `attach`, at the first of the places; `what` is for errors."""
-    with opened_same(places.path, places.identity, what) as path:
+    """As `attach`, at the first of the places; `description` is for errors."""
+    with opened_same(places.path, places.identity, description) as path:
         file = Probe(
             "uprobe",
             os.fsencode(path),
@@ -103,5 +103,5 @@ def attach_at(
         try:
             event = open_probe(file)
         except KernelError as error:
-            raise attach_error(error, what, _WHY) from None
-    return owning_link(program, event, what, cookie=cookie)
+            raise attach_error(error, description, _WHY) from None
+    return owning_link(program, event, description, cookie=cookie)

@@ -62,26 +62,26 @@ def attach(
         FormatError: the file is not an ELF file, and the target is not an offset.
     """
     where = target_of(program, target, "target required: 'file:pattern'")
-    what = f"program {program.name!r} on {where}"
-    file, cookies = _places(each_cookie(where, cookie, what), what)
-    return attach_at(program, file, cookies, what, pid=pid, returns=returns)
+    description = f"program {program.name!r} on {where}"
+    file, cookies = _places(each_cookie(where, cookie, description), description)
+    return attach_at(program, file, cookies, description, pid=pid, returns=returns)
 
 
 def attach_at(
     program: Program,
     places: ProbePlaces,
     cookies: Mapping[int, int],
-    what: str,
+    description: str,
     *,
     pid: int = _EVERY,
     returns: bool | None = None,
 ) -> Link:
-    """As `attach`, at the places, each with its cookie by offset; `what` is for errors."""
+    """As `attach`, at the places, each with its cookie by offset; `description` is for errors."""
     offsets = array("Q", places.offsets)
-    with opened_same(places.path, places.identity, what) as path:
+    with opened_same(places.path, places.identity, description) as path:
         try:
             return Link(
-                f"{what} ({len(offsets)} functions)",
+                f"{description} ({len(offsets)} functions)",
                 link=bpf.link_create(
                     program.attach_type,
                     prog_fd=program.fileno(),
@@ -100,25 +100,25 @@ def attach_at(
                 errno.ESRCH: f"no process has PID {pid}",
                 ENOTSUPP: "one of the functions starts with an instruction that cannot be probed",
             }
-            raise attach_error(error, what, reasons) from None
+            raise attach_error(error, description, reasons) from None
 
 
-def _places(wanted: Mapping[str, int], what: str) -> tuple[ProbePlaces, dict[int, int]]:
+def _places(wanted: Mapping[str, int], description: str) -> tuple[ProbePlaces, dict[int, int]]:
     """The places in one file, and the cookie for each offset in it."""
     files: dict[str, set[Identity | None]] = {}
     cookies = {}
     for symbol_name, cookie in wanted.items():
-        path, identity, offsets = find_places(symbol_name, what)
+        path, identity, offsets = find_places(symbol_name, description)
         files.setdefault(path, set()).add(identity)
         cookies.update(dict.fromkeys(offsets, cookie))
     if len(files) > 1:
-        raise ValueError(f"{what}: a link takes one file, not {', '.join(sorted(files))}")
+        raise ValueError(f"{description}: a link takes one file, not {', '.join(sorted(files))}")
     ((path, identities),) = files.items()
-    known = identities - {None}
-    if len(known) > 1:
+    identified = identities - {None}
+    if len(identified) > 1:
         why = f"{path} changed while it was read"
-        raise AttachError("uprobe", errno.ENOENT, what, why=why)
-    return ProbePlaces(path, known.pop() if known else None, sorted(cookies)), cookies
+        raise AttachError("uprobe", errno.ENOENT, description, why=why)
+    return ProbePlaces(path, identified.pop() if identified else None, sorted(cookies)), cookies
 
 
 def _as_kernel(pid: int) -> int:

@@ -62,11 +62,11 @@ class UsdtLink(Link):
     """A program at every place of a probe: one bpf_link (Linux 6.9), or one for each place."""
 
     def __init__(
-        self, what: str, parts: list[Link], link: Descriptor | None, cleanup: ExitStack
+        self, description: str, parts: list[Link], link: Descriptor | None, cleanup: ExitStack
     ) -> None:
         self._parts = parts
         self._cleanup = cleanup
-        super().__init__(what, link=link)
+        super().__init__(description, link=link)
 
     def fileno(self) -> int:
         """The number of the bpf_link's descriptor.
@@ -113,24 +113,24 @@ def attach(
             32-bit file; a library without `pid` before Linux 5.15; an object without the header.
     """
     where = target_of(program, target, "target required: 'file:provider:name'")
-    what = f"program {program.name!r} at probe {where}"
+    description = f"program {program.name!r} at probe {where}"
     _parts(where)  # a section without a provider is another error than an object without the header
     if not isinstance(program.usdt, UsdtSpecs):
         reason = f"program {program.name!r} was not loaded from an object with bpf/usdt.bpf.h"
-        raise NotSupportedError(what, reason)
-    usdt_target = find_probe(where, what)
+        raise NotSupportedError(description, reason)
+    usdt_target = find_probe(where, description)
     usdt_target = usdt_target._replace(pid=os.getpid() if pid == 0 else pid)
     with (
-        opened_same(usdt_target.path, usdt_target.identity, what) as path,
+        opened_same(usdt_target.path, usdt_target.identity, description) as path,
         ExitStack() as cleanup,
     ):
         usdt_target = usdt_target._replace(opened=path)
-        numbers = _describe(program, usdt_target, check_cookie(cookie), what, cleanup)
+        numbers = _describe(program, usdt_target, check_cookie(cookie), description, cleanup)
         if program.attach_type == bpf_attach_type.BPF_TRACE_UPROBE_MULTI:
-            link = _link_all(program, usdt_target, numbers, what)
-            return UsdtLink(what, [], link, cleanup.pop_all())
-        parts = _link_each(program, usdt_target, numbers, what, cleanup)
-        return UsdtLink(what, parts, None, cleanup.pop_all())
+            link = _link_all(program, usdt_target, numbers, description)
+            return UsdtLink(description, [], link, cleanup.pop_all())
+        parts = _link_each(program, usdt_target, numbers, description, cleanup)
+        return UsdtLink(description, parts, None, cleanup.pop_all())
 
 
 def _parts(where: str) -> tuple[str, str, str]:
@@ -141,8 +141,8 @@ def _parts(where: str) -> tuple[str, str, str]:
     return file, provider, rest
 
 
-def find_probe(where: str, what: str) -> UsdtTarget:
-    """The probes that `"file:provider:name"` means, in every process; `what` is for errors.
+def find_probe(where: str, description: str) -> UsdtTarget:
+    """The probes that `"file:provider:name"` means, in every process; `description` is for errors.
 
     Raises:
         ValueError: a target that is none.
@@ -151,22 +151,23 @@ def find_probe(where: str, what: str) -> UsdtTarget:
         NotSupportedError: a 32-bit file.
     """
     file, provider, name = _parts(where)
-    path = find_file(file, what)
+    path = find_file(file, description)
     with open_image(path) as (image, identity):
         if not image.is64:
             raise NotSupportedError(
-                what, f"{path} is a 32-bit file; purebpf reads the registers of 64-bit files only"
+                description,
+                f"{path} is a 32-bit file; purebpf reads the registers of 64-bit files only",
             )
         left_out: dict[str, str] = {}
         every = list(usdt_probes(image, left_out))
         probes = [probe for probe in every if (probe.provider, probe.name) == (provider, name)]
         if not probes:
-            known = sorted({f"{probe.provider}:{probe.name}" for probe in every})
-            has = f"it has {', '.join(known)}" if known else "it has none"
+            probe_names = sorted({f"{probe.provider}:{probe.name}" for probe in every})
+            has = f"it has {', '.join(probe_names)}" if probe_names else "it has none"
             lacks = "does not have this probe"
             if reason := left_out.get(f"{provider}:{name}"):
                 lacks = f"has no code for this probe: {reason}"
-            raise AttachError("usdt", errno.ENOENT, what, why=f"{path} {lacks}; {has}")
+            raise AttachError("usdt", errno.ENOENT, description, why=f"{path} {lacks}; {has}")
         probes = resolve_addresses(image, probes)
         return UsdtTarget(path, identity, probes, image.machine, image.type == ET_DYN, _EVERY)
 
@@ -186,7 +187,7 @@ def resolve_addresses(image: ElfImage, probes: list[UsdtProbe]) -> list[UsdtProb
 
 
 def _describe(
-    program: Program, target: UsdtTarget, cookie: int, what: str, cleanup: ExitStack
+    program: Program, target: UsdtTarget, cookie: int, description: str, cleanup: ExitStack
 ) -> list[int]:
     """The number of each probe's description; places with the same arguments share one."""
     specs = program.usdt
@@ -199,15 +200,18 @@ def _describe(
                 arguments = parse_arguments(probe.arguments, target.machine)
             except ValueError as error:
                 raise NotSupportedError(
-                    what, f"cannot read its arguments {probe.arguments!r}: {error}"
+                    description, f"cannot read its arguments {probe.arguments!r}: {error}"
                 ) from None
-            _check_arguments(program, specs, arguments, what)
+            _check_arguments(program, specs, arguments, description)
             numbers[probe.arguments] = specs.add(arguments, cookie)
     return [numbers[probe.arguments] for probe in target.probes]
 
 
 def _check_arguments(
-    program: Program, specs: UsdtSpecs, arguments: tuple[Argument | UnknownArgument, ...], what: str
+    program: Program,
+    specs: UsdtSpecs,
+    arguments: tuple[Argument | UnknownArgument, ...],
+    description: str,
 ) -> None:
     """Refuse an argument that the program may read, and that cannot be described."""
     reads = program.usdt_arguments
@@ -218,10 +222,12 @@ def _check_arguments(
         text = f" {argument.text!r}" if isinstance(argument, UnknownArgument) else ""
         may = "reads" if reads is not None else "may read"
         reason = f"the program {may} argument {number + 1}{text}: {problem}"
-        raise NotSupportedError(what, reason)
+        raise NotSupportedError(description, reason)
 
 
-def _link_all(program: Program, target: UsdtTarget, numbers: list[int], what: str) -> Descriptor:
+def _link_all(
+    program: Program, target: UsdtTarget, numbers: list[int], description: str
+) -> Descriptor:
     probes = target.probes
     try:
         return bpf.link_create(
@@ -237,18 +243,18 @@ def _link_all(program: Program, target: UsdtTarget, numbers: list[int], what: st
             uprobe_multi_pid=0 if target.pid == _EVERY else target.pid,
         )
     except KernelError as error:
-        raise _explain_refusal(error, target, what) from None
+        raise _explain_refusal(error, target, description) from None
 
 
 def _link_each(
-    program: Program, target: UsdtTarget, numbers: list[int], what: str, cleanup: ExitStack
+    program: Program, target: UsdtTarget, numbers: list[int], description: str, cleanup: ExitStack
 ) -> list[Link]:
     from purebpf.loader.features.features import have_attach_cookie
 
     has_cookies = bool(have_attach_cookie())
     if not has_cookies:
         assert isinstance(program.usdt, UsdtSpecs)
-        addresses = _addresses(target, what)
+        addresses = _addresses(target, description)
         cleanup.callback(program.usdt.give_back, (), addresses)
         for address, number in zip(addresses, numbers, strict=True):
             program.usdt.put_place(address, number)
@@ -265,14 +271,16 @@ def _link_each(
             try:
                 event = open_probe(place)
             except KernelError as error:
-                raise _explain_refusal(error, target, what) from None
+                raise _explain_refusal(error, target, description) from None
             cookie = number if has_cookies else 0
-            parts.append(stack.enter_context(owning_link(program, event, what, cookie=cookie)))
+            parts.append(
+                stack.enter_context(owning_link(program, event, description, cookie=cookie))
+            )
         stack.pop_all()
     return parts
 
 
-def _addresses(target: UsdtTarget, what: str) -> list[int]:
+def _addresses(target: UsdtTarget, description: str) -> list[int]:
     """Return the probes' addresses in memory: as linked, or in the process's mapping of the
     library.
     """
@@ -283,10 +291,10 @@ def _addresses(target: UsdtTarget, what: str) -> list[int]:
             "the library has another address in each process, and this kernel does not have "
             "attach cookies; use pid="
         )
-        raise NotSupportedError(f"{what} in every process", reason)
+        raise NotSupportedError(f"{description} in every process", reason)
     text = proc.maps(target.pid)
     if text is None:
-        raise AttachError("usdt", errno.ESRCH, what, why=_no_process(target))
+        raise AttachError("usdt", errno.ESRCH, description, why=_no_process(target))
     _, inode, _ = target.identity
     mappings = [entry for entry in parse_maps(text) if entry.file.inode == inode]
     addresses = []
@@ -297,16 +305,16 @@ def _addresses(target: UsdtTarget, what: str) -> list[int]:
                 break
         else:
             why = f"process {target.pid} has not mapped {target.path}"
-            raise AttachError("usdt", errno.ESRCH, what, why=why)
+            raise AttachError("usdt", errno.ESRCH, description, why=why)
     return addresses
 
 
-def _explain_refusal(error: KernelError, target: UsdtTarget, what: str) -> AttachError:
+def _explain_refusal(error: KernelError, target: UsdtTarget, description: str) -> AttachError:
     reasons = {
         errno.EINVAL: "the address is not code of the file, or the semaphore is not data",
         errno.ESRCH: _no_process(target),
     }
-    return attach_error(error, what, reasons)
+    return attach_error(error, description, reasons)
 
 
 def _no_process(target: UsdtTarget) -> str:

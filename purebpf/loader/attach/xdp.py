@@ -65,15 +65,15 @@ def attach(
     """
     interface = find_interface(target)
     if mode not in _MODES:
-        known = ", ".join(filter(None, _MODES))
-        raise ValueError(f"unknown XDP mode {mode!r}; known: {known}")
+        mode_names = ", ".join(filter(None, _MODES))
+        raise ValueError(f"unknown XDP mode {mode!r}; known: {mode_names}")
     flags = _MODES[mode]
-    what = f"program {program.name!r} on {f'{mode} XDP' if mode else 'XDP'} of {interface}"
+    description = f"program {program.name!r} on {f'{mode} XDP' if mode else 'XDP'} of {interface}"
     if netlink or replace is not None:
-        return _over_netlink(program, interface, flags, replace, f"{what} (over netlink)")
+        return _over_netlink(program, interface, flags, replace, f"{description} (over netlink)")
     try:
         return Link(
-            what,
+            description,
             link=bpf.link_create(
                 bpf_attach_type.BPF_XDP,
                 prog_fd=program.fileno(),
@@ -83,14 +83,14 @@ def attach(
         )
     except KernelError as error:
         if error.errno != errno.EINVAL or program.attach_type not in (0, bpf_attach_type.BPF_XDP):
-            raise _explain(error, interface, what) from None
+            raise _explain(error, interface, description) from None
     # Before Linux 5.9 there was no such link; if that was not the reason, this fails as well.
-    instead = f"{what} (over netlink, as this kernel does not support XDP links)"
+    instead = f"{description} (over netlink, as this kernel does not support XDP links)"
     return _over_netlink(program, interface, flags, None, instead)
 
 
 def _over_netlink(
-    program: Program, interface: Interface, flags: int, old: Program | None, what: str
+    program: Program, interface: Interface, flags: int, old: Program | None, description: str
 ) -> Link:
     from purebpf.syscall.netlink import Route
 
@@ -103,7 +103,7 @@ def _over_netlink(
             else:
                 route.set_xdp(interface.ifindex, own.fileno(), flags | _REPLACE, old.fileno())
         except KernelError as error:
-            raise _explain(error, interface, what) from None
+            raise _explain(error, interface, description) from None
 
         def remove() -> None:
             try:
@@ -112,10 +112,12 @@ def _over_netlink(
                 if error.errno not in _GONE:
                     raise
 
-        return Link(what, undo=remove, held=stack.pop_all())
+        return Link(description, undo=remove, held=stack.pop_all())
 
 
-def _explain(error: KernelError, interface: Interface, what: str) -> AttachError:
+def _explain(error: KernelError, interface: Interface, description: str) -> AttachError:
     busy = {errno.EBUSY: f"{interface} already has an XDP program"}
     fix = f"show it with: ip link show dev {interface}" if error.errno in busy else ""
-    return attach_error(error, what, {**_REFUSED, **busy}, "CAP_BPF", "CAP_NET_ADMIN", fix=fix)
+    return attach_error(
+        error, description, {**_REFUSED, **busy}, "CAP_BPF", "CAP_NET_ADMIN", fix=fix
+    )

@@ -73,11 +73,11 @@ _CANNOT_CALL = re.compile(r"invalid func |unknown func |cannot use helper|helper
 def _try(name: str, make: Callable[[], Descriptor | None]) -> Feature:
     """Return True if making it works."""
     try:
-        made = _make(make)
+        probe_fd = _make(make)
     except KernelError as error:
         return answer_refusal(name, error)
-    if made is not None:
-        made.close()
+    if probe_fd is not None:
+        probe_fd.close()
     return Feature(name, supported=True, reason="the kernel accepted it")
 
 
@@ -126,13 +126,13 @@ def have_map_type(map_type: int | str) -> Feature:
 def _have_map_type(map_type: int) -> Feature:
     name = f"map type {_enum_name(bpf_map_type, map_type)}"
     try:
-        made = _make(lambda: probes.make_map(map_type))
+        probe_fd = _make(lambda: probes.make_map(map_type))
     except KernelError as error:
         if map_type == bpf_map_type.BPF_MAP_TYPE_STRUCT_OPS and error.errno == ENOTSUPP:
             return Feature(name, supported=True, reason="the kernel supports it")
         return answer_refusal(name, error)
-    assert made is not None
-    made.close()
+    assert probe_fd is not None
+    probe_fd.close()
     return Feature(name, supported=True, reason="the kernel accepted it")
 
 

@@ -73,9 +73,9 @@ def debug_file(
         Exception: any exception of `spend`.
     """
     owners = {owner, 0, os.geteuid()}
-    for place in _places(image, path):
+    for candidate in _places(image, path):
         for root in (*(f"/proc/{proc.with_memory(pid)}/root" for pid in pids), ""):
-            debug = _open_debug_file(root + place, image, has, owners, spend)
+            debug = _open_debug_file(root + candidate, image, has, owners, spend)
             if debug is not None:
                 return debug
     if fetch is None or not image.build_id:

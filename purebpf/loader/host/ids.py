@@ -18,7 +18,7 @@ __all__ = ["open_id", "walk"]
 _Opened = TypeVar("_Opened")
 
 
-def open_id(get: Callable[[int], Descriptor], number: int, what: str) -> Descriptor:
+def open_id(get: Callable[[int], Descriptor], number: int, description: str) -> Descriptor:
     """A descriptor of the object that the kernel knows as `number`.
 
     Raises:
@@ -30,9 +30,9 @@ def open_id(get: Callable[[int], Descriptor], number: int, what: str) -> Descrip
         if error.errno == errno.EPERM:
             from purebpf.loader.host.privilege import explain_eperm
 
-            raise explain_eperm(error, what, "CAP_SYS_ADMIN") from None
+            raise explain_eperm(error, description, "CAP_SYS_ADMIN") from None
         why = "no object has this ID" if error.errno == errno.ENOENT else ""
-        raise KernelError(error.call, error.errno or 0, what, why=why) from None
+        raise KernelError(error.call, error.errno or 0, description, why=why) from None
 
 
 def walk(after: Callable[[int], int], make: Callable[[int], _Opened]) -> Iterator[_Opened]:
@@ -54,9 +54,9 @@ def walk(after: Callable[[int], int], make: Callable[[int], _Opened]) -> Iterato
                 raise explain_eperm(error, "listing BPF objects", "CAP_SYS_ADMIN") from None
             raise
         try:
-            made = make(number)
+            handle = make(number)
         except KernelError as error:
             if error.errno == errno.ENOENT:  # it was closed since
                 continue
             raise
-        yield made
+        yield handle

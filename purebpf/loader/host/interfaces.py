@@ -35,6 +35,6 @@ def find_interface(target: str | int | None) -> Interface:
         return interface
     from difflib import get_close_matches
 
-    known = interfaces.names()
-    close = get_close_matches(str(target), known) or known
+    interface_names = interfaces.names()
+    close = get_close_matches(str(target), interface_names) or interface_names
     raise ValueError(f"unknown network interface {target!r}; known: {', '.join(close)}")

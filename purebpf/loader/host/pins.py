@@ -166,13 +166,13 @@ def open_own_map(path: str) -> Descriptor:
         with _own_pin(path) as pin_:
             return open_map(pin_.place)
     except KernelError as error:
-        place = path if error.what.startswith("/proc/self/fd/") else error.what
+        pin_path = path if error.what.startswith("/proc/self/fd/") else error.what
         why, fix = error.why, error.fix
         if error.errno == errno.EPERM and error.call == "open":
             fix = "if it is to be shared: load(..., maps={name: Map.open(path)})"
         elif error.errno == errno.ENOENT:
             why = "nothing is pinned there"
-        raise KernelError(error.call, error.errno or 0, place, why=why, fix=fix) from None
+        raise KernelError(error.call, error.errno or 0, pin_path, why=why, fix=fix) from None
 
 
 def _own_pin(path: str) -> Node:
@@ -214,7 +214,7 @@ def open_link(path: str) -> Descriptor:
     return _open(path, "link", ("bpf_link", "bpf-link"))
 
 
-def require_map(fd: int, what: str = "") -> None:
+def require_map(fd: int, description: str = "") -> None:
     """Refuse anything but a map: a pin or a descriptor may be a program's, a link's or a file's.
 
     The info command would answer for programs and links too, with another struct.
@@ -222,7 +222,7 @@ def require_map(fd: int, what: str = "") -> None:
     Raises:
         KernelError: EINVAL, it is another object, which the text names. EBADF, it is nothing.
     """
-    _require(fd, "bpf-map", "a map", what)
+    _require(fd, "bpf-map", "a map", description)
 
 
 def require_program(fd: int) -> None:
@@ -230,12 +230,12 @@ def require_program(fd: int) -> None:
     _require(fd, "bpf-prog", "a program", "")
 
 
-def _require(fd: int, kind: str, noun: str, what: str) -> None:
+def _require(fd: int, kind: str, noun: str, description: str) -> None:
     actual = proc.descriptor(fd).removeprefix("anon_inode:").strip("[]")
     if actual != kind:
         call = "bpf(BPF_OBJ_GET_INFO_BY_FD)"
-        what = what or f"descriptor {fd}"
-        raise KernelError(call, errno.EINVAL, what, why=f"it is a {actual}, not {noun}")
+        description = description or f"descriptor {fd}"
+        raise KernelError(call, errno.EINVAL, description, why=f"it is a {actual}, not {noun}")
 
 
 def _open(path: str, wanted: str, kinds: tuple[str, ...]) -> Descriptor:
@@ -250,7 +250,7 @@ def _open(path: str, wanted: str, kinds: tuple[str, ...]) -> Descriptor:
     raise KernelError("bpf(BPF_OBJ_GET)", errno.EINVAL, path, why=why)
 
 
-def _explain(error: KernelError, what: str, needed: str) -> KernelError:
+def _explain(error: KernelError, description: str, needed: str) -> KernelError:
     from purebpf.loader.host.privilege import explain_eperm
 
-    return explain_eperm(error, what, needed)
+    return explain_eperm(error, description, needed)

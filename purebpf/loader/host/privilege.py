@@ -154,10 +154,10 @@ def uprobe_needs_admin(host: Host) -> bool:
     return _has(host, "CAP_PERFMON") and not _has(host, "CAP_SYS_ADMIN")
 
 
-def explain_eperm(error: KernelError, what: str, *needed: str) -> KernelError:
-    """An EPERM error again, about `what`, with the reason and the fix."""
+def explain_eperm(error: KernelError, description: str, *needed: str) -> KernelError:
+    """An EPERM error again, about `description`, with the reason and the fix."""
     why, fix = advice(read_host(), *needed)
-    return KernelError(error.call, error.errno or 0, what, why=why, fix=fix)
+    return KernelError(error.call, error.errno or 0, description, why=why, fix=fix)
 
 
 def _command() -> list[str]:

@@ -65,22 +65,24 @@ def create_maps(
     for name in [*(name for name in spec.maps if name not in outer), *outer]:
         declared = spec.maps[name]
         if name in prepared.given:
-            made = _adopt(spec, declared, prepared.given[name])
+            created_map = _adopt(spec, declared, prepared.given[name])
         elif name in prepared.struct_ops:
-            made = prepared.struct_ops[name].create(declared, btf_fd)
+            created_map = prepared.struct_ops[name].create(declared, btf_fd)
         elif not declared.autocreate:
             continue
         else:
             if declared.exclusive_to:
                 declared = declared._replace(program_hash=linked[declared.exclusive_to].digest)
             if declared.pinning or declared.initial or declared.type == _ARENA:
-                made = _create_with_more(
+                created_map = _create_with_more(
                     spec, declared, maps, btf_fd=btf_fd, pin_path=pin_path, pins=pins
                 )
             else:
-                made = Map.create(declared, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name)
-        owned.callback(made.close)
-        maps[name] = made
+                created_map = Map.create(
+                    declared, btf=spec.btf, btf_fd=btf_fd, object_name=spec.name
+                )
+        owned.callback(created_map.close)
+        maps[name] = created_map
     return {name: maps[name] for name in spec.maps if name in maps}
 
 
@@ -118,12 +120,12 @@ def _create_with_more(
             held[slot] = maps[inner]
     created: list[Map] = []
 
-    def complete(made: Map) -> None:
+    def complete(created_map: Map) -> None:
         if map_spec.type == _ARENA:
-            made.arena.view[:0] = b""  # it must be somewhere before programs are verified
+            created_map.arena.view[:0] = b""  # it must be somewhere before programs are verified
         for slot, inner in held.items():
-            made.put(slot.to_bytes(_SLOT, sys.byteorder), inner)  # bytes: it may have no BTF
-        created.append(made)
+            created_map.put(slot.to_bytes(_SLOT, sys.byteorder), inner)  # bytes: it may have no BTF
+        created.append(created_map)
 
     if not map_spec.pinning:
         return Map.create(
@@ -152,10 +154,10 @@ def _pin_directory(root: str, below: str) -> str:
     return path
 
 
-def _unpin(made: Map) -> None:
+def _unpin(created_map: Map) -> None:
     """Remove the pin of a map, as libbpf does (bpf_object_unpin), but no other file in its
     place.
     """
-    if made.pinned is not None:
+    if created_map.pinned is not None:
         with suppress(OSError):
-            unpin(made.pinned)
+            unpin(created_map.pinned)

@@ -112,12 +112,12 @@ class KernelExterns:
     def _find_untyped(self, extern: ExternSpec) -> ResolvedExtern | None:
         if self._addresses is None:
             self._addresses = self._read_addresses()
-        known = self._addresses[extern.name]
-        if not known:
+        known_addresses = self._addresses[extern.name]
+        if not known_addresses:
             return None
         # Alone, 0 is an address: per-CPU symbols of x86_64 started there until Linux 6.15 (commit
         # 9d7de2aa8b41, "x86/percpu/64: Use relative percpu offsets").
-        if 0 in known and self._hidden:
+        if 0 in known_addresses and self._hidden:
             raise NotSupportedError(
                 f"{self._spec.source}: address of {extern.name}",
                 (
@@ -125,11 +125,11 @@ class KernelExterns:
                     "process without CAP_SYSLOG"
                 ),
             )
-        if len(known) > 1:
-            places = ", ".join(f"{address:#x}" for address in sorted(known))
+        if len(known_addresses) > 1:
+            places = ", ".join(f"{address:#x}" for address in sorted(known_addresses))
             problem = f"several kernel symbols have this name, at {places}"
             raise LinkError(self._spec.source, extern.name, problem)
-        return ResolvedExtern(address=min(known))
+        return ResolvedExtern(address=min(known_addresses))
 
     def _read_addresses(self) -> dict[str, set[int]]:
         names = [

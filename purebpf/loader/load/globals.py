@@ -71,8 +71,10 @@ class Globals(Closing, MutableMapping[str, Any]):
         """
         # No further than it goes: an array at the end of a struct has as many elements as follow.
         # A copy: memory that is looked at when a signal's handler raises cannot be unmapped.
-        if (place := self._mapped.get(name)) is not None:
-            return place.decode(bytes(place.memory.view[place.start : place.end]))
+        if (variable_bytes := self._mapped.get(name)) is not None:
+            return variable_bytes.decode(
+                bytes(variable_bytes.memory.view[variable_bytes.start : variable_bytes.end])
+            )
         if (array := self._arrays.get(name)) is not None:
             return array
         variable = self._variable(name)
@@ -111,8 +113,8 @@ class Globals(Closing, MutableMapping[str, Any]):
             self._refuse_constant(variable)
             self._store(variable, start, data)
 
-        place = VariableBytes(variable.name, partial(self._load, variable), write)
-        return self._arrays.setdefault(variable.name, GlobalArray(codec, place))
+        variable_bytes = VariableBytes(variable.name, partial(self._load, variable), write)
+        return self._arrays.setdefault(variable.name, GlobalArray(codec, variable_bytes))
 
     def _refuse_constant(self, variable: VariableSpec) -> None:
         name = variable.name
@@ -124,10 +126,10 @@ class Globals(Closing, MutableMapping[str, Any]):
 
     def _load(self, variable: VariableSpec, start: int, end: int) -> bytes:
         """A copy of a part of the variable: offsets from its start."""
-        place = self._begins[variable.map] + variable.offset
+        variable_bytes = self._begins[variable.map] + variable.offset
         memory = self._map_section(variable.map)
         section = self._read(variable.map) if memory is None else memory.view
-        return bytes(section[place + start : place + end])
+        return bytes(section[variable_bytes + start : variable_bytes + end])
 
     def _store(self, variable: VariableSpec, offset: int, data: bytes) -> None:
         """Write `data` into the variable, and nothing beside it where the section is mapped."""
@@ -214,9 +216,9 @@ def _map_memory(owner: Map) -> Memory:
 
 
 @contextmanager
-def _about(what: str) -> Iterator[None]:
+def _about(description: str) -> Iterator[None]:
     """Add the operation to a KernelError."""
     try:
         yield
     except KernelError as error:
-        raise KernelError(error.call, error.errno or 0, what) from None
+        raise KernelError(error.call, error.errno or 0, description) from None

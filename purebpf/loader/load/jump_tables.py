@@ -56,11 +56,11 @@ def _explain(
 ) -> KernelError | NotSupportedError:
     from purebpf.loader.features import features
 
-    what = f"program {linked.name!r}"
+    description = f"program {linked.name!r}"
     if features.have_map_type(bpf_map_type.BPF_MAP_TYPE_INSN_ARRAY):
-        return KernelError(error.call, error.errno or 0, f"{what}: jump table {name}")
+        return KernelError(error.call, error.errno or 0, f"{description}: jump table {name}")
     reason = (
         "a switch in it uses a jump table, and this kernel does not support instruction arrays "
         "(Linux 6.19); compile with -mcpu=v3 or -fno-jump-tables"
     )
-    return NotSupportedError(what, reason)
+    return NotSupportedError(description, reason)

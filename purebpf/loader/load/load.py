@@ -94,19 +94,21 @@ def load(
         upload = upload_btf(prepared.btf)
         if upload.descriptor is not None:
             temporary.callback(upload.descriptor.close)
-        made = create_maps(
+        created_maps = create_maps(
             prepared, linked, upload, pin_path=os.fsdecode(pin_path), owned=owned, pins=pins
         )
         programs = load_programs(
             prepared,
             linked,
             upload,
-            made,
+            created_maps,
             fd_array=types.fd_array if source.externs else b"",
             owned=owned,
             log_level=log_level,
         )
-        wire_up(prepared, made, programs)
-        loaded = Object(prepared.spec, made, programs, owned.pop_all(), btf_problem=upload.problem)
+        wire_up(prepared, created_maps, programs)
+        loaded = Object(
+            prepared.spec, created_maps, programs, owned.pop_all(), btf_problem=upload.problem
+        )
         pins.pop_all()  # what was pinned stays
         return loaded

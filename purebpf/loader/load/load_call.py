@@ -49,8 +49,8 @@ def attempt(call: LoadCall, log_level: int) -> Outcome:
         return _load_with_log(call, log_level)
     kind, code, terms = call.type, call.code, call.license
     try:
-        made = bpf.prog_load(kind, code, terms, prog_name=call.name, log=None, **call.fields)
-        return Outcome(made, "")
+        program_fd = bpf.prog_load(kind, code, terms, prog_name=call.name, log=None, **call.fields)
+        return Outcome(program_fd, "")
     except KernelError as error:
         first = error
     interrupted = first.errno == errno.EAGAIN

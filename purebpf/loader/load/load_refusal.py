@@ -137,8 +137,8 @@ def _silent_refusal(program: ProgramSpec, error: KernelError, log: str) -> tuple
     if error.errno == errno.EINVAL:
         from purebpf.loader.features.features import have_program_type
 
-        if not (known := have_program_type(program.type)):
-            return f"this kernel does not support these programs ({known})", ""
+        if not (type_support := have_program_type(program.type)):
+            return f"this kernel does not support these programs ({type_support})", ""
     if program.ifindex and (why := _unbound(program.ifindex, error.errno or 0)):
         return why, ""
     if program.type == bpf_prog_type.BPF_PROG_TYPE_STRUCT_OPS and error.errno == ENOTSUPP:

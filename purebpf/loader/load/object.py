@@ -106,19 +106,19 @@ class Object(Closing):
             FormatError: the text of a section is not a target of its kind (`SEC("uprobe/malloc")`).
             ValueError: the object is closed.
         """
-        made: list[Link] = []
+        links: list[Link] = []
         with ExitStack() as undo:
             for program in self._use(self._programs).values():
                 if attaches_itself(program):
-                    made.append(attach(program))
-                    undo.callback(made[-1].close)
+                    links.append(attach(program))
+                    undo.callback(links[-1].close)
             for bpf_map in self._maps.values():
                 if bpf_map.struct_ops:
-                    made.append(bpf_map.attach())
-                    undo.callback(made[-1].close)
+                    links.append(bpf_map.attach())
+                    undo.callback(links[-1].close)
             undo.pop_all()
-        self._links += made
-        return tuple(made)
+        self._links += links
+        return tuple(links)
 
     def close(self) -> None:
         """Detach, unload and free everything that is not pinned. Twice is harmless.

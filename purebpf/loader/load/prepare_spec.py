@@ -118,7 +118,10 @@ def prepare_spec(
 
 
 def _find_attach_targets(
-    spec: ObjectSpec, types: KernelTypes, replaced: Mapping[str, Program], known: Collection[str]
+    spec: ObjectSpec,
+    types: KernelTypes,
+    replaced: Mapping[str, Program],
+    map_names: Collection[str],
 ) -> dict[str, AttachTarget]:
     """Return the attach target of each program that the kernel needs at BPF_PROG_LOAD."""
     targets: dict[str, AttachTarget] = {}
@@ -133,7 +136,7 @@ def _find_attach_targets(
         if not program_spec.type:
             raise NotSupportedError(f"program {name!r}", _explain_section(program_spec.section))
         definition = program_spec.definition
-        if definition is None or name in known or name in targets:
+        if definition is None or name in map_names or name in targets:
             continue
         if definition.btf_prefix is not None or definition.attach == _MANY:
             from purebpf.loader.programs.attach_target import attach_target

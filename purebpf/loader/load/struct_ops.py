@@ -70,12 +70,12 @@ class StructOpsMap(NamedTuple):
                 "map_flags": spec.flags | BPF_F_VTYPE_BTF_OBJ_FD,
             }
         try:
-            made = bpf.map_create(
+            map_fd = bpf.map_create(
                 spec.type, 4, len(self.image), 1, map_name=kernel_name(spec), **fields
             )
         except KernelError as error:
             raise _not_created(error, spec) from None
-        return Map(made, name=spec.name)
+        return Map(map_fd, name=spec.name)
 
     def value(self, programs: Mapping[str, Program]) -> bytes:
         """Return the bytes to write into the map."""
@@ -215,8 +215,8 @@ class _Table:
             raise self._explain_refusal(reason)
 
     def _explain_refusal(self, reason: str) -> NotSupportedError:
-        what = f"{self._source}: struct_ops {self._map.name!r}"
-        return NotSupportedError(what, f"this kernel's struct {self._name} {reason}")
+        description = f"{self._source}: struct_ops {self._map.name!r}"
+        return NotSupportedError(description, f"this kernel's struct {self._name} {reason}")
 
     def _find(self, types: KernelTypes) -> tuple[str, Btf, int]:
         """The module ("" for vmlinux), its BTF, and the id of `bpf_struct_ops_NAME` in it.

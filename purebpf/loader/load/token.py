@@ -36,11 +36,11 @@ def open_token(path: str | os.PathLike[str] | int) -> Descriptor:
             no CAP_BPF in this one; EINVAL, no bpf file system.
         OSError: the path cannot be opened.
     """
-    what = f"a BPF token of {path}"
+    description = f"a BPF token of {path}"
     # A mount made by fsmount(2) is only a place (O_PATH), which the kernel does not take here.
-    place = f"/proc/self/fd/{path}" if isinstance(path, int) else path
+    token_path = f"/proc/self/fd/{path}" if isinstance(path, int) else path
     try:
-        with directory(place) as opened:
+        with directory(token_path) as opened:
             return bpf.token_create(opened.fileno())
     except KernelError as error:
         number = error.errno or 0
@@ -49,7 +49,7 @@ def open_token(path: str | os.PathLike[str] | int) -> Descriptor:
                 "the initial user namespace has no tokens: a process there uses its own "
                 "capabilities"
             )
-            raise NotSupportedError(what, reason) from None
+            raise NotSupportedError(description, reason) from None
         why = {
             errno.ENOENT: "the file system was mounted without any delegate_... option",
             errno.EINVAL: (
@@ -58,4 +58,4 @@ def open_token(path: str | os.PathLike[str] | int) -> Descriptor:
             ),
             errno.EPERM: "it belongs to another user namespace, or CAP_BPF is missing in this one",
         }.get(number, "")
-        raise KernelError(error.call, number, what, why=why) from None
+        raise KernelError(error.call, number, description, why=why) from None

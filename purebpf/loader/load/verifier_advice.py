@@ -186,10 +186,10 @@ def _release(_: re.Match[str], refusal: Refusal) -> str:
 
 def _license(_: re.Match[str], refusal: Refusal) -> str:
     function = refusal.last(r"\) call (\w+)#-?\d+") if "function" in refusal.line else None
-    what = f"{function[1]}()" if function else "this"
+    description = f"{function[1]}()" if function else "this"
     has = f"is {refusal.license!r}" if refusal.license else "is missing"
     return (
-        f"{what} needs a license compatible with the GPL; the object's {has}: "
+        f"{description} needs a license compatible with the GPL; the object's {has}: "
         'write char LICENSE[] SEC("license") = "GPL";'
     )
 

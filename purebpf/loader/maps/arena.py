@@ -42,12 +42,14 @@ class Arena(Memory):
             ValueError: it is NULL, or leads out of the arena.
         """
         full = pointer > _SHORT
-        place = pointer - self.address if full else (pointer - self.address) & _SHORT
-        if not pointer or not 0 <= place < self.size:
-            what = "NULL" if not pointer else f"{pointer:#x}"
+        offset = pointer - self.address if full else (pointer - self.address) & _SHORT
+        if not pointer or not 0 <= offset < self.size:
+            description = "NULL" if not pointer else f"{pointer:#x}"
             last = self.address + self.size - 1
-            raise ValueError(f"pointer {what} is not in the arena ({self.address:#x} to {last:#x})")
-        return place
+            raise ValueError(
+                f"pointer {description} is not in the arena ({self.address:#x} to {last:#x})"
+            )
+        return offset
 
     def at(self, pointer: int, type: str) -> Any:  # noqa: A002 - as in `Map.read(type=...)`
         """The value that a pointer leads to: `arena.at(node.next, "struct node")`.

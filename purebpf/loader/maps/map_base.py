@@ -125,7 +125,7 @@ class MapHandle(Closing):
             KernelError: refused, see `map_create.create`.
             LinkError: a map of maps without an inner map.
         """
-        made = cls(
+        map_handle = cls(
             create(spec, btf_fd, object_name),
             name=spec.name,
             btf=btf,
@@ -134,19 +134,19 @@ class MapHandle(Closing):
             inner=spec.inner,
         )
         try:
-            if spec.contents and made.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
+            if spec.contents and map_handle.type == bpf_map_type.BPF_MAP_TYPE_ARENA:
                 end = spec.contents_offset + len(spec.contents)
-                made.arena.view[spec.contents_offset : end] = spec.contents
+                map_handle.arena.view[spec.contents_offset : end] = spec.contents
             elif spec.contents:
-                made.fill(spec.contents)
+                map_handle.fill(spec.contents)
             if spec.frozen:
-                made.freeze()
+                map_handle.freeze()
             if complete is not None:
-                complete(made)
+                complete(map_handle)
         except BaseException:
-            made.close()
+            map_handle.close()
             raise
-        return made
+        return map_handle
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, flags: int = 0) -> Self:
@@ -223,20 +223,20 @@ class MapHandle(Closing):
             except KernelError as error:
                 if error.errno != errno.ENOENT:
                     raise
-            made = cls.create(
+            map_handle = cls.create(
                 spec, btf=btf, btf_fd=btf_fd, object_name=object_name, complete=complete
             )
             try:
                 pins.make_directory(os.path.dirname(path))
-                made.pin(path)
+                map_handle.pin(path)
             except BaseException as error:
-                made.close()
+                map_handle.close()
                 taken = isinstance(error, KernelError) and error.errno == errno.EEXIST
                 if last or not taken:
                     raise
                 # Another process was faster: open what it pinned.
             else:
-                return made
+                return map_handle
         raise AssertionError("the last round returns or raises")
 
     def fill(self, contents: bytes) -> None:
@@ -246,8 +246,8 @@ class MapHandle(Closing):
             KernelError: refused; EPERM, the section is frozen.
         """
         try:
-            index, known = bytes(map_traits.FD_SIZE), self._store.elements.sizes
-            bpf.map_update_elem(self.fileno(), index, contents, known=known)
+            index, sizes = bytes(map_traits.FD_SIZE), self._store.elements.sizes
+            bpf.map_update_elem(self.fileno(), index, contents, known=sizes)
         except KernelError as error:
             raise self._store.explain_failure(error.errno or 0, "filling", "UPDATE_ELEM") from None
 

@@ -259,15 +259,15 @@ def _split_pairs(
             yield some, theirs
 
 
-def _encode_all(store: Store, values: Sequence[Any], what: str) -> bytes:
-    codec = store.key if what == "key" else store.value
+def _encode_all(store: Store, values: Sequence[Any], description: str) -> bytes:
+    codec = store.key if description == "key" else store.value
     encode_many: Callable[[Sequence[Any]], bytes] | None = getattr(codec, "encode_many", None)
     try:
         if encode_many is not None:
             return encode_many(values)
         return b"".join(map(codec.encode, values))
     except SchemaError as error:
-        raise store.named(error, what) from None
+        raise store.named(error, description) from None
 
 
 def store_rows(store: Store, keys: memoryview, values: memoryview) -> None:

@@ -89,8 +89,8 @@ class _Networks(Prefix):
             packed = bytes(buffer[offset + _LENGTH.size : offset + inner.size])
             if length > 8 * len(packed):  # the kernel refuses such a key, and an error shows it
                 return bytes(buffer[offset : offset + inner.size])
-            made = network((packed, length), strict=False)
-            return made if cls is network else str(made)
+            prefix = network((packed, length), strict=False)
+            return prefix if cls is network else str(prefix)
 
         self.decode = decode
         self.iter_decode = lambda buffer: map(

@@ -138,13 +138,13 @@ class Store(SoleOwner):
 
         text = self.text if text is None else text
         given = {"key": key, "value": value}
-        classes = self._classes | {what: cls for what, cls in given.items() if cls is not None}
+        classes = self._classes | {part: cls for part, cls in given.items() if cls is not None}
         codecs = {"key": self._make_key(text=text), "value": self._make_value(text=text)}
-        codecs |= {what: bound(codecs[what], cls) for what, cls in classes.items()}
+        codecs |= {part: bound(codecs[part], cls) for part, cls in classes.items()}
         self.key, self.value = codecs["key"], codecs["value"]
         self._classes, self.text = classes, text
-        for made in ("read_value", "look_up", "update"):
-            self.__dict__.pop(made, None)
+        for method in ("read_value", "look_up", "update"):
+            self.__dict__.pop(method, None)
 
     def encode_key(self, key: Any) -> bytes:
         """The bytes of a key; SchemaError names the map."""
@@ -160,9 +160,9 @@ class Store(SoleOwner):
         except SchemaError as error:
             raise self.named(error, "value") from None
 
-    def named(self, error: SchemaError, what: str) -> SchemaError:
+    def named(self, error: SchemaError, part: str) -> SchemaError:
         """The error of a key or value that does not fit, with the map's name."""
-        return SchemaError(f"map {self.name!r}: {what}: {error}")
+        return SchemaError(f"map {self.name!r}: {part}: {error}")
 
     def misfit(self, error: SchemaError, key: Any) -> SchemaError:
         """The same, of a key or of the value that was to be stored with it."""
@@ -191,8 +191,8 @@ class Store(SoleOwner):
 
 def _writer(codec: Codec) -> Write:
     if (writer := getattr(codec, "writer", None)) is not None:
-        made: Write = writer()
-        return made
+        method: Write = writer()
+        return method
     encode = codec.encode
 
     def write(buffer: bytearray, value: Any) -> None:

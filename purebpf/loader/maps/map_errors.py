@@ -46,14 +46,14 @@ _WRITES = ("updating", "deleting from")
 
 def creation(error: KernelError, spec: MapSpec) -> KernelError:
     """Return a refused BPF_MAP_CREATE with the requested values."""
-    what = (
+    description = (
         f"map {spec.name!r} ({map_traits.type_name(spec.type)}, key {spec.key_size} B, "
         f"value {spec.value_size} B, {spec.max_entries} entries, flags {spec.flags:#x})"
     )
     number = error.errno or 0
     if number == errno.EPERM:
         extra = ("CAP_NET_ADMIN",) if spec.type in _NET_ADMIN else ()
-        return privilege.explain_eperm(error, what, "CAP_BPF", *extra)
+        return privilege.explain_eperm(error, description, "CAP_BPF", *extra)
     why = fix = ""
     if number in (errno.ENOMEM, errno.E2BIG):
         size = _bytes(spec)
@@ -71,7 +71,7 @@ def creation(error: KernelError, spec: MapSpec) -> KernelError:
     if spec.program_hash and number in (errno.EINVAL, errno.E2BIG) and not _exclusive_maps():
         why = "this kernel does not support maps exclusive to a program (Linux 6.18)"
         fix = ""
-    return KernelError(error.call, number, what, why=why, fix=fix)
+    return KernelError(error.call, number, description, why=why, fix=fix)
 
 
 def _no_memory() -> str:
@@ -119,10 +119,10 @@ def _invalid(spec: MapSpec) -> tuple[str, str]:
 
 def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "") -> KernelError:
     """A refused lookup, update or delete. `error` is an errno, `detail` the key or so."""
-    what = f"{verb} map {info.name!r} ({info})" + (f" at {detail}" if detail else "")
+    description = f"{verb} map {info.name!r} ({info})" + (f" at {detail}" if detail else "")
     if error == errno.EPERM:
         why = "the map is frozen, read-only for user space, or opened without this access"
-        return KernelError(call, error, what, why=why)
+        return KernelError(call, error, description, why=why)
     why = fix = ""
     if error == errno.E2BIG:
         why, fix = _too_big(info)
@@ -146,7 +146,7 @@ def operation(error: int, verb: str, call: str, info: MapInfo, detail: str = "")
         why = "the kernel could not allocate the element"
     elif error == errno.EBUSY:
         why = "the element's bucket, or the map, is in use by a program or by another write"
-    return KernelError(call, error, what, why=why, fix=fix)
+    return KernelError(call, error, description, why=why, fix=fix)
 
 
 def _element_rule(info: MapInfo) -> str:

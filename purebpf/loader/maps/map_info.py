@@ -12,7 +12,7 @@ from purebpf.tuples import NamedTuple
 
 __all__ = ["MapInfo", "read_info"]
 
-_TYPES: dict[int, int] = {int(known): known for known in bpf_map_type}
+_TYPES: dict[int, int] = {int(map_type): map_type for map_type in bpf_map_type}
 _NUMBERS = (
     *("type", "id", "key_size", "value_size", "max_entries", "map_flags"),
     *("btf_id", "btf_key_type_id", "btf_value_type_id", "map_extra"),

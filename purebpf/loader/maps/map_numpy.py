@@ -87,7 +87,7 @@ def _key_dtype(store: Store, btf: Btf | None, key_type: int) -> Any:
     return key
 
 
-def _fit(np: Any, given: Any, wanted: Any, what: str) -> Any:
+def _fit(np: Any, given: Any, wanted: Any, description: str) -> Any:
     """The array with the map's type, as contiguous memory; numbers must be the same in it."""
     array = np.asarray(given)
     if array.dtype == wanted:
@@ -95,14 +95,14 @@ def _fit(np: Any, given: Any, wanted: Any, what: str) -> Any:
     if wanted.kind == "V" and wanted.names is None and array.dtype.itemsize == wanted.itemsize:
         return np.ascontiguousarray(array).view(wanted)
     if array.dtype.names != wanted.names:
-        raise SchemaError(f"{what} of dtype {array.dtype}, not {wanted}")
+        raise SchemaError(f"{description} of dtype {array.dtype}, not {wanted}")
     try:
         cast = array.astype(wanted)
         same = bool((cast == array).all())
     except (TypeError, ValueError, OverflowError):
         same = False
     if not same:
-        raise SchemaError(f"{what} of dtype {array.dtype} do not fit into {wanted}")
+        raise SchemaError(f"{description} of dtype {array.dtype} do not fit into {wanted}")
     return np.ascontiguousarray(cast)
 
 

@@ -98,7 +98,7 @@ def _open_path(path: str | os.PathLike[str]) -> int:
         raise _explain(error, "open(2)", os.fsdecode(path)) from None
 
 
-def _explain(error: OSError, call: str, what: str, *, why: str = "") -> KernelError:
+def _explain(error: OSError, call: str, description: str, *, why: str = "") -> KernelError:
     if error.errno == errno.ESRCH:
         why = "there is no such process"
-    return KernelError(call, error.errno or 0, what, why=why)
+    return KernelError(call, error.errno or 0, description, why=why)

@@ -28,17 +28,17 @@ def open_id(map_id: int, flags: int = 0) -> Descriptor:
     try:
         return bpf.map_get_fd_by_id(map_id, flags)
     except KernelError as error:
-        what = f"map {map_id}"
+        description = f"map {map_id}"
         if error.errno == errno.EPERM:
-            raise _explain(error, what, "CAP_SYS_ADMIN") from None
+            raise _explain(error, description, "CAP_SYS_ADMIN") from None
         why = "no map has this ID" if error.errno == errno.ENOENT else ""
-        raise KernelError(error.call, error.errno or 0, what, why=why) from None
+        raise KernelError(error.call, error.errno or 0, description, why=why) from None
 
 
-def _explain(error: KernelError, what: str, needed: str) -> KernelError:
+def _explain(error: KernelError, description: str, needed: str) -> KernelError:
     from purebpf.loader.host.privilege import explain_eperm
 
-    return explain_eperm(error, what, needed)
+    return explain_eperm(error, description, needed)
 
 
 def differences(spec: MapSpec, info: MapInfo) -> list[str]:

@@ -110,9 +110,9 @@ def _tracepoint(text: str, category: str, name: str, modifiers: str) -> Choice:
     except KernelError as error:
         if error.errno not in (2, 20):  # ENOENT, ENOTDIR
             raise
-        known = tracefs.tracepoint_names()
+        names = tracefs.tracepoint_names()
         raise EventError(
-            f"unknown tracepoint {category}:{name}{_nearest(f'{category}:{name}', known)}"
+            f"unknown tracepoint {category}:{name}{_nearest(f'{category}:{name}', names)}"
         ) from None
     event = Event(text, perf_type_id.PERF_TYPE_TRACEPOINT, number)
     return Choice(event, _apply_modifiers(text, modifiers))
@@ -186,9 +186,9 @@ def _apply(text: str, unit: str, terms: str, fields: dict[str, int], *, named: b
         elif not equals and named and (meaning := pmu.attribute(unit, f"events/{key}")) is not None:
             _apply(text, unit, meaning, fields, named=False)
         else:
-            known = [*_list_events(unit, "format"), *_list_events(unit, "events"), *_CONFIGS]
+            names = [*_list_events(unit, "format"), *_list_events(unit, "events"), *_CONFIGS]
             raise EventError(
-                f"event {text!r}: {unit} does not have a term {key!r}{_nearest(key, known)}"
+                f"event {text!r}: {unit} does not have a term {key!r}{_nearest(key, names)}"
             )
     return name
 
@@ -235,9 +235,9 @@ def _list(path: str) -> list[str]:
         return []
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _nearest(name: str, names: Iterable[str]) -> str:
     """Return a sentence about similar names."""
     import difflib  # 3 ms for those who misspell
 
-    close = difflib.get_close_matches(name, list(known), n=_NEAREST)
+    close = difflib.get_close_matches(name, list(names), n=_NEAREST)
     return f"; did you mean {' or '.join(close)}?" if close else "; list events with: perf list"

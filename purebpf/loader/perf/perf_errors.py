@@ -50,8 +50,8 @@ def mapping_explained(error: KernelError, pages: int) -> KernelError:
         limit = proc.sysctl("kernel.perf_event_mlock_kb")
         why = f"kernel.perf_event_mlock_kb lets a user lock {limit} KiB on each CPU"
         fix = "use fewer pages, or give the process CAP_IPC_LOCK"
-    what = f"a ring of {pages} pages"
-    return KernelError(error.call, error.errno or 0, what, why=why, fix=fix)
+    description = f"a ring of {pages} pages"
+    return KernelError(error.call, error.errno or 0, description, why=why, fix=fix)
 
 
 def _explain_permission(request: OpenRequest) -> tuple[str, str]:

@@ -99,8 +99,8 @@ class PerfEvents(Closing, Sequence[PerfEvent]):
     def lost(self) -> int | None:
         """Records that found no room in the rings; None before Linux 6.0, which does not count."""
         counts = [reading.lost for reading in self.read()]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+        readable = [count for count in counts if count is not None]
+        return sum(readable) if len(readable) == len(counts) else None
 
     def close(self) -> None:
         """Close every one; again is harmless."""

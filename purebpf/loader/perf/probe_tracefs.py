@@ -63,14 +63,14 @@ def open_traced(probe: Probe) -> TracedProbe:
     """
     table = f"{probe.pmu}_events"
     kind = "r" if probe.returns else "p"
-    place = os.fsdecode(probe.name)
-    spot = re.sub(r"\W", "_", place.rpartition("/")[2])[:_NAME_LENGTH]
+    path = os.fsdecode(probe.name)
+    spot = re.sub(r"\W", "_", path.rpartition("/")[2])[:_NAME_LENGTH]
     name = f"{kind}_{os.getpid()}_{next(_numbers)}_{spot}"
     if probe.pmu == "uprobe":
         counter = f"({probe.semaphore:#x})" if probe.semaphore else ""
-        where = f"{place}:{probe.offset:#x}{counter}"
+        where = f"{path}:{probe.offset:#x}{counter}"
     else:
-        where = f"{place}+{probe.offset}" if probe.offset else place
+        where = f"{path}+{probe.offset}" if probe.offset else path
     try:
         tracefs.append(table, f"{kind}:{_GROUP}/{name} {where}")
     except FileNotFoundError:

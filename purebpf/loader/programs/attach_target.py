@@ -51,7 +51,7 @@ def attach_target(program: ProgramSpec, modules: Callable[[], Modules]) -> Attac
     """
     section = program.definition
     assert section is not None  # it is what wants a target
-    what = f"program {program.name!r}"
+    description = f"program {program.name!r}"
     if section.attach == "tracing_multi":
         module = program.attach_target.rpartition(":")[0]
         return AttachTarget(0, modules().descriptor(module) if module else 0)
@@ -60,10 +60,10 @@ def attach_target(program: ProgramSpec, modules: Callable[[], Modules]) -> Attac
             "target required: the program that has the function: load(..., "
             f"targets={{{program.name!r}: program}})"
         )
-        raise NotSupportedError(what, reason)
+        raise NotSupportedError(description, reason)
     if not program.attach_target:
         reason = f"section {program.section!r} does not name a target, which the verifier needs"
-        raise NotSupportedError(what, reason)
+        raise NotSupportedError(description, reason)
     module, _, function = program.attach_target.rpartition(":")
     name = f"{section.btf_prefix}{function}"
     kind = Kind.TYPEDEF if section.btf_prefix == _TRACEPOINT else Kind.FUNC
@@ -81,12 +81,12 @@ def attach_target(program: ProgramSpec, modules: Callable[[], Modules]) -> Attac
         reason = (
             f"modules {names} each have a {word} {function!r}; name the module: {prefix}:{function}"
         )
-        raise NotSupportedError(what, reason)
-    place = f"module {module!r}" if module else "this kernel"
-    reason = f"{place} does not have {word} {function!r} ({name} is not in its BTF)"
+        raise NotSupportedError(description, reason)
+    kernel_part = f"module {module!r}" if module else "this kernel"
+    reason = f"{kernel_part} does not have {word} {function!r} ({name} is not in its BTF)"
     if not module and (similar := _similar(section.btf_prefix or "", function, kind)):
         reason += f"; similar: {', '.join(similar)}"
-    raise NotSupportedError(what, reason)
+    raise NotSupportedError(description, reason)
 
 
 def _similar(prefix: str, function: str, kind: Kind) -> list[str]:
@@ -112,13 +112,13 @@ def function_target(program: ProgramSpec, target: Program) -> AttachTarget:
         KernelError: EPERM, its BTF may not be read (CAP_SYS_ADMIN).
         ValueError: `target` is closed.
     """
-    what = f"program {program.name!r}"
+    description = f"program {program.name!r}"
     function = program.attach_target
     if not function:
         raise NotSupportedError(
-            what, f"section {program.section!r} does not name a function of {target.name!r}"
+            description, f"section {program.section!r} does not name a function of {target.name!r}"
         )
-    return AttachTarget(function_of(target, function, what), target.fileno())
+    return AttachTarget(function_of(target, function, description), target.fileno())
 
 
 def main_function(target: Program) -> str:
@@ -144,14 +144,14 @@ def main_function(target: Program) -> str:
     )
 
 
-def function_of(target: Program, function: str, what: str) -> int:
+def function_of(target: Program, function: str, description: str) -> int:
     """The id of a function in the BTF of a loaded program; raises as `function_target`."""
     from purebpf.loader.types.map_btf import read_btf
 
     number = target.info.btf_id
     if not number:
         raise NotSupportedError(
-            what, f"program {target.name!r} does not have BTF: compile it with -g"
+            description, f"program {target.name!r} does not have BTF: compile it with -g"
         )
     btf = read_btf(number)
     if type_ids := btf.find(function, Kind.FUNC):
@@ -163,4 +163,4 @@ def function_of(target: Program, function: str, what: str) -> int:
     )
     similar = ", ".join(get_close_matches(function, names) or names)
     reason = f"program {target.name!r} does not have a function {function!r}; known: {similar}"
-    raise NotSupportedError(what, reason)
+    raise NotSupportedError(description, reason)

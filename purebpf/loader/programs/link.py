@@ -70,12 +70,12 @@ class Link(Closing):
     parent.
 
     Attributes:
-        what: the program and its target, in words.
+        description: the program and its target, in words.
     """
 
     def __init__(
         self,
-        what: str,
+        description: str,
         *,
         link: Descriptor | None = None,
         event: EventDescriptor | None = None,
@@ -85,13 +85,13 @@ class Link(Closing):
         """Own the attachment.
 
         Args:
-            what: as the attribute.
+            description: as the attribute.
             link: a bpf_link.
             event: a perf event, which without a `link` runs the program.
             undo: ends an attachment that has neither, for every process; called once.
             held: closed after that.
         """
-        self.what = what
+        self.what = description
         self._link = link
         self._event = event
         self._undo = undo
@@ -121,8 +121,10 @@ class Link(Closing):
         """
         from purebpf.loader.host.ids import open_id
 
-        what = f"link {link_id}"
-        return cls._made_elsewhere(what, open_id(bpf.link_get_fd_by_id, link_id, what))
+        description = f"link {link_id}"
+        return cls._made_elsewhere(
+            description, open_id(bpf.link_get_fd_by_id, link_id, description)
+        )
 
     @classmethod
     def all(cls) -> Iterator[Self]:
@@ -136,8 +138,8 @@ class Link(Closing):
         return walk(bpf.link_get_next_id, cls.from_id)
 
     @classmethod
-    def _made_elsewhere(cls, what: str, descriptor: Descriptor) -> Self:
-        link = cls(what, link=descriptor)
+    def _made_elsewhere(cls, description: str, descriptor: Descriptor) -> Self:
+        link = cls(description, link=descriptor)
         link._found = True
         return link
 

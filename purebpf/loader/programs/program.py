@@ -348,8 +348,8 @@ class Program(Closing):
 
 
 def _info(fd: int, data: bytearray) -> dict[str, int | bytes]:
-    known = bpf.obj_get_info_by_fd(fd, data)
-    return BPF_PROG_INFO.unpack(data[:known])
+    program_info = bpf.obj_get_info_by_fd(fd, data)
+    return BPF_PROG_INFO.unpack(data[:program_info])
 
 
 def _ask(

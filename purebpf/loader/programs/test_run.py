@@ -175,9 +175,9 @@ def _context_codec(program: Runnable) -> StructCodec:
     type_ids = btf.find(name, Kind.STRUCT)
     if not type_ids:
         raise SchemaError(f"this kernel's BTF has no struct {name}: give the context as bytes")
-    made = codec(btf, type_ids[0])
-    assert isinstance(made, StructCodec)
-    return made
+    context_codec = codec(btf, type_ids[0])
+    assert isinstance(context_codec, StructCodec)
+    return context_codec
 
 
 def _encode_context(codec: StructCodec, ctx: Any, size: int) -> bytes:
@@ -196,8 +196,8 @@ def _explain_unsupported(program: Runnable) -> NotSupportedError:
 
 def _explain_refusal(program: Runnable, error: KernelError) -> KernelError:
     number = error.errno or 0
-    what = f"test run of program {program.name!r}"
-    return KernelError(error.call, number, what, why=_WHY.get(number, ""))
+    description = f"test run of program {program.name!r}"
+    return KernelError(error.call, number, description, why=_WHY.get(number, ""))
 
 
 def _unsuitable(program: Runnable, size: int, error: KernelError) -> KernelError:
@@ -208,8 +208,8 @@ def _unsuitable(program: Runnable, size: int, error: KernelError) -> KernelError
         least = f"a packet of at least {_LEAST_PACKET} bytes, not {size}"
         why = f"a {_kind(program)} program needs {least}"
         fix = "pass one: test_run(data=bytes(64))"
-    what = f"test run of program {program.name!r}"
-    return KernelError(error.call, errno.EINVAL, what, why=why, fix=fix)
+    description = f"test run of program {program.name!r}"
+    return KernelError(error.call, errno.EINVAL, description, why=why, fix=fix)
 
 
 def _kind(program: Runnable) -> str:

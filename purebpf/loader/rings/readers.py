@@ -120,14 +120,14 @@ class Reader(Closing, ABC, Generic[V]):
         or have changed the type; those records come first.
         """
         batches = self._batches()
-        shown: Iterator[Any] | None = None
+        values: Iterator[Any] | None = None
         while True:
-            if self._taken.values is shown:
+            if self._taken.values is values:
                 if (batch := self._next(batches)) is None:
                     return
                 self._taken = PendingRecords(batch, self._decoder)
-            shown = self._taken.values
-            yield shown
+            values = self._taken.values
+            yield values
 
     def _next(
         self, batches: Iterator[UniformRecords | Iterator[bytes]]

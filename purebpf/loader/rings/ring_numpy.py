@@ -37,10 +37,10 @@ def rows(records: Iterable[bytes], dtype: Any, *, fill: bool) -> tuple[Any, list
 
     With `fill`, such a record is filled with zeros.
     """
-    known = [record.ljust(dtype.itemsize, b"\0") for record in records] if fill else list(records)
-    whole = [*takewhile(lambda record: len(record) >= dtype.itemsize, known)]
+    padded = [record.ljust(dtype.itemsize, b"\0") for record in records] if fill else list(records)
+    whole = [*takewhile(lambda record: len(record) >= dtype.itemsize, padded)]
     data = b"".join(record[: dtype.itemsize] for record in whole)
-    return numpy().frombuffer(data, dtype), known[len(whole) :]
+    return numpy().frombuffer(data, dtype), padded[len(whole) :]
 
 
 def next_run(
@@ -66,8 +66,11 @@ def next_run(
         length = head & ~DISCARD
         step = (length + HEADER_SIZE + 7) & ~7
         if position + step > target:
-            where, what = f"position {position}", f"a record of {length} bytes runs past the end"
-            error = FormatError("ring buffer", where, what)
+            where, description = (
+                f"position {position}",
+                f"a record of {length} bytes runs past the end",
+            )
+            error = FormatError("ring buffer", where, description)
             return CopiedRun(np.empty(0, dtype), position, error)
         if head & DISCARD:
             position += step

@@ -19,8 +19,8 @@ __all__ = ["TrioWaiters", "runs_trio"]
 
 def runs_trio() -> bool:
     """Return True if trio runs this task; anyio may have started it."""
-    known = sys.modules.get("trio")
-    return known is not None and bool(known.lowlevel.in_trio_run())
+    trio_module = sys.modules.get("trio")
+    return trio_module is not None and bool(trio_module.lowlevel.in_trio_run())
 
 
 class TrioWaiters:

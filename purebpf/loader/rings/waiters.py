@@ -93,11 +93,11 @@ class Waiters:
 
     def _new_watch(self, loop: asyncio.AbstractEventLoop, fileno: Callable[[], int]) -> Watch:
         try:
-            made = self._watches[loop] = Watch(loop, fileno())
+            loop_watch = self._watches[loop] = Watch(loop, fileno())
         except OSError:
             fileno()  # another thread may have closed it just before it was duplicated
             raise
-        return made
+        return loop_watch
 
 
 class WakeEvent(Closing):
@@ -180,12 +180,12 @@ class Watch:
             self._wake()
         self._copy.close()
 
-    def _soon(self, what: Callable[[], None]) -> None:
+    def _soon(self, callback: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop is closed, and its tasks have ended or never will
             if self._loop.is_running():
-                self._loop.call_soon_threadsafe(what)
+                self._loop.call_soon_threadsafe(callback)
             else:
-                what()
+                callback()
 
     def _wake(self) -> None:
         for future in self.tasks:

@@ -72,7 +72,7 @@ class MachineNames:
 
         `path` is the directory's, or begins at the root of the hierarchy, as in /proc/PID/cgroup.
         """
-        roots = [place for place, kind in proc.mounts() if kind == "cgroup2"]
+        roots = [mount_point for mount_point, kind in proc.mounts() if kind == "cgroup2"]
         if not roots:
             raise LookupError("no cgroup2 file system is mounted")
         for root in roots:

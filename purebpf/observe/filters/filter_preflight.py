@@ -98,7 +98,7 @@ def _own_programs() -> Check:
 
 def _file_system(bpffs: str) -> Check:
     name = "bpf file system"
-    kinds = [kind for place, kind in proc.mounts() if place == bpffs]
+    kinds = [kind for mount_point, kind in proc.mounts() if mount_point == bpffs]
     if not kinds or kinds[-1] != "bpf":
         return Check(
             name, False, f"not mounted at {bpffs}", f"sudo mount -t bpf -o mode=0700 bpf {bpffs}"

@@ -130,8 +130,8 @@ class PinnedFilter(Closing):
 def _total(element: Element, counter: int) -> int:
     element.key[:] = _INDEX.pack(counter)
     if error := -element.lookup():
-        what = f"counter {counter} of a pinned filter"
-        raise KernelError("bpf(BPF_MAP_LOOKUP_ELEM)", error, what)
+        description = f"counter {counter} of a pinned filter"
+        raise KernelError("bpf(BPF_MAP_LOOKUP_ELEM)", error, description)
     return sum(memoryview(element.value).cast("Q"))
 
 

@@ -62,37 +62,37 @@ def pin(uid: int, count: int, bpffs: str = BPFFS) -> str:
         root = held.enter_context(reach_bpffs(bpffs))
         if root.mode & _PASS != _PASS:  # users pass, and see nothing
             root.change(mode=root.mode | _PASS)
-        place = root
+        parent_folder = root
         for name in FOLDER.split("/"):
-            above, is_new = place, _is_missing(place, name)
-            place = held.enter_context(above.make(name, FOLDER_MODE))
+            above, is_new = parent_folder, _is_missing(parent_folder, name)
+            parent_folder = held.enter_context(above.make(name, FOLDER_MODE))
             if is_new:
                 undo.callback(_remove_empty, above, name)
-        held.enter_context(lock_folder(place))
-        folder = held.enter_context(_make_user_folder(place, uid, undo))
+        held.enter_context(lock_folder(parent_folder))
+        folder = held.enter_context(_make_user_folder(parent_folder, uid, undo))
         for number in sorted({*range(count), *numbers(folder)}):
             _pin_slot(folder, number, uid, undo)
         undo.pop_all()
         return folder.path
 
 
-def _make_user_folder(place: Folder, uid: int, undo: ExitStack) -> Folder:
+def _make_user_folder(parent_folder: Folder, uid: int, undo: ExitStack) -> Folder:
     """Make a user's folder, owned by root, also if something else was there."""
     name = str(uid)
-    if _is_missing(place, name):
-        undo.callback(_remove_empty, place, name)
+    if _is_missing(parent_folder, name):
+        undo.callback(_remove_empty, parent_folder, name)
     else:
         try:
-            folder = place.enter(name)
+            folder = parent_folder.enter(name)
         except KernelError as error:
             if error.errno != errno.ENOTDIR:
                 raise
-            place.remove(name)
+            parent_folder.remove(name)
         else:
             with folder:
                 if explain_distrust(folder.status):
                     folder.change(mode=FOLDER_MODE, uid=os.geteuid(), gid=os.getegid())
-    return place.make(name, FOLDER_MODE)
+    return parent_folder.make(name, FOLDER_MODE)
 
 
 def _pin_slot(folder: Folder, number: int, uid: int, undo: ExitStack) -> None:

@@ -115,7 +115,7 @@ def allocators_of(
     *,
     everywhere: bool = False,
     budget: Budget | None = None,
-    known: dict[Identity, AllocatorCode] | None = None,
+    by_identity: dict[Identity, AllocatorCode] | None = None,
 ) -> list[Allocator]:
     """The allocators that a process has mapped now: its libc, a replacement, its own.
 
@@ -123,7 +123,7 @@ def allocators_of(
         pid: the process.
         everywhere: in every process that has those files mapped, not in this one alone.
         budget: pays for the look.
-        known: stores the answers of files from one process to the next.
+        by_identity: stores the answers of files from one process to the next.
 
     Raises:
         KernelError: its mappings may not be read.
@@ -135,7 +135,7 @@ def allocators_of(
     for path in islice(_candidates(pid), _MOST_FILES):
         try:
             with budget.on_behalf(run=0, user=owner, process=pid):
-                allocators += _look_into(path, at, budget, known)
+                allocators += _look_into(path, at, budget, by_identity)
         except PurebpfError:  # too much was asked for
             break
     return allocators
@@ -192,11 +192,11 @@ def _candidates(pid: int) -> Iterable[str]:
 
 
 def _look_into(
-    path: str, pid: int, budget: Budget, known: dict[Identity, AllocatorCode] | None = None
+    path: str, pid: int, budget: Budget, by_identity: dict[Identity, AllocatorCode] | None = None
 ) -> list[Allocator]:
     """The allocator of a file; [] if it has none, or cannot be read."""
     try:
-        identity, code = _code(path, budget, known)
+        identity, code = _code(path, budget, by_identity)
     except (KernelError, PurebpfError, OSError):
         return []
     has_any = code.entries or code.untraced
@@ -204,18 +204,18 @@ def _look_into(
 
 
 def _code(
-    path: str, budget: Budget, known: dict[Identity, AllocatorCode] | None = None
+    path: str, budget: Budget, by_identity: dict[Identity, AllocatorCode] | None = None
 ) -> tuple[Identity, AllocatorCode]:
     """The functions of an allocator: of a file with both `malloc` and `free`, else none."""
-    known = {} if known is None else known
+    by_identity = {} if by_identity is None else by_identity
     with opened_regular(path) as fd, budget.on_behalf(file=path):
         identity = identify(fd)
-        if identity not in known:
-            known[identity] = (
+        if identity not in by_identity:
+            by_identity[identity] = (
                 AllocatorCode()
             )  # also of one that cannot be read: it is not read again
-            known[identity] = _code_of(image_of(fd, path, budget.spend))
-    return identity, known[identity]
+            by_identity[identity] = _code_of(image_of(fd, path, budget.spend))
+    return identity, by_identity[identity]
 
 
 def _code_of(image: ElfImage) -> AllocatorCode:

@@ -260,7 +260,7 @@ def _ring_factor(stack_bytes: int) -> int:
     return -(-stack_bytes // _COPY_BYTES)
 
 
-def _of_machine(what: str) -> dict[str, int]:
+def _of_machine(purpose: str) -> dict[str, int]:
     """Set the remaining configuration of an object.
 
     Raises:
@@ -270,7 +270,7 @@ def _of_machine(what: str) -> dict[str, int]:
         return {}
     from purebpf.observe.unwind.native_machine import native_code_bits  # not needed at each start
 
-    return {"arm64_code_bits": native_code_bits(what)}
+    return {"arm64_code_bits": native_code_bits(purpose)}
 
 
 def _load_frame_pointers(

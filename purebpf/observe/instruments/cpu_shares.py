@@ -125,9 +125,9 @@ class CpuShares(Closing):
             total = total._replace(idle_ns=total.idle_ns + left_ns)
         else:
             total = total._replace(tasks_ns=total.tasks_ns + left_ns)
-            known = tasks.get(state.tid, TaskShare(state.tid, state.tgid, state.comm, 0))
+            share = tasks.get(state.tid, TaskShare(state.tid, state.tgid, state.comm, 0))
             more_ns = left_ns + state.current_ns
-            tasks[state.tid] = known._replace(time_ns=known.time_ns + more_ns)
+            tasks[state.tid] = share._replace(time_ns=share.time_ns + more_ns)
         return total
 
     def _new(self, tasks: dict[int, TaskShare]) -> list[TaskShare]:

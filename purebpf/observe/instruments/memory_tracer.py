@@ -170,8 +170,8 @@ class MemoryTracer(StackTracer):
 
     def _probe(self, allocator: Allocator, links: ExitStack) -> None:
         programs = self._object.programs
-        what = f"the allocator {allocator.path}"
-        with opened_same(allocator.path, allocator.identity, what) as path:
+        description = f"the allocator {allocator.path}"
+        with opened_same(allocator.path, allocator.identity, description) as path:
             for name, places in zip(self._probes, _places_of(allocator.code), strict=True):
                 for link in _attach_probes(programs[name], path, allocator.pid, places):
                     links.enter_context(link)

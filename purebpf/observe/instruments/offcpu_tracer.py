@@ -326,16 +326,16 @@ class Switches(Closing):
         """The stacks by number."""
         return stack_maps.traces(self.maps["stacks"])
 
-    def look_up(self, numbers: Iterable[int], known: dict[int, Trace]) -> None:
-        """Add the stacks with these numbers that are not `known`: each is read once.
+    def look_up(self, numbers: Iterable[int], traces: dict[int, Trace]) -> None:
+        """Add the stacks with these numbers that are not `traces`: each is read once.
 
         Raises:
             KernelError: the map could not be read.
         """
         stack: Any
         for number in numbers:
-            if number not in known and (stack := self.maps["stacks"].get(number)) is not None:
-                known[number] = stack_maps.trace(stack)
+            if number not in traces and (stack := self.maps["stacks"].get(number)) is not None:
+                traces[number] = stack_maps.trace(stack)
 
     def close(self) -> None:
         """Detach and unload; again is harmless."""
@@ -357,22 +357,22 @@ class Switches(Closing):
         )
 
     def _list_task(self, task: Any) -> Listed:
-        known = task.known
-        place = self._place(known.key)
-        is_seen = known.place != _UNSEEN
+        traces = task.known
+        place = self._place(traces.key)
+        is_seen = traces.place != _UNSEEN
         if not is_seen:
             place = place._replace(state=STATES[task.state] if task.state < len(STATES) else BEFORE)
         return Listed(
             place,
-            known.verdict,
-            known.since_ns,
-            known.waking_ns,
-            (known.pending_ns, STATES[known.pending_state], known.pending_waking_ns),
-            known.place == _OFF_CPU if is_seen else not task.on_cpu,
-            known.place == _ON_CPU if is_seen else bool(task.on_cpu),
+            traces.verdict,
+            traces.since_ns,
+            traces.waking_ns,
+            (traces.pending_ns, STATES[traces.pending_state], traces.pending_waking_ns),
+            traces.place == _OFF_CPU if is_seen else not task.on_cpu,
+            traces.place == _ON_CPU if is_seen else bool(task.on_cpu),
             is_seen,
             bool(task.is_kernel_thread),
-            known.cpu,
+            traces.cpu,
             self._registers(task),
             task.pthread,
         )

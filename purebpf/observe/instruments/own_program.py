@@ -136,5 +136,5 @@ def _choose(asked: str) -> tuple[ObjectSpec, str]:
             f'{spec.source} has no program for samples: its section must be SEC("perf_event")'
         )
     problem = f"does not have the program {name!r}" if name else "has several programs for samples"
-    choices = " or ".join(f"--program {path or asked}:{known}" for known in names)
+    choices = " or ".join(f"--program {path or asked}:{program_name}" for program_name in names)
     raise NoSuchProgramError(f"{spec.source} {problem}: use {choices}")

@@ -227,16 +227,16 @@ class SharedCounts(Closing):
 
 def _folder(bpffs: str) -> Folder:
     with ExitStack() as held:
-        place = held.enter_context(reach_bpffs(bpffs))
+        parent_folder = held.enter_context(reach_bpffs(bpffs))
         for name, mode in _FOLDERS:
             try:
-                place = held.enter_context(place.make(name, mode))
+                parent_folder = held.enter_context(parent_folder.make(name, mode))
             except KernelError as error:
                 if error.errno != errno.EPERM or not error.why:
                     raise
                 why = f"{error.what}: {error.why}"  # it is there, and another user's
                 raise NotSupportedError("sharing counters", why) from None
-        return Folder.reach(place.path)
+        return Folder.reach(parent_folder.path)
 
 
 def _open_sets(folder: Folder) -> Map:

@@ -36,11 +36,11 @@ def traces(stacks: Map) -> dict[int, Trace]:
     Raises:
         KernelError: it could not be read.
     """
-    known: dict[int, int] = {}  # callers are in many stacks: one int for each instead of many
+    numbers: dict[int, int] = {}  # callers are in many stacks: one int for each instead of many
     by_number: dict[int, Trace] = {}
     for number, stack in stacks.items():
         own = stack.addresses[: stack.depth]
-        shared = tuple(map(known.setdefault, own, own))
+        shared = tuple(map(numbers.setdefault, own, own))
         by_number[number] = Trace(shared, stack.reason, stack.guessed)
     return by_number
 

@@ -85,11 +85,11 @@ class CgroupLabels:
             return ""
         if pid not in self._texts or pid in self._due:
             self.read(pid)
-        known = self._texts.get(pid)
-        if known is None and (parent := self._parents.get(pid)) is not None:
-            known = "" if parent in _MANAGERS else self._inherited(parent)
-            self._note(pid, known)
-        return known or ""
+        label = self._texts.get(pid)
+        if label is None and (parent := self._parents.get(pid)) is not None:
+            label = "" if parent in _MANAGERS else self._inherited(parent)
+            self._note(pid, label)
+        return label or ""
 
     def _inherited(self, pid: int) -> str:
         """Return the label of the nearest known one among a process and its ancestors."""

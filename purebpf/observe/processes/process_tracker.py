@@ -125,7 +125,7 @@ class Followed(Closing):
         self,
         tell: Callable[[object], object] | None = None,
         followed: Container[int] = (),
-        known: Container[int] = (),
+        mapping: Container[int] = (),
     ) -> None:
         """Read the pending records.
 
@@ -136,7 +136,7 @@ class Followed(Closing):
             tell: called with each record that is decoded, by now or later; mappings of a process
                 only if it is `followed`.
             followed: by the receiver.
-            known: the other processes that it knows.
+            mapping: the other processes that it knows.
         """
         self._tell, self._followed = tell, followed
         happened = self._band.sort_out()
@@ -146,11 +146,11 @@ class Followed(Closing):
             if parent in self._family:
                 self._family.add(pid)
                 self.tasks += 1
-        due = {pid for pid in happened.runs if self._is_known(pid, known)}
+        due = {pid for pid in happened.runs if self._is_known(pid, mapping)}
         for child, parent in happened.forks:
             if child in happened.executed or child in happened.ended:
                 continue
-            if parent in due or self._is_known(parent, known):
+            if parent in due or self._is_known(parent, mapping):
                 due.add(child)
         self._read({*due, *large})
         self._find_copied_code()
@@ -173,8 +173,8 @@ class Followed(Closing):
             return
         spaces, tell = self.spaces, self._tell
         for code in self._looked:
-            known = spaces.find_current(code.pid, code.start)
-            if known is not None and _is_part(code.mapping, known):
+            mapping = spaces.find_current(code.pid, code.start)
+            if mapping is not None and _is_part(code.mapping, mapping):
                 continue
             spaces.add_code(code)
             is_added = spaces.find_current(code.pid, code.start) == code.mapping
@@ -193,8 +193,8 @@ class Followed(Closing):
         if pid in self._unread.pieces:
             self._read((pid,))
 
-    def _is_known(self, pid: int, known: Container[int]) -> bool:
-        return pid in self._asked or pid in self._followed or pid in known
+    def _is_known(self, pid: int, mapping: Container[int]) -> bool:
+        return pid in self._asked or pid in self._followed or pid in mapping
 
     def _read_one(self, pid: int) -> None:
         self._read((pid,))
@@ -269,11 +269,11 @@ class Followed(Closing):
         self._band.close()
 
 
-def _is_part(now: Mapping, known: Mapping) -> bool:
+def _is_part(now: Mapping, mapping: Mapping) -> bool:
     """Return True if a mapping has the same bytes as a known one.
 
     The file may have been deleted since, and the kernel splits mappings.
     """
-    file = known.file._replace(deleted=now.file.deleted, build_id=now.file.build_id)
-    is_same_place = now.start - now.offset == known.start - known.offset
+    file = mapping.file._replace(deleted=now.file.deleted, build_id=now.file.build_id)
+    is_same_place = now.start - now.offset == mapping.start - mapping.offset
     return now.file == file and (is_same_place or now.file.is_anonymous)

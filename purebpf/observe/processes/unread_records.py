@@ -42,12 +42,12 @@ class UnreadRecords:
         self.parents.update(happened.forks)
         large = []
         for pid, new in happened.runs.items():
-            known = pieces.get(pid)
-            if known is None:
+            records = pieces.get(pid)
+            if records is None:
                 pieces[pid] = new
             else:
-                known += new
-                if len(known) > _MOST_PIECES:
+                records += new
+                if len(records) > _MOST_PIECES:
                     large.append(pid)
         ended.update(happened.ended)
         while len(ended) > _KEEP_ENDED:

@@ -311,11 +311,11 @@ def _depth_limit(event: RecordedEvent, deep: Mapping[tuple[Owner, Stacks], int])
 
 
 def _with_truncated(loss: Loss, truncated: int, limit: int) -> Loss:
-    what = (
+    description = (
         f"stacks have as many frames as the kernel recorded ({limit}) and lack their "
         "roots. Raise the limit: sysctl kernel.perf_event_max_stack"
     )
-    return loss._replace(causes=(*loss.causes, count_cause("truncated", truncated, what)))
+    return loss._replace(causes=(*loss.causes, count_cause("truncated", truncated, description)))
 
 
 def _unit(event: RecordedEvent, *, periods: bool) -> str:
@@ -360,11 +360,13 @@ def _about(file: PerfData) -> dict[str, object]:
 def lost_of(counted: Counted, number: int) -> Loss:
     """Return the samples of an event, and the samples that its recording lost."""
     lost = counted.lost
-    what = "samples were lost while the file was recorded: the ring buffers were full"
-    causes = [count_cause("ring_lost", lost, what)]
+    description = "samples were lost while the file was recorded: the ring buffers were full"
+    causes = [count_cause("ring_lost", lost, description)]
     if counted.unfinished:
-        what = "samples lack their user stack: the record that was to follow is not in the file"
-        causes.append(count_cause("chains_missing", counted.unfinished, what))
+        description = (
+            "samples lack their user stack: the record that was to follow is not in the file"
+        )
+        causes.append(count_cause("chains_missing", counted.unfinished, description))
     return Loss(None, counted.samples[number], 0, tuple(causes))
 
 
@@ -417,7 +419,7 @@ class FileNames:
 
     def kernel(self, call_chain: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
         """A kernel stack."""
-        known = self._known.get(call_chain)
-        if known is None:
-            known = self._known[call_chain] = tuple(self._kernel(call_chain))
-        return known
+        frames = self._known.get(call_chain)
+        if frames is None:
+            frames = self._known[call_chain] = tuple(self._kernel(call_chain))
+        return frames

@@ -169,10 +169,10 @@ def _of_text(data: bytes, name: str, bounds: Bounds | None) -> Profile:
         raise
     left_out = lines.left_out + _count_lines(data, cut)
     if left_out:
-        what = (
+        description = (
             "lines of the file were left out: it is too large (`purebpf convert` reads all of it)"
         )
-        cause = count_cause("lines_left_out", left_out, what)
+        cause = count_cause("lines_left_out", left_out, description)
         profile.loss = profile.loss._replace(causes=(*profile.loss.causes, cause))
     return profile
 

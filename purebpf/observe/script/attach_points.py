@@ -60,8 +60,8 @@ def _attach(program: Program, point: Point, pid: int, links: ExitStack) -> None:
     elif point.kind == "usdt":
         options: dict[str, Any] = {"pid": pid} if pid else {}
         for offset, semaphore in point.places:
-            place = f"{point.target}:{offset:#x}"
-            links.enter_context(program.attach(place, semaphore=semaphore, **options))
+            address = f"{point.target}:{offset:#x}"
+            links.enter_context(program.attach(address, semaphore=semaphore, **options))
     elif point.kind == "uprobe":
         options = {"pid": pid} if pid else {}
         links.enter_context(program.attach(point.target, **options))

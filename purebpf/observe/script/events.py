@@ -75,8 +75,10 @@ class EventPrinter(Printer):
         """Queue a print() of a map; the divisor of the text is not applied."""
         del divisor
         rows = self._maps.rows(name)
-        shown = rows[-top:] if top else rows
-        self._events.append(MapPrinted(name, {_hashable(key): value for key, value in shown}))
+        printed_rows = rows[-top:] if top else rows
+        self._events.append(
+            MapPrinted(name, {_hashable(key): value for key, value in printed_rows})
+        )
 
     def print_all(self) -> None:
         """Queue all maps that have values."""

@@ -144,7 +144,9 @@ class ScriptSession(SoleOwner):
     def _place(self, action: Action, text: str) -> str:
         """Return a message of errorf() or warnf() with its place in the script."""
         compilation = self.compilation
-        first, last = (locate(compilation.text, place) for place in action.numbers[:2])
+        first, last = (
+            locate(compilation.text, source_offset) for source_offset in action.numbers[:2]
+        )
         word = "ERROR" if action.kind == "errorf" else "WARNING"
         span = f"{first.line}:{first.column}-{last.column}"
         message = f"{compilation.name}:{span}: {word}: {text}"

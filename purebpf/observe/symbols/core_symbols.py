@@ -29,8 +29,8 @@ class CoreSymbols:
     """
 
     def __init__(self, directory: str | None = None) -> None:
-        place = directory or os.path.join(cache_home(), "purebpf", "kernel")
-        self._files = CacheFiles(place, _LIMIT)
+        folder = directory or os.path.join(cache_home(), "purebpf", "kernel")
+        self._files = CacheFiles(folder, _LIMIT)
         self._is_kept = False
 
     @property
@@ -45,10 +45,10 @@ class CoreSymbols:
                 return None
             reader = self._files.open(key)
             text = reader(0, reader.size)
-            shown = proc.kallsyms(_COMPARED)
+            first_lines = proc.kallsyms(_COMPARED)
         except (OSError, KernelError):
             return None
-        self._is_kept = bool(shown) and text.endswith(b"\n") and text.startswith(shown)
+        self._is_kept = bool(first_lines) and text.endswith(b"\n") and text.startswith(first_lines)
         return text if self._is_kept else None
 
     def keep(self, text: bytes) -> None:

@@ -70,16 +70,16 @@ class Debuginfod:
         """The path of the program or library itself, or None."""
         return self._get(build_id, "executable")
 
-    def _get(self, build_id: str, what: str) -> str | None:
+    def _get(self, build_id: str, artifact: str) -> str | None:
         folder = os.path.join(self._directory, build_id)
-        path = os.path.join(folder, what)
+        path = os.path.join(folder, artifact)
         try:
             if not own_directory(folder):
                 self._say(f"other users can write to {self._directory}: nothing is downloaded")
                 return None
-            known = _known(path)
-            if known is not None:
-                return path if known else None
+            cached = _known(path)
+            if cached is not None:
+                return path if cached else None
             return path if self._download(build_id, path) else None
         except OSError as error:
             self._say(f"{self._directory}: {error.strerror}")

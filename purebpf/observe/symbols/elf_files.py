@@ -160,8 +160,10 @@ class ElfFiles:
         Raises:
             OverBudgetError: it would cost more than the process, its user or the run has left.
         """
-        known = self.known(mapping, pids[0])
-        return known or self._problems.get((pids[0], mapping.file)) or self._find(mapping, pids)
+        kept_table = self.known(mapping, pids[0])
+        return (
+            kept_table or self._problems.get((pids[0], mapping.file)) or self._find(mapping, pids)
+        )
 
     def known(self, mapping: Mapping, pid: int) -> ElfFunctions | None:
         """Return the functions of a process's mapped file, if they were looked up before."""
@@ -169,11 +171,11 @@ class ElfFiles:
         if not file.inode:
             return None
         identity = self._as_seen.get((pid, file)) or self._identities.get(file)
-        known = self._tables.pop(identity, None) if identity else None
-        if known is not None and identity is not None:
-            self._tables[identity] = known
+        kept_table = self._tables.pop(identity, None) if identity else None
+        if kept_table is not None and identity is not None:
+            self._tables[identity] = kept_table
             self._used.add(identity)
-        return known
+        return kept_table
 
     def _find(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
         file = mapping.file
@@ -270,8 +272,8 @@ class ElfFiles:
 
     def forget(self, functions: ElfFunctions) -> None:
         """Read a file again, since its cached table is gone or damaged."""
-        for identity, known in list(self._tables.items()):
-            if known is functions:
+        for identity, kept_table in list(self._tables.items()):
+            if kept_table is functions:
                 del self._tables[identity]
                 whose = identity, functions.build_id
                 self._cache.drop(_key(*whose, is_stripped=functions.is_stripped))
@@ -291,9 +293,9 @@ class ElfFiles:
         Args:
             keep: facts that belong to files of other processes alone go as well.
         """
-        for known in (self._as_seen, self._problems):
-            for key in [key for key in known if key[0] not in keep]:
-                del known[key]
+        for kept_table in (self._as_seen, self._problems):
+            for key in [key for key in kept_table if key[0] not in keep]:
+                del kept_table[key]
         for identity, functions in list(self._tables.items()):
             table = functions.table
             table.rest()

@@ -79,12 +79,14 @@ class FileFrames:
         place = _Place.of(functions, mapping, asked.pid, where, back)
         frame = None
         if place.at is not None:
-            known = _functions_of(functions, place.path)
-            self._note_code(place, asked, address - back, known)
-            frame = known.find(place.at) or self._find(place, place.at, known)
+            frames = _functions_of(functions, place.path)
+            self._note_code(place, asked, address - back, frames)
+            frame = frames.find(place.at) or self._find(place, place.at, frames)
         return frame or self._frame(place, place.key) or _nameless(place, address)
 
-    def _note_code(self, place: _Place, asked: Asked, address: int, known: RangeMap[Frame]) -> None:
+    def _note_code(
+        self, place: _Place, asked: Asked, address: int, frames: RangeMap[Frame]
+    ) -> None:
         """Remember the mapping around an address, as far as it is code of one segment."""
         segment = code_segment(place.functions.segments, place.before)
         span = self._spaces.span(asked.pid, address, asked.comm)
@@ -92,9 +94,9 @@ class FileFrames:
             return
         first = address - (place.before - segment.offset)
         start, end = max(span[0], first), min(span[1], first + segment.file_size)
-        asked.code.add(start, end, (first - segment.address, known))
+        asked.code.add(start, end, (first - segment.address, frames))
 
-    def _find(self, place: _Place, at: VirtualOffset, known: RangeMap[Frame]) -> Frame | None:
+    def _find(self, place: _Place, at: VirtualOffset, frames: RangeMap[Frame]) -> Frame | None:
         """The frame of a function at a place that was not asked about; it is remembered."""
         table = place.functions.table
         row = table.row(at) if self._symbol(place) else None
@@ -109,8 +111,8 @@ class FileFrames:
             if at >= end:
                 return None
         frame = self._frame(place, (key, place.path))
-        if frame is not None and len(known) < _KEEP_PLACES:
-            known.add(start, end, frame)
+        if frame is not None and len(frames) < _KEEP_PLACES:
+            frames.add(start, end, frame)
         return frame
 
     def _frame(self, place: _Place, key: Hashable) -> Frame | None:
@@ -202,12 +204,12 @@ class _Place(NamedTuple):
 def _functions_of(functions: ElfFunctions, path: str) -> RangeMap[Frame]:
     """Return the known functions of a file with a path: frames have it."""
     by_path = functions.table.functions
-    known = by_path.get(path)
-    if known is None:
+    frames = by_path.get(path)
+    if frames is None:
         if len(by_path) >= _KEEP_PATHS:
             by_path.clear()
-        known = by_path[path] = RangeMap()
-    return known
+        frames = by_path[path] = RangeMap()
+    return frames
 
 
 def _nameless(place: _Place, address: int) -> Unknown:

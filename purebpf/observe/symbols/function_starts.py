@@ -67,8 +67,8 @@ class FunctionStarts:
                 has left.
         """
         identity = self._identity(mapping, pids[0])
-        known = self._files.get(identity) if identity else None
-        function = known.known(where) if known else None
+        starts = self._files.get(identity) if identity else None
+        function = starts.known(where) if starts else None
         return function or self._read(mapping, pids, lambda file, fd: file.function(fd, where))
 
     def extent(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> Function | None:
@@ -76,8 +76,8 @@ class FunctionStarts:
 
         Arguments and errors are the same as for `find`.
         """
-        known = self.find(mapping, pids, where)
-        return known or self._read(mapping, pids, lambda file, fd: file.gap(fd, where))
+        starts = self.find(mapping, pids, where)
+        return starts or self._read(mapping, pids, lambda file, fd: file.gap(fd, where))
 
     def rest(self, keep: Container[int]) -> None:
         """Drop the entries of all files; earlier answers stay.

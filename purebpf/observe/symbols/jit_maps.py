@@ -85,15 +85,15 @@ class JitMaps:
             if status.st_mtime < born - _CLOCK_S:
                 self._maps.pop(pid, None)
                 raise _StaleError(path)
-            known = self._maps.get(pid)
-            if known is None or not self._read_on(fd, status, known):
-                known = self._read_whole(fd, status)
+            jit_map = self._maps.get(pid)
+            if jit_map is None or not self._read_on(fd, status, jit_map):
+                jit_map = self._read_whole(fd, status)
         finally:
             os.close(fd)
         self._maps.pop(pid, None)
-        self._maps[pid] = known
+        self._maps[pid] = jit_map
         self._forget_oldest()
-        return known.names
+        return jit_map.names
 
     def _read_whole(self, fd: int, status: os.stat_result) -> _Known:
         """Read a file, or the last lines of one that has been growing for weeks."""
@@ -106,18 +106,18 @@ class JitMaps:
         names = PerfMap(text, self._budget.spend)
         return _Known((status.st_dev, status.st_ino), begin, status.st_size, names)
 
-    def _read_on(self, fd: int, status: os.stat_result, known: _Known) -> bool:
+    def _read_on(self, fd: int, status: os.stat_result, jit_map: _Known) -> bool:
         """Read the appended part; return False if the file was replaced or written anew.
 
         `jcmd PID Compiler.perfmap` writes all of a file again.
         """
-        names = known.names
-        end = known.begin + names.size
-        if known.file != (status.st_dev, status.st_ino) or status.st_size < known.size:
+        names = jit_map.names
+        end = jit_map.begin + names.size
+        if jit_map.file != (status.st_dev, status.st_ino) or status.st_size < jit_map.size:
             return False
-        if status.st_size == known.size:
+        if status.st_size == jit_map.size:
             return True
-        if status.st_size - known.begin > 2 * _MAX_SIZE:
+        if status.st_size - jit_map.begin > 2 * _MAX_SIZE:
             return False
         compared = len(names.tail)
         self._budget.spend(status.st_size - end + compared)
@@ -125,12 +125,12 @@ class JitMaps:
         if text[:compared] != names.tail:
             return False
         names.grow(text[compared:], self._budget.spend)
-        known.size = status.st_size
+        jit_map.size = status.st_size
         return True
 
     def _forget_oldest(self) -> None:
         """Drop the maps that were read first until the rest is small; never the last one."""
-        total = sum(known.names.nbytes for known in self._maps.values())
+        total = sum(jit_map.names.nbytes for jit_map in self._maps.values())
         while len(self._maps) > 1 and (len(self._maps) > _KEEP or total > _KEEP_BYTES):
             total -= self._maps.pop(next(iter(self._maps))).names.nbytes
 

@@ -44,8 +44,8 @@ class KernelSymbols:
 
     def resolve(self, address: int, back: int) -> Frame | Unknown:
         """The function of an address, looked up `back` bytes before it."""
-        known = None if self.with_addresses else self._functions.find(address - back)
-        return known or self._look_up(address, back)
+        function = None if self.with_addresses else self._functions.find(address - back)
+        return function or self._look_up(address, back)
 
     def _look_up(self, address: int, back: int) -> Frame | Unknown:
         table = self._table or self._open()

@@ -155,9 +155,9 @@ class Symbolizer:
         self._starts.rest(keep)
         self._files.rest(keep)
         self._kernel.rest()
-        for known in (self._payers, self._unreadable):
-            for pid in [pid for pid in known if pid not in keep]:
-                del known[pid]
+        for kept_answers in (self._payers, self._unreadable):
+            for pid in [pid for pid in kept_answers if pid not in keep]:
+                del kept_answers[pid]
         for answers in (self._kernel_exact, self._kernel_callers):
             if len(answers) > _KEEP_KERNEL_ANSWERS:
                 answers.clear()
@@ -275,18 +275,20 @@ class Symbolizer:
 
     def _answers(self, pid: int, comm: str | None) -> UserAnswers:
         """Return the answers about a process, which hold as long as its mappings do not change."""
-        known = self._user_answers.get((pid, comm))
+        kept_answers = self._user_answers.get((pid, comm))
         version = self.spaces.version(pid)
-        if known is None or known.version != version:
+        if kept_answers is None or kept_answers.version != version:
             if self._given > _KEEP_ANSWERS:
                 self._user_answers.clear()
                 self._given = 0
             self._given += _ANSWERS_COST
             asked = Asked(pid, comm, RangeMap())
             resolve = partial(self._resolve, asked)
-            known = UserAnswers(version, Answers(resolve, 0), Answers(resolve, 1), asked.code)
-            self._user_answers[pid, comm] = known
-        return known
+            kept_answers = UserAnswers(
+                version, Answers(resolve, 0), Answers(resolve, 1), asked.code
+            )
+            self._user_answers[pid, comm] = kept_answers
+        return kept_answers
 
     def _resolve(self, asked: Asked, address: int, back: int) -> Answer:
         """The answer, as far as the accounts of the process have enough for it."""
@@ -324,15 +326,15 @@ class Symbolizer:
 
     def _payer(self, pid: int) -> Work:
         """The accounts that pay for a process; the user of an exited one is unknown."""
-        known = self._payers.get(pid)
-        if known is None:
+        kept_answers = self._payers.get(pid)
+        if kept_answers is None:
             names = {RUN: 0, USER: self._user_of(pid), PROCESS: pid}
             if not self._read_processes:  # numbers of another time or machine
                 del names[USER]
             if len(self._payers) >= _KEEP_PAYERS:
                 self._payers.clear()
-            known = self._payers[pid] = self.budget.on_behalf(**names)
-        return known
+            kept_answers = self._payers[pid] = self.budget.on_behalf(**names)
+        return kept_answers
 
     def _user_of(self, pid: int) -> int:
         for member in self.spaces.family(pid):
@@ -382,8 +384,8 @@ class Symbolizer:
             return self._look_up(asked, address, back)
 
     def _functions(self, mapping: Mapping, pid: int) -> ElfFunctions | Problem:
-        known = self._files.known(mapping, pid)
-        return known or self._files.functions(mapping, self.spaces.family(pid))
+        kept_answers = self._files.known(mapping, pid)
+        return kept_answers or self._files.functions(mapping, self.spaces.family(pid))
 
     def _in_memory(self, mapping: Mapping, pid: int) -> ElfFunctions | None:
         """Return the functions of a memory file; None where it holds generated code."""

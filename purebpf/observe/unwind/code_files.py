@@ -193,10 +193,10 @@ class CodeFiles(Closing):
         """Return the rules of an open file; store or close the descriptor."""
         status = os.fstat(fd)
         key = _identity(status)
-        known = self._files.get(key)
-        if known is not None:
+        code_file = self._files.get(key)
+        if code_file is not None:
             os.close(fd)
-            return key, known.image
+            return key, code_file.image
         try:
             image = ElfImage(_reader(fd, self._spend), status.st_size, mapping.file.path)
             build_id, depths = image.build_id, go_stack(image)

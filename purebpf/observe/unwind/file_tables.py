@@ -300,9 +300,9 @@ class FileTables(Closing):
         self, cfi: CfiFile, *, may_load: bool
     ) -> Generator[None, None, PackedWindows | None]:
         """All windows of a file: kept ones, which number the rules in their own way, or its own."""
-        known = self._cache.load(cfi.cache_key, cfi.source) if may_load else None
-        if known is not None:
-            return known
+        windows = self._cache.load(cfi.cache_key, cfi.source) if may_load else None
+        if windows is not None:
+            return windows
         whole = yield from cfi.cut_whole()
         rules = b"".join(
             [
@@ -310,10 +310,10 @@ class FileTables(Closing):
                 for number, rule in enumerate(cfi.table.rules)
             ]
         )
-        made = PackedWindows(whole.first, rules, whole.places, whole.blocks)
+        packed_windows = PackedWindows(whole.first, rules, whole.places, whole.blocks)
         if not cfi.exhausted:
-            self._cache.keep(cfi.cache_key, made, cfi.source)
-        return made
+            self._cache.keep(cfi.cache_key, packed_windows, cfi.source)
+        return packed_windows
 
     def _publish_whole(self, file: TableFile, whole: PackedWindows) -> None:
         first, rules, places, blocks = whole

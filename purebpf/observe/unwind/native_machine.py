@@ -14,31 +14,31 @@ __all__ = ["native_code_bits", "native_machine"]
 _MACHINES = {machine.name: machine for machine in (X86_64, AARCH64)}
 
 
-def native_machine(what: str = "unwinding") -> Machine:
+def native_machine(purpose: str = "unwinding") -> Machine:
     """The machine.
 
     Args:
-        what: the feature that needs it.
+        purpose: the feature that needs it.
 
     Raises:
         NotSupportedError: it is another than x86-64 and arm64.
     """
     name = os.uname().machine
     if name not in _MACHINES:
-        raise NotSupportedError(what, f"it is for x86-64 and arm64, and this CPU is {name}")
+        raise NotSupportedError(purpose, f"it is for x86-64 and arm64, and this CPU is {name}")
     return _MACHINES[name]
 
 
-def native_code_bits(what: str = "unwinding") -> int:
+def native_code_bits(purpose: str = "unwinding") -> int:
     """`arm64_code_bits` of bpf_src/include/user_registers.h.
 
     Args:
-        what: the feature that needs it.
+        purpose: the feature that needs it.
 
     Raises:
         NotSupportedError: another machine than x86-64 and arm64.
     """
-    machine = native_machine(what)
+    machine = native_machine(purpose)
     if machine is not AARCH64:
         return 0
     lines = (proc.maps("self") or "").splitlines()

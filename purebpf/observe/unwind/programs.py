@@ -290,8 +290,8 @@ class Programs:
 
     def clear(self) -> None:
         """Forget everything."""
-        for known in (self._running, self._ended, self._begun, self._mapped, self._shared):
-            known.clear()
+        for table in (self._running, self._ended, self._begun, self._mapped, self._shared):
+            table.clear()
         self._over.clear()
 
 

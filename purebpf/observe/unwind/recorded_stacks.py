@@ -86,19 +86,19 @@ class RecordedStacks(Closing):
     def _unwinder(self, spaces: AddressSpaces, pid: int) -> Unwinder:
         """Return the unwinder of a process as long as its mappings do not change."""
         version = spaces.version(pid)
-        known = self._unwinders.get(pid)
-        if known is None or known[0] != version:
+        entry = self._unwinders.get(pid)
+        if entry is None or entry[0] != version:
             if len(self._unwinders) >= _MOST_PROCESSES:
                 self._unwinders.clear()
             unwinder = Unwinder(self._machine, _Space(self, spaces, pid), self._files.find)
-            known = self._unwinders[pid] = version, unwinder
-        return known[1]
+            entry = self._unwinders[pid] = version, unwinder
+        return entry[1]
 
     def code(self, mapping: Mapping, pid: int) -> CodeMapping:
         """Return a mapping with the parts of its file that unwinding needs."""
-        known = self._mappings.get(mapping)
-        if known and (known.file is None or self._files.find(known.file)):
-            return known
+        entry = self._mappings.get(mapping)
+        if entry and (entry.file is None or self._files.find(entry.file)):
+            return entry
         if not self._may_read(mapping.file):
             code = CodeMapping(mapping.start, mapping.end, 0, None)
         else:

@@ -48,7 +48,7 @@ class _Fork(NamedTuple):
     """A process that another one made; most end, or execute something, before `update`."""
 
     parent: int
-    known: _Process
+    published: _Process
     time_ns: int
 
 
@@ -91,9 +91,9 @@ class TableFiller(Closing):
         self._withdraw(child)
         self._stacks.forked(parent, child, time_ns)
         waits = self._forked.get(parent)
-        known = waits.known if waits else self._processes.get(parent)
-        if known is not None and known.space is not None and self._has_numbers:
-            self._forked[child] = _Fork(parent, known, time_ns)
+        published = waits.published if waits else self._processes.get(parent)
+        if published is not None and published.space is not None and self._has_numbers:
+            self._forked[child] = _Fork(parent, published, time_ns)
 
     def executed(self, tgid: int, time_ns: int) -> None:
         """A process executes another program."""
@@ -130,14 +130,14 @@ class TableFiller(Closing):
             tgid: in our pid namespace.
             identity: of the program that it executed.
         """
-        known = self._processes.get(tgid)
-        if known is not None:
-            if known.identity == identity:
+        published = self._processes.get(tgid)
+        if published is not None:
+            if published.identity == identity:
                 return True
-            if known.is_forked and is_child_of(identity, known.identity):
-                self._processes[tgid] = known._replace(identity=identity, is_forked=False)
+            if published.is_forked and is_child_of(identity, published.identity):
+                self._processes[tgid] = published._replace(identity=identity, is_forked=False)
                 return True
-            if is_older(identity, known.identity):
+            if is_older(identity, published.identity):
                 return False
             self._withdraw(tgid)
             self._stacks.forget(tgid)
@@ -150,12 +150,12 @@ class TableFiller(Closing):
         for child, fork in forks.items():
             self._publish_fork(child, *fork)
         for tgid in self._stacks.remapped:
-            known = self._processes.get(tgid)
+            published = self._processes.get(tgid)
             try:
                 with self._stacks.on_behalf(tgid):
                     space = self._stacks.space(tgid)
-                    if known is not None and known.space is not None and space is not None:
-                        self._publish_space(tgid, known, space)
+                    if published is not None and published.space is not None and space is not None:
+                        self._publish_space(tgid, published, space)
             except OverBudgetError:
                 self._stacks.forget(tgid)
 
@@ -186,24 +186,24 @@ class TableFiller(Closing):
             frames: of the stack, as `Unwinder.unwind` gives them.
             confirms: that calls have left them, see `WalkTables.confirm_call`.
         """
-        known = self._processes.get(tgid)
-        if known is None or known.identity != identity:
+        published = self._processes.get(tgid)
+        if published is None or published.identity != identity:
             return
         try:
             with self._stacks.on_behalf(tgid):
                 space = self._stacks.space(tgid)
                 if space is None:
                     return
-                if known.space is not space:
-                    self._publish_space(tgid, known._replace(number=process), space)
+                if published.space is not space:
+                    self._publish_space(tgid, published._replace(number=process), space)
                 self._want(tgid, space, frames, confirms=confirms)
         except OverBudgetError:
             return
 
-    def _publish_space(self, tgid: int, known: _Process, space: AddressSpace) -> None:
-        identity, is_forked, number, _ = known
+    def _publish_space(self, tgid: int, published: _Process, space: AddressSpace) -> None:
+        identity, is_forked, number, _ = published
         self.tables.publish(number, identity, space, self._stacks.file, is_forked=is_forked)
-        self._processes[tgid] = known._replace(space=space)
+        self._processes[tgid] = published._replace(space=space)
 
     def _want(
         self, tgid: int, space: AddressSpace, frames: Sequence[int], *, confirms: bool
@@ -275,9 +275,9 @@ class TableFiller(Closing):
 
     def _withdraw(self, tgid: int) -> None:
         self._forked.pop(tgid, None)
-        known = self._processes.pop(tgid, None)
-        if known is not None and known.space is not None:
-            self.tables.withdraw(known.number)
+        published = self._processes.pop(tgid, None)
+        if published is not None and published.space is not None:
+            self.tables.withdraw(published.number)
 
     def close(self) -> None:
         """Unmap the tables; programs keep theirs. Again is harmless."""

@@ -155,17 +155,17 @@ class WalkTables(Closing):
         Raises:
             KernelError: the kernel refused an element.
         """
-        known = self._processes.get(parent)
-        if known is not None:
-            self._point(child, known, identity, is_forked=True)
+        spaces = self._processes.get(parent)
+        if spaces is not None:
+            self._point(child, spaces, identity, is_forked=True)
 
     def withdraw(self, process: int) -> None:
         """Forget a process: it ended, or executes something else."""
-        known = self._processes.pop(process, None)
-        if known is not None:
+        spaces = self._processes.pop(process, None)
+        if spaces is not None:
             key = process.to_bytes(4, "little")
             bpf.map_delete_elem(self._procs.fileno(), key, known=self._sizes)
-            self._leave(known)
+            self._leave(spaces)
 
     def _point(self, process: int, to: _List, identity: int, *, is_forked: bool) -> None:
         if process not in self._processes and len(self._processes) >= self._procs.max_entries:

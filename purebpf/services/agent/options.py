@@ -55,20 +55,22 @@ def parse(argv: Sequence[str]) -> AgentOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf agent", _DESCRIPTION, _EPILOG)
-    made.add_argument("--config", metavar="FILE", help="TOML file (default %(default)s)")
-    made.add_argument(
+    command_parser = parser.new("purebpf agent", _DESCRIPTION, _EPILOG)
+    command_parser.add_argument("--config", metavar="FILE", help="TOML file (default %(default)s)")
+    command_parser.add_argument(
         "--check", action="store_true", help="check the configuration, and say what it does"
     )
-    made.add_argument(
+    command_parser.add_argument(
         "--once",
         action="store_true",
         help="one whole window from now on, or up to Ctrl-C; send it, and end",
     )
-    made.add_argument("-v", "--verbose", action="store_true", help="say a line for each window")
-    shipped = made.add_argument_group("what is shipped")
+    command_parser.add_argument(
+        "-v", "--verbose", action="store_true", help="say a line for each window"
+    )
+    shipped = command_parser.add_argument_group("what is shipped")
     shipped.add_argument("--example", action="store_true", help="print a starter configuration")
     shipped.add_argument("--systemd", action="store_true", help="print the unit for systemd")
     shipped.add_argument("--daemonset", action="store_true", help="print one for Kubernetes")
-    parser.take_defaults(made, AgentOptions)
-    return made
+    parser.take_defaults(command_parser, AgentOptions)
+    return command_parser

@@ -69,28 +69,32 @@ class Parsed(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Parsed:
     """The options; exits with status 2 and a usage line when they are wrong."""
-    made = build_parser()
-    parsed = made.parse_intermixed_args(argv)
+    command_parser = build_parser()
+    parsed = command_parser.parse_intermixed_args(argv)
     action = parsed.action
     if parsed.words and action not in ("import", "sql"):
-        made.error(f"{action} takes no {parsed.words[0]!r}")
+        command_parser.error(f"{action} takes no {parsed.words[0]!r}")
     if not parsed.words and action in ("import", "sql"):
-        made.error("import FILE ..." if action == "import" else "sql STATEMENT")
+        command_parser.error("import FILE ..." if action == "import" else "sql STATEMENT")
     if action in ("diff", "regressions") and not (parsed.a and parsed.b):
-        made.error(f"{action} compares --a with --b, such as --a build=ab12 --b build=cd34")
+        command_parser.error(
+            f"{action} compares --a with --b, such as --a build=ab12 --b build=cd34"
+        )
     if action == "prune" and parsed.keep_days is None:
-        made.error("prune --keep DAYS")
+        command_parser.error("prune --keep DAYS")
     if parsed.outputs and action not in ("flamegraph", "diff"):
-        made.error(f"-o is for flamegraph and diff; {action} prints a text")
+        command_parser.error(f"-o is for flamegraph and diff; {action} prints a text")
     if parsed.engine != "duckdb" and action not in _TRANSLATED:
-        made.error(f"{action} is answered by DuckDB only, not by {parsed.engine}")
+        command_parser.error(f"{action} is answered by DuckDB only, not by {parsed.engine}")
     where = [*parsed.labels]
     for name, value in (
         ("service", parsed.service), ("version", parsed.build), ("host", parsed.host)
     ):  # fmt: skip
         if value is not None:
             where.append((name, value))
-    to = destinations(made, parsed.formats, parsed.outputs, default=_PRINTED.get(action, "text"))
+    to = destinations(
+        command_parser, parsed.formats, parsed.outputs, default=_PRINTED.get(action, "text")
+    )
     parsed.words = tuple(parsed.words)
     parsed.where = tuple(where)
     parsed.query = parser.pick(Query, parsed)
@@ -101,21 +105,23 @@ def parse(argv: Sequence[str]) -> Parsed:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf fleet", _DESCRIPTION, _EPILOG, usage="ACTION")
-    made.add_argument(
+    command_parser = parser.new("purebpf fleet", _DESCRIPTION, _EPILOG, usage="ACTION")
+    command_parser.add_argument(
         "action", metavar="ACTION", choices=(*_KEEPING, *_ASKING), help="one of those above"
     )
-    made.add_argument("words", nargs="*", metavar="FILE", help="of import; the statement of sql")
-    made.add_argument(
+    command_parser.add_argument(
+        "words", nargs="*", metavar="FILE", help="of import; the statement of sql"
+    )
+    command_parser.add_argument(
         "--store", metavar="DIR",
         help="where the tables are; or s3://BUCKET/FOLDER (default %(default)s)",
     )  # fmt: skip
-    _add_question(made.add_argument_group("which samples"))
-    _add_answers(made.add_argument_group("answers"))
-    _add_keeping(made.add_argument_group("hub and store"))
-    parser.take_defaults(made, FleetOptions, Query)
-    made.set_defaults(listen=None)  # the port depends on the action
-    return made
+    _add_question(command_parser.add_argument_group("which samples"))
+    _add_answers(command_parser.add_argument_group("answers"))
+    _add_keeping(command_parser.add_argument_group("hub and store"))
+    parser.take_defaults(command_parser, FleetOptions, Query)
+    command_parser.set_defaults(listen=None)  # the port depends on the action
+    return command_parser
 
 
 def _add_question(group: argparse._ArgumentGroup) -> None:

@@ -39,6 +39,6 @@ def parse(argv: Sequence[str]) -> CompletionOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf completion", _DESCRIPTION, _EPILOG, usage="bash|zsh|fish")
-    made.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
-    return made
+    command_parser = parser.new("purebpf completion", _DESCRIPTION, _EPILOG, usage="bash|zsh|fish")
+    command_parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
+    return command_parser

@@ -34,23 +34,23 @@ Needs no privileges, and runs on any system. docs/formats.md"""
 
 def parse(argv: Sequence[str]) -> tuple[str, ResultOptions]:
     """Return the file to read and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = made.parse_args(argv)
-    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    command_parser = build_parser()
+    parsed = command_parser.parse_args(argv)
+    parsed.to = destinations(command_parser, parsed.formats, parsed.outputs)
     return parsed.path, parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf convert", _DESCRIPTION, _EPILOG, usage="IN [-o OUT ...]")
-    made.add_argument(
+    command_parser = parser.new("purebpf convert", _DESCRIPTION, _EPILOG, usage="IN [-o OUT ...]")
+    command_parser.add_argument(
         "path",
         metavar="IN",
         help="a saved profile, of whichever of these formats; -: standard input",
     )
-    group = made.add_argument_group("output")
+    group = command_parser.add_argument_group("output")
     add_destinations(group)
     add_answer(group)
     parser.add_names(group)
     group.add_argument("-v", "--verbose", action="store_true", help="whole names (text)")
-    return made
+    return command_parser

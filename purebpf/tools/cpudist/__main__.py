@@ -52,16 +52,16 @@ def parse(argv: Sequence[str]) -> latency_command.SpanOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=latency_command.USAGE)
-    whose = latency_command.add_options(made)
+    command_parser = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=latency_command.USAGE)
+    whose = latency_command.add_options(command_parser)
     whose.add_argument(
         *("-O", "--offcpu"), dest="off_cpu", action="store_true", help="times off the CPU"
     )
     whose.add_argument(
         "-I", "--include-idle", action="store_true", help="also count the idle tasks"
     )
-    parser.take_defaults(made, latency_command.SpanOptions)
-    return made
+    parser.take_defaults(command_parser, latency_command.SpanOptions)
+    return command_parser
 
 
 if __name__ == "__main__":

@@ -72,24 +72,26 @@ def _points(text: str) -> float:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf diff", _DESCRIPTION, _EPILOG, usage="BEFORE AFTER")
-    made.add_argument(
+    command_parser = parser.new("purebpf diff", _DESCRIPTION, _EPILOG, usage="BEFORE AFTER")
+    command_parser.add_argument(
         "before", metavar="BEFORE", help="a saved profile: JSON or folded; -: standard input"
     )
-    made.add_argument("after", metavar="AFTER", help="the profile to compare with it")
-    made.add_argument("--format", choices=FORMATS, help="default: by the name of FILE, or text")
-    made.add_argument(
+    command_parser.add_argument("after", metavar="AFTER", help="the profile to compare with it")
+    command_parser.add_argument(
+        "--format", choices=FORMATS, help="default: by the name of FILE, or text"
+    )
+    command_parser.add_argument(
         *("-o", "--output"), metavar="FILE", type=output,
         help="write to FILE when it is complete; -: standard output",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         "--all", dest="everything", action="store_true",
         help="also functions that differ by no more than chance explains (text)",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         "--fail-over", metavar="PCT", type=_points,
         help="exit with status 3 if a function's self time grew by more than N points",
     )  # fmt: skip
-    parser.take_defaults(made, DiffOptions)
-    made.set_defaults(format=None)  # as the name of the file says
-    return made
+    parser.take_defaults(command_parser, DiffOptions)
+    command_parser.set_defaults(format=None)  # as the name of the file says
+    return command_parser

@@ -45,11 +45,11 @@ def parse(argv: Sequence[str]) -> DoctorOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf doctor", _DESCRIPTION, _EXAMPLES, usage="")
-    made.add_argument("--all", action="store_true", help="also list what works")
-    made.add_argument("--json", action="store_true", help="print JSON instead of text")
-    made.add_argument(
+    command_parser = parser.new("purebpf doctor", _DESCRIPTION, _EXAMPLES, usage="")
+    command_parser.add_argument("--all", action="store_true", help="also list what works")
+    command_parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    command_parser.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
-    parser.take_defaults(made, DoctorOptions)
-    return made
+    parser.take_defaults(command_parser, DoctorOptions)
+    return command_parser

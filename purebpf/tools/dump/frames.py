@@ -90,12 +90,14 @@ class FrameNames(Closing):
     def java_frames(self, java: JavaStack, comm: str) -> list[DumpedFrame]:
         """Return the frames to print: those of the JVM itself are left out, and so are stubs."""
         has_java = any(isinstance(frame, JavaFrame) for frame in java.frames)
-        shown = [frame for frame in java.frames if self._native or self._is_own(frame, has_java)]
-        addresses = [frame for frame in shown if not isinstance(frame, JavaFrame)]
+        shown_frames = [
+            frame for frame in java.frames if self._native or self._is_own(frame, has_java)
+        ]
+        addresses = [frame for frame in shown_frames if not isinstance(frame, JavaFrame)]
         names = self._symbolizer.user_stack(self._pid, addresses, comm)
         by_address = dict(zip(addresses, names, strict=True))
         answers: list[Answer | JavaFrame] = [
-            frame if isinstance(frame, JavaFrame) else by_address[frame] for frame in shown
+            frame if isinstance(frame, JavaFrame) else by_address[frame] for frame in shown_frames
         ]
         if not self._native:
             answers = answers[: len(answers) - count_starts(answers)]
@@ -167,13 +169,13 @@ class FrameNames(Closing):
         self, frames: list[int | PythonFrame], names: dict[int, Answer]
     ) -> Iterator[DumpedFrame]:
         """Yield the frames to print, with their names."""
-        shown = [
+        shown_frames = [
             frame if isinstance(frame, PythonFrame) else names[frame]
             for frame in frames
             if isinstance(frame, PythonFrame) or frame in names
         ]
-        starts = 0 if self._native else count_starts(shown)
-        for frame in shown[: len(shown) - starts]:
+        starts = 0 if self._native else count_starts(shown_frames)
+        for frame in shown_frames[: len(shown_frames) - starts]:
             yield self._answer(frame)
 
     @staticmethod

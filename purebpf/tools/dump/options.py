@@ -56,41 +56,43 @@ class DumpOptions(NamedTuple):
 
 def parse(argv: Sequence[str]) -> DumpOptions:
     """The options, or the end of the process with a usage message (status 2)."""
-    made = build_parser()
-    values = vars(made.parse_args(argv))
+    command_parser = build_parser()
+    values = vars(command_parser.parse_args(argv))
     given = values.pop("process")
     if (given is None) == (values["pid"] is None):
-        made.error("one process is needed: purebpf dump PID")
+        command_parser.error("one process is needed: purebpf dump PID")
     return DumpOptions(**{**values, "pid": given if values["pid"] is None else values["pid"]})
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf dump", _DESCRIPTION, _EPILOG, usage="PID")
-    made.add_argument("pid", metavar="PID", nargs="?", type=positive_int, help="the process")
-    made.add_argument(
+    command_parser = parser.new("purebpf dump", _DESCRIPTION, _EPILOG, usage="PID")
+    command_parser.add_argument(
+        "pid", metavar="PID", nargs="?", type=positive_int, help="the process"
+    )
+    command_parser.add_argument(
         *("-p", "--pid"), dest="process", metavar="PID", type=positive_int, help="the same as PID"
     )
-    made.add_argument(
+    command_parser.add_argument(
         *("-v", "--verbose"),
         action="store_true",
         help="print each thread apart, with its frames in the kernel",
     )
-    made.add_argument(
+    command_parser.add_argument(
         "--native", action="store_true", help="show the frames of the interpreter or JVM itself"
     )
-    made.add_argument(
+    command_parser.add_argument(
         "--async",
         dest="async_tasks",
         action="store_true",
         help="show the tasks of asyncio: where each waits, and which tasks wait for it",
     )
-    made.add_argument(
+    command_parser.add_argument(
         *("-U", "--user-stacks-only"), action="store_true", help="leave out the kernel's frames"
     )
-    made.add_argument("--json", action="store_true", help="print JSON instead of text")
-    made.add_argument(
+    command_parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    command_parser.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
-    parser.take_defaults(made, DumpOptions)
-    return made
+    parser.take_defaults(command_parser, DumpOptions)
+    return command_parser

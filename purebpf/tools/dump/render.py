@@ -60,9 +60,9 @@ def _summary(dump: ProcessDump) -> Iterator[str]:
     if len(dump.threads) == 1:
         return
     places = sum_places([_activity(dump.pid, thread) for thread in dump.threads])
-    places.sort(key=lambda place: (place.use != WORK, -place.threads))
-    for place in places[:_MOST_PLACES]:
-        yield from wrapped_place(place, "idle: " if place.use != WORK else "")
+    places.sort(key=lambda location: (location.use != WORK, -location.threads))
+    for location in places[:_MOST_PLACES]:
+        yield from wrapped_place(location, "idle: " if location.use != WORK else "")
     if len(places) > _MOST_PLACES:
         yield f"  and {len(places) - _MOST_PLACES} more places\n"
 
@@ -149,8 +149,8 @@ def _frame(frame: DumpedFrame) -> str:
     if frame.kind == "kernel":
         return f"{frame.name} [{frame.file}]"
     if frame.kind in ("python", "java"):
-        place = f"{frame.file}:{frame.line}" if frame.line else frame.file
-        return f"{frame.name} ({place})" if place else frame.name
+        location = f"{frame.file}:{frame.line}" if frame.line else frame.file
+        return f"{frame.name} ({location})" if location else frame.name
     module = frame.file.rpartition("/")[2] or "unknown"
     return f"{frame.name} ({module})"
 

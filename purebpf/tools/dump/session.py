@@ -243,9 +243,9 @@ def _pythons_below(pid: int) -> Iterator[str]:
 def _interpreters(numbers: Sequence[int]) -> Iterator[str]:
     """Yield a sentence that lists the interpreters of a process with several."""
     if len(numbers) > 1:
-        shown = [f"{number} (main)" if number == 0 else str(number) for number in numbers]
-        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-        yield f"{len(shown)} interpreters: {', '.join(shown[:_SHOWN])}{more}"
+        thread_names = [f"{number} (main)" if number == 0 else str(number) for number in numbers]
+        more = f" and {len(thread_names) - _SHOWN} more" if len(thread_names) > _SHOWN else ""
+        yield f"{len(thread_names)} interpreters: {', '.join(thread_names[:_SHOWN])}{more}"
 
 
 class _Source(NamedTuple):
@@ -307,8 +307,8 @@ def _copy(
         java = _look(source.java)
         monitors = _wanted_monitors(pid) if java is not None else {}
         for tid, thread in threads.items():
-            known = copies.get(tid)
-            if known is not None and known.is_still:
+            copied = copies.get(tid)
+            if copied is not None and copied.is_still:
                 continue
             stack = b""
             if thread.is_asleep and thread.registers:
@@ -322,8 +322,8 @@ def _copy(
             if java is not None and stack and frames is None:
                 copy.java = source.names.java_stack(thread, stack, java)
                 copy.monitor = monitors.get(tid)
-            if known is not None and frames is not None and not thread.is_asleep:
-                copy.is_still = known.python == frames  # twice the same: it was read whole
+            if copied is not None and frames is not None and not thread.is_asleep:
+                copy.is_still = copied.python == frames  # twice the same: it was read whole
             copies[tid] = copy
         is_stuck = memory.is_stuck or (python is not None and python.is_stuck)
     return state, is_stuck
@@ -398,21 +398,21 @@ def _describe(
     names: FrameNames,
 ) -> DumpedThread:
     now = copy.now
-    known = state.threads.get(now.pthread, [])
+    copied = state.threads.get(now.pthread, [])
     if copy.java is not None:
         frames, problems = names.java_frames(copy.java, now.comm), list(copy.java.problems)
     else:
         frames, problems = names.frames(now, copy.stack, copy.python)
     if not copy.is_still:
-        what = "it ran while it was read" if now.is_asleep else "it runs"
-        problems.append(f"{what}: frames may be of different moments")
+        remark = "it ran while it was read" if now.is_asleep else "it runs"
+        problems.append(f"{remark}: frames may be of different moments")
     return DumpedThread(
         tid=now.tid,
         name=now.comm,
         state=_state(now),
         waits_for=describe_wait(pid, now, state.gils, holders),
-        is_python=bool(known),
-        holds_gil=any(gil.holder in {thread.address for thread, _ in known} for gil in state.gils),
+        is_python=bool(copied),
+        holds_gil=any(gil.holder in {thread.address for thread, _ in copied} for gil in state.gils),
         interpreter=copy.interpreter,
         frames=(*copy.kernel, *frames),
         problems=tuple(problems),

@@ -46,12 +46,12 @@ class Columns(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[ExecOptions, event_command.EventView, Columns]:
     """Return the tasks to follow and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
     if parsed.top and not parsed.summary:
-        made.error("--top is an option of --summary")
+        command_parser.error("--top is an option of --summary")
     if parsed.summary and parsed.failed:
-        made.error("--summary counts successes and failures; leave out --failed")
+        command_parser.error("--summary counts successes and failures; leave out --failed")
     parsed.cpu_times = parsed.summary
     view = parser.pick(event_command.EventView, parsed)
     return parser.pick(ExecOptions, parsed), view, parser.pick(Columns, parsed)
@@ -59,16 +59,16 @@ def parse(argv: Sequence[str]) -> tuple[ExecOptions, event_command.EventView, Co
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf exec", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "follow")
-    event_command.add_targets(made, cpus="what happens on these CPUs")
-    which = made.add_argument_group("which events")
+    command_parser = parser.new("purebpf exec", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "follow")
+    event_command.add_targets(command_parser, cpus="what happens on these CPUs")
+    which = command_parser.add_argument_group("which events")
     which.add_argument(
         *("-x", "--failed"), action="store_true",
         help="only calls of execve that fail, and processes that end with another status than 0 "
         "or by a signal",
     )  # fmt: skip
-    output = event_command.add_output(made)
+    output = event_command.add_output(command_parser)
     output.add_argument(
         *("-s", "--summary"), action="store_true",
         help="a table by program at the end instead of lines: starts, failures, CPU time",
@@ -77,5 +77,5 @@ def build_parser() -> argparse.ArgumentParser:
         *("-n", "--top"), metavar="N", type=positive_int, help="only the first N rows"
     )
     event_command.add_columns(output)
-    parser.take_defaults(made, ExecOptions, event_command.EventView, Columns)
-    return made
+    parser.take_defaults(command_parser, ExecOptions, event_command.EventView, Columns)
+    return command_parser

@@ -40,10 +40,10 @@ class TextPrinter(TaskLines[Event]):
     def line(self, event: Event, width: int | None) -> str:
         """An event; its end is cut."""
         task = event.task
-        kind, what = _describe(event, whole=self._whole)
+        kind, fields = _describe(event, whole=self._whole)
         return fit(
             f"{self.time(task.time_ns)}{kind:4} {task.pid:7} {task.ppid:7} {task.uid:5} "
-            f"{pad(printable(task.comm), 15)}{self.cgroup(task.cgroup)} {printable(what)}",
+            f"{pad(printable(task.comm), 15)}{self.cgroup(task.cgroup)} {printable(fields)}",
             width,
         )
 
@@ -103,24 +103,24 @@ def _document(event: Event) -> dict[str, object]:
     }
     match event:
         case Executed():
-            what: dict[str, object] = {
+            fields: dict[str, object] = {
                 "path": event.path,
                 "executable": event.executable,
                 "arguments": event.arguments,
                 "cut_bytes": event.cut_bytes,
             }
-            return event_document("exec", task.time_ns, {**about, **what})
+            return event_document("exec", task.time_ns, {**about, **fields})
         case Refused():
-            what = {"path": event.path, "errno": errno_name(event.errno)}
-            return event_document("fail", task.time_ns, {**about, **what})
+            fields = {"path": event.path, "errno": errno_name(event.errno)}
+            return event_document("fail", task.time_ns, {**about, **fields})
         case Ended(signal=number):
             name = None if number is None else name_signal(number)
-            what = {
+            fields = {
                 "status": event.status,
                 "signal": name,
                 "dumped_core": event.dumped_core,
                 "lifetime_ns": event.lifetime_ns,
             }
-            return event_document("exit", task.time_ns, {**about, **what})
+            return event_document("exit", task.time_ns, {**about, **fields})
         case Used(cpu_ns=cpu_ns):
             return event_document("used", task.time_ns, {**about, "cpu_ns": cpu_ns})

@@ -30,37 +30,41 @@ _EXAMPLES = """examples:
 
 def parse(argv: Sequence[str]) -> InspectOptions:
     """The options, or the end of the process with a usage message (status 2)."""
-    made = build_parser()
-    given = vars(made.parse_args(argv))
+    command_parser = build_parser()
+    given = vars(command_parser.parse_args(argv))
     options = InspectOptions(**given | {"programs": tuple(given["programs"])})
     if options.sections and (options.stubs or options.disassemble):
         other = "--stubs" if options.stubs else "--disassemble"
-        made.error(f"--sections and {other} exclude each other")
+        command_parser.error(f"--sections and {other} exclude each other")
     if options.programs and not options.disassemble:
-        made.error("PROGRAM goes with --disassemble")
+        command_parser.error("PROGRAM goes with --disassemble")
     if options.btf_for is not None and (options.sections or options.output is None):
-        made.error("--btf-for writes a file: it goes with -o FILE, and not with --sections")
+        command_parser.error(
+            "--btf-for writes a file: it goes with -o FILE, and not with --sections"
+        )
     return options
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf inspect", _DESCRIPTION, _EXAMPLES, usage="FILE [PROGRAM ...]")
-    made.add_argument(
+    command_parser = parser.new(
+        "purebpf inspect", _DESCRIPTION, _EXAMPLES, usage="FILE [PROGRAM ...]"
+    )
+    command_parser.add_argument(
         "path", metavar="FILE", help="an object file of clang or bpftool, or a perf.data file"
     )
-    made.add_argument(
+    command_parser.add_argument(
         "programs",
         metavar="PROGRAM",
         nargs="*",
         help="with --disassemble: the programs or functions",
     )
-    made.add_argument(
+    command_parser.add_argument(
         "--btf",
         metavar="FILE",
         help="the types of another kernel: BTF alone, or an ELF file that contains it",
     )
-    form = made.add_mutually_exclusive_group()
+    form = command_parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON instead of text")
     form.add_argument(
         "--stubs",
@@ -79,13 +83,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="write the types of this kernel that the object needs, as BTF, for hosts without; "
         "KERNEL as for --btf; with -o",
     )
-    made.add_argument(
+    command_parser.add_argument(
         "--sections",
         action="store_true",
         help="show header, sections, relocations and notes of any ELF file",
     )
-    made.add_argument(
+    command_parser.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
-    parser.take_defaults(made, InspectOptions)
-    return made
+    parser.take_defaults(command_parser, InspectOptions)
+    return command_parser

@@ -119,7 +119,7 @@ def describe_perf_data(read: ReadAt, size: int, source: str) -> PerfDataReport:
         notes.append(f"truncated: the data ends at {sum(parts['data'])}, the file at {size}")
     sections = (
         FileSection("header", 0, int(header.size)),
-        *(FileSection(name, *place) for name, place in parts.items()),
+        *(FileSection(name, *position) for name, position in parts.items()),
     )
     return PerfDataReport(source, size, sections, tuple(events), tuple(features), tuple(notes))
 
@@ -214,7 +214,7 @@ def _spell_flags(names: type[IntEnum], value: int, prefix: str) -> list[str]:
 
 def _features(file: _File, header: Any) -> tuple[list[FeatureLine], list[str]]:
     """Return the features, in the order of their bits, and the problem with their table."""
-    bitmap = sum(int(word) << 64 * place for place, word in enumerate(header.features))
+    bitmap = sum(int(word) << 64 * position for position, word in enumerate(header.features))
     numbers = [number for number in range(256) if bitmap >> number & 1]
     table = construct.Array(len(numbers), _SECTION)
     try:

@@ -65,8 +65,8 @@ def _spell(value: Any, separator: str) -> str:
     return str(value)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number > 1)}" if number else ""
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number > 1)}" if number else ""
 
 
 def elf_lines(report: ElfReport) -> Iterator[str]:

@@ -162,10 +162,10 @@ def _notes(sections: list[Any]) -> Iterator[Note]:
             )
 
 
-def _note_type(owner: str, known: str | int) -> str:
+def _note_type(owner: str, note_type: str | int) -> str:
     """Return the name of a note's type: pyelftools takes the numbers of all owners for GNU's."""
     numbers: dict[Any, Any] = dict(enums.ENUM_NOTE_N_TYPE)
-    number = numbers.get(known, known)
+    number = numbers.get(note_type, note_type)
     if owner == "GNU" or not isinstance(number, int):
-        return str(known)
+        return str(note_type)
     return "NT_STAPSDT" if (owner, number) == ("stapsdt", 3) else hex(number)

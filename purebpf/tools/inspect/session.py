@@ -195,11 +195,11 @@ def _configure(spec: ObjectSpec) -> dict[str, str]:
     configs = {name for name in wanted if name.startswith(PREFIX)}
     if configs:
         text = proc.kernel_config()
-        known = settings(text or "", configs)
+        config_values = settings(text or "", configs)
         absent = (
             "not set" if text is not None else "unknown: the kernel does not show its configuration"
         )
-        answers |= {name: known.get(name, absent) for name in configs}
+        answers |= {name: config_values.get(name, absent) for name in configs}
     return answers
 
 

@@ -59,10 +59,10 @@ def parse(argv: Sequence[str]) -> tuple[IoOptions, EventView, IoView]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf io", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "measure")
-    event_command.add_targets(made, cpus="requests that end on these CPUs")
-    group = made.add_argument_group("which requests")
+    command_parser = parser.new("purebpf io", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "measure")
+    event_command.add_targets(command_parser, cpus="requests that end on these CPUs")
+    group = command_parser.add_argument_group("which requests")
     group.add_argument(
         *("--slower",), dest="slower_ms", metavar="TIME", type=milliseconds,
         help="also show each request that took so long since it was made: 500us, 10ms "
@@ -73,7 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("-x", "--failed"), dest="only_failed", action="store_true",
         help="only requests that failed, each of them",
     )  # fmt: skip
-    output = event_command.add_output(made)
+    output = event_command.add_output(command_parser)
     output.add_argument("--by", choices=GROUPINGS, help="a row for each")
     output.add_argument(
         "--hist", dest="histogram", action="store_true", help="a histogram below each row"
@@ -82,5 +82,5 @@ def build_parser() -> argparse.ArgumentParser:
         *("--rows",), metavar="N", type=positive_int,
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
-    parser.take_defaults(made, IoOptions, EventView, IoView)
-    return made
+    parser.take_defaults(command_parser, IoOptions, EventView, IoView)
+    return command_parser

@@ -69,9 +69,9 @@ class Json(SumJson[Request, IoRow]):
 
 
 def _line(event: Request) -> str:
-    what = f"{printable(event.file) or '-'} {event.error}".rstrip()
+    subject = f"{printable(event.file) or '-'} {event.error}".rstrip()
     return (
         f"{clock(event.time_ns)} {event.pid:>7} {printable(event.comm)[:9]:9} "
         f"{printable(event.disk)[:7]:7} {event.op:7} {size_text(event.bytes):>4} "
-        f"{in_unit(event.queued_ns):>7} {in_unit(event.took_ns):>7} {what}"
+        f"{in_unit(event.queued_ns):>7} {in_unit(event.took_ns):>7} {subject}"
     )

@@ -125,11 +125,11 @@ class Io(EventSession[Request]):
     def _disk(self, number: int) -> str:
         """Return the name of a device, by the kernel's MKDEV() of it; 0 means no device."""
         if number not in self._disks:
-            place = f"{number >> 20}:{number & 0xFFFFF}"
+            device_name = f"{number >> 20}:{number & 0xFFFFF}"
             try:
-                self._disks[number] = os.path.basename(os.readlink(f"/sys/dev/block/{place}"))
+                self._disks[number] = os.path.basename(os.readlink(f"/sys/dev/block/{device_name}"))
             except OSError:  # it has gone, or there is no sysfs
-                self._disks[number] = place if number else "-"
+                self._disks[number] = device_name if number else "-"
         return self._disks[number]
 
 

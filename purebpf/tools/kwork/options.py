@@ -81,15 +81,15 @@ def parse(argv: Sequence[str]) -> tuple[KworkOptions, EventView, KworkView]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new(
+    command_parser = parser.new(
         "purebpf kwork",
         _DESCRIPTION,
         _EPILOG,
         usage="[duration] [-- command ...]\n"
         "       the first word may be report, latency, top or timehist",
     )
-    parser.add_duration(made, "measure")
-    group = made.add_argument_group("which work")
+    parser.add_duration(command_parser, "measure")
+    group = command_parser.add_argument_group("which work")
     group.add_argument(
         *("-k", "--kind"), dest="kinds", metavar="KIND,...", type=_kinds,
         help=", ".join(KINDS),
@@ -102,10 +102,10 @@ def build_parser() -> argparse.ArgumentParser:
         *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list,
         help="what runs on these CPUs: 0-3,8",
     )  # fmt: skip
-    _add_output(event_command.add_output(made, ("text", "json", "csv")))
-    parser.take_defaults(made, KworkOptions, EventView, KworkView)
-    made.set_defaults(sort="")  # what is measured decides
-    return made
+    _add_output(event_command.add_output(command_parser, ("text", "json", "csv")))
+    parser.take_defaults(command_parser, KworkOptions, EventView, KworkView)
+    command_parser.set_defaults(sort="")  # what is measured decides
+    return command_parser
 
 
 def _add_output(output: argparse._ArgumentGroup) -> None:

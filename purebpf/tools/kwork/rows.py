@@ -98,8 +98,8 @@ def merge(rows: Iterable[KworkRow]) -> list[KworkRow]:
     """One row for each place, in the order of their first."""
     merged: dict[tuple[object, ...], KworkRow] = {}
     for row in rows:
-        known = merged.get(row.place)
-        merged[row.place] = row if known is None else _add(known, row)
+        merged_row = merged.get(row.place)
+        merged[row.place] = row if merged_row is None else _add(merged_row, row)
     return list(merged.values())
 
 

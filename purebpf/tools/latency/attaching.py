@@ -120,9 +120,10 @@ class Attacher(SoleOwner):
 
     def _load(self, *names: str, target: str = "", **settings: Any) -> list[Program]:
         """These programs, with the settings and maps of the first object."""
-        spec, known = self._tracer.spec, objects.spec(self._tracer.name).programs
+        spec, program_specs = self._tracer.spec, objects.spec(self._tracer.name).programs
         programs = {
-            name: known[name]._replace(autoload=True, attach_target=target) for name in names
+            name: program_specs[name]._replace(autoload=True, attach_target=target)
+            for name in names
         }
         shared = {
             name: bpf_map
@@ -235,9 +236,9 @@ class Attacher(SoleOwner):
         if few or not have_uprobe_multi():
 
             def attach(program: Program, place: ProbePlaces, cookie: int) -> Iterator[Link]:
-                what = f"calls of functions of {place.path}"
+                description = f"calls of functions of {place.path}"
                 for pid in self._pids:
-                    yield uprobe.attach_at(program, place, what, pid=pid, cookie=cookie)
+                    yield uprobe.attach_at(program, place, description, pid=pid, cookie=cookie)
 
             places = [
                 (cookie, ProbePlaces(*file, [offset]))
@@ -251,8 +252,10 @@ class Attacher(SoleOwner):
         # (commit 46ba0e49b642, "bpf: fix multi-uprobe PID filtering logic").
         for (path, identity), cookies in by_file.items():
             places_of_file = ProbePlaces(path, identity, sorted(cookies))
-            what = f"functions of {path}"
-            self._links.append(uprobe_multi.attach_at(program, places_of_file, cookies, what))
+            description = f"functions of {path}"
+            self._links.append(
+                uprobe_multi.attach_at(program, places_of_file, cookies, description)
+            )
 
     def _attach_exit(self, files: Iterable[tuple[str, Identity | None]]) -> None:
         """Attach to exit(3), if there is one: it shows which calls a thread left before."""

@@ -102,16 +102,18 @@ class Probe(NamedTuple):
         """
         places: dict[Argument, list[ProbePlace]] = {}
         for place in self.places:
-            what = f"argument {number} of the probe at {self.path}:{place.offset:#x}"
+            description = f"argument {number} of the probe at {self.path}:{place.offset:#x}"
             try:
                 arguments = parse_arguments(place.arguments, self.machine)
             except ValueError as error:
-                raise NotSupportedError(what, str(error)) from None
+                raise NotSupportedError(description, str(error)) from None
             if number > len(arguments):
-                raise NotSupportedError(what, f"it has {len(arguments)}: {place.arguments!r}")
+                raise NotSupportedError(
+                    description, f"it has {len(arguments)}: {place.arguments!r}"
+                )
             argument = arguments[number - 1]
             if isinstance(argument, UnknownArgument):
-                raise NotSupportedError(what, f"{argument.text!r}: {argument.problem}")
+                raise NotSupportedError(description, f"{argument.text!r}: {argument.problem}")
             places.setdefault(argument, []).append(place)
         return places
 
@@ -169,23 +171,23 @@ def _kernel_names(word: str) -> list[str]:
 
 
 def _user_functions(word: str, file: str, named: str, wanted: Wanted) -> list[User]:
-    what = f"calls of {word}"
-    path = find_file(file, what)
+    description = f"calls of {word}"
+    path = find_file(file, description)
     with open_image(path) as (image, identity):
         if wanted.returns and image.section(".gopclntab") is not None:
             raise NotSupportedError(
-                f"timing {what}",
+                f"timing {description}",
                 f"{path} is a Go program: its goroutines move between stacks and threads, so that "
                 "their returns cannot be told apart. Count calls with --count",
             )
         code = FunctionCode(image) if wanted.returns else None
         if "@" in named or _OFFSET.fullmatch(named):
-            places = find_places(f"{path}:{named}", what)
+            places = find_places(f"{path}:{named}", description)
             function = User(named, path, places.offsets[0], places.identity)
             return [_with_exits(function, code, wanted)]
         offsets = dict(_matching(image, named))
         if not offsets:  # explains why
-            find_places(f"{path}:{_ONE_COLON.sub('?', named)}", what)
+            find_places(f"{path}:{_ONE_COLON.sub('?', named)}", description)
         by_offset: dict[int, str] = {}
         for name, offset in sorted(offsets.items(), key=lambda item: _preference(item[0], named)):
             by_offset.setdefault(offset, _spell(name))

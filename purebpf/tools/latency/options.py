@@ -59,12 +59,12 @@ class LatencyView(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[LatencyOptions, EventView, LatencyView]:
     """Return the calls to time and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"}, intermixed=True)
-    parsed.functions, duration_s = _split(made, parsed.words)
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"}, intermixed=True)
+    parsed.functions, duration_s = _split(command_parser, parsed.words)
     if duration_s is not None:
         if parsed.duration_s is not None:
-            made.error("argument --duration: the duration is given twice")
+            command_parser.error("argument --duration: the duration is given twice")
         parsed.duration_s = duration_s
     parsed.pairs = tuple(parsed.pairs)
     parsed.unit_ns = _UNITS[parsed.unit]
@@ -72,7 +72,7 @@ def parse(argv: Sequence[str]) -> tuple[LatencyOptions, EventView, LatencyView]:
     parsed.format = parsed.format or _format_of(parsed.output)
     if parsed.format == "html":
         parsed.interval_s = parsed.interval_s or _COLUMN_S
-    _check(made, parsed)
+    _check(command_parser, parsed)
     return (
         parser.pick(LatencyOptions, parsed),
         parser.pick(EventView, parsed),
@@ -89,7 +89,7 @@ def _format_of(path: str | None) -> str:
 
 
 def _split(
-    made: argparse.ArgumentParser, words: Sequence[str]
+    command_parser: argparse.ArgumentParser, words: Sequence[str]
 ) -> tuple[tuple[str, ...], float | None]:
     """The functions, and the duration, which is the last word if that is a number or a time."""
     if not words or not re.fullmatch(r"\d*\.?\d+(us|ms|[smh])?", words[-1]):
@@ -97,28 +97,32 @@ def _split(
     try:
         return tuple(words[:-1]), seconds(words[-1])
     except ArgumentTypeError as error:
-        made.error(f"argument duration: {error}")
+        command_parser.error(f"argument duration: {error}")
 
 
-def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
+def _check(command_parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
     if bool(parsed.functions) == bool(parsed.pairs):
-        made.error("functions to time required, or pairs of events (-e BEGIN,END), not both")
+        command_parser.error(
+            "functions to time required, or pairs of events (-e BEGIN,END), not both"
+        )
     if parsed.only_count and (parsed.time or parsed.slower_ms is not None):
-        made.error("--count does not time calls: --time and --slower exclude it")
+        command_parser.error("--count does not time calls: --time and --slower exclude it")
     if parsed.only_count and parsed.by.startswith("ret"):
-        made.error("--count does not see results: --by ret excludes it")
+        command_parser.error("--count does not see results: --by ret excludes it")
     if parsed.pairs and (parsed.time or parsed.by.startswith("ret")):
-        made.error("pairs of events (-e) have no results or call tree")
+        command_parser.error("pairs of events (-e) have no results or call tree")
     if parsed.by.startswith("arg") and any(not _is_static(pair) for pair in parsed.pairs):
-        made.error("tracepoints (-e) have no arguments: --by arg is for functions and probes")
+        command_parser.error(
+            "tracepoints (-e) have no arguments: --by arg is for functions and probes"
+        )
     if parsed.functions and parse_grouping(parsed.by).argument > MOST_ARGUMENTS:
-        made.error(f"arguments of functions are known to arg{MOST_ARGUMENTS}")
+        command_parser.error(f"arguments of functions are known to arg{MOST_ARGUMENTS}")
     if parsed.format == "folded" and not parsed.time:
-        made.error("--format folded is of a call tree: add --time")
+        command_parser.error("--format folded is of a call tree: add --time")
     if parsed.only_count and parsed.format == "html":
-        made.error("--count has no times to draw: --format html excludes it")
+        command_parser.error("--count has no times to draw: --format html excludes it")
     if parsed.stacks and parsed.slower_ms is None:
-        made.error("--stacks are those of slow calls: add --slower TIME")
+        command_parser.error("--stacks are those of slow calls: add --slower TIME")
 
 
 def _find_functions(pattern: str) -> Names:
@@ -130,21 +134,21 @@ def _find_functions(pattern: str) -> Names:
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     usage = "function... [duration] [-- ...]"
-    made = parser.new("purebpf latency", _DESCRIPTION, _EPILOG, usage=usage)
-    made.add_argument(
+    command_parser = parser.new("purebpf latency", _DESCRIPTION, _EPILOG, usage=usage)
+    command_parser.add_argument(
         *("words",), metavar="function", nargs="*",
         help="NAME of the kernel, FILE:NAME, or patterns; a number of seconds, 500ms or 2m is "
         "the duration",
     )  # fmt: skip
-    made.set_defaults(duration_s=None)
-    parser.add_duration_option(made, "the duration, as an option")
-    event_command.add_targets(made, cpus="calls that begin on these CPUs")
-    _add_calls(made.add_argument_group("which calls"))
-    output = event_command.add_output(made, formats=FORMATS)
+    command_parser.set_defaults(duration_s=None)
+    parser.add_duration_option(command_parser, "the duration, as an option")
+    event_command.add_targets(command_parser, cpus="calls that begin on these CPUs")
+    _add_calls(command_parser.add_argument_group("which calls"))
+    output = event_command.add_output(command_parser, formats=FORMATS)
     _add_tables(output)
-    parser.take_defaults(made, LatencyOptions, EventView, LatencyView)
-    made.set_defaults(format=None)  # as the name of the file says
-    return made
+    parser.take_defaults(command_parser, LatencyOptions, EventView, LatencyView)
+    command_parser.set_defaults(format=None)  # as the name of the file says
+    return command_parser
 
 
 def _add_calls(group: argparse._ArgumentGroup) -> None:

@@ -45,8 +45,8 @@ def parse_grouping(text: str) -> Grouping:
         return Grouping(text)
     word = _WORD.fullmatch(text)
     if word is None:
-        known = (*GROUPINGS[1:-1], "ret:int", "arg1 to arg6", "arg1:uint")
-        raise ValueError(f"unknown grouping {text!r} (known: {', '.join(known)})")
+        groupings = (*GROUPINGS[1:-1], "ret:int", "arg1 to arg6", "arg1:uint")
+        raise ValueError(f"unknown grouping {text!r} (known: {', '.join(groupings)})")
     kind, number = word[1][:3], int(word[1][3:] or "0")
     return Grouping(kind, number, 32 if word[2] else 64, word[2] != ":uint")
 

@@ -32,10 +32,10 @@ def merge(items: Iterable[tuple[Any, Any]]) -> dict[Key, Sum]:
     """The `struct row_key` and `struct row` of each CPU, added up."""
     sums: dict[Key, Sum] = {}
     for key, row in items:
-        place = (key.function, *key.group)
+        group_key = (key.function, *key.group)
         new = Sum(row.calls, row.total_ns, row.least_ns, row.most_ns, row.comm, tuple(row.buckets))
-        old = sums.get(place)
-        sums[place] = new if old is None else _add(old, new)
+        old = sums.get(group_key)
+        sums[group_key] = new if old is None else _add(old, new)
     return sums
 
 

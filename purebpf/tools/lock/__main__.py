@@ -71,8 +71,8 @@ def _run(options: LockOptions, view: EventView, details: LockView) -> int:
             others["others"] = lambda: session().others
             others["old_waits"] = lambda: session().old_waits
         slow = options.slower_ms is not None
-        shown = {"every": every, "histogram": details.histogram, "most": details.most}
-        return waits.text(rows, options.by, slow=slow, **shown, **others)
+        details_shown = {"every": every, "histogram": details.histogram, "most": details.most}
+        return waits.text(rows, options.by, slow=slow, **details_shown, **others)
 
     printers: dict[str, Callable[[], Printer[Any]]] = {
         "text": text,

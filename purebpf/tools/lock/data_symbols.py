@@ -60,12 +60,12 @@ class DataSymbols:
         return ""
 
     def _in(self, pid: int, mapping: Mapping, address: int) -> str:
-        code, known = self._variables(pid, mapping)
+        code, known_variables = self._variables(pid, mapping)
         own = address - mapping.start + code
-        at = bisect.bisect_right(known, own, key=lambda variable: variable.address) - 1
+        at = bisect.bisect_right(known_variables, own, key=lambda variable: variable.address) - 1
         if at < 0:
             return ""
-        start, size, name = known[at]
+        start, size, name = known_variables[at]
         inside = own - start
         if inside >= size:
             return ""

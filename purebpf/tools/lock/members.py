@@ -124,18 +124,18 @@ def _descend(
     if not offset and any(name in wanted for name in _names(btf, type_id)):
         return ""
     number = btf.resolve(type_id)
-    known = btf.type(number)
+    member_type = btf.type(number)
     if depth > _DEEPEST:
         return None
-    if known.kind == Kind.ARRAY:
-        size = btf.sizeof(known.element)
-        if not size or offset >= size * known.count:
+    if member_type.kind == Kind.ARRAY:
+        size = btf.sizeof(member_type.element)
+        if not size or offset >= size * member_type.count:
             return None
-        inner = _descend(btf, known.element, offset % size, wanted, depth + 1)
+        inner = _descend(btf, member_type.element, offset % size, wanted, depth + 1)
         return None if inner is None else f"[{offset // size}]{inner}"
-    if known.kind not in (Kind.STRUCT, Kind.UNION):
+    if member_type.kind not in (Kind.STRUCT, Kind.UNION):
         return None
-    for member in known.members:
+    for member in member_type.members:
         start = member.bit_offset // 8
         if member.bit_size or not start <= offset:
             continue
@@ -154,7 +154,7 @@ def _names(btf: Btf, type_id: int) -> Iterable[str]:
     """Yield the name of a type, and of the types behind it if it is a typedef or a qualifier."""
     while True:
         yield btf.name(type_id)
-        known = btf.type(type_id)
-        if known.kind not in (Kind.TYPEDEF, Kind.CONST, Kind.VOLATILE, Kind.TYPE_TAG):
+        member_type = btf.type(type_id)
+        if member_type.kind not in (Kind.TYPEDEF, Kind.CONST, Kind.VOLATILE, Kind.TYPE_TAG):
             return
-        type_id = known.type_id
+        type_id = member_type.type_id

@@ -44,11 +44,11 @@ class Callers:
         return tuple(spell_kernel_frame(answer) for _, answer in self._shown(number))
 
     def _find_caller(self, number: int) -> str:
-        shown = self._shown(number)
-        if not shown:
+        shown_frames = self._shown(number)
+        if not shown_frames:
             return "[lost]"
-        outside = (answer for place, answer in shown if not self.takes_locks(place))
-        return spell_kernel_frame(next(outside, shown[-1][1]))
+        outside = (answer for place, answer in shown_frames if not self.takes_locks(place))
+        return spell_kernel_frame(next(outside, shown_frames[-1][1]))
 
     def _find_site(self, number: int) -> int:
         places = (place for place, _ in self._shown(number))

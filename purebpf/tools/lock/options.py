@@ -61,9 +61,9 @@ class LockView(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[LockOptions, EventView, LockView]:
     """Return the waits to measure and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
-    _check(made, parsed)
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
+    _check(command_parser, parsed)
     return (
         parser.pick(LockOptions, parsed),
         parser.pick(EventView, parsed),
@@ -73,10 +73,10 @@ def parse(argv: Sequence[str]) -> tuple[LockOptions, EventView, LockView]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf lock", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "measure")
-    event_command.add_targets(made, cpus="waits that begin on these CPUs")
-    group = made.add_argument_group("which waits")
+    command_parser = parser.new("purebpf lock", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "measure")
+    event_command.add_targets(command_parser, cpus="waits that begin on these CPUs")
+    group = command_parser.add_argument_group("which waits")
     group.add_argument(
         *("--slower",), dest="slower_ms", metavar="TIME", type=milliseconds,
         help="also show each wait that took so long: 500us, 10ms (0: all)",
@@ -96,7 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--userspace", action="store_true", help="locks of programs, not of the kernel: futex(2)"
     )
-    output = event_command.add_output(made, FORMATS)
+    output = event_command.add_output(command_parser, FORMATS)
     output.add_argument(
         *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
         help="print a table at this interval",
@@ -121,35 +121,37 @@ def build_parser() -> argparse.ArgumentParser:
         *("--rows",), metavar="N", type=positive_int,
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
-    parser.take_defaults(made, LockOptions, EventView, LockView)
-    made.set_defaults(by="")  # what is measured decides
-    return made
+    parser.take_defaults(command_parser, LockOptions, EventView, LockView)
+    command_parser.set_defaults(by="")  # what is measured decides
+    return command_parser
 
 
-def _check(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
+def _check(command_parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
     """Refuse options that exclude each other, and types that do not exist."""
     if parsed.format == "folded" and parsed.by not in ("", "stack"):
-        made.error(f"--format folded has a line for each stack: --by {parsed.by} excludes it")
+        command_parser.error(
+            f"--format folded has a line for each stack: --by {parsed.by} excludes it"
+        )
     if parsed.format == "folded" and parsed.interval_s is not None:
-        made.error("--format folded is of the whole run: -i excludes it")
+        command_parser.error("--format folded is of the whole run: -i excludes it")
     if parsed.format == "csv" and parsed.slower_ms is not None:
-        made.error("--format csv has rows only: --slower excludes it")
-    _check_filters(made, parsed)
+        command_parser.error("--format csv has rows only: --slower excludes it")
+    _check_filters(command_parser, parsed)
     by_default = "stack" if parsed.format == "folded" else "caller"
     parsed.by = parsed.by or ("lock" if parsed.locks else by_default)
-    known = (
+    choices = (
         USER_TYPES if parsed.userspace else {*TYPES, *(name.partition(":")[0] for name in TYPES)}
     )
     for name in parsed.types:
-        if name not in known:
+        if name not in choices:
             suffix = "" if parsed.userspace else ", or without :R and :W; others with --userspace"
-            made.error(
+            command_parser.error(
                 f"unknown type of lock {name!r} (known: "
                 f"{', '.join(USER_TYPES if parsed.userspace else TYPES)}{suffix})"
             )
 
 
-def _check_filters(made: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
+def _check_filters(command_parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:
     """Refuse filters by lock and by function where rows do not tell locks or stacks."""
     for option, given, groupings in (
         ("-L", parsed.locks, ("lock",)),
@@ -158,11 +160,11 @@ def _check_filters(made: argparse.ArgumentParser, parsed: argparse.Namespace) ->
         if not given:
             continue
         if parsed.userspace:
-            made.error(f"{option} is for locks of the kernel: --userspace excludes it")
+            command_parser.error(f"{option} is for locks of the kernel: --userspace excludes it")
         if parsed.by and parsed.by not in groupings:
-            made.error(f"{option} needs --by {' or '.join(groupings)}, not {parsed.by}")
+            command_parser.error(f"{option} needs --by {' or '.join(groupings)}, not {parsed.by}")
     if parsed.locks and (parsed.functions or parsed.format == "folded"):
-        made.error("-L has a row for each lock: -S and --format folded exclude it")
+        command_parser.error("-L has a row for each lock: -S and --format folded exclude it")
 
 
 def _types(text: str) -> tuple[str, ...]:

@@ -146,8 +146,8 @@ class UserText(SumText[UserWait, UserRow]):
     def event_lines(self, event: UserWait) -> Iterator[str]:
         """A wait and its stacks."""
         held = f", held by {event.owner_tid}" if event.owner_tid else ""
-        what = f"{event.name} in {event.caller or '[unknown]'}{held}"
-        yield _columns(event, what)
+        description = f"{event.name} in {event.caller or '[unknown]'}{held}"
+        yield _columns(event, description)
         yield from _stack(event.stack)
         if event.waker:
             yield f"{'':8}woken {in_unit(event.wake_ns)} before, from:"
@@ -276,18 +276,18 @@ def _name_task(by: str, row: LockRow | UserRow) -> str:
 
 
 def _line(event: Wait) -> str:
-    what = event.name
+    description = event.name
     if event.caller:
-        what += f" in {event.caller}"
+        description += f" in {event.caller}"
     if event.owner:
-        what += f", held by {event.owner} ({event.owner_tid})"
-    return _columns(event, what)
+        description += f", held by {event.owner} ({event.owner_tid})"
+    return _columns(event, description)
 
 
-def _columns(event: Wait | UserWait, what: str) -> str:
+def _columns(event: Wait | UserWait, description: str) -> str:
     return (
         f"{clock(event.time_ns)} {event.pid:>7} {printable(event.comm):15} {event.type:11} "
-        f"{in_unit(event.took_ns):>7} {printable(what)}"
+        f"{in_unit(event.took_ns):>7} {printable(description)}"
     )
 
 

@@ -249,8 +249,8 @@ class Locks(EventSession[Wait | Interval[LockRow]]):
             else:
                 by_type = partial(self._member, total.stack, type_name(flags))
                 name, known_from = self._locks.name(number, type_name(flags), total.slab, by_type)
-        shown = self._options.stacks or by == "stack"
-        stack = self._callers.stack(total.stack) if shown else ()
+        with_stacks = self._options.stacks or by == "stack"
+        stack = self._callers.stack(total.stack) if with_stacks else ()
         return LockRow(
             name,
             pid,

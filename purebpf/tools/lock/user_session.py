@@ -259,8 +259,10 @@ class UserLocks(UserStackSession[FutexTracer]):
             waits.setdefault(place, wait)
             rows.setdefault(place, UserSum(of)).add(of)
         regions = self._regions()
-        made = [self._row(waits[place], total, stacks, regions) for place, total in rows.items()]
-        return sorted(made, key=order(self._options.sort))
+        rows_of_waits = [
+            self._row(waits[place], total, stacks, regions) for place, total in rows.items()
+        ]
+        return sorted(rows_of_waits, key=order(self._options.sort))
 
     def _is_shown(self, kind: str) -> bool:
         types = self._options.types

@@ -35,9 +35,9 @@ def _run(options: MemOptions, view: ResultOptions) -> int:
         *(partial(Memory, options), options.command, title(options), view),
         duration_s=options.duration_s,
     ) as run:
-        shown = options.shown
-        profile = run.add_lines(getattr(run.result, shown))
-        use = run.result._replace(**{shown: profile})
+        profile_name = options.shown
+        profile = run.add_lines(getattr(run.result, profile_name))
+        use = run.result._replace(**{profile_name: profile})
         status = run.end()
         from purebpf.cli.loss import explain_profile
         from purebpf.tools.mem.render import render, sums  # not before everything is measured

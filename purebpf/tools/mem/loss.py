@@ -32,7 +32,7 @@ def losses(
     """
     sites, room = 2 * options.hash_storage_size, 2 * options.allocation_storage_size
     full = f"(table full: --allocations {room})"
-    what = {
+    descriptions = {
         "map_full": (
             stats["sites_full"] + stats["sites_busy"],
             f"events were dropped (table full: --hash-storage-size {sites})",
@@ -87,7 +87,9 @@ def losses(
         ),
     }
     notes = _NOTES | {_OF_THE_MACHINE} if options.has_target else _NOTES
-    own = [count_cause(name, lost, text, name in notes) for name, (lost, text) in what.items()]
+    own = [
+        count_cause(name, lost, text, name in notes) for name, (lost, text) in descriptions.items()
+    ]
     own[1:1] = causes(
         stats,
         "events",

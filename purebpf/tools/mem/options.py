@@ -43,16 +43,16 @@ root. Linux 5.15 or later with BTF, x86-64. docs/mem.md"""
 
 def parse(argv: Sequence[str]) -> tuple[MemOptions, ResultOptions]:
     """Return the memory to trace and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
     parsed.python_lines = parsed.lines
     parsed.libraries = tuple(parsed.libraries)
     if parsed.libraries and not parsed.malloc:
-        made.error("--library and --no-malloc exclude each other")
-    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+        command_parser.error("--library and --no-malloc exclude each other")
+    parsed.to = destinations(command_parser, parsed.formats, parsed.outputs)
     options = parser.pick(MemOptions, parsed)
     if options.show in ("unfreed", "allocated") and not options.traces_malloc:
-        made.error(
+        command_parser.error(
             f"--show {options.show} needs a target (-p, -t, --comm, -G, --container, --) or "
             "--library, and no --no-malloc"
         )
@@ -61,15 +61,15 @@ def parse(argv: Sequence[str]) -> tuple[MemOptions, ResultOptions]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf mem", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "trace")
-    group = made.add_argument_group("targets")
+    command_parser = parser.new("purebpf mem", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "trace")
+    group = command_parser.add_argument_group("targets")
     parser.add_targets(group, cpus=None)
-    _add_memory(made.add_argument_group("memory"))
-    _add_output(made.add_argument_group("output"))
-    parser.take_defaults(made, MemOptions)
-    made.set_defaults(cost_percent=None)  # the target decides
-    return made
+    _add_memory(command_parser.add_argument_group("memory"))
+    _add_output(command_parser.add_argument_group("output"))
+    parser.take_defaults(command_parser, MemOptions)
+    command_parser.set_defaults(cost_percent=None)  # the target decides
+    return command_parser
 
 
 def _add_memory(group: argparse._ArgumentGroup) -> None:

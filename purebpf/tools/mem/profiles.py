@@ -81,7 +81,7 @@ def since(now: Iterable[Site], before: Iterable[Site]) -> list[Site]:
 
 def fill(
     profile: Profile,
-    shown: str,
+    profile_name: str,
     sites: Iterable[Site],
     stacks: Stacks,
     cgroup: Callable[[int], str],
@@ -93,12 +93,12 @@ def fill(
 
     Args:
         profile: gets them.
-        shown: a field of `MemoryUse`.
+        profile_name: a field of `MemoryUse`.
         sites: of all kinds; a stack may come several times.
         stacks: named stacks.
         cgroup: of a process.
     """
-    amount = _AMOUNTS[shown]
+    amount = _AMOUNTS[profile_name]
     sums: defaultdict[tuple[str, int, str, int], _Amount] = defaultdict(lambda: _Amount(0, 0))
     for site in sites:
         times, weight = amount(site)

@@ -46,12 +46,12 @@ def _text(use: MemoryUse, options: MemOptions, view: ResultOptions) -> Iterator[
     yield from lines
     if lines:
         yield "\n"
-    shown = options.show or choose_profile(growths, use) or options.shown
-    profile: Profile = getattr(use, shown)
-    yield from sums(profile.about, options, shown)
+    profile_name = options.show or choose_profile(growths, use) or options.shown
+    profile: Profile = getattr(use, profile_name)
+    yield from sums(profile.about, options, profile_name)
     if not profile.total:
         return
-    yield f"\n{_HEADS[shown]}, by function:\n\n"
+    yield f"\n{_HEADS[profile_name]}, by function:\n\n"
     yield from answer.pieces(profile, everything=view.all_stacks, whole_names=view.verbose)
 
 
@@ -64,9 +64,9 @@ def _growths(use: MemoryUse) -> tuple[list[Growth], float]:
     return [Growth(**growth) for growth in growths], elapsed_s
 
 
-def sums(about: dict[str, object], options: MemOptions, shown: str = "") -> Iterator[str]:
-    """Yield a line for each kind of result, and the option that shows it unless it is `shown`."""
-    shown = shown or options.shown
+def sums(about: dict[str, object], options: MemOptions, profile_name: str = "") -> Iterator[str]:
+    """Yield a line for each kind of result, and the option that shows it if this one does not."""
+    profile_name = profile_name or options.shown
     number = {name: value for name, value in about.items() if isinstance(value, int)}
     lines = {}
     if options.traces_malloc:
@@ -79,14 +79,15 @@ def sums(about: dict[str, object], options: MemOptions, shown: str = "") -> Iter
             f"{_count(number['allocations'], 'allocation')}, {number['freed']:,} freed",
         )
     lines["grown"] = number["grown_bytes"], _count(number["growths"], "mmap or brk call")
-    for name, (size, what) in lines.items():
-        yield f"{_HEADS[name]:<12}{bytes_in_unit(size):>12}  in {what}{_option(name, shown)}\n"
+    for name, (size, description) in lines.items():
+        option = _option(name, profile_name)
+        yield f"{_HEADS[name]:<12}{bytes_in_unit(size):>12}  in {description}{option}\n"
     yield from _cost(about, options)
     if reserved := number["reserved_bytes"]:
         yield f"{'reserved':<12}{bytes_in_unit(reserved):>12}  of addresses without memory\n"
     faults = number["minor_faults"] + number["major_faults"]
     disk = f"  {number['major_faults']:,} from disk"
-    yield f"{_HEADS['faults']:<12}{faults:>12,}{disk}{_option('faults', shown)}\n"
+    yield f"{_HEADS['faults']:<12}{faults:>12,}{disk}{_option('faults', profile_name)}\n"
 
 
 def _cost(about: dict[str, object], options: MemOptions) -> Iterator[str]:
@@ -102,8 +103,8 @@ def _cost(about: dict[str, object], options: MemOptions) -> Iterator[str]:
         yield f"{end} (--cost 0: go on)\n"
 
 
-def _option(name: str, shown: str) -> str:
-    return "" if name == shown else f"  (--show {name})"
+def _option(name: str, profile_name: str) -> str:
+    return "" if name == profile_name else f"  (--show {name})"
 
 
 def _count(number: int, noun: str) -> str:

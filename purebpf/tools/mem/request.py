@@ -83,11 +83,13 @@ _WHAT = {
 }
 
 
-def profile_title(options: MemOptions, shown: str) -> str:
+def profile_title(options: MemOptions, profile_name: str) -> str:
     """The sentence that heads a profile of one of `SHOWN`."""
     from purebpf.measure.headline import until, whose
 
-    return f"{_WHAT[shown]} of {whose(options, 'all processes')} by user stack{until(options)}"
+    return (
+        f"{_WHAT[profile_name]} of {whose(options, 'all processes')} by user stack{until(options)}"
+    )
 
 
 def title(options: MemOptions) -> str:

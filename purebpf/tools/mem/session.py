@@ -108,11 +108,11 @@ class Memory(UserStackSession[MemoryTracer]):
             return ()
         everywhere = options.tree or options.comm is not None or self._is_by_scope
         wanted = [allocators.allocator_in(file) for file in options.libraries]
-        known: dict[Identity, allocators.AllocatorCode] = {}
+        code_by_identity: dict[Identity, allocators.AllocatorCode] = {}
         for pid in self._pids():
             try:
                 wanted += allocators.allocators_of(
-                    pid, everywhere=everywhere, budget=self.budget, known=known
+                    pid, everywhere=everywhere, budget=self.budget, by_identity=code_by_identity
                 )
             except KernelError:  # one of many, whose mappings may not be read
                 if not self._is_by_scope:
@@ -222,7 +222,7 @@ class Memory(UserStackSession[MemoryTracer]):
             sites = self._resolve(wanted)
             traces, stats = tracer.traces(), tracer.stats()
             self._cost.end(stats["allocations"], (tracer.ended_ns - tracer.started_ns) / 1e9)
-            profiles = [self._profile(shown, sites, traces, stats) for shown in SHOWN]
+            profiles = [self._profile(profile_name, sites, traces, stats) for profile_name in SHOWN]
             for profile in profiles:
                 profile.about["growth"] = [one._asdict() for one in grown]
             return MemoryUse(*profiles)
@@ -232,17 +232,21 @@ class Memory(UserStackSession[MemoryTracer]):
         return [site._replace(stack=numbers[site.stack]) for site in sites]
 
     def _profile(
-        self, shown: str, sites: list[Site], traces: Mapping[int, Trace], stats: dict[str, int]
+        self,
+        profile_name: str,
+        sites: list[Site],
+        traces: Mapping[int, Trace],
+        stats: dict[str, int],
     ) -> Profile:
         tracer, followed, depth = self._tracer, self._watch.followed, max_depth()
         about = self.about(stats) | totals(sites)
         about["allocators"] = sorted({*tracer.traced, *tracer.dropped})
         about |= self._cost.facts()
-        heading = profile_title(self._options, shown)
+        heading = profile_title(self._options, profile_name)
         counts = dict(stats)
 
         def fill_sites(profile: Profile, stacks: Stacks) -> None:
-            counts["sizes_cut"] = fill(profile, shown, sites, stacks, followed.cgroups.of)
+            counts["sizes_cut"] = fill(profile, profile_name, sites, stacks, followed.cgroups.of)
 
         steps = Steps(
             fill=fill_sites,
@@ -260,7 +264,7 @@ class Memory(UserStackSession[MemoryTracer]):
             ],
         )
         return assemble_profile(
-            Profile(heading, unit=_UNITS.get(shown, "bytes"), about=about),
+            Profile(heading, unit=_UNITS.get(profile_name, "bytes"), about=about),
             *(steps, traces),
             watch=self._watch,
             python=tracer.python,

@@ -43,11 +43,11 @@ def parse(argv: Sequence[str]) -> NewOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf new", _DESCRIPTION, _EXAMPLES, usage="NAME")
-    made.add_argument(
+    command_parser = parser.new("purebpf new", _DESCRIPTION, _EXAMPLES, usage="NAME")
+    command_parser.add_argument(
         "name", metavar="NAME", type=_package_name, help="of the folder and the Python package"
     )
-    return made
+    return command_parser
 
 
 def _package_name(text: str) -> str:

@@ -32,11 +32,11 @@ def _run(options: OffCpuOptions, view: ResultOptions) -> int:
     from purebpf.cli.destination import head
     from purebpf.tools.offcpu.session import OffCpu
 
-    shown = head(title(options), view, details=view.delimited or view.offsets or options.waker)
+    heading = head(title(options), view, details=view.delimited or view.offsets or options.waker)
     if options.python and any(destination.format == "text" for destination in view.to):
         options = options._replace(python_lines=True)
     with results.measure(
-        *(partial(OffCpu, options), options.command, shown, view), duration_s=options.duration_s
+        *(partial(OffCpu, options), options.command, heading, view), duration_s=options.duration_s
     ) as run:
         profile = run.add_lines(run.result)
         status = run.end()

@@ -54,27 +54,29 @@ docs/offcpu.md"""
 
 def parse(argv: Sequence[str]) -> tuple[OffCpuOptions, ResultOptions]:
     """Return the waits to trace and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
     if parsed.max_us is not None and parsed.max_us < parsed.min_us:
-        made.error("-M is below -m: no time can match")
+        command_parser.error("-M is below -m: no time can match")
     parsed.python_lines = parsed.lines
-    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    parsed.to = destinations(command_parser, parsed.formats, parsed.outputs)
     parsed.one_by_one = any(destination.format in ONE_BY_ONE for destination in parsed.to)
     return parser.pick(OffCpuOptions, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf offcpu", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "trace")
-    time_options.add_whose(made.add_argument_group("targets"), cpus="threads that leave these CPUs")
-    _add_times(made.add_argument_group("times"))
-    output = made.add_argument_group("output")
+    command_parser = parser.new("purebpf offcpu", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "trace")
+    time_options.add_whose(
+        command_parser.add_argument_group("targets"), cpus="threads that leave these CPUs"
+    )
+    _add_times(command_parser.add_argument_group("times"))
+    output = command_parser.add_argument_group("output")
     parser.add_stack_kinds(output)
     time_options.add_output(output, details="-d, -s and --waker")
-    parser.take_defaults(made, OffCpuOptions)
-    return made
+    parser.take_defaults(command_parser, OffCpuOptions)
+    return command_parser
 
 
 def _add_times(group: argparse._ArgumentGroup) -> None:

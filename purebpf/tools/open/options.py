@@ -49,10 +49,10 @@ class Shape(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[OpenOptions, event_command.EventView, Shape]:
     """Return the calls to follow and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
     if not parsed.summary and (parsed.by or parsed.top):
-        made.error("--by and --top are options of --summary")
+        command_parser.error("--by and --top are options of --summary")
     parsed.by = parsed.by or "path"
     view = parser.pick(event_command.EventView, parsed)
     return parser.pick(OpenOptions, parsed), view, parser.pick(Shape, parsed)
@@ -60,16 +60,16 @@ def parse(argv: Sequence[str]) -> tuple[OpenOptions, event_command.EventView, Sh
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf open", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "follow")
-    event_command.add_targets(made, cpus="calls on these CPUs")
-    which = made.add_argument_group("which calls")
+    command_parser = parser.new("purebpf open", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "follow")
+    event_command.add_targets(command_parser, cpus="calls on these CPUs")
+    which = command_parser.add_argument_group("which calls")
     which.add_argument("-x", "--failed", action="store_true", help="only calls that fail")
     which.add_argument(
         *("-e", "--errno"), metavar="ERRNO", type=event_command.errno_number,
         help="only calls that fail with this errno, such as ENOENT",
     )  # fmt: skip
-    output = event_command.add_output(made)
+    output = event_command.add_output(command_parser)
     output.add_argument(
         *("-s", "--summary"), action="store_true", help="a table at the end instead of lines"
     )
@@ -80,6 +80,6 @@ def build_parser() -> argparse.ArgumentParser:
         *("-n", "--top"), metavar="N", type=positive_int, help="only the first N rows"
     )
     event_command.add_columns(output)
-    parser.take_defaults(made, OpenOptions, event_command.EventView, Shape)
-    made.set_defaults(by=None)  # needs --summary
-    return made
+    parser.take_defaults(command_parser, OpenOptions, event_command.EventView, Shape)
+    command_parser.set_defaults(by=None)  # needs --summary
+    return command_parser

@@ -94,27 +94,30 @@ class TablePrinter:
     def end(self, loss: Loss) -> Iterator[str]:
         """The table."""
         rows = self._summary.rows()
-        shown = rows[: self._top]
+        shown_rows = rows[: self._top]
         if self._format == "json":
-            yield from json_lines(_row_document(self._summary.by, *item) for item in shown)
+            yield from json_lines(_row_document(self._summary.by, *item) for item in shown_rows)
             yield from json_loss(loss)
             return
         by_path = self._summary.by == "path"
-        other, what = ("PROCS", "PATH") if by_path else ("PATHS", "PROCESS")
-        yield f" FAILED   CALLS {other:>6}   TOTAL     MAX {'ERRNO':13} {what}\n"
-        for pid, row in shown:
+        other, row_fields = ("PROCS", "PATH") if by_path else ("PATHS", "PROCESS")
+        yield f" FAILED   CALLS {other:>6}   TOTAL     MAX {'ERRNO':13} {row_fields}\n"
+        for pid, row in shown_rows:
             name = _spell(row.name) if by_path else f"{printable(row.name)} ({pid})"
             yield fit_path(_row(row), name, self._width) + "\n"
-        if len(shown) < len(rows):
-            yield fit(f"... and {len(rows) - len(shown)} more", self._width) + "\n"
+        if len(shown_rows) < len(rows):
+            yield fit(f"... and {len(rows) - len(shown_rows)} more", self._width) + "\n"
 
     def losses(self) -> tuple[Cause, ...]:
         """Calls that the table has no room for."""
         dropped = self._summary.dropped
-        what = count_text(dropped, f"calls were dropped: the table was full, at {ROOM} rows")
+        row_fields = count_text(dropped, f"calls were dropped: the table was full, at {ROOM} rows")
         lumped = self._summary.lumped
         note = count_text(lumped, "calls are of paths or processes that were not counted apart")
-        return (Cause("rows_full", dropped, what), Cause("lumped", lumped, note, is_note=True))
+        return (
+            Cause("rows_full", dropped, row_fields),
+            Cause("lumped", lumped, note, is_note=True),
+        )
 
 
 def _row(row: OpenRow) -> str:
@@ -133,10 +136,10 @@ def _errors(row: OpenRow) -> str:
 
 
 def _row_document(by: str, pid: int, row: OpenRow) -> dict[str, object]:
-    what = {"path": row.name} if by == "path" else {"pid": pid, "comm": row.name}
+    row_fields = {"path": row.name} if by == "path" else {"pid": pid, "comm": row.name}
     return {
         "event": by,
-        **what,
+        **row_fields,
         "calls": row.calls,
         "failed": row.failed,
         "errno": {errno_name(number): count for number, count in row.errors.most_common()},

@@ -50,14 +50,14 @@ docs/stacks.md"""
 
 def parse(argv: Sequence[str]) -> tuple[ProfileOptions, ResultOptions]:
     """Return the target to sample and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     parsed.user_stacks = not parsed.kernel_stacks_only
     parsed.kernel_stacks = not parsed.user_stacks_only
     parsed.python_lines = parsed.lines
     if parsed.program is not None and parsed.gil:
-        made.error("--program and --gil exclude each other")
-    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+        command_parser.error("--program and --gil exclude each other")
+    parsed.to = destinations(command_parser, parsed.formats, parsed.outputs)
     parsed.timeline = says_when(parsed.to) or parsed.serve is not None
     return parser.pick(ProfileOptions, parsed, is_partial=True), parser.pick(
         ResultOptions, parsed, is_partial=True
@@ -66,13 +66,13 @@ def parse(argv: Sequence[str]) -> tuple[ProfileOptions, ResultOptions]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf profile", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "sample")
-    _add_targets(made.add_argument_group("what to sample"))
-    _add_sampling(made.add_argument_group("how to sample"))
-    _add_output(made.add_argument_group("output"))
-    parser.take_defaults(made, ProfileOptions)
-    return made
+    command_parser = parser.new("purebpf profile", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "sample")
+    _add_targets(command_parser.add_argument_group("what to sample"))
+    _add_sampling(command_parser.add_argument_group("how to sample"))
+    _add_output(command_parser.add_argument_group("output"))
+    parser.take_defaults(command_parser, ProfileOptions)
+    return command_parser
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:

@@ -80,9 +80,9 @@ def sample_lines(profile: Profile, whose: str) -> list[str]:
         seen = f"{loss.seen} of {count_text(loss.expected, 'samples')}"
     cpus = counted * cpus_of_sample(profile)
     used = f" ({cpus:.2f} CPUs)" if cpus else ""
-    what = f"{counted} in {whose}{used}" if whose else f"{counted} not idle{used}"
+    sampled = f"{counted} in {whose}{used}" if whose else f"{counted} not idle{used}"
     itself = f", {own} of purebpf itself ({own * cpus_of_sample(profile):.2f} CPUs)" if own else ""
-    lines = [f"{seen}, {what}{itself}; {_event(about)}"]
+    lines = [f"{seen}, {sampled}{itself}; {_event(about)}"]
     if about.get("program"):
         lines.append(str(about["program"]))
     ended = about.get("ended")

@@ -133,7 +133,7 @@ class WaitSampler(Closing):
     @property
     def processes(self) -> set[int]:
         """The processes that had threads at the last look."""
-        return {known.place.pid for known in self._known.values()}
+        return {sleeping.place.pid for sleeping in self._known.values()}
 
     def look(self) -> None:
         """Take in where threads are.
@@ -151,7 +151,7 @@ class WaitSampler(Closing):
                 if not self._missed:
                     break
                 sleepers = self._see(_SMALL_BATCH)
-        places = [known.place for known in self._known.values()]
+        places = [sleeping.place for sleeping in self._known.values()]
         self._count(sleepers, places)
         self._not_read += sum(place.user == _NOT_READ for place in places)
         self._seen += len(places)
@@ -190,9 +190,9 @@ class WaitSampler(Closing):
 
     def _find(self, sleepers: Iterable[Sleeper], batch: int) -> dict[tuple[int, int], _Known]:
         """Return the place of each thread."""
-        known, unread = self._known, {}
+        sleeping, unread = self._known, {}
         for sleeper in sleepers:
-            before = known.get((sleeper.tid, sleeper.started_ns))
+            before = sleeping.get((sleeper.tid, sleeper.started_ns))
             where = sleeper.where or (before.unread if before else None)
             if where is not None and where.registers is not None:
                 unread[sleeper.tid] = Sleeping(
@@ -206,7 +206,7 @@ class WaitSampler(Closing):
         now = {}
         for sleeper in sleepers:
             tid, key = sleeper.tid, (sleeper.tid, sleeper.started_ns)
-            before = known.get(key) or _Known(self._unread(sleeper))
+            before = sleeping.get(key) or _Known(self._unread(sleeper))
             where = sleeper.where or before.unread
             place = before.place if sleeper.where is None else self._place(sleeper)
             if tid in traces:
@@ -243,14 +243,16 @@ class WaitSampler(Closing):
         order = {pid: (pid not in self._missed, random.random()) for pid in pids}  # noqa: S311
         by_process = sorted(moved.items(), key=lambda item: order[item[1].pid])
         stacks: dict[int, ReadStack] = {}
-        known: dict[int, ReadPython] = {}
+        sleeping: dict[int, ReadPython] = {}
         for first in range(0, len(by_process), batch):
             read, python = self._read_batch(dict(by_process[first : first + batch]))
             stacks |= read
-            known |= python
+            sleeping |= python
         self._missed = {thread.pid for tid, thread in moved.items() if tid not in stacks}
-        traces = {tid: unwind(walking, moved[tid], stacks[tid], known.get(tid)) for tid in stacks}
-        return traces, {tid for tid, read in known.items() if read.waits_for_gil}
+        traces = {
+            tid: unwind(walking, moved[tid], stacks[tid], sleeping.get(tid)) for tid in stacks
+        }
+        return traces, {tid for tid, read in sleeping.items() if read.waits_for_gil}
 
     def _read_batch(
         self, moved: Mapping[int, Sleeping]
@@ -259,10 +261,10 @@ class WaitSampler(Closing):
         walking, python = self._sampling.walking, self._sampling.python
         stacks = read_stacks(moved.values(), copy=walking is not None)
         still = self._list.resting() & stacks.keys()
-        known = {} if python is None else read_python(python, moved.values(), still)
-        if any(read.words for read in known.values()):
-            still -= known.keys() - self._list.resting()
-        return {tid: stacks[tid] for tid in still}, known
+        sleeping = {} if python is None else read_python(python, moved.values(), still)
+        if any(read.words for read in sleeping.values()):
+            still -= sleeping.keys() - self._list.resting()
+        return {tid: stacks[tid] for tid in still}, sleeping
 
     def _number(self, trace: Trace) -> int:
         number = self._numbers.get(trace)
@@ -306,7 +308,7 @@ class WaitSampler(Closing):
 
     def _forget(self) -> None:
         """Forget stacks that no thread is at any more."""
-        wanted = {number for known in self._known.values() for number in known.place[4:6]}
+        wanted = {number for sleeping in self._known.values() for number in sleeping.place[4:6]}
         self._numbers = {
             trace: number for trace, number in self._numbers.items() if number in wanted
         }

@@ -84,12 +84,12 @@ class Filters:
             attr = PERF_EVENT_ATTR.unpack(sampled_event.opened[0].attr)
             kind_of_event = int(attr["type"]), int(attr["config"])
             name = sampled_event.name
-            made = _make(filters, bits, kind_of_event, names, event=name, members=members)
-            self._of[number] = stack.enter_context(made)
-            _attach(made, own_tree, own, sampled_event)
+            event_filter = _make(filters, bits, kind_of_event, names, event=name, members=members)
+            self._of[number] = stack.enter_context(event_filter)
+            _attach(event_filter, own_tree, own, sampled_event)
             for event in sampled_event.opened:
-                if not made.in_kernel:
-                    self._in_user_space[perf.event_id(event.fileno())] = made
+                if not event_filter.in_kernel:
+                    self._in_user_space[perf.event_id(event.fileno())] = event_filter
         self._formats = {
             perf.event_id(event.fileno()): RecordFormat.of_attr(event.attr)
             for number in self._of
@@ -138,7 +138,7 @@ class Filters:
         """Samples of processes that are not in the tree."""
         if self._tree is None:
             return 0
-        return self._tree.outside + sum(made.outside for made in self._of.values())
+        return self._tree.outside + sum(event_filter.outside for event_filter in self._of.values())
 
     @property
     def undecided(self) -> int:
@@ -184,8 +184,10 @@ def explain_filters(options: RecordOptions) -> Iterator[str]:
         else:
             bits = sample_type(options, choice)
             names = _names(processes_to_search(options))
-            with _make(option.filters, bits, choice.event[1:3], names, event=option.name) as made:
-                yield f"{option.name}:\n{made.explain()}\n"
+            with _make(
+                option.filters, bits, choice.event[1:3], names, event=option.name
+            ) as event_filter:
+                yield f"{option.name}:\n{event_filter.explain()}\n"
 
 
 # Without a filter, what makes them need not be imported: half the time of a start.

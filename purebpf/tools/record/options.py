@@ -53,8 +53,8 @@ docs/record.md"""
 
 def parse(argv: Sequence[str]) -> RecordOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {})
     given = [
         option
         for option, value in (
@@ -68,12 +68,12 @@ def parse(argv: Sequence[str]) -> RecordOptions:
         if value
     ]
     if len(given) > 1:
-        made.error(f"{given[0]} and {given[1]} exclude each other: choose one target")
-    parsed.events = _events(made, parsed.events)
+        command_parser.error(f"{given[0]} and {given[1]} exclude each other: choose one target")
+    parsed.events = _events(command_parser, parsed.events)
     if parsed.explain and not any(event.filters for event in parsed.events):
-        made.error("--explain needs a filter: add --filter EXPR")
+        command_parser.error("--explain needs a filter: add --filter EXPR")
     if parsed.output == "-":
-        made.error("-o -: the file's header grows with it, so it cannot be a pipe")
+        command_parser.error("-o -: the file's header grows with it, so it cannot be a pipe")
     if parsed.ring_pages:
         parsed.ring_pages = 1 << (parsed.ring_pages - 1).bit_length()
     parsed.copy_bytes = parsed.call_graph or 0
@@ -81,19 +81,23 @@ def parse(argv: Sequence[str]) -> RecordOptions:
     del parsed.call_graph
     if parsed.serve is not None:
         if parsed.copy_bytes:
-            made.error("--serve cannot unwind copied stacks in time: use purebpf profile --serve")
+            command_parser.error(
+                "--serve cannot unwind copied stacks in time: use purebpf profile --serve"
+            )
         parsed.callchains = True
     return RecordOptions(**vars(parsed))
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf record", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "record")
-    _add_events(made.add_argument_group("which samples"))
-    _add_targets(made.add_argument_group("targets"))
-    _add_fields(made.add_argument_group("fields of a sample, besides ip, pid, tid, time, period"))
-    group = made.add_argument_group("output")
+    command_parser = parser.new("purebpf record", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "record")
+    _add_events(command_parser.add_argument_group("which samples"))
+    _add_targets(command_parser.add_argument_group("targets"))
+    _add_fields(
+        command_parser.add_argument_group("fields of a sample, besides ip, pid, tid, time, period")
+    )
+    group = command_parser.add_argument_group("output")
     group.add_argument(
         *("-o", "--output"), metavar="FILE",
         help="write to FILE when it is complete (default: perf.data)",
@@ -104,8 +108,8 @@ def build_parser() -> argparse.ArgumentParser:
         *("--explain",), action="store_true",
         help="print what the filters mean and how they run, then exit",
     )  # fmt: skip
-    parser.take_defaults(made, RecordOptions)
-    return made
+    parser.take_defaults(command_parser, RecordOptions)
+    return command_parser
 
 
 def _add_events(group: argparse._ArgumentGroup) -> None:
@@ -197,14 +201,14 @@ class _AddFilter(argparse.Action):
 
 
 def _events(
-    made: argparse.ArgumentParser, lists: list[tuple[str | None, list[str]]]
+    command_parser: argparse.ArgumentParser, lists: list[tuple[str | None, list[str]]]
 ) -> tuple[EventOption, ...]:
     if not lists:
         return ()
     from purebpf.loader.perf.event_parser import split
 
     if lists[0][0] is None and len(lists) > 1:
-        made.error("--filter must follow the -e that it applies to")
+        command_parser.error("--filter must follow the -e that it applies to")
     return tuple(
         EventOption(name, tuple(filters))
         for text, filters in lists

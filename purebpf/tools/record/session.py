@@ -318,8 +318,8 @@ class Recorder(Closing):
             due.append(samples_due(sampled.opened[0].attr, [reading.value for reading in readings]))
             lost += sum(reading.lost or 0 for reading in readings)
         lost += self._filters.unreadable
-        known = [number for number in due if number is not None]
-        total = sum(known) if len(known) == len(due) else None
+        due_times = [number for number in due if number is not None]
+        total = sum(due_times) if len(due_times) == len(due) else None
         begun = self._tasks * sum(len(opening.opened) for opening in self._sampled)
         own, records = self._own, self._own_records
         return Recorded(

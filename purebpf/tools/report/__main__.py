@@ -42,8 +42,8 @@ def _run(options: ReportOptions, view: ResultOptions) -> int:
     if Destination("text", None) not in view.to:  # which begins with it
         command.say(printable(loaded.profile.title))
     for name, samples in loaded.others:
-        shown = printable(name)
-        command.say(f"also in the file: {count_text(samples, 'samples')} of {shown} (-e {shown})")
+        event = printable(name)
+        command.say(f"also in the file: {count_text(samples, 'samples')} of {event} (-e {event})")
     for name, records in loaded.records:
         number = count_text(records, "records")
         command.say(f"also in the file: {number} of {printable(name)} (--records shows them)")

@@ -49,39 +49,39 @@ class ReportOptions(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[ReportOptions, ResultOptions]:
     """Return the input and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = made.parse_args(argv)
-    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    command_parser = build_parser()
+    parsed = command_parser.parse_args(argv)
+    parsed.to = destinations(command_parser, parsed.formats, parsed.outputs)
     if parsed.records is not None and any(to.format not in ("text", "json") for to in parsed.to):
-        made.error("--records has the formats text and json only")
+        command_parser.error("--records has the formats text and json only")
     return parser.pick(ReportOptions, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf report", _DESCRIPTION, _EPILOG, usage="[-i FILE]")
-    made.add_argument(
+    command_parser = parser.new("purebpf report", _DESCRIPTION, _EPILOG, usage="[-i FILE]")
+    command_parser.add_argument(
         "-i", "--input", dest="path", metavar="FILE",
         help="the file to read, - for standard input (default: perf.data)",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         "-e", "--event", metavar="EVENT",
         help="the event to report, if the file has several (default: the first that has samples)",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         *("--weight",), choices=("samples", "period"),
         help="count samples, or add up their periods: ns of a clock (default: samples; periods "
              "for offcpu-time and similar)",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         *("--records",), nargs="?", const="", metavar="MEMBER",
         help="show the records that the --program of purebpf record wrote, instead of stacks; with "
              "MEMBER, count them by its value (text or json)",
     )  # fmt: skip
-    group = made.add_argument_group("output")
+    group = command_parser.add_argument_group("output")
     add_destinations(group)
     add_answer(group)
     parser.add_names(group)
     parser.add_strict(group)
-    parser.take_defaults(made, ReportOptions)
-    return made
+    parser.take_defaults(command_parser, ReportOptions)
+    return command_parser

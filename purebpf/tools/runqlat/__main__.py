@@ -54,10 +54,10 @@ def parse(argv: Sequence[str]) -> latency_command.SpanOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=latency_command.USAGE)
-    latency_command.add_options(made)
-    parser.take_defaults(made, latency_command.SpanOptions)
-    return made
+    command_parser = parser.new(NAME, _DESCRIPTION, _EPILOG, usage=latency_command.USAGE)
+    latency_command.add_options(command_parser)
+    parser.take_defaults(command_parser, latency_command.SpanOptions)
+    return command_parser
 
 
 if __name__ == "__main__":

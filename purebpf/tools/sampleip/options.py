@@ -38,10 +38,10 @@ _TOP = 1 << 64
 
 def parse(argv: Sequence[str]) -> SampleIpOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
     if parsed.hex and parsed.counting:
-        made.error("--hex shows samples, but --count shows only counts")
+        command_parser.error("--hex shows samples, but --count shows only counts")
     for name in ("ranges", "symbols", "modules"):
         setattr(parsed, name, tuple(getattr(parsed, name)))
     parsed.ring_pages = 1 << (parsed.ring_pages - 1).bit_length()
@@ -50,9 +50,9 @@ def parse(argv: Sequence[str]) -> SampleIpOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf sampleip", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "sample")
-    group = made.add_argument_group("addresses (all of these together; default: all)")
+    command_parser = parser.new("purebpf sampleip", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "sample")
+    group = command_parser.add_argument_group("addresses (all of these together; default: all)")
     group.add_argument(
         *("--range",), dest="ranges", metavar="START-END", type=_range, action="append", default=[],
         help="from START to END, END excluded",
@@ -65,7 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("--module",), dest="modules", metavar="M", action="append", default=[],
         help="a kernel module, `kernel`, or, with -p, a file that the process has mapped",
     )  # fmt: skip
-    how = made.add_argument_group("rate")
+    how = command_parser.add_argument_group("rate")
     parser.add_program(how)
     rate = how.add_mutually_exclusive_group()
     rate.add_argument(
@@ -78,10 +78,10 @@ def build_parser() -> argparse.ArgumentParser:
         type=positive_int,
         help="take a sample every N events",
     )
-    parser.add_targets(made.add_argument_group("targets"))
-    _add_output(made.add_argument_group("output"))
-    parser.take_defaults(made, SampleIpOptions)
-    return made
+    parser.add_targets(command_parser.add_argument_group("targets"))
+    _add_output(command_parser.add_argument_group("output"))
+    parser.take_defaults(command_parser, SampleIpOptions)
+    return command_parser
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:

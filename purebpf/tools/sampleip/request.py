@@ -48,6 +48,6 @@ def title(options: SampleIpOptions) -> str:
         for symbol in options.symbols
     ]
     names += options.modules
-    what = "Counting" if options.counting else "Showing"
+    verb = "Counting" if options.counting else "Showing"
     rate = f"every {options.period}" if options.period else f"at {options.frequency} Hertz"
-    return f"{what} sampled addresses in {', '.join(names) or 'everything'}, {rate}"
+    return f"{verb} sampled addresses in {', '.join(names) or 'everything'}, {rate}"

@@ -29,16 +29,16 @@ _EXAMPLES = """examples:
 
 def parse(argv: Sequence[str], *, as_bpftrace: bool = False) -> ScriptOptions:
     """The options, or the end of the process with a usage message (status 2)."""
-    made = build_parser(as_bpftrace=as_bpftrace)
+    command_parser = build_parser(as_bpftrace=as_bpftrace)
     before, options, after = _split(argv)
-    parsed = made.parse_intermixed_args(before)
+    parsed = command_parser.parse_intermixed_args(before)
     words = [*parsed.words, *after]
     path = ""
     runs = not (parsed.info or parsed.lists or parsed.version)
     if words and parsed.text is None and not parsed.version:
         path = words.pop(0)
     if parsed.text is None and runs and not path:
-        made.error("a script is missing: FILE, or -e TEXT")
+        command_parser.error("a script is missing: FILE, or -e TEXT")
     return ScriptOptions(
         text=parsed.text,
         path=path,
@@ -67,16 +67,16 @@ def parse(argv: Sequence[str], *, as_bpftrace: bool = False) -> ScriptOptions:
 def _split(argv: Sequence[str]) -> tuple[list[str], dict[str, str | None], list[str]]:
     """Return our own arguments, and the options and the words of the script behind `--`."""
     words = list(argv)
-    place = words.index("--") if "--" in words else len(words)
+    separator = words.index("--") if "--" in words else len(words)
     options: dict[str, str | None] = {}
     after = []
-    for word in words[place + 1 :]:
+    for word in words[separator + 1 :]:
         if word.startswith("--") and word != "--":
             name, equals, value = word[2:].partition("=")
             options[name] = value if equals else None
         else:
             after.append(word)
-    return words[:place], options, after
+    return words[:separator], options, after
 
 
 def _process(text: str) -> int:
@@ -109,69 +109,75 @@ def _pattern(text: str) -> str:
 
 def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = (
+    command_parser = (
         BpftraceParser(prog="bpftrace", allow_abbrev=False)
         if as_bpftrace
         else parser.new("purebpf script", _DESCRIPTION, _EXAMPLES, usage="FILE [parameter ...]")
     )
-    made.add_argument("words", metavar="FILE", nargs="*", help="the script, - for standard input")
-    made.add_argument("-e", dest="text", metavar="TEXT", help="the script itself")
-    made.add_argument(
+    command_parser.add_argument(
+        "words", metavar="FILE", nargs="*", help="the script, - for standard input"
+    )
+    command_parser.add_argument("-e", dest="text", metavar="TEXT", help="the script itself")
+    command_parser.add_argument(
         "-c", "--cmd", dest="child", metavar="COMMAND", default="",
         help="run a command while the script is attached, and end with it; cpid is its process",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         "-p", "--pid", type=_process, metavar="PID",
         help="trace one process, and end with it",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         "-f", "--format", type=_format, default="text", metavar="{text,json}",
         help="text, or lines of JSON",
     )  # fmt: skip
-    made.add_argument("-o", "--output", metavar="FILE", help="write the output to a file")
-    made.add_argument(
+    command_parser.add_argument("-o", "--output", metavar="FILE", help="write the output to a file")
+    command_parser.add_argument(
         "-B", dest="buffering", choices=("line", "full", "none"),
         help="how the output is buffered (default: line)",
     )  # fmt: skip
-    made.add_argument("-q", "--quiet", action="store_true", help="print the script's output only")
-    made.add_argument("-v", "--verbose", action="store_true", help="print the size of each program")
-    made.add_argument(
+    command_parser.add_argument(
+        "-q", "--quiet", action="store_true", help="print the script's output only"
+    )
+    command_parser.add_argument(
+        "-v", "--verbose", action="store_true", help="print the size of each program"
+    )
+    command_parser.add_argument(
         "--dry-run", dest="dry", action="store_true", help="load and attach, but do not run"
     )
-    made.add_argument(
+    command_parser.add_argument(
         "--unsafe", action="store_true", help="allow functions that change the system"
     )
-    made.add_argument(
+    command_parser.add_argument(
         "-l", "--list", dest="lists", action="store_true",
         help="list the attach points that fit the pattern FILE, such as 'tracepoint:sched:*', or "
         "of a script",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         "--info", action="store_true", help="print the features that scripts can use here"
     )
-    made.add_argument(
+    command_parser.add_argument(
         "--probe-filter", type=_pattern, metavar="REGEX",
         help="attach only the probes whose names match",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         "--usdt-file-activation", action="store_true",
         help="accepted for bpftrace's sake: the kernel always counts the tracers of a static probe",
     )  # fmt: skip
     if as_bpftrace:
-        made.add_argument("--mode", choices=("bench",))
-    made.add_argument(
+        command_parser.add_argument("--mode", choices=("bench",))
+    command_parser.add_argument(
         "--bench", dest="mode", action="store_const", const="bench",
         help="run the bench blocks, and print the mean time of each",
     )  # fmt: skip
-    made.add_argument(
+    command_parser.add_argument(
         "--build", metavar="ARCHIVE",
         help="write one file that runs the script where only Python 3.11 is, and do not run it",
     )  # fmt: skip
-    made.add_argument("-V", "--version", action="store_true", help="print the version")
-    made.add_argument(
+    command_parser.add_argument("-V", "--version", action="store_true", help="print the version")
+    command_parser.add_argument(
         *("-I", "--include"), metavar="PATH", action="append",
         help="ignored, as #include is: BTF has the types",
     )  # fmt: skip
-    made.add_argument("--no-warnings", action="store_true", help="print no warnings")
-    parser.take_defaults(made, ScriptOptions)
-    return made
+    command_parser.add_argument("--no-warnings", action="store_true", help="print no warnings")
+    parser.take_defaults(command_parser, ScriptOptions)
+    return command_parser

@@ -28,35 +28,39 @@ _EXAMPLES = """examples:
 
 def parse(argv: Sequence[str]) -> SetupOptions:
     """The options, or the end of the process with a usage message (status 2)."""
-    made = build_parser()
-    parsed = made.parse_args(argv)
+    command_parser = build_parser()
+    parsed = command_parser.parse_args(argv)
     users = parsed.group or (() if parsed.user is None else (parsed.user,))
     if parsed.action == "pin" and not users:
-        made.error("users required: --user or --group")
+        command_parser.error("users required: --user or --group")
     if parsed.action == "status" and users:
-        made.error("status shows the current user; for another one use: sudo -u USER")
+        command_parser.error("status shows the current user; for another one use: sudo -u USER")
     return SetupOptions(parsed.action, users, parsed.slots, parsed.bpffs)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf setup", _DESCRIPTION, _EXAMPLES, usage="pin|unpin|status")
-    made.add_argument("action", choices=("pin", "unpin", "status"), help="pin and unpin need root")
-    either = made.add_mutually_exclusive_group()
+    command_parser = parser.new("purebpf setup", _DESCRIPTION, _EXAMPLES, usage="pin|unpin|status")
+    command_parser.add_argument(
+        "action", choices=("pin", "unpin", "status"), help="pin and unpin need root"
+    )
+    either = command_parser.add_mutually_exclusive_group()
     either.add_argument("--user", metavar="USER", type=user_id, help="a user name or UID")
     either.add_argument(
         "--group", metavar="GROUP", type=_members, help="each present member of this group"
     )
-    made.add_argument(
+    command_parser.add_argument(
         "--slots", metavar="N", type=_slots,
         help=(
             "events that a user can filter at the same time, each with its own filter "
             "(default: 4)"
         ),
     )  # fmt: skip
-    made.add_argument("--bpffs", metavar="DIR", help="the bpf file system (default: /sys/fs/bpf)")
-    parser.take_defaults(made, SetupOptions)
-    return made
+    command_parser.add_argument(
+        "--bpffs", metavar="DIR", help="the bpf file system (default: /sys/fs/bpf)"
+    )
+    parser.take_defaults(command_parser, SetupOptions)
+    return command_parser
 
 
 def _slots(text: str) -> int:

@@ -153,5 +153,5 @@ def losses(counts: Iterable[Count], others: Iterable[Cause] = ()) -> Loss:
     )
 
 
-def _cause(name: str, lost: int, what: str) -> Cause:
-    return count_cause(name, lost, what)
+def _cause(name: str, lost: int, noun: str) -> Cause:
+    return count_cause(name, lost, noun)

@@ -54,8 +54,8 @@ class Repeats(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[StatOptions, EventView, Repeats]:
     """Return the events to count and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
     if parsed.comm is not None:
         from purebpf.measure.named_targets import processes_named
 
@@ -107,7 +107,7 @@ def parse(argv: Sequence[str]) -> tuple[StatOptions, EventView, Repeats]:
         (parsed.all_cpus and not parsed.command, "-a needs a command; without one it is the rule"),
     ):
         if wrong:
-            made.error(why)
+            command_parser.error(why)
     return (
         parser.pick(StatOptions, parsed),
         parser.pick(EventView, parsed),
@@ -117,15 +117,15 @@ def parse(argv: Sequence[str]) -> tuple[StatOptions, EventView, Repeats]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf stat", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "count")
-    _add_targets(made.add_argument_group("targets"))
-    made.add_argument(
+    command_parser = parser.new("purebpf stat", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "count")
+    _add_targets(command_parser.add_argument_group("targets"))
+    command_parser.add_argument(
         *("-e", "--event"), dest="groups", metavar="EVENT,...", action="append", type=_groups,
         default=[], help="what to count; {a,b}: together; may be given several times",
     )  # fmt: skip
-    add_list(made, "events", find_events)
-    output = event_command.add_output(made, ("text", "json", "csv"))
+    add_list(command_parser, "events", find_events)
+    output = event_command.add_output(command_parser, ("text", "json", "csv"))
     rows = output.add_mutually_exclusive_group()
     rows.add_argument(
         "-A", "--per-cpu", dest="by", action="store_const", const="cpu", help="each CPU alone"
@@ -146,8 +146,8 @@ def build_parser() -> argparse.ArgumentParser:
         *("-r", "--repeat"), dest="runs", metavar="N", type=positive_int,
         help="run the command N times; print means and standard errors",
     )  # fmt: skip
-    parser.take_defaults(made, StatOptions, EventView, Repeats)
-    return made
+    parser.take_defaults(command_parser, StatOptions, EventView, Repeats)
+    return command_parser
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:

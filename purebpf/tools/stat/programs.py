@@ -75,8 +75,8 @@ class ProgramCounts:
         spec = spec.target(**dict.fromkeys(_PROGRAMS, function))
         watched = stack.enter_context(load(spec, targets=dict.fromkeys(_PROGRAMS, target)))
         for opened in counters:
-            place = opened.number * limit + opened.place.cpu
-            watched.maps["counters"][place] = opened.counter
+            index = opened.number * limit + opened.place.cpu
+            watched.maps["counters"][index] = opened.counter
         for name in reversed(_PROGRAMS):  # a run that began before has no start
             stack.enter_context(watched.programs[name].attach())
         self._watched.append(watched)

@@ -39,24 +39,24 @@ def _run(options: SummaryOptions, view: View) -> int:
         with prepare(make, options.command, output.reader) as (summary, ends):
             if options.duration_s is None and not options.command:
                 command.say("Counting system calls... Hit Ctrl-C to end.")
-            shown = screen(output, view, options.mode, has_command=bool(options.command))
+            table_screen = screen(output, view, options.mode, has_command=bool(options.command))
 
             def wait(*sources: HasFileno) -> bool:
-                if mode := shown.mode_wanted():
+                if mode := table_screen.mode_wanted():
                     summary.switch(mode)
                 return summary.wait(*sources)
 
-            duration_s = None if isinstance(shown, Screen) else options.duration_s
+            duration_s = None if isinstance(table_screen, Screen) else options.duration_s
             with counting_down(duration_s, options.command):
                 table = run(
                     summary,
                     ends,
-                    lambda: shown.show(summary.interval()),
-                    wait=lambda *_: shown.wait(wait, ends),
-                    watching=shown,
+                    lambda: table_screen.show(summary.interval()),
+                    wait=lambda *_: table_screen.wait(wait, ends),
+                    watching=table_screen,
                 )
             status = ends.status()
-            shown.show_last(table)
+            table_screen.show_last(table)
             _explain(summary.current, table, verbose=view.verbose)
     if view.strict and table.loss.any:
         return command.LOSS

@@ -59,11 +59,11 @@ def _name_call(abi: str, nr: int, suffix: str) -> Call:
 def call_list(text: str) -> tuple[str, ...]:
     """`"read,openat"`: names that an ABI of this machine knows, for argparse."""
     machine = syscalls.machine(os.uname().machine)
-    known = {name for abi in machine.abis for name in syscalls.table(abi).values()}
+    call_names = {name for abi in machine.abis for name in syscalls.table(abi).values()}
     names = tuple(dict.fromkeys(text.split(",")))
     for name in names:
-        if name not in known:
-            raise ArgumentTypeError(f"unknown system call {name!r}{_similar(name, known)}")
+        if name not in call_names:
+            raise ArgumentTypeError(f"unknown system call {name!r}{_similar(name, call_names)}")
     return names
 
 
@@ -93,6 +93,6 @@ def errno_number(text: str) -> int:
     return by_name[text]
 
 
-def _similar(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, list(known), n=1)
+def _similar(name: str, call_names: Iterable[str]) -> str:
+    close = get_close_matches(name, list(call_names), n=1)
     return f"; did you mean {close[0]}?" if close else ""

@@ -41,7 +41,7 @@ def losses(
     }
     more = f"at {options.row_entries} entries. Raise --map-entries"
     histograms = f"the map of them was full, at {options.histogram_entries} entries"
-    what = {
+    descriptions = {
         "open_at_start": "calls were in flight when the run began; their duration is not known",
         "in_flight": "calls were in flight when it ended; list them with --inflight",
         "exits": "calls of exit and exit_group, which do not return",
@@ -67,8 +67,9 @@ def losses(
         "clock_backwards": "calls had a clock that ran backwards; they count as 0 ns",
         "outside_namespace": "times a target task had no ID in this PID namespace",
     }
-    lost = {name: counts[name] if name in counts else counted[name] for name in what}
+    lost = {name: counts[name] if name in counts else counted[name] for name in descriptions}
     causes = (
-        count_cause(name, lost[name], text, name in EXPLANATIONS) for name, text in what.items()
+        count_cause(name, lost[name], text, name in EXPLANATIONS)
+        for name, text in descriptions.items()
     )
     return Loss(causes=(*causes, *fault_causes))

@@ -77,14 +77,14 @@ def parse(argv: Sequence[str]) -> tuple[SummaryOptions, View]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf summary", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "count")
-    _add_targets(made.add_argument_group("targets"))
-    _add_filters(made.add_argument_group("which calls"))
-    _add_faults(made.add_argument_group("page faults"))
-    _add_output(made.add_argument_group("output"))
-    parser.take_defaults(made, SummaryOptions, View)
-    return made
+    command_parser = parser.new("purebpf summary", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "count")
+    _add_targets(command_parser.add_argument_group("targets"))
+    _add_filters(command_parser.add_argument_group("which calls"))
+    _add_faults(command_parser.add_argument_group("page faults"))
+    _add_output(command_parser.add_argument_group("output"))
+    parser.take_defaults(command_parser, SummaryOptions, View)
+    return command_parser
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:

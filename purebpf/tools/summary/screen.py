@@ -90,8 +90,8 @@ class Screen(TableScreen):
         if table is None or table.mode != (state.path[0].kind if state.path else state.by):
             return Sheet("counting ...", COLUMNS, (), tuple(self._heat), "calls/s", self._is_ascii)
         title = f"{self._clock}  {_calls(table)} calls"
-        shown = arrange(state, COLUMNS, rows(table, state.path))
-        return Sheet(title, COLUMNS, shown, tuple(self._heat), "calls/s", self._is_ascii)
+        arranged = arrange(state, COLUMNS, rows(table, state.path))
+        return Sheet(title, COLUMNS, arranged, tuple(self._heat), "calls/s", self._is_ascii)
 
 
 def _calls(table: Table) -> int:

@@ -171,6 +171,6 @@ def without_generations(counted: Counted, faults: Mapping[int, Faults]) -> dict[
     groups = {group & _NUMBER: group for group in counted}
     merged: dict[int, Faults] = {}
     for group, own in faults.items():
-        known = groups.get(group & _NUMBER, group)
-        merged[known] = merged[known].plus(own) if known in merged else own
+        call_number = groups.get(group & _NUMBER, group)
+        merged[call_number] = merged[call_number].plus(own) if call_number in merged else own
     return merged

@@ -108,11 +108,11 @@ def _faults(faults: Faults, view: View) -> Iterator[str]:
     if not (view.verbose and faults.places):
         return
     yield f"  {'kind':5} {'faults':>8} {'mapping':<24} function\n"
-    shown = faults.places[: view.top or _PLACES]
-    for place in shown:
+    shown_places = faults.places[: view.top or _PLACES]
+    for place in shown_places:
         mapping = cut(pad(printable(place.mapping), 24), 24)
         yield f"  {place.kind:5} {count_in_unit(place.times):>8} {mapping} {place.function}\n"
-    if left := sum(place.times for place in faults.places[len(shown) :]):
+    if left := sum(place.times for place in faults.places[len(shown_places) :]):
         yield f"  ... and {left:,} more faults\n"
 
 

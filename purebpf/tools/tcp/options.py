@@ -54,10 +54,10 @@ class Shape(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[TcpOptions, EventView, Shape]:
     """Return the connections and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
     if parsed.top and not parsed.summary:
-        made.error("--top is an option of --summary")
+        command_parser.error("--top is an option of --summary")
     if parsed.dns and "dns" not in parsed.events:
         parsed.events = (*parsed.events, "dns")
     parsed.dns = "dns" in parsed.events
@@ -67,10 +67,10 @@ def parse(argv: Sequence[str]) -> tuple[TcpOptions, EventView, Shape]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf tcp", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "trace")
-    event_command.add_targets(made, cpus="events that happen on these CPUs")
-    group = made.add_argument_group("which events")
+    command_parser = parser.new("purebpf tcp", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "trace")
+    event_command.add_targets(command_parser, cpus="events that happen on these CPUs")
+    group = command_parser.add_argument_group("which events")
     group.add_argument(
         *("--events",), metavar="NAME,..", type=_events,
         help="only these (default: all but state and dns)",
@@ -82,7 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     group.add_argument(
         *("--port",), metavar="PORT", type=_port, help="connections with this port on either side"
     )
-    output = event_command.add_output(made)
+    output = event_command.add_output(command_parser)
     output.add_argument(
         *("-s", "--summary"), action="store_true",
         help="a table by peer and port at the end instead of lines: connections, failures, time, "
@@ -95,8 +95,8 @@ def build_parser() -> argparse.ArgumentParser:
         *("--connections",), metavar="N", type=positive_int,
         help="maximum number of open connections to follow (default %(default)s)",
     )  # fmt: skip
-    parser.take_defaults(made, TcpOptions, EventView, Shape)
-    return made
+    parser.take_defaults(command_parser, TcpOptions, EventView, Shape)
+    return command_parser
 
 
 def _events(text: str) -> tuple[str, ...]:

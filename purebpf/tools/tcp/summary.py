@@ -142,8 +142,10 @@ class PeerTable:
 
     def losses(self) -> tuple[Cause, ...]:
         """Events that the table has no room for."""
-        what = count_text(self._dropped, f"events were dropped: the table was full, at {ROOM} rows")
-        return (Cause("rows_full", self._dropped, what),)
+        warning = count_text(
+            self._dropped, f"events were dropped: the table was full, at {ROOM} rows"
+        )
+        return (Cause("rows_full", self._dropped, warning),)
 
 
 def _peer(event: Event) -> Peer:

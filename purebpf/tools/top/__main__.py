@@ -37,28 +37,28 @@ def _run(options: ProfileOptions, view: View) -> int:
 
     make = partial(Measuring, options, view.screen, view.by, view.interval_s)
     with Output() as output, prepare(make, options.command, output.reader) as (measuring, ends):
-        shown = screen(output, view, measuring, has_command=bool(options.command))
+        live_screen = screen(output, view, measuring, has_command=bool(options.command))
 
         def wait(*sources: HasFileno) -> bool:
-            shown.follow()
+            live_screen.follow()
             return measuring.wait(*sources)
 
         def show() -> None:
             measuring.due.pass_by()
             measuring.current.take()
             with naming_until(ends.stop, measuring.current.budget):
-                shown.show(measuring.read(), time.strftime("%H:%M:%S"))
+                live_screen.show(measuring.read(), time.strftime("%H:%M:%S"))
 
         reading = run(
             measuring,
             ends,
             show,
-            wait=lambda *_: shown.wait(wait, ends),
-            watching=shown,
+            wait=lambda *_: live_screen.wait(wait, ends),
+            watching=live_screen,
             naming=_naming(measuring),
         )
         status = ends.status()
-        by, sort = shown.by, shown.sort
+        by, sort = live_screen.by, live_screen.sort
         output.write(reading.text("in all", by, sort, view.lines))
         _explain(reading, verbose=view.verbose)
     if view.strict and reading.loss.any:

@@ -54,31 +54,35 @@ class View(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[ProfileOptions, View]:
     """Return the target to sample and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-L": "tids", "-C": "cpus"})
     parsed.by_thread = True
     kind = SCREENS[parsed.screen]
-    for option, value, known in (
+    for option, value, choices in (
         ("--by", parsed.by, kind.bys),
         ("--sort", parsed.sort, kind.sorts),
     ):
-        if value is not None and value not in known:
-            made.error(f"--screen {parsed.screen} has no {option} {value}: {', '.join(known)}")
+        if value is not None and value not in choices:
+            command_parser.error(
+                f"--screen {parsed.screen} has no {option} {value}: {', '.join(choices)}"
+            )
     parsed.by = parsed.by or kind.bys[0]
     parsed.sort = parsed.sort or kind.sorts[0]
     named = (parsed.comm, parsed.cgroup, parsed.uid)
     chosen = parsed.pids or parsed.tids or any(name is not None for name in named)
     if not kind.has_targets and chosen:
-        made.error(f"--screen {parsed.screen} is of the whole machine: only CPUs can be chosen")
+        command_parser.error(
+            f"--screen {parsed.screen} is of the whole machine: only CPUs can be chosen"
+        )
     return parser.pick(ProfileOptions, parsed, is_partial=True), parser.pick(View, parsed)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf top", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "sample")
-    parser.add_targets(made.add_argument_group("what to sample"), thread="-L")
-    how = made.add_argument_group("how")
+    command_parser = parser.new("purebpf top", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "sample")
+    parser.add_targets(command_parser.add_argument_group("what to sample"), thread="-L")
+    how = command_parser.add_argument_group("how")
     how.add_argument(
         *("-F", "--frequency", "--freq"), metavar="HZ", type=positive_int,
         help="samples a second on each CPU (default %(default)s)",
@@ -95,11 +99,13 @@ def build_parser() -> argparse.ArgumentParser:
     how.add_argument("--by", choices=BY, metavar="KIND", help=_choices("bys"))
     how.add_argument("--sort", choices=SORTS, metavar="COLUMN", help=_choices("sorts"))
     parser.add_strict(how)
-    parser.take_defaults(made, ProfileOptions, View)
-    made.set_defaults(frequency=_FREQUENCY, by=None, sort=None)  # by and sort: as the screen says
-    return made
+    parser.take_defaults(command_parser, ProfileOptions, View)
+    command_parser.set_defaults(
+        frequency=_FREQUENCY, by=None, sort=None
+    )  # by and sort: as the screen says
+    return command_parser
 
 
-def _choices(what: str) -> str:
+def _choices(heading: str) -> str:
     """Return the choices of each screen, the default first."""
-    return "; ".join(f"{name}: {' '.join(getattr(SCREENS[name], what))}" for name in SCREENS)
+    return "; ".join(f"{name}: {' '.join(getattr(SCREENS[name], heading))}" for name in SCREENS)

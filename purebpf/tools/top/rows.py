@@ -33,8 +33,8 @@ def rows(profile: Profile, by: str, path: Sequence[Step], cpus: float) -> list[S
     profile = restrict(profile, path)
     chain = [str(step.key) for step in path if step.kind == "function"]
     weights = _callers(profile, chain) if chain else weigh(profile, by)
-    shown = [_row(name, own, total, whole, cpus) for name, own, total in weights]
-    return [_below(row) if is_idle(by, row.name) else row for row in shown]
+    function_rows = [_row(name, own, total, whole, cpus) for name, own, total in weights]
+    return [_below(row) if is_idle(by, row.name) else row for row in function_rows]
 
 
 def _below(row: SheetRow) -> SheetRow:

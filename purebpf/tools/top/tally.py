@@ -50,9 +50,9 @@ def merge(tallies: Iterable[Tally], *, by_owner: bool = False) -> list[Tally]:
     """One tally for each owner and item, or for each owner."""
     merged: dict[Hashable, Tally] = {}
     for tally in tallies:
-        place = tally.owner if by_owner else (tally.owner, tally.item)
-        known = merged.get(place)
-        merged[place] = tally if known is None else _add(known, tally)
+        row_key = tally.owner if by_owner else (tally.owner, tally.item)
+        tally_row = merged.get(row_key)
+        merged[row_key] = tally if tally_row is None else _add(tally_row, tally)
     return list(merged.values())
 
 
@@ -112,14 +112,14 @@ def _row(key: Hashable, name: str, tally: Tally, whole: int) -> SheetRow:
 
 
 def text(
-    heading: str, heads: Sequence[Column], by: str, shown: Sequence[SheetRow], lines: int
+    heading: str, heads: Sequence[Column], by: str, sheet_rows: Sequence[SheetRow], lines: int
 ) -> Iterator[str]:
     """A table for a file or a pipe: the heading, the columns, and the first `lines` rows."""
     yield f"{heading}\n"
     yield f"{''.join(f'{column.name:>{column.width}} ' for column in heads)} {by}\n"
-    for row in shown[:lines]:
+    for row in sheet_rows[:lines]:
         cells = (f"{cell:>{column.width}} " for cell, column in zip(row.cells, heads, strict=True))
         yield f"{cut(''.join(cells) + ' ' + printable(row.name), _WIDTH)}\n"
-    if len(shown) > lines:
+    if len(sheet_rows) > lines:
         room = sum(column.width + 1 for column in heads)
-        yield f"{'':{room}} and {len(shown) - lines} more\n"
+        yield f"{'':{room}} and {len(sheet_rows) - lines} more\n"

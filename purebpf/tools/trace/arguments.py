@@ -32,20 +32,20 @@ _RESTART = 516  # ERESTART_RESTARTBLOCK of include/linux/errno.h
 Show = Callable[[View, int, Kind], "str | list[str] | None"]
 
 
-def show_arguments(view: View, known: Signature | None) -> list[str]:
+def show_arguments(view: View, call_signature: Signature | None) -> list[str]:
     """Each argument; a call that is not known has six numbers."""
-    if known is None:
+    if call_signature is None:
         return [f"{value:#x}" for value in view.arguments]
-    if known.kinds and known.kinds[0].name == "special":
-        return special.CALLS[known.name](view)
-    shown: list[str] = []
-    for index, kind in enumerate(known.kinds):
+    if call_signature.kinds and call_signature.kinds[0].name == "special":
+        return special.CALLS[call_signature.name](view)
+    texts: list[str] = []
+    for index, kind in enumerate(call_signature.kinds):
         text = _SHOW[kind.name](view, index, kind)
         if isinstance(text, list):  # the rest
-            return shown + text
+            return texts + text
         if text is not None:
-            shown.append(text)
-    return shown
+            texts.append(text)
+    return texts
 
 
 def _hidden(view: View, index: int, kind: Kind) -> None:

@@ -75,8 +75,8 @@ def select_mask(view: View, index: int, _: Kind) -> str:
     if data is None:
         return pointer(view.arguments[index])
     address, size = struct.unpack_from("<QQ", data)
-    shown = structs.signal_set(mask) if mask else pointer(address)
-    return f"{{sigmask={shown}, sigsetsize={size}}}"
+    shown_texts = structs.signal_set(mask) if mask else pointer(address)
+    return f"{{sigmask={shown_texts}, sigsetsize={size}}}"
 
 
 def polled(view: View, index: int, kind: Kind) -> str:
@@ -84,12 +84,12 @@ def polled(view: View, index: int, kind: Kind) -> str:
     data = view.piece(index)
     if data is None:
         return pointer(view.arguments[index])
-    shown = [
+    shown_texts = [
         f"{{fd={fd}, events={flag_names('poll', events)}}}" if fd >= 0 else f"{{fd={fd}}}"
         for fd, events, _ in struct.iter_unpack("<ihH", data[: len(data) // 8 * 8])
     ]
-    more = ["..."] if (view.length(kind.extent) or 0) > len(shown) else []
-    return f"[{', '.join(shown + more)}]"
+    more = ["..."] if (view.length(kind.extent) or 0) > len(shown_texts) else []
+    return f"[{', '.join(shown_texts + more)}]"
 
 
 def descriptor_set(view: View, index: int, _: Kind) -> str:
@@ -151,11 +151,13 @@ def vector(
 
 
 def _entry(view: View, data: bytes | None, base: int, size: int, left: int | None) -> str:
-    shown = size if left is None else min(size, left)
+    shown_texts = size if left is None else min(size, left)
     if data is None or (left is not None and view.failed):
         text = pointer(base)
     else:
-        text = quote(data[: min(shown, view.string_size)], more=shown > view.string_size)
+        text = quote(
+            data[: min(shown_texts, view.string_size)], more=shown_texts > view.string_size
+        )
     return f"{{iov_base={text}, iov_len={size}}}"
 
 
@@ -235,9 +237,11 @@ def _list(view: View, index: int, kind: Kind, code: str, show: Callable[[int], s
     if data is None or not view.arguments[index] or (">" in kind.where and view.failed):
         return pointer(view.arguments[index])
     size = struct.calcsize(code)
-    shown = [show(value) for (value,) in struct.iter_unpack(code, data[: len(data) // size * size])]
-    more = ["..."] if (view.length(kind.extent) or 0) > len(shown) else []
-    return f"[{', '.join(shown + more)}]"
+    shown_texts = [
+        show(value) for (value,) in struct.iter_unpack(code, data[: len(data) // size * size])
+    ]
+    more = ["..."] if (view.length(kind.extent) or 0) > len(shown_texts) else []
+    return f"[{', '.join(shown_texts + more)}]"
 
 
 def processors(view: View, index: int, kind: Kind) -> str:
@@ -255,5 +259,5 @@ def times(view: View, index: int, kind: Kind) -> str:
         return pointer(view.arguments[index])
     unit = "nsec" if kind.name == "timespecs" else "usec"
     pairs = struct.iter_unpack("<qq", data)
-    shown = [structs.timespec(at, rest, unit, special=unit == "nsec") for at, rest in pairs]
-    return f"[{', '.join(shown)}]"
+    shown_texts = [structs.timespec(at, rest, unit, special=unit == "nsec") for at, rest in pairs]
+    return f"[{', '.join(shown_texts)}]"

@@ -99,8 +99,8 @@ def attributes(view: View, index: int, _: Kind) -> str:
         names = tuple(name for name in fields if layout == "batch" or name not in _SHARED)
     if layout == "link_create" and (kind := _of_link(data)):
         names += tuple(name for name in fields if name.startswith(kind))
-    shown = []
-    for place, name in enumerate(names):
+    shown_fields = []
+    for field_index, name in enumerate(names):
         offset, code = fields[name]
         if offset + struct.calcsize(code) > len(data):
             continue
@@ -109,10 +109,10 @@ def attributes(view: View, index: int, _: Kind) -> str:
         if code == "I" and len(after) >= offset + struct.calcsize(code):
             (last,) = struct.unpack_from(code, after, offset)
         if last != value:
-            shown.append(f"{name}={text} => {_member(view, layout, name, last)}")
-        elif not place or name in _ALWAYS or value not in (0, bytes(16)):
-            shown.append(f"{name}={text}")
-    return f"{{{', '.join(shown)}}}"
+            shown_fields.append(f"{name}={text} => {_member(view, layout, name, last)}")
+        elif not field_index or name in _ALWAYS or value not in (0, bytes(16)):
+            shown_fields.append(f"{name}={text}")
+    return f"{{{', '.join(shown_fields)}}}"
 
 
 def _of_link(data: bytes) -> str | None:

@@ -58,12 +58,12 @@ def flag_names(table: str, value: int, empty: str = "0") -> str:
     """
     if not value:
         return _by_value(table).get(0, empty)
-    left, known = value, []
+    left, flag_names = value, []
     for bits, name in _widest_first(table):
         if left & bits == bits:
-            known.append((bits, name))
+            flag_names.append((bits, name))
             left &= ~bits
-    names = [name for _, name in sorted(known)]
+    names = [name for _, name in sorted(flag_names)]
     if left:
         names.append(f"{left:#x}")
     return "|".join(names)

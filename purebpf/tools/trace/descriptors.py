@@ -64,9 +64,9 @@ class Descriptors:
 
     def path(self, pid: int, descriptor: int) -> str | None:
         """The path, `socket:[7]` or the like, as os.fsdecode() has bytes; None: not known."""
-        known = self._paths.get(pid, {}).get(descriptor)
-        if known is not None:
-            return known
+        known_path = self._paths.get(pid, {}).get(descriptor)
+        if known_path is not None:
+            return known_path
         name = "cwd" if descriptor == AT_FDCWD else f"fd/{descriptor}"
         try:
             path = os.readlink(f"/proc/{pid}/{name}")

@@ -60,8 +60,8 @@ def argument(view: View) -> str | None:
 
 def _pointed(view: View, name: str) -> str | None:
     """Return the data behind the pointer as text; None: unknown, or not there."""
-    known = view.result == 0
-    first, last = view.piece(2), view.piece(2, end=True) if known else None
+    entries = view.result == 0
+    first, last = view.piece(2), view.piece(2, end=True) if entries else None
     if name in _WRITE_INT and first:
         return f"[{int.from_bytes(first[:4], 'little', signed=True)}]"
     if name in _READ_INT and last:
@@ -75,7 +75,7 @@ def _pointed(view: View, name: str) -> str | None:
         return _window(last if name == "TIOCGWINSZ" else first)
     # what may be longer than 8 bytes, and was read whole
     before = view.piece(2, IOCTL_PART)
-    after = view.piece(2, IOCTL_PART, end=True) if known else None
+    after = view.piece(2, IOCTL_PART, end=True) if entries else None
     if name in _TERMIOS:
         is_read = name.startswith(("TCGET", "TIOCG"))
         return _termios(after if is_read else before)
@@ -153,21 +153,21 @@ def _interfaces(before: bytes, after: bytes | None, array: bytes | None) -> str:
     """Struct ifconf, with the addresses of interfaces that it gave."""
     size, address = struct.unpack_from("<i4xQ", before)
     last = int.from_bytes((after or before)[:4], "little", signed=True)
-    shown = str(last if not address else size)
+    shown_text = str(last if not address else size)
     if last != size and address:
-        shown += f" => {last}"
+        shown_text += f" => {last}"
     if last >= _REQUEST:
-        shown += f" /* {last // _REQUEST} * sizeof(struct ifreq) */"
+        shown_text += f" /* {last // _REQUEST} * sizeof(struct ifreq) */"
     requests = pointer(address)
     if after and address and array is not None:
-        known = min(last, len(array)) // _REQUEST
+        entries = min(last, len(array)) // _REQUEST
         texts = [
             f"{{ifr_name={_text(one)}, ifr_addr={sockets.address(one[_NAME:][:16], 16)}}}"
-            for one in (array[at * _REQUEST : (at + 1) * _REQUEST] for at in range(known))
+            for one in (array[at * _REQUEST : (at + 1) * _REQUEST] for at in range(entries))
         ]
-        more = ["..."] if last // _REQUEST > known else []
+        more = ["..."] if last // _REQUEST > entries else []
         requests = f"[{', '.join(texts + more)}]"
-    return f"{{ifc_len={shown}, ifc_buf={requests}}}"
+    return f"{{ifc_len={shown_text}, ifc_buf={requests}}}"
 
 
 def _text(data: bytes) -> str:

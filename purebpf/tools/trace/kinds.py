@@ -155,12 +155,12 @@ def _declared_kind(parameter: str) -> Kind:
 
 def capture_of(name: str, string_size: int) -> Capture:
     """Return the copies for a call, with so many bytes of strings and buffers."""
-    known = signature(name)
-    if known is None:
+    call_signature = signature(name)
+    if call_signature is None:
         return Capture()
     start: list[Copy] = []
     end: list[Copy] = []
-    for index, kind in enumerate(known.kinds):
+    for index, kind in enumerate(call_signature.kinds):
         for copy, at_end in copies_of(name, index, kind, string_size):
             (end if at_end else start).append(copy)
     return Capture(tuple(start), tuple(end), again=name not in ("execve", "execveat"))

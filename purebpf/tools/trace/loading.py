@@ -65,15 +65,15 @@ def load_programs(
     ends = {number: programs.end(capture) for number, capture in captures.items()}
     maps = {name: tracer.maps[name] for name in _MAPS}
     specs = [map_spec(tracer, name) for name in programs.used(_MAPS)]
-    made = load(
+    loaded = load(
         asm.build("trace_calls", programs.functions, specs),
         maps={spec.name: maps[spec.name] for spec in specs},
     )
     for name, slots in (("at_start", starts), ("at_end", ends)):
         for number, function in slots.items():
             if function:
-                tracer.maps[name][number] = made.programs[function]
-    return made
+                tracer.maps[name][number] = loaded.programs[function]
+    return loaded
 
 
 def _of_socket_calls(wanted: frozenset[str], string_size: int) -> dict[int, Capture]:

@@ -44,7 +44,7 @@ def messages(view: View, index: int, kind: Kind) -> str:
     count = view.result if received else view.length(kind.extent)
     if first is None or count is None or count < 0:
         return pointer(view.arguments[index])
-    done, shown = max(view.result or 0, 0), []
+    done, texts = max(view.result or 0, 0), []
     for number in range(min(count, MESSAGES)):
         place = _Place(index, number * MESSAGE_PARTS, received)
         at = number * MESSAGE_SIZE
@@ -55,9 +55,9 @@ def messages(view: View, index: int, kind: Kind) -> str:
         filled = data if received else after[at : at + MESSAGE_SIZE]
         if number < done and len(filled) >= MESSAGE_SIZE:
             text += f", msg_len={int.from_bytes(filled[56:60], 'little')}"
-        shown.append(f"{{{text}}}")
-    more = ["..."] if count > len(shown) else []
-    return f"[{', '.join(shown + more)}]"
+        texts.append(f"{{{text}}}")
+    more = ["..."] if count > len(texts) else []
+    return f"[{', '.join(texts + more)}]"
 
 
 def _header(view: View, place: _Place, data: bytes, before: bytes | None) -> str:
@@ -79,17 +79,17 @@ def _header(view: View, place: _Place, data: bytes, before: bytes | None) -> str
     parts = "NULL"
     if array:
         parts = arrays.vector(view, index, kind, part=part + 3, first=part + 4, left=left)
-    shown = [
+    texts = [
         f"msg_name={shown_name}", f"msg_namelen={shown_size}", f"msg_iov={parts}",
         f"msg_iovlen={count}",
     ]  # fmt: skip
     if control_size:
         written = view.piece(index, part + 2, end=at_end) if control else None
-        shown.append(
+        texts.append(
             f"msg_control={_control(written, control_size, view.word) or pointer(control)}"
         )
-    shown += [f"msg_controllen={control_size}", f"msg_flags={flag_names('msg', flags)}"]
-    return f"{{{', '.join(shown)}}}"
+    texts += [f"msg_controllen={control_size}", f"msg_flags={flag_names('msg', flags)}"]
+    return f"{{{', '.join(texts)}}}"
 
 
 _HEADERS = {8: struct.Struct("<Qii"), 4: struct.Struct("<Iii")}
@@ -102,28 +102,28 @@ _SCM = {_RIGHTS: "SCM_RIGHTS", _CREDENTIALS: "SCM_CREDENTIALS", 29: "SO_TIMESTAM
 def _control(data: bytes | None, size: int, word: int) -> str:
     """Messages beside the data: descriptors and credentials; "" where there are none."""
     data = (data or b"")[:size]  # of a long one, what there was room for
-    shown, at, header = [], 0, _HEADERS[word]
+    texts, at, header = [], 0, _HEADERS[word]
     while at + header.size <= len(data):
         length, level, kind = header.unpack_from(data, at)
         if length < header.size:
             break
         body = data[at + header.size : at + length]
-        shown.append(_control_message(length, level, kind, body, length - header.size))
+        texts.append(_control_message(length, level, kind, body, length - header.size))
         at += -(-length // word) * word
-    more = ["..."] if shown and len(data) < size else []
-    return f"[{', '.join(shown + more)}]" if shown else ""
+    more = ["..."] if texts and len(data) < size else []
+    return f"[{', '.join(texts + more)}]" if texts else ""
 
 
 def _control_message(length: int, level: int, kind: int, data: bytes, size: int) -> str:
     is_of_socket = level == 1  # SOL_SOCKET
     name = _SCM.get(kind, f"{kind:#x}") if is_of_socket else f"{kind:#x}"
-    shown = f"cmsg_len={length}, cmsg_level={enum_name('sol', level)}, cmsg_type={name}"
+    texts = f"cmsg_len={length}, cmsg_level={enum_name('sol', level)}, cmsg_type={name}"
     if len(data) < size or not is_of_socket:
-        return f"{{{shown}}}"
+        return f"{{{texts}}}"
     if kind == _RIGHTS:
         fds = ", ".join(str(fd) for (fd,) in struct.iter_unpack("<i", data[: len(data) // 4 * 4]))
-        shown += f", cmsg_data=[{fds}]"
+        texts += f", cmsg_data=[{fds}]"
     elif kind == _CREDENTIALS and len(data) >= 12:  # noqa: PLR2004 - struct ucred
         pid, uid, gid = struct.unpack_from("<iII", data)
-        shown += f", cmsg_data={{pid={pid}, uid={uid}, gid={gid}}}"
-    return f"{{{shown}}}"
+        texts += f", cmsg_data={{pid={pid}, uid={uid}, gid={gid}}}"
+    return f"{{{texts}}}"

@@ -54,15 +54,15 @@ class Shape(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[TraceOptions, event_command.EventView, Shape]:
     """Return the events to trace and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
     parsed.events = tuple(parsed.events or ())
-    _check_events(made, parsed.events)
+    _check_events(command_parser, parsed.events)
     view = parser.pick(event_command.EventView, parsed)
     return parser.pick(TraceOptions, parsed), view, parser.pick(Shape, parsed)
 
 
-def _check_events(made: argparse.ArgumentParser, events: tuple[str, ...]) -> None:
+def _check_events(command_parser: argparse.ArgumentParser, events: tuple[str, ...]) -> None:
     if not events:
         return
     import os
@@ -77,7 +77,7 @@ def _check_events(made: argparse.ArgumentParser, events: tuple[str, ...]) -> Non
         if points:
             _check_tracepoints(points)
     except UnknownCallError as error:
-        made.error(f"argument -e: {error}")
+        command_parser.error(f"argument -e: {error}")
 
 
 def _check_tracepoints(words: tuple[str, ...]) -> None:
@@ -91,10 +91,10 @@ def _check_tracepoints(words: tuple[str, ...]) -> None:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf trace", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "trace")
-    event_command.add_targets(made, cpus="calls that begin on these CPUs")
-    which = made.add_argument_group("which calls")
+    command_parser = parser.new("purebpf trace", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "trace")
+    event_command.add_targets(command_parser, cpus="calls that begin on these CPUs")
+    which = command_parser.add_argument_group("which calls")
     which.add_argument(
         *("-e", "--event"), dest="events", metavar="CALLS", action="append",
         help="names, patterns, %%file %%net %%process %%desc %%memory %%signal; GROUP:TRACEPOINT; "
@@ -113,7 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--max-events", dest="most_events", metavar="N", type=positive_int,
         help="end after N calls",
     )  # fmt: skip
-    output = event_command.add_output(made, formats=("text", "json", "strace"))
+    output = event_command.add_output(command_parser, formats=("text", "json", "strace"))
     output.add_argument(
         *("-s", "--string-size"), metavar="N", type=_string_size,
         help="bytes that are shown of strings and buffers (default: 32)",
@@ -132,8 +132,8 @@ def build_parser() -> argparse.ArgumentParser:
         "copies, all copied, or by frame pointers; auto: tables, or fp where this kernel or CPU "
         "cannot",
     )  # fmt: skip
-    parser.take_defaults(made, TraceOptions, event_command.EventView, Shape)
-    return made
+    parser.take_defaults(command_parser, TraceOptions, event_command.EventView, Shape)
+    return command_parser
 
 
 def _find_calls(pattern: str) -> Names:

@@ -38,12 +38,12 @@ def attributes(view: View, index: int, _: Kind) -> str:
     is_breakpoint = values.get("type") == perf_type_id.PERF_TYPE_BREAKPOINT
     skipped |= {"config1", "config2"} if is_breakpoint else {"bp_addr", "bp_len"}
     skipped |= {"kprobe_func", "uprobe_path", "kprobe_addr", "probe_offset"}  # config1, config2
-    shown = [
+    fields = [
         f"{name}={_member(name, value, values)}"
         for name, value in sorted(values.items(), key=lambda member: _is_rest(member[0]))
         if isinstance(value, int) and name not in skipped and (value or name in _ALWAYS)
     ]
-    return f"{{{', '.join(shown)}, ...}}"
+    return f"{{{', '.join(fields)}, ...}}"
 
 
 def _is_rest(name: str) -> bool:

@@ -30,14 +30,14 @@ def _escape(data: bytes, special: bytes = b"") -> str:
     if _PLAIN.fullmatch(data) and not any(byte in special for byte in data):
         return data.decode("ascii")
     text = []
-    for place, byte in enumerate(data):
+    for index, byte in enumerate(data):
         if byte in _NAMED:
             text.append(_NAMED[byte])
         elif 0x20 <= byte < 0x7F and byte not in special:
             text.append(chr(byte))
         else:
             # shorter than three digits where no digit follows that would belong to it
-            follows = data[place + 1 : place + 2]
+            follows = data[index + 1 : index + 2]
             is_digit = bool(follows) and follows in b"01234567"
             text.append(f"\\{byte:03o}" if is_digit else f"\\{byte:o}")
     return "".join(text)

@@ -34,11 +34,11 @@ def how(view: View, index: int, _: Kind) -> str:
     if not data or len(data) < 24:  # noqa: PLR2004 - OPEN_HOW_SIZE_VER0
         return pointer(view.arguments[index])
     flags, mode, resolve = struct.unpack_from("<QQQ", data)
-    shown = [f"flags={open_flags(flags)}"]
+    fields = [f"flags={open_flags(flags)}"]
     if flags & CREATES or mode:
-        shown.append(f"mode={structs.file_mode(mode)}")
-    shown.append(f"resolve={flag_names('resolve', resolve)}")
-    return f"{{{', '.join(shown)}}}"
+        fields.append(f"mode={structs.file_mode(mode)}")
+    fields.append(f"resolve={flag_names('resolve', resolve)}")
+    return f"{{{', '.join(fields)}}}"
 
 
 def clone_arguments(view: View, index: int, _: Kind) -> str:
@@ -47,16 +47,16 @@ def clone_arguments(view: View, index: int, _: Kind) -> str:
     if not data or len(data) < 64:  # noqa: PLR2004 - CLONE_ARGS_SIZE_VER0
         return pointer(view.arguments[index])
     flags, pidfd, child, parent, signal, stack, size, tls = struct.unpack_from("<8Q", data)
-    shown = [f"flags={flag_names('clone', flags)}"]
-    shown += [f"pidfd={pointer(pidfd)}"] if flags & 0x1000 else []
-    shown += [f"child_tid={pointer(child)}"] if flags & 0x01200000 else []
-    shown += [f"parent_tid={pointer(parent)}"] if flags & 0x00100000 else []
-    shown += [f"exit_signal={signal_name(signal) if signal else 0}", f"stack={pointer(stack)}"]
-    shown.append(f"stack_size={size:#x}" if size else "stack_size=0")
+    fields = [f"flags={flag_names('clone', flags)}"]
+    fields += [f"pidfd={pointer(pidfd)}"] if flags & 0x1000 else []
+    fields += [f"child_tid={pointer(child)}"] if flags & 0x01200000 else []
+    fields += [f"parent_tid={pointer(parent)}"] if flags & 0x00100000 else []
+    fields += [f"exit_signal={signal_name(signal) if signal else 0}", f"stack={pointer(stack)}"]
+    fields.append(f"stack_size={size:#x}" if size else "stack_size=0")
     if flags & 0x00080000:
         area = view.piece(index, THREAD_AREA_PART)
-        shown.append(f"tls={structs.segment(area) if area else pointer(tls)}")
-    text = f"{{{', '.join(shown)}}}"
+        fields.append(f"tls={structs.segment(area) if area else pointer(tls)}")
+    text = f"{{{', '.join(fields)}}}"
     if flags & 0x00100000 and view.result and not view.failed:
         text += f" => {{parent_tid=[{view.result}]}}"  # which the kernel writes before it returns
     return text
@@ -114,8 +114,8 @@ def capability_header(view: View, index: int, _: Kind) -> str:
     if data is None:
         return pointer(view.arguments[index])
     version, pid = struct.unpack_from("<Ii", data)
-    known = _CAP_VERSIONS.get(version)
-    name = f"_LINUX_CAPABILITY_VERSION_{known}" if known else f"{version:#x}"
+    data_size = _CAP_VERSIONS.get(version)
+    name = f"_LINUX_CAPABILITY_VERSION_{data_size}" if data_size else f"{version:#x}"
     return f"{{version={name}, pid={pid}}}"
 
 
@@ -127,13 +127,13 @@ def capability_sets(view: View, index: int, kind: Kind) -> str:
     if data is None or version is None or (at_end and view.failed):
         return pointer(view.arguments[index])
     low, high = struct.unpack_from("<3I", data), struct.unpack_from("<3I", data, 12)
-    shown = []
+    fields = []
     for name, first, last in zip(("effective", "permitted", "inheritable"), low, high, strict=True):
         value = first | (last << 32 if version > 1 else 0)
         bits = [bit for bit in range(64) if value >> bit & 1]
         names = [f"1<<{name_of('capability', bit) or bit}" for bit in bits]
-        shown.append(f"{name}={'|'.join(names) or '0'}")
-    return f"{{{', '.join(shown)}}}"
+        fields.append(f"{name}={'|'.join(names) or '0'}")
+    return f"{{{', '.join(fields)}}}"
 
 
 def priority(view: View, index: int, kind: Kind) -> str:

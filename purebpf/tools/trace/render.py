@@ -32,8 +32,8 @@ def describe(event: Event, prefix: str = "") -> str:
 
 def _describe_other(event: Passed | Signalled | Ended | Lost) -> str:
     if isinstance(event, Passed):
-        shown = ", ".join(f"{name}={text}" for name, text in event.arguments.items())
-        return f"{event.name}({shown})"
+        event_text = ", ".join(f"{name}={text}" for name, text in event.arguments.items())
+        return f"{event.name}({event_text})"
     if isinstance(event, Signalled):
         return f"--- {event.name} {event.info} ---"
     if isinstance(event, Ended):
@@ -43,15 +43,15 @@ def _describe_other(event: Passed | Signalled | Ended | Lost) -> str:
         return f"+++ exited with {event.status} +++"
     most = sorted(event.by_name.items(), key=lambda item: -item[1])
     names = ", ".join(f"{count} {name}" for name, count in most)
-    what = "events" if any(":" in name for name, _ in most) else "calls"
-    return f"... {event.calls} {what} lost here{': ' if names else ''}{names}"
+    noun = "events" if any(":" in name for name, _ in most) else "calls"
+    return f"... {event.calls} {noun} lost here{': ' if names else ''}{names}"
 
 
 def _call(call: Call, prefix: str) -> str:
-    shown = _begin(call, prefix)
+    event_text = _begin(call, prefix)
     if not _has_result(call):
-        return shown + _UNFINISHED
-    return f"{shown + ')':<{_RESULT_COLUMN}} = {call.result_text}"
+        return event_text + _UNFINISHED
+    return f"{event_text + ')':<{_RESULT_COLUMN}} = {call.result_text}"
 
 
 def _begin(call: Call, prefix: str) -> str:
@@ -140,7 +140,7 @@ class JsonPrinter(JsonLines[Event]):
             return {"event": "lost", "calls": event.calls, "by_name": event.by_name}
         fields = event._asdict()
         time_ns, task = fields.pop("time_ns"), fields.pop("task")
-        what = {Call: "call", Passed: "tracepoint", Signalled: "signal", Ended: "exit"}[type(event)]
+        noun = {Call: "call", Passed: "tracepoint", Signalled: "signal", Ended: "exit"}[type(event)]
         if isinstance(event, Call):
             fields["errno"] = errno_name(event.errno) if event.errno else None
             fields["words"] = [exact(word) for word in event.words]
@@ -148,4 +148,4 @@ class JsonPrinter(JsonLines[Event]):
             fields["values"] = {name: exact(value) for name, value in event.values.items()}
         if isinstance(event, Call | Passed) and event.stack is None:
             del fields["stack"]
-        return event_document(what, time_ns, {**task._asdict(), **fields})
+        return event_document(noun, time_ns, {**task._asdict(), **fields})

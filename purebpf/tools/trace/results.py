@@ -73,8 +73,8 @@ def _named(view: View, result: int) -> str | None:
         return f"{result:#x} ({flag_names('membarrier', result)})" if result else "0"
     if view.name == "personality":
         flags, base = result & ~_PERSONALITY, enum_name("personality", result & _PERSONALITY)
-        shown = f"{flag_names('personality_flags', flags)}|{base}" if flags else base
-        return f"{result:#x} ({shown})" if result else f"0 ({shown})"
+        text = f"{flag_names('personality_flags', flags)}|{base}" if flags else base
+        return f"{result:#x} ({text})" if result else f"0 ({text})"
     if view.name == "set_thread_area" and (data := view.piece(0, end=True)):
         return f"{result} (entry_number={int.from_bytes(data[:4], 'little', signed=True)})"
     if view.name == "ioprio_get":
@@ -113,12 +113,12 @@ def _poll(view: View, result: int) -> str:
 def _select(view: View, result: int) -> str:
     if not result:
         return "0 (Timeout)"
-    limit, shown = view.int32(0), []
+    limit, text = view.int32(0), []
     for index, name in ((1, "in"), (2, "out"), (3, "except")):
         data = view.piece(index, end=True)
         if data is not None and (members := descriptors_of(data, limit)):
-            shown.append(f"{name} [{' '.join(map(str, members))}]")
+            text.append(f"{name} [{' '.join(map(str, members))}]")
     left = view.piece(4, end=True)
     if left is not None:
-        shown.append("left " + show("timeval" if view.name == "select" else "timespec", left))
-    return f"{result} ({', '.join(shown)})"
+        text.append("left " + show("timeval" if view.name == "select" else "timespec", left))
+    return f"{result} ({', '.join(text)})"

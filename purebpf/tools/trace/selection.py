@@ -59,35 +59,35 @@ def select(words: Iterable[str], names: Iterable[str]) -> set[str]:
     Raises:
         UnknownCallError: a word that fits no call.
     """
-    known = set(names)
+    call_names = set(names)
     given = [part for word in words for part in word.split(",") if part]
-    wanted = set(known) if not given or given[0].startswith("!") else set()
+    wanted = set(call_names) if not given or given[0].startswith("!") else set()
     for word in given:
-        fits = _matching(_ALIASES.get(word.lstrip("!"), word.lstrip("!")), known)
+        fits = _matching(_ALIASES.get(word.lstrip("!"), word.lstrip("!")), call_names)
         if not fits:
-            raise UnknownCallError(_explain(word.lstrip("!"), known))
+            raise UnknownCallError(_explain(word.lstrip("!"), call_names))
         wanted = wanted - fits if word.startswith("!") else wanted | fits
     return wanted
 
 
-def _matching(word: str, known: set[str]) -> set[str]:
+def _matching(word: str, call_names: set[str]) -> set[str]:
     if word.startswith("%"):
         kinds = _BY_KIND.get(word, set())
-        listed = known.intersection(_BY_NAME.get(word, ()))
-        listed |= {name for name, group in _SPECIAL.items() if group == word and name in known}
-        return listed | {name for name in known if kinds & _kinds(name)} if kinds else listed
-    return {name for name in known if fnmatchcase(name, word)}
+        listed = call_names.intersection(_BY_NAME.get(word, ()))
+        listed |= {name for name, group in _SPECIAL.items() if group == word and name in call_names}
+        return listed | {name for name in call_names if kinds & _kinds(name)} if kinds else listed
+    return {name for name in call_names if fnmatchcase(name, word)}
 
 
 def _kinds(name: str) -> set[str]:
-    known = signature(name)
-    return {kind.name for kind in known.kinds} if known else set()
+    call_names = signature(name)
+    return {kind.name for kind in call_names.kinds} if call_names else set()
 
 
-def _explain(word: str, known: set[str]) -> str:
+def _explain(word: str, call_names: set[str]) -> str:
     if word.startswith("%"):
         return f"unknown group {word!r} (known: {', '.join(GROUPS)})"
     from difflib import get_close_matches
 
-    close = get_close_matches(word, known)
+    close = get_close_matches(word, call_names)
     return f"unknown system call {word!r}" + (f" (similar: {', '.join(close)})" if close else "")

@@ -120,8 +120,8 @@ class Traces(EventSession[Event]):
         self._tracepoints = read(points)
         has_calls = self._has_calls = bool(names) or not points
         tables = [syscalls.table(abi) for abi in (machine.native, machine.compat, machine.x32)]
-        known = {name for table in tables for name in table.values()}
-        wanted = with_socket_calls(select(names, known)) if has_calls else set()
+        call_names = {name for table in tables for name in table.values()}
+        wanted = with_socket_calls(select(names, call_names)) if has_calls else set()
         calls = [
             bit_words((nr for nr, name in table.items() if name in wanted), _CALL_WORDS)
             for table in tables
@@ -179,12 +179,12 @@ class Traces(EventSession[Event]):
         if self._stacks:
             self._stacks.drain()
         for event in super().drain():
-            for shown in (*self._before, event):
+            for spelled in (*self._before, event):
                 if self._left == 0:
                     return
-                if self._left is not None and isinstance(shown, Call | Passed):
+                if self._left is not None and isinstance(spelled, Call | Passed):
                     self._left -= 1
-                yield shown
+                yield spelled
             self._before.clear()
 
     def end(self) -> Ending[Event]:
@@ -244,8 +244,8 @@ class Traces(EventSession[Event]):
     @staticmethod
     def _passed(time_ns: int, task: Task, tracepoint: Tracepoint, record: bytes) -> Passed:
         values = {field.name: field.value(record) for field in tracepoint.fields}
-        shown = {field.name: field.show(values[field.name]) for field in tracepoint.fields}
-        return Passed(time_ns, task, tracepoint.name, shown, values)
+        spelled = {field.name: field.show(values[field.name]) for field in tracepoint.fields}
+        return Passed(time_ns, task, tracepoint.name, spelled, values)
 
     def _call(self, fields: Any, tail: bytes) -> Call:
         abi, number = self._abi(fields)
@@ -254,17 +254,23 @@ class Traces(EventSession[Event]):
         result = fields.result if ending == "returned" else None
         words = tuple(fields.arguments)
         is_compat = bool(self._machine.compat) and abi == self._machine.compat
-        known = compat_signature(name, abi) if is_compat else signature(name)
+        call_names = compat_signature(name, abi) if is_compat else signature(name)
         copied = dict(pieces(tail))
-        if known and abi == "i386":
-            copied = widen(name, known, words, copied)
-        view = View(known.name if known else name, words, result, copied, self._options.string_size)
+        if call_names and abi == "i386":
+            copied = widen(name, call_names, words, copied)
+        view = View(
+            call_names.name if call_names else name,
+            words,
+            result,
+            copied,
+            self._options.string_size,
+        )
         if is_compat:
             view = view._replace(word=4)
         pid = fields.event.tgid
         if self._options.paths:
             view = view._replace(path_of=partial(self._descriptors.path, pid))
-        arguments = tuple(show_arguments(view, known))  # before it takes effect on descriptors
+        arguments = tuple(show_arguments(view, call_names))  # before it takes effect on descriptors
         if self._options.paths and result is not None:
             self._descriptors.learn(pid, name, words, result, view.path)
         return Call(
@@ -272,7 +278,7 @@ class Traces(EventSession[Event]):
             task=self._task(fields.event),
             name=name,
             abi=abi,
-            names=known.names if known else (),
+            names=call_names.names if call_names else (),
             arguments=arguments,
             words=words,
             result=result,

@@ -54,14 +54,14 @@ def show_siginfo(number: int, code: int, error: int, fields: _Words) -> str:
         error: si_errno.
         fields: the first 24 bytes of the union as signed 32-bit words.
     """
-    shown = [f"si_signo={signal_name(number)}", f"si_code={_code(number, code)}"]
+    shown_fields = [f"si_signo={signal_name(number)}", f"si_code={_code(number, code)}"]
     if error:
-        shown.append(f"si_errno={error}")
+        shown_fields.append(f"si_errno={error}")
     if code <= 0:
-        shown += _sent(code, fields)
+        shown_fields += _sent(code, fields)
     else:
-        shown += _raised(number, code, fields)
-    return f"{{{', '.join(shown)}}}"
+        shown_fields += _raised(number, code, fields)
+    return f"{{{', '.join(shown_fields)}}}"
 
 
 def _sent(code: int, fields: _Words) -> list[str]:

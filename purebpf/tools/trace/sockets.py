@@ -22,31 +22,31 @@ def address(data: bytes, length: int) -> str:
     from ipaddress import IPv4Address, IPv6Address  # which few calls need
 
     (family,) = struct.unpack_from("<H", data)
-    shown = f"sa_family={enum_name('address_family', family)}"
+    text = f"sa_family={enum_name('address_family', family)}"
     if family == _UNIX:
         if length <= 2:  # noqa: PLR2004 - unnamed: unix(7)
-            return f"{{{shown}}}"
+            return f"{{{text}}}"
         path = data[2:length]
         if path.startswith(b"\0"):
-            return f"{{{shown}, sun_path=@{quote(path[1:])}}}"
+            return f"{{{text}, sun_path=@{quote(path[1:])}}}"
         path = path.partition(b"\0")[0]
-        return f"{{{shown}, sun_path={quote(path)}}}"
+        return f"{{{text}, sun_path={quote(path)}}}"
     if family == _INET and len(data) >= 8:  # noqa: PLR2004 - struct sockaddr_in
         (port,) = struct.unpack_from(">H", data, 2)
         host = IPv4Address(data[4:8])
-        return f'{{{shown}, sin_port=htons({port}), sin_addr=inet_addr("{host}")}}'
+        return f'{{{text}, sin_port=htons({port}), sin_addr=inet_addr("{host}")}}'
     if family == _INET6 and len(data) >= 24:  # noqa: PLR2004 - struct sockaddr_in6
         port, flow = struct.unpack_from(">HI", data, 2)
         (scope,) = struct.unpack_from("<I", data, 24) if len(data) >= 28 else (0,)  # noqa: PLR2004
         host6 = IPv6Address(data[8:24])
         return (
-            f"{{{shown}, sin6_port=htons({port}), sin6_flowinfo=htonl({flow}), "
+            f"{{{text}, sin6_port=htons({port}), sin6_flowinfo=htonl({flow}), "
             f'inet_pton(AF_INET6, "{host6}", &sin6_addr), sin6_scope_id={scope}}}'
         )
     if family == _NETLINK and len(data) >= 12:  # noqa: PLR2004 - struct sockaddr_nl
         pid, groups = struct.unpack_from("<II", data, 4)
-        return f"{{{shown}, nl_pid={pid}, nl_groups={groups:08x}}}"
-    return f"{{{shown}, sa_data={quote(data[2:length])}}}"
+        return f"{{{text}, nl_pid={pid}, nl_groups={groups:08x}}}"
+    return f"{{{text}, sa_data={quote(data[2:length])}}}"
 
 
 def socket_type(value: int) -> str:

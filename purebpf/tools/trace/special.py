@@ -39,9 +39,9 @@ def _mmap(view: View) -> list[str]:
         offset *= _PAGE
     kind = enum_name("map_type", flags & 0xF)
     rest = flags & ~0xF
-    shown = f"{kind}|{flag_names('map', rest)}" if rest else kind
+    shown_text = f"{kind}|{flag_names('map', rest)}" if rest else kind
     return [
-        pointer(address), str(size), flag_names("prot", prot, "PROT_NONE"), shown,
+        pointer(address), str(size), flag_names("prot", prot, "PROT_NONE"), shown_text,
         str(view.int32(4)), f"{offset:#x}" if offset else "0",
     ]  # fmt: skip
 
@@ -55,29 +55,29 @@ def _clone(view: View) -> list[str]:
     names = flag_names("clone", flags & ~_EXIT_SIGNAL) if flags & ~_EXIT_SIGNAL else ""
     signal = flags & _EXIT_SIGNAL
     parts = [part for part in (names, signal_name(signal) if signal else "") if part]
-    shown = [f"child_stack={pointer(stack)}", f"flags={'|'.join(parts) or '0'}"]
+    shown_text = [f"child_stack={pointer(stack)}", f"flags={'|'.join(parts) or '0'}"]
     if flags & _PARENT_SETTID:
         written = view.piece(2, end=True)
         if written is not None and not view.failed and view.result is not None:
-            shown.append(f"parent_tid=[{int.from_bytes(written[:4], 'little')}]")
+            shown_text.append(f"parent_tid=[{int.from_bytes(written[:4], 'little')}]")
         else:
-            shown.append(f"parent_tid={pointer(parent)}")
+            shown_text.append(f"parent_tid={pointer(parent)}")
     if flags & _SETTLS:
-        shown.append(f"tls={pointer(tls)}")
+        shown_text.append(f"tls={pointer(tls)}")
     if flags & _CHILD_TID:
-        shown.append(f"child_tidptr={pointer(child)}")
-    return shown
+        shown_text.append(f"child_tidptr={pointer(child)}")
+    return shown_text
 
 
 def _clone_i386(view: View) -> list[str]:
     """The order of arguments follows CONFIG_CLONE_BACKWARDS; tls is a struct user_desc."""
     flags, stack, parent, tls, child = view.arguments[:5]
     area = view.piece(3)
-    shown = _clone(view._replace(arguments=(flags, stack, parent, child, tls, 0)))
+    shown_text = _clone(view._replace(arguments=(flags, stack, parent, child, tls, 0)))
     if area is None:
-        return shown
-    known = f"tls={pointer(tls)}"
-    return [f"tls={segment(area)}" if text == known else text for text in shown]
+        return shown_text
+    tls_text = f"tls={pointer(tls)}"
+    return [f"tls={segment(area)}" if text == tls_text else text for text in shown_text]
 
 
 _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL = 0, 1, 2, 3, 4
@@ -90,26 +90,26 @@ _SETOWN, _SETSIG = 8, 10
 
 def _fcntl(view: View) -> list[str]:
     command, argument = view.uint32(1), view.arguments[2]
-    shown = [str(view.int32(0)), enum_name("fcntl", command)]
+    shown_text = [str(view.int32(0)), enum_name("fcntl", command)]
     if command in _BARE:
-        return shown
+        return shown_text
     if command == _SETFD:
-        shown.append(flag_names("fd_flags", argument))
+        shown_text.append(flag_names("fd_flags", argument))
     elif command == _SETFL:
-        shown.append(open_flags(argument))
+        shown_text.append(open_flags(argument))
     elif command in _LOCKS:
         is_read = command in _GETLKS and view.result == 0
         data = view.piece(2, end=is_read)
-        shown.append(pointer(argument) if data is None else _flock(data, with_pid=is_read))
+        shown_text.append(pointer(argument) if data is None else _flock(data, with_pid=is_read))
     elif command == _ADD_SEALS:
-        shown.append(flag_names("seals", argument))
+        shown_text.append(flag_names("seals", argument))
     elif command == _SETSIG:
-        shown.append(signal_name(argument))
+        shown_text.append(signal_name(argument))
     elif command in (_DUPFD, _DUPFD_CLOEXEC, _SETPIPE, _SETOWN):
-        shown.append(str(view.int32(2)))
+        shown_text.append(str(view.int32(2)))
     else:
-        shown.append(f"{argument:#x}" if argument else "0")
-    return shown
+        shown_text.append(f"{argument:#x}" if argument else "0")
+    return shown_text
 
 
 def _flock(data: bytes, *, with_pid: bool) -> str:
@@ -135,23 +135,23 @@ def _futex(view: View) -> list[str]:
         shown_operation += "_PRIVATE"
     if operation & _REALTIME:
         shown_operation += "|FUTEX_CLOCK_REALTIME"
-    shown = [pointer(address), shown_operation]
+    shown_text = [pointer(address), shown_operation]
     if command in (_UNLOCK_PI, _TRYLOCK_PI):
-        return shown
+        return shown_text
     if command == _LOCK_PI:
-        return [*shown, _timeout(view)]
-    shown.append(str(value & 0xFFFFFFFF))
+        return [*shown_text, _timeout(view)]
+    shown_text.append(str(value & 0xFFFFFFFF))
     if command in (_WAIT, _WAIT_BITSET):
-        shown.append(_timeout(view))
+        shown_text.append(_timeout(view))
     elif command in (_REQUEUE, _CMP_REQUEUE, _WAKE_OP):
-        shown += [str(timeout & 0xFFFFFFFF), pointer(second)]
+        shown_text += [str(timeout & 0xFFFFFFFF), pointer(second)]
         if command != _REQUEUE:
             third &= 0xFFFFFFFF
-            shown.append(str(third) if command == _CMP_REQUEUE else f"{third:#x}")
+            shown_text.append(str(third) if command == _CMP_REQUEUE else f"{third:#x}")
     if command in (_WAIT_BITSET, _WAKE_BITSET):
         third &= 0xFFFFFFFF
-        shown.append("FUTEX_BITSET_MATCH_ANY" if third == _BITSET_ANY else f"{third:#x}")
-    return shown
+        shown_text.append("FUTEX_BITSET_MATCH_ANY" if third == _BITSET_ANY else f"{third:#x}")
+    return shown_text
 
 
 def _timeout(view: View) -> str:

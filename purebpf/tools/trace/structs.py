@@ -72,8 +72,8 @@ def _stat(data: bytes) -> str:
     fields = struct.unpack_from("<QQQIIIIQqqq", data)
     _, _, _, mode, _, _, _, rdev, size, _, _ = fields
     is_device = mode & _FORMAT in (0o020000, 0o060000)
-    what = f"st_rdev={device(rdev)}" if is_device else f"st_size={size}"
-    return f"{{st_mode={file_mode(mode)}, {what}, ...}}"
+    size_field = f"st_rdev={device(rdev)}" if is_device else f"st_size={size}"
+    return f"{{st_mode={file_mode(mode)}, {size_field}, ...}}"
 
 
 def _statx(data: bytes) -> str:
@@ -92,12 +92,14 @@ def _hex(value: int) -> str:
 def _times(unit: str, *names: str) -> Callable[[bytes], str]:
     def text(data: bytes) -> str:
         values = struct.unpack_from(f"<{2 * len(names)}q", data)
-        shown = [
+        shown_fields = [
             timespec(values[2 * index], values[2 * index + 1], unit) for index in range(len(names))
         ]
         if names == ("",):
-            return shown[0]
-        return f"{{{', '.join(f'{name}={at}' for name, at in zip(names, shown, strict=True))}}}"
+            return shown_fields[0]
+        return (
+            f"{{{', '.join(f'{name}={at}' for name, at in zip(names, shown_fields, strict=True))}}}"
+        )
 
     return text
 
@@ -159,10 +161,10 @@ def _sysinfo(data: bytes) -> str:
     names = ("uptime", "totalram", "freeram", "sharedram", "bufferram", "totalswap", "freeswap")
     uptime, *loads = fields[:4]
     values = [uptime, *fields[4:10]]
-    shown = [f"{name}={value}" for name, value in zip(names, values, strict=True)]
-    shown.insert(1, f"loads=[{', '.join(map(str, loads))}]")
-    shown += [f"procs={fields[10]}", f"totalhigh={fields[13]}", f"freehigh={fields[14]}"]
-    return f"{{{', '.join(shown)}, mem_unit={fields[15]}}}"
+    shown_fields = [f"{name}={value}" for name, value in zip(names, values, strict=True)]
+    shown_fields.insert(1, f"loads=[{', '.join(map(str, loads))}]")
+    shown_fields += [f"procs={fields[10]}", f"totalhigh={fields[13]}", f"freehigh={fields[14]}"]
+    return f"{{{', '.join(shown_fields)}, mem_unit={fields[15]}}}"
 
 
 def _tms(data: bytes) -> str:
@@ -187,9 +189,9 @@ def segment(data: bytes) -> str:
     """Struct user_desc: arch/x86/include/uapi/asm/ldt.h."""
     number, base, limit, flags = struct.unpack_from("<iIII", data)
     values = [flags & 1, flags >> 1 & 3, *(flags >> bit & 1 for bit in range(3, 7))]
-    shown = [f"entry_number={number}", f"base_addr={base:#08x}", f"limit={limit:#08x}"]
-    shown += [f"{name}={value}" for name, value in zip(_SEGMENT_FLAGS, values, strict=True)]
-    return f"{{{', '.join(shown)}}}"
+    shown_fields = [f"entry_number={number}", f"base_addr={base:#08x}", f"limit={limit:#08x}"]
+    shown_fields += [f"{name}={value}" for name, value in zip(_SEGMENT_FLAGS, values, strict=True)]
+    return f"{{{', '.join(shown_fields)}}}"
 
 
 HANDLERS = {0: "SIG_DFL", 1: "SIG_IGN"}
@@ -197,14 +199,14 @@ HANDLERS = {0: "SIG_DFL", 1: "SIG_IGN"}
 
 def _sigaction(data: bytes) -> str:
     handler, flags, restorer = struct.unpack_from("<QQQ", data)
-    shown = [
+    shown_fields = [
         f"sa_handler={HANDLERS.get(handler, hex(handler))}",
         f"sa_mask={signal_set(data[24:32])}",
     ]
-    shown.append(f"sa_flags={flag_names('sa', flags)}")
+    shown_fields.append(f"sa_flags={flag_names('sa', flags)}")
     if flags & 0x4000000:  # SA_RESTORER
-        shown.append(f"sa_restorer={restorer:#x}")
-    return f"{{{', '.join(shown)}}}"
+        shown_fields.append(f"sa_restorer={restorer:#x}")
+    return f"{{{', '.join(shown_fields)}}}"
 
 
 def _stack(data: bytes) -> str:

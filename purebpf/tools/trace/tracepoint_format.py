@@ -99,9 +99,9 @@ class Field(NamedTuple):
         """Return the value in the record; a field behind the end of the record is 0, or missing."""
         offset, size = self.offset, self.size
         if self.dynamic:
-            place = int.from_bytes(record[offset : offset + 4], sys.byteorder)
-            offset = (place & 0xFFFF) + (offset + 4 if self.dynamic == "rel" else 0)
-            size = place >> 16
+            location = int.from_bytes(record[offset : offset + 4], sys.byteorder)
+            offset = (location & 0xFFFF) + (offset + 4 if self.dynamic == "rel" else 0)
+            size = location >> 16
         data = record[offset : offset + size]
         if self._is_text:
             return data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
@@ -139,22 +139,22 @@ def fields_of(text: str) -> tuple[Field, ...]:
     declared, _, printed = text.partition("\nprint fmt:")
     names = dict(_names(printed))
     fields = [
-        _field(what, int(at), int(size), names, signed=signed == "1")
-        for what, at, size, signed in _FIELD.findall(declared)
+        _field(declaration, int(at), int(size), names, signed=signed == "1")
+        for declaration, at, size, signed in _FIELD.findall(declared)
     ]
     return tuple(field for field in fields if not field.name.startswith("common_"))
 
 
 def _field(
-    what: str, at: int, size: int, names: Mapping[str, ValueNames], *, signed: bool
+    declaration: str, at: int, size: int, names: Mapping[str, ValueNames], *, signed: bool
 ) -> Field:
     dynamic = ""
     for word, kind in (("__data_loc ", "abs"), ("__rel_data_loc ", "rel")):
-        if what.startswith(word):
+        if declaration.startswith(word):
             # `__data_loc char[] filename`
-            dynamic, what = kind, what.removeprefix(word).replace("[]", "", 1)
-    match = _DECLARED.fullmatch(what)
-    kind, name, array = match.groups() if match else (what, what, None)
+            dynamic, declaration = kind, declaration.removeprefix(word).replace("[]", "", 1)
+    match = _DECLARED.fullmatch(declaration)
+    kind, name, array = match.groups() if match else (declaration, declaration, None)
     element = 0
     if dynamic:
         element = _ELEMENTS.get(kind, 16)

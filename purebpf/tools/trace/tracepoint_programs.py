@@ -41,17 +41,17 @@ class Tracepoint(NamedTuple):
     fields: tuple[Field, ...]
 
 
-def find(words: Iterable[str], known: Iterable[str]) -> list[str]:
+def find(words: Iterable[str], known_names: Iterable[str]) -> list[str]:
     """The tracepoints that words ask for: `sched:*`, behind `!`, those that are not wanted.
 
     Args:
         words: with a colon each.
-        known: `category:name` of all.
+        known_names: `category:name` of all.
 
     Raises:
         UnknownCallError: a word that fits none.
     """
-    everything = [name for name in known if name.partition(":")[0] not in _WITHOUT_PROGRAMS]
+    everything = [name for name in known_names if name.partition(":")[0] not in _WITHOUT_PROGRAMS]
     wanted: dict[str, None] = {}
     for word in words:
         pattern = word.lstrip("!")
@@ -65,12 +65,12 @@ def find(words: Iterable[str], known: Iterable[str]) -> list[str]:
     return list(wanted)
 
 
-def _explain(word: str, known: Sequence[str]) -> str:
+def _explain(word: str, known_names: Sequence[str]) -> str:
     from difflib import get_close_matches
 
     if word.partition(":")[0] in _WITHOUT_PROGRAMS:
         return f"{word!r} cannot be traced; name system calls without a group, as in -e openat"
-    close = get_close_matches(word, known)
+    close = get_close_matches(word, known_names)
     return f"unknown tracepoint {word!r}" + (f" (similar: {', '.join(close)})" if close else "")
 
 
@@ -108,9 +108,9 @@ def attach_tracepoints(
             programs = [_program(*numbered, offsets) for numbered in enumerate(tracepoints)]
             specs = [map_spec(tracer, name) for name in _MAPS]
             maps = {name: tracer.maps[name] for name in _MAPS}
-            made = stack.enter_context(load(asm.build("tracepoints", programs, specs), maps=maps))
+            loaded = stack.enter_context(load(asm.build("tracepoints", programs, specs), maps=maps))
             for program in programs:
-                stack.enter_context(made.programs[program.name].attach())
+                stack.enter_context(loaded.programs[program.name].attach())
         return stack.pop_all()
 
 

@@ -19,13 +19,13 @@ def countdown() -> Iterator[Callable[[float], None]]:
     if stream is None or not stream.isatty():
         yield lambda _: None
         return
-    shown: list[int] = []
+    seconds_shown: list[int] = []
 
     def show(left_s: float) -> None:
         left = round(left_s)
-        if shown[-1:] == [left]:
+        if seconds_shown[-1:] == [left]:
             return
-        shown.append(left)
+        seconds_shown.append(left)
         words = f"measuring the whole machine: {left} s" if left else "looking up names"
         stream.write(f"{_CLEAR_LINE}{words} (Ctrl-C: now)")
         stream.flush()
@@ -33,6 +33,6 @@ def countdown() -> Iterator[Callable[[float], None]]:
     try:
         yield show
     finally:
-        if shown:
+        if seconds_shown:
             stream.write(_CLEAR_LINE)
             stream.flush()

@@ -55,13 +55,13 @@ def parse(argv: Sequence[str]) -> TriageOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf triage", _DESCRIPTION, _EPILOG, usage="[duration]")
-    parser.add_duration(made, "look", default="%(default)g")
-    output = made.add_argument_group("output")
+    command_parser = parser.new("purebpf triage", _DESCRIPTION, _EPILOG, usage="[duration]")
+    parser.add_duration(command_parser, "look", default="%(default)g")
+    output = command_parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="findings as JSON, schema 1")
     output.add_argument("--save", metavar="FILE", help="write the facts to a file, too")
     output.add_argument("--load", metavar="FILE", help="find in saved facts instead of measuring")
-    stored = made.add_argument_group("an incident that is over")
+    stored = command_parser.add_argument_group("an incident that is over")
     stored.add_argument(
         *("--since",), dest="since_s", metavar="TIME", type=seconds,
         help="answer from the windows that an agent stored since 10m, 2h ago",
@@ -72,5 +72,5 @@ def build_parser() -> argparse.ArgumentParser:
         "/var/lib/purebpf)",
     )  # fmt: skip
     parser.add_output(output)
-    parser.take_defaults(made, TriageOptions)
-    return made
+    parser.take_defaults(command_parser, TriageOptions)
+    return command_parser

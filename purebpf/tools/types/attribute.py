@@ -59,10 +59,10 @@ class DataOfPrograms(Closing):
         opened = self._program(mapping, pid)
         if isinstance(opened, str):
             return Answer("", opened)
-        place = virtual_offset(opened.image.segments, mapping.file_offset(Address(address)))
-        if place is None:
+        offset = virtual_offset(opened.image.segments, mapping.file_offset(Address(address)))
+        if offset is None:
             return Answer("", NO_FILE)
-        function, claim = opened.program.claim(place, is_precise=self._is_precise)
+        function, claim = opened.program.claim(offset, is_precise=self._is_precise)
         return Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
 
     def _find_in_kernel(self, address: int) -> Answer:
@@ -79,16 +79,16 @@ class DataOfPrograms(Closing):
         return Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
 
     def _program(self, mapping: Mapping, pid: int) -> _File | str:
-        known = self._programs.get(mapping.file)
-        if known is None:
+        file_program = self._programs.get(mapping.file)
+        if file_program is None:
             try:
-                known = self._read(mapping, self._spaces.family(pid) or (pid,))
+                file_program = self._read(mapping, self._spaces.family(pid) or (pid,))
             except (OSError, FormatError):
-                known = NO_FILE
+                file_program = NO_FILE
             except NoDebugInfoError as error:
-                known = str(error)
-            self._programs[mapping.file] = known
-        return known
+                file_program = str(error)
+            self._programs[mapping.file] = file_program
+        return file_program
 
     def _read(self, mapping: Mapping, pids: tuple[int, ...]) -> _File | str:
         stream = os.fdopen(open_mapped(mapping, pids), "rb")

@@ -51,14 +51,16 @@ class View(NamedTuple):
 
 def parse(argv: Sequence[str]) -> tuple[TypesOptions, View]:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids", "-G": "cgroup"})
     targets = (*parsed.pids, *parsed.tids, *parsed.cpus, *parsed.command)
     named = (parsed.cgroup, parsed.comm, parsed.uid, parsed.duration_s)
     if parsed.path and (targets or any(name is not None for name in named)):
-        made.error("-i reads samples from a file: it excludes targets, a duration and a command")
+        command_parser.error(
+            "-i reads samples from a file: it excludes targets, a duration and a command"
+        )
     if parsed.event and not parsed.path:
-        made.error("-e chooses an event of a file: add -i FILE")
+        command_parser.error("-e chooses an event of a file: add -i FILE")
     return parser.pick(TypesOptions, parsed, is_partial=True), parser.pick(
         View, parsed, is_partial=True
     )
@@ -66,14 +68,14 @@ def parse(argv: Sequence[str]) -> tuple[TypesOptions, View]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf types", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "sample")
-    made.add_argument_group("rate").add_argument(
+    command_parser = parser.new("purebpf types", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "sample")
+    command_parser.add_argument_group("rate").add_argument(
         *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int,
         help="samples a second (default %(default)s)",
     )  # fmt: skip
-    parser.add_targets(made.add_argument_group("targets"))
-    source = made.add_argument_group("samples of a file")
+    parser.add_targets(command_parser.add_argument_group("targets"))
+    source = command_parser.add_argument_group("samples of a file")
     source.add_argument(
         *("-i", "--input"), dest="path", metavar="FILE",
         help="a perf.data file, of purebpf or perf; - for standard input",
@@ -81,7 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
     source.add_argument(
         *("-e", "--event"), metavar="EVENT", help="its event (default: the first with samples)"
     )
-    group = made.add_argument_group("output")
+    group = command_parser.add_argument_group("output")
     group.add_argument(
         "--by", choices=("member", "function"),
         help="rows below each struct (default %(default)s)",
@@ -100,5 +102,5 @@ def build_parser() -> argparse.ArgumentParser:
         help="maximum number of sampled addresses (default %(default)s)",
     )  # fmt: skip
     parser.add_output(group)
-    parser.take_defaults(made, TypesOptions, View)
-    return made
+    parser.take_defaults(command_parser, TypesOptions, View)
+    return command_parser

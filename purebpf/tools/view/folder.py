@@ -87,17 +87,17 @@ class Folder:
         """
         path = os.path.join(self.path, saved.name)
         fd = self._open(saved.name)
-        place = f"/dev/fd/{fd}"
+        fd_path = f"/dev/fd/{fd}"
         try:
             with self._reading:  # each takes memory for all of its stacks
-                profile = profile_loader.read(place, timed=True, bounds=_BOUNDS)
+                profile = profile_loader.read(fd_path, timed=True, bounds=_BOUNDS)
         except PurebpfError as error:
-            raise PurebpfError(str(error).replace(place, path)) from None
+            raise PurebpfError(str(error).replace(fd_path, path)) from None
         except MemoryError:
             raise PurebpfError(f"{path}: there is not enough memory to read it") from None
         finally:
             os.close(fd)
-        profile.title = profile.title.replace(place, path)
+        profile.title = profile.title.replace(fd_path, path)
         self._known[saved] = _summarize(saved, profile)
         return profile
 

@@ -37,11 +37,11 @@ def list_page(
     folder: str, files: Sequence[Saved], read: Sequence[Summary], token: str, note: str = ""
 ) -> str:
     """The page. `read` are the files that were read so far; others are listed by name."""
-    known = {summary.saved: summary for summary in read}
-    waiting = len(files) - len(known)
+    by_saved = {summary.saved: summary for summary in read}
+    waiting = len(files) - len(by_saved)
     again = '<meta http-equiv="refresh" content="2">' if waiting else ""
-    ordered = sorted(files, key=lambda saved: _when(saved, known), reverse=True)
-    rows = "".join(_row(saved, known.get(saved), token) for saved in ordered)
+    ordered = sorted(files, key=lambda saved: _when(saved, by_saved), reverse=True)
+    rows = "".join(_row(saved, by_saved.get(saved), token) for saved in ordered)
     status = f"{len(files)} profiles" + (f", {waiting} still to be read" if waiting else "")
     title = escape(printable(folder))
     return f"""<!DOCTYPE html>
@@ -61,8 +61,8 @@ def list_page(
 """
 
 
-def _when(saved: Saved, known: dict[Saved, Summary]) -> float:
-    summary = known.get(saved)
+def _when(saved: Saved, by_saved: dict[Saved, Summary]) -> float:
+    summary = by_saved.get(saved)
     return summary.started_s if summary else saved.modified_ns / 1e9
 
 
@@ -103,15 +103,15 @@ def _amount(summary: Summary) -> str:
 
 def _time_line(read: Iterable[Summary], token: str) -> str:
     """A bar for each profile: where it began, and how much it counted a second."""
-    shown = [summary for summary in read if not summary.problem and summary.elapsed_s > 0]
-    units = {summary.unit for summary in shown}
-    if len(shown) < 2 or len(units) != 1:  # heights of other units cannot be compared
+    readable = [summary for summary in read if not summary.problem and summary.elapsed_s > 0]
+    units = {summary.unit for summary in readable}
+    if len(readable) < 2 or len(units) != 1:  # heights of other units cannot be compared
         return ""
-    first = min(summary.started_s for summary in shown)
-    whole = max(summary.started_s + summary.elapsed_s for summary in shown) - first or 1
-    most = max(summary.total / summary.elapsed_s for summary in shown) or 1
+    first = min(summary.started_s for summary in readable)
+    whole = max(summary.started_s + summary.elapsed_s for summary in readable) - first or 1
+    most = max(summary.total / summary.elapsed_s for summary in readable) or 1
     bars = []
-    for summary in sorted(shown, key=lambda summary: summary.started_s):
+    for summary in sorted(readable, key=lambda summary: summary.started_s):
         rate = summary.total / summary.elapsed_s
         height = max(1.0, rate / most * (_HEIGHT - 20))
         left = (summary.started_s - first) / whole * _WIDTH

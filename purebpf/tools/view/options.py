@@ -42,10 +42,10 @@ def parse(argv: Sequence[str]) -> ViewOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf view", _DESCRIPTION, _EPILOG, usage="[options] DIR")
-    made.add_argument("folder", metavar="DIR", help="where the profiles are")
-    made.add_argument(
+    command_parser = parser.new("purebpf view", _DESCRIPTION, _EPILOG, usage="[options] DIR")
+    command_parser.add_argument("folder", metavar="DIR", help="where the profiles are")
+    command_parser.add_argument(
         "--serve", metavar="ADDR:PORT", type=address,
         help="where to listen (default: 127.0.0.1, a free port)",
     )  # fmt: skip
-    return made
+    return command_parser

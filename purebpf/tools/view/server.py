@@ -53,8 +53,8 @@ class FolderServer(Closing):
     def url(self) -> str:
         """The address to open in a browser."""
         host, port = self._server.address
-        shown = f"[{host}]" if ":" in host else host
-        return f"http://{shown}:{port}/?token={self.token}"
+        host_text = f"[{host}]" if ":" in host else host
+        return f"http://{host_text}:{port}/?token={self.token}"
 
     def close(self) -> None:
         """Finish the answers under way, and stop; again is harmless."""

@@ -44,8 +44,8 @@ def parse(argv: Sequence[str]) -> VmlinuxOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf vmlinux", _DESCRIPTION, _EXAMPLES, usage="[--for SOURCE]")
-    made.add_argument(
+    command_parser = parser.new("purebpf vmlinux", _DESCRIPTION, _EXAMPLES, usage="[--for SOURCE]")
+    command_parser.add_argument(
         "--for",
         dest="sources",
         metavar="SOURCE",
@@ -53,13 +53,13 @@ def build_parser() -> argparse.ArgumentParser:
         default=[],
         help="only what this C source needs, with the headers of its own; may be repeated",
     )
-    made.add_argument(
+    command_parser.add_argument(
         "--btf",
         metavar="FILE",
         help="the types of another kernel: BTF alone, or an ELF file that contains it",
     )
-    made.add_argument(
+    command_parser.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )
-    parser.take_defaults(made, VmlinuxOptions)
-    return made
+    parser.take_defaults(command_parser, VmlinuxOptions)
+    return command_parser

@@ -32,11 +32,11 @@ def _run(options: WallOptions, view: ResultOptions) -> int:
     from purebpf.cli.destination import head
     from purebpf.tools.wall.session import Wall
 
-    shown = head(title(options), view, details=view.delimited or view.offsets)
+    heading = head(title(options), view, details=view.delimited or view.offsets)
     if options.python and any(destination.format == "text" for destination in view.to):
         options = options._replace(python_lines=True)
     with results.measure(
-        *(partial(Wall, options), options.command, shown, view), duration_s=options.duration_s
+        *(partial(Wall, options), options.command, heading, view), duration_s=options.duration_s
     ) as run:
         result = run.result
         profile = run.add_lines(result.profile)

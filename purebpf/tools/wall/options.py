@@ -38,23 +38,24 @@ docs/wall.md"""
 
 def parse(argv: Sequence[str]) -> tuple[WallOptions, ResultOptions]:
     """Return the threads to trace and the output options; exit with status 2 on a usage error."""
-    made = build_parser()
-    parsed = parser.parse(made, argv, {"-p": "pids", "-t": "tids"})
+    command_parser = build_parser()
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
     parsed.python_lines = parsed.lines
-    parsed.to = destinations(made, parsed.formats, parsed.outputs)
+    parsed.to = destinations(command_parser, parsed.formats, parsed.outputs)
     return parser.pick(WallOptions, parsed), parser.pick(ResultOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    made = parser.new("purebpf wall", _DESCRIPTION, _EPILOG)
-    parser.add_duration(made, "trace")
+    command_parser = parser.new("purebpf wall", _DESCRIPTION, _EPILOG)
+    parser.add_duration(command_parser, "trace")
     time_options.add_whose(
-        made.add_argument_group("targets"), cpus="threads that run on, or leave, these CPUs"
+        command_parser.add_argument_group("targets"),
+        cpus="threads that run on, or leave, these CPUs",
     )
-    _add_output(made.add_argument_group("output"))
-    parser.take_defaults(made, WallOptions)
-    return made
+    _add_output(command_parser.add_argument_group("output"))
+    parser.take_defaults(command_parser, WallOptions)
+    return command_parser
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:

@@ -116,8 +116,8 @@ def test_a_file_is_read_once_for_all_processes(
     )
     known: dict[allocators.Identity, allocators.Functions] = {}
     with mapping(folder, 2) as process:
-        first = allocators_of(process.pid, everywhere=True, known=known)
+        first = allocators_of(process.pid, everywhere=True, by_identity=known)
         files = len(read)
-        assert allocators_of(process.pid, everywhere=True, known=known) == first
+        assert allocators_of(process.pid, everywhere=True, by_identity=known) == first
     assert len(first) == 3
     assert len(read) == files

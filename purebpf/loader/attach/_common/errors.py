@@ -13,12 +13,12 @@ __all__ = ["attach_error"]
 
 def attach_error(
     error: KernelError,
-    what: str,
+    description: str,
     reasons: Mapping[int, str] = MappingProxyType({}),
     *capabilities: str,
     fix: str = "",
 ) -> AttachError:
-    """`error` of the attachment `what`, explained.
+    """`error` of the attachment `description`, explained.
 
     `reasons` has the cause of each errno, `fix` the advice against them; without a cause there, the
     error keeps its own. When attaching needs `capabilities` ("CAP_NET_ADMIN"), this process's
@@ -31,4 +31,4 @@ def attach_error(
         why, fix = advice(read_host(), *capabilities)
     else:
         why, fix = reasons.get(number, error.why), fix or error.fix
-    return AttachError(error.call, number, what, why=why, fix=fix)
+    return AttachError(error.call, number, description, why=why, fix=fix)

@@ -71,7 +71,7 @@ def order(
     raise TypeError(f'expected a program, a link or "all", got {neighbour!r}')
 
 
-def explain_refusal(error: KernelError, what: str, asked: Order) -> AttachError:
+def explain_refusal(error: KernelError, description: str, asked: Order) -> AttachError:
     """The error of an attachment with an order, on a kernel that has them."""
     reasons = {
         errno.ESTALE: f"the hook has changed: its revision is no longer {asked.revision}",
@@ -82,4 +82,4 @@ def explain_refusal(error: KernelError, what: str, asked: Order) -> AttachError:
     }
     if asked.relative_fd and not asked.flags & LINK:
         reasons[errno.EINVAL] = "the program before or after has a bpf_link: pass its link instead"
-    return attach_error(error, what, reasons)
+    return attach_error(error, description, reasons)

@@ -36,7 +36,7 @@ def at_return(program: Program, returns: bool | None) -> bool:
     return definition is not None and definition.prefix.startswith(("kret", "uret"))
 
 
-def each_cookie(functions: Functions, cookie: int, what: str) -> dict[str, int]:
+def each_cookie(functions: Functions, cookie: int, description: str) -> dict[str, int]:
     """The functions or patterns, each once, and their cookies: their own, or the one for all.
 
     Raises:
@@ -48,12 +48,12 @@ def each_cookie(functions: Functions, cookie: int, what: str) -> dict[str, int]:
         cookies = dict.fromkeys(names, check_cookie(cookie))
     elif cookie:
         raise TypeError(
-            f"{what}: a mapping has a cookie for each function, so cookie= cannot be set"
+            f"{description}: a mapping has a cookie for each function, so cookie= cannot be set"
         )
     else:
         cookies = {name: check_cookie(own) for name, own in functions.items()}
     if not cookies:
-        raise ValueError(f"{what}: at least one function is required")
+        raise ValueError(f"{description}: at least one function is required")
     return cookies
 
 

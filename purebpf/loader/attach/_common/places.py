@@ -62,11 +62,11 @@ def open_namespace(target: Namespace) -> Descriptor:
         raise KernelError(call, error.errno or 0, "the network namespace", fix=fix) from None
 
 
-def open_receiver(target: Device, what: str) -> Descriptor:
+def open_receiver(target: Device, description: str) -> Descriptor:
     """Return a new descriptor of a receiver.
 
     Raises:
-        KernelError: `what` failed as the device cannot be opened: ENOENT, EACCES, ENXIO.
+        KernelError: `description` failed as the device cannot be opened: ENOENT, EACCES, ENXIO.
     """
     if not isinstance(target, str | os.PathLike):
         return Descriptor(os.dup(target.fileno()))
@@ -74,4 +74,4 @@ def open_receiver(target: Device, what: str) -> Descriptor:
     try:
         return Descriptor(os.open(path, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
-        raise KernelError(f"open({path})", error.errno or 0, what) from None
+        raise KernelError(f"open({path})", error.errno or 0, description) from None

@@ -91,17 +91,17 @@ def parse_place(text: str) -> ProbePlace:
     return ProbePlace(file, function, int(offset or "0", 0))
 
 
-def find_places(where: str, what: str) -> ProbePlaces:
+def find_places(where: str, description: str) -> ProbePlaces:
     """The places that `"file:pattern"` means.
 
     Raises:
         ValueError: it is not a place.
-        AttachError: ENOENT, no such file, or no such function in it; says `what` for.
+        AttachError: ENOENT, no such file, or no such function in it; says `description` for.
         FormatError: no ELF file, or a damaged one, and a function was named.
         OSError: it cannot be read.
     """
     place = parse_place(where)
-    path = find_file(place.file, what)
+    path = find_file(place.file, description)
     if not place.function:
         return ProbePlaces(path, None, [place.offset])
     with open_image(path) as (image, identity):
@@ -113,13 +113,13 @@ def find_places(where: str, what: str) -> ProbePlaces:
     offsets = {name: offset for name, offset in every.items() if indirect.get(name) != offset}
     if not offsets:
         why = imported or _why_not(path, place.function, close, is_there=bool(every))
-        raise AttachError("uprobe", errno.ENOENT, what, why=why)
+        raise AttachError("uprobe", errno.ENOENT, description, why=why)
     every_offset = sorted({offset + place.offset for offset in offsets.values()})
     return ProbePlaces(path, identity, every_offset)
 
 
-def find_file(name: str, what: str) -> str:
-    """The path of a file that may be named without one; `what` is for the error.
+def find_file(name: str, description: str) -> str:
+    """The path of a file that may be named without one; `description` is for the error.
 
     Raises:
         AttachError: ENOENT, it is nowhere; EINVAL, it is a directory, a FIFO or the like.
@@ -140,9 +140,11 @@ def find_file(name: str, what: str) -> str:
             return path  # as it is: /proc/PID/root and /proc/PID/exe lead where no other path does
     if folders == [""] and os.path.exists(name):
         why = f"{name} is {_kind_of(name)}, not a program or library"
-        raise AttachError("open", errno.EINVAL, what, why=why)
+        raise AttachError("open", errno.EINVAL, description, why=why)
     searched = f" in {', '.join(folders)}" if folders != [""] else ""
-    raise AttachError("open", errno.ENOENT, what, why=f"file {name} does not exist{searched}")
+    raise AttachError(
+        "open", errno.ENOENT, description, why=f"file {name} does not exist{searched}"
+    )
 
 
 def _kind_of(path: str) -> str:

@@ -24,7 +24,7 @@ _GONE = (errno.ENOENT, errno.ENODEV, errno.EINVAL)
 
 
 def attach_plainly(
-    program: Program, target: Descriptor | int, attach_type: int, what: str, **fields: int
+    program: Program, target: Descriptor | int, attach_type: int, description: str, **fields: int
 ) -> Link:
     """A link that detaches `program` from `target` when it is closed.
 
@@ -34,16 +34,16 @@ def attach_plainly(
         KernelError: refused; `target` is closed then.
     """
     with ExitStack() as stack:
-        place = target if isinstance(target, int) else stack.enter_context(target).fileno()
+        target_fd = target if isinstance(target, int) else stack.enter_context(target).fileno()
         again = stack.enter_context(Descriptor(os.dup(program.fileno())))
-        bpf.prog_attach(place, again.fileno(), attach_type, **fields)
-        undo = partial(_detach, place, again, attach_type)
-        return Link(what, undo=undo, held=stack.pop_all())
+        bpf.prog_attach(target_fd, again.fileno(), attach_type, **fields)
+        undo = partial(_detach, target_fd, again, attach_type)
+        return Link(description, undo=undo, held=stack.pop_all())
 
 
-def _detach(place: int, program: Descriptor, attach_type: int) -> None:
+def _detach(target_fd: int, program: Descriptor, attach_type: int) -> None:
     try:
-        bpf.prog_detach(place, program.fileno(), attach_type)
+        bpf.prog_detach(target_fd, program.fileno(), attach_type)
     except KernelError as error:
         if error.errno not in _GONE:
             raise

@@ -113,10 +113,10 @@ class CodeNames:
             _, frames = waiting.get(number, (None, 0))
             waiting[number] = Deferred(code, *span), frames + 1
             return
-        known = interpreters.get(generation)
-        if known is None:
+        interpreter = interpreters.get(generation)
+        if interpreter is None:
             return
-        memory = Memory(known.process.read)
+        memory = Memory(interpreter.process.read)
         texts = raw[_CODE.size :]
         name_size = min(name_length * (name_state >> 2 & 7), _MOST_BYTES)
         path_size = min(path_length * (path_state >> 2 & 7), _MOST_BYTES)
@@ -124,16 +124,18 @@ class CodeNames:
         lines = _NO_LINES
         if self.lines:
             sent = texts[name_size + path_size :] if table_size <= _SENT_TABLE else None
-            content = self._take_table(sent, memory, table + known.layout.bytes_data, table_size)
+            content = self._take_table(
+                sent, memory, table + interpreter.layout.bytes_data, table_size
+            )
             if table_hash == hash_table(content):
-                lines = LineTable(known.version, content, first)
+                lines = LineTable(interpreter.version, content, first)
         self._codes[number] = _Code(  # each process has its own: thousands share names and files
-            intern(_text(memory, known.layout, name, (names, name_state, name_length))),
-            intern(_text(memory, known.layout, path, (paths, path_state, path_length))),
+            intern(_text(memory, interpreter.layout, name, (names, name_state, name_length))),
+            intern(_text(memory, interpreter.layout, path, (paths, path_state, path_length))),
             first,
             lines,
-            known.version,
-            known.version >= TRAMPOLINES and name == path,
+            interpreter.version,
+            interpreter.version >= TRAMPOLINES and name == path,
         )
 
     def take_deferred(self) -> dict[int, dict[int, tuple[Deferred, int]]]:
@@ -197,9 +199,9 @@ class CodeNames:
 
     def frame(self, word: int) -> PythonFrame:
         """The frame of a word; without a name if that did not come, or could not be read."""
-        known = self._frames.get(word)
-        if known is not None:
-            return known
+        interpreter = self._frames.get(word)
+        if interpreter is not None:
+            return interpreter
         code = self._codes.get(word >> CODE_SHIFT & _CODE_MASK)
         is_entry = bool(word & ENTRY)
         if code is None:

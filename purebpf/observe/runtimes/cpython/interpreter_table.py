@@ -197,27 +197,27 @@ class InterpreterTable(Closing):
 
     def _inherit(self, parent: int, child: int) -> None:
         """Publish a child that runs its parent's program: no sample of it may ever be missed."""
-        known = self._known.get(parent)
+        interpreter = self._known.get(parent)
         is_met = child in self._known and child not in self._executed
-        if known is None or is_met or parent in self._executed:
+        if interpreter is None or is_met or parent in self._executed:
             return
         self._executed.discard(child)
         try:
-            python = known.process.in_child(child)
+            python = interpreter.process.in_child(child)
         except KernelError as error:
             self.skipped[child] = str(error)
             return
         if python is not None:
             self._inherited.add(child)
             self._identities.pop(child, None)
-            self._put(child, child, 0, python, known.slot)
+            self._put(child, child, 0, python, interpreter.slot)
 
     def _put(
         self, tgid: int, process: int, identity: int, python: PythonProcess, slot: ThreadSlot
     ) -> None:
         """Publish an interpreter; it is closed with the program that runs it."""
         layout, loop = python.layout, python.loop
-        known = Interpreter(tgid, python.version, layout, loop, python.path, python, slot)
+        interpreter = Interpreter(tgid, python.version, layout, loop, python.path, python, slot)
         self._generation += 1
         packed = _pack(python, slot, identity, self._generation)
         if self._tasks is not None:  # first: no sample has the one without the other
@@ -239,12 +239,12 @@ class InterpreterTable(Closing):
             self._free_threaded[tgid] = ".".join(map(str, python.version))
         else:
             self._free_threaded.pop(tgid, None)
-        self._known[tgid] = self.by_generation[self._generation] = known
+        self._known[tgid] = self.by_generation[self._generation] = interpreter
 
     def look_for_tasks(self, generation: int) -> None:
         """Look again for asyncio's tasks in a process that runs asyncio."""
-        known = self.by_generation.get(generation)
-        if self._tasks is None or known is None or not self._tasks.is_waiting(generation):
+        interpreter = self.by_generation.get(generation)
+        if self._tasks is None or interpreter is None or not self._tasks.is_waiting(generation):
             return
         for tgid, (process, last) in self._published.items():
             if last == generation:
@@ -252,7 +252,7 @@ class InterpreterTable(Closing):
                     suppress(OverBudgetError),
                     self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid),
                 ):
-                    self._tasks.publish(tgid, process, generation, known.process)
+                    self._tasks.publish(tgid, process, generation, interpreter.process)
                 return
 
     def _look_later(self, tgid: int, process: int, identity: int) -> None:
@@ -343,8 +343,8 @@ class InterpreterTable(Closing):
 
     def close(self) -> None:
         """Close the memories; again is harmless."""
-        for known in self.by_generation.values():
-            known.process.close()
+        for interpreter in self.by_generation.values():
+            interpreter.process.close()
 
 
 def _slot(python: PythonProcess) -> ThreadSlot | None:

@@ -365,6 +365,10 @@ def _version(
 
 
 def _unknown(at: Mapping, version: tuple[int, int]) -> NotSupportedError:
-    known = ", ".join(f"{major}.{minor}" for major, minor in sorted(LAYOUTS))
-    what = f"CPython {version[0]}.{version[1]}" if version[0] else "a CPython of unknown version"
-    return NotSupportedError(f"Python frames of {at.file.path}", f"{what} (known: {known})")
+    versions = ", ".join(f"{major}.{minor}" for major, minor in sorted(LAYOUTS))
+    description = (
+        f"CPython {version[0]}.{version[1]}" if version[0] else "a CPython of unknown version"
+    )
+    return NotSupportedError(
+        f"Python frames of {at.file.path}", f"{description} (known: {versions})"
+    )

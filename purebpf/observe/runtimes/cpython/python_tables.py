@@ -134,19 +134,19 @@ class PythonTables(Closing):
     def _read_deferred(self) -> None:
         """Read the code objects that BPF could not: a process may have any number of them."""
         for generation, waiting in self.names.take_deferred().items():
-            known = self.interpreters.by_generation.get(generation)
-            is_over = known is None
+            python_state = self.interpreters.by_generation.get(generation)
+            is_over = python_state is None
             for number, (deferred, frames) in waiting.items():
                 code = None
-                if known is not None and not is_over:
-                    tgid = known.tgid
+                if python_state is not None and not is_over:
+                    tgid = python_state.tgid
                     try:
                         with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
-                            code = read_proven(known, deferred)
+                            code = read_proven(python_state, deferred)
                     except OverBudgetError as error:
                         self.interpreters.skipped[tgid] = str(error)
                         is_over = True
-                version = known.version if known else (0, 0)
+                version = python_state.version if python_state else (0, 0)
                 self.names.take(number, code, version, frames)
 
     def read_sleeping(self, tgid: int, pointers: Container[int]) -> SleepingPython:
@@ -155,25 +155,28 @@ class PythonTables(Closing):
 
         They are read from outside: the caller checks that the threads did not run in between.
         """
-        known = self.interpreters.of(tgid)
+        python_state = self.interpreters.of(tgid)
         words: dict[int, tuple[int, ...]] = {}
         gils: list[Gil] = []
-        if known is None:
+        if python_state is None:
             return SleepingPython(words, gils)
         try:
             with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
-                reading = known.process.look(lines=self.names.lines)
-                if known.process.is_stuck:
+                reading = python_state.process.look(lines=self.names.lines)
+                if python_state.process.is_stuck:
                     self.interpreters.skipped[tgid] = STUCK
                 for interpreter in reading.interpreters:
                     if interpreter.gil is not None:
                         gils.append(interpreter.gil)
                     for thread in interpreter.threads:
-                        pointer = thread.pthread + known.slot.distance
+                        pointer = thread.pthread + python_state.slot.distance
                         if pointer in pointers and pointer not in words:
-                            stack = known.process.frames(reading, thread.address, _MOST_FRAMES)
+                            stack = python_state.process.frames(
+                                reading, thread.address, _MOST_FRAMES
+                            )
                             words[pointer] = tuple(
-                                self.names.word(frame, known.version) for frame in stack.frames
+                                self.names.word(frame, python_state.version)
+                                for frame in stack.frames
                             )
         except OverBudgetError as error:
             self.interpreters.skipped[tgid] = str(error)
@@ -189,14 +192,14 @@ class PythonTables(Closing):
             addresses: native ones, innermost first, then words of python_layout.h.
             native: the names of the former.
         """
-        known = self.interpreters.of(tgid)
+        python_state = self.interpreters.of(tgid)
         frame, is_real = self.names.frame, self.names.is_real
         words, of_task, awaiting = split_tasks(addresses[len(native) :])
         self.cut += any(task.mark == Mark.UNKNOWN for task in awaiting)
-        if known is None:
+        if python_state is None:
             named = [_frame(frame(word)) for word in words]
             return [*native, *named[:of_task], *self._awaiting(awaiting), *named[of_task:]]
-        is_loop = _in_loop(known.loop, addresses[: len(native)])
+        is_loop = _in_loop(python_state.loop, addresses[: len(native)])
         if words and is_cut(words[-1]):
             if len(words) == 1 and not any(is_loop):  # a thread that runs no Python
                 words = ()
@@ -213,16 +216,16 @@ class PythonTables(Closing):
         self.inexact += merged.fit is Fit.UNKNOWN
         left = sum(map(is_real, words[:of_task]))
         answers: list[Answer] = []
-        shown = merged.frames
+        shown_frames = merged.frames
         if not self._native:
-            shown = shown[: len(shown) - count_starts(shown)]
-        for entry in shown:
+            shown_frames = shown_frames[: len(shown_frames) - count_starts(shown_frames)]
+        for entry in shown_frames:
             if isinstance(entry, PythonFrame):
                 answers.append(_frame(entry))
                 left -= 1
                 if not left:
                     answers += self._awaiting(awaiting)
-            elif self._native or entry.module != known.path:
+            elif self._native or entry.module != python_state.path:
                 answers.append(entry)
         is_complete = len(words) not in (PYTHON_FRAMES, DEEP_PYTHON_FRAMES)
         is_complete = is_complete and not (words and is_cut(words[-1]))

@@ -126,15 +126,15 @@ class JavaCodeNames:
 
     def number(self, frames: tuple[JavaFrame, ...]) -> int:
         """Return a word for the functions of a frame that was walked in user space."""
-        shown = tuple(frame for frame in frames if frame.is_method)
-        if not shown:
+        method_frames = tuple(frame for frame in frames if frame.is_method)
+        if not method_frames:
             return no_method_word()
-        if shown not in self._copied:
+        if method_frames not in self._copied:
             if len(self._answers) >= MOST_COPIED:
                 return user_space_word(MOST_COPIED)
-            self._copied[shown] = len(self._answers)
-            self._answers.append([self._named(frame) for frame in shown])
-        return user_space_word(self._copied[shown])
+            self._copied[method_frames] = len(self._answers)
+            self._answers.append([self._named(frame) for frame in method_frames])
+        return user_space_word(self._copied[method_frames])
 
     def frames(self, word: JavaWord) -> Sequence[Answer]:
         """The functions of a frame, innermost first."""

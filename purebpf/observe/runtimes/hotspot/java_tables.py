@@ -94,18 +94,18 @@ class JavaTables(Closing):
         Raises:
             KernelError: the kernel refused an element.
         """
-        known = self._published.get(tgid)
-        if known is not None and not known.identity:
-            self._published[tgid] = known._replace(process=process, identity=identity)
+        published = self._published.get(tgid)
+        if published is not None and not published.identity:
+            self._published[tgid] = published._replace(process=process, identity=identity)
         self._look(tgid, process, identity, 0)
 
     def _look(self, tgid: int, process: int, identity: int, looks: int) -> None:
         """Publish a JVM, or the kinds of code that it had not yet at the last look."""
         is_complete = False
-        known = self._published.get(tgid)
+        published = self._published.get(tgid)
         try:
-            if known is not None and known.identity == identity:
-                is_complete = self._put(tgid, known)
+            if published is not None and published.identity == identity:
+                is_complete = self._put(tgid, published)
             else:
                 self._forget(tgid)
                 java = find_java(tgid)
@@ -124,12 +124,14 @@ class JavaTables(Closing):
             due = time.monotonic() + after_s
             self._later[tgid] = _Later(process, identity, looks + 1, due)
 
-    def _put(self, tgid: int, known: _Published) -> bool:
+    def _put(self, tgid: int, published: _Published) -> bool:
         """Write how to walk a JVM; whether all kinds of its code are known."""
-        reading = known.java.look()
-        layout, generation = reading.layout, known.generation
-        packed, is_complete = pack_java_process(layout, reading.cache, known.identity, generation)
-        bpf.map_update_elem(self._table.fileno(), known.process.to_bytes(4, "little"), packed)
+        reading = published.java.look()
+        layout, generation = reading.layout, published.generation
+        packed, is_complete = pack_java_process(
+            layout, reading.cache, published.identity, generation
+        )
+        bpf.map_update_elem(self._table.fileno(), published.process.to_bytes(4, "little"), packed)
         self.skipped.pop(tgid, None)
         return is_complete
 
@@ -146,13 +148,13 @@ class JavaTables(Closing):
 
     def _forget(self, tgid: int) -> None:
         """Give up the place of a JVM, and its memory; names that were read stay."""
-        known = self._published.pop(tgid, None)
-        if known is None:
+        published = self._published.pop(tgid, None)
+        if published is None:
             return
-        self._by_generation.pop(known.generation).close()
+        self._by_generation.pop(published.generation).close()
         self._named.add(tgid)
         with suppress(KernelError):  # ENOENT
-            bpf.map_delete_elem(self._table.fileno(), known.process.to_bytes(4, "little"))
+            bpf.map_delete_elem(self._table.fileno(), published.process.to_bytes(4, "little"))
 
     def drain(self) -> None:
         """Take in the names that came, and look again at JVMs that had just started."""
@@ -200,8 +202,8 @@ class JavaTables(Closing):
 
     def of_copy(self, tgid: int, time_ns: int) -> CopiedJava | None:
         """See `JavaProcesses.of_copy`."""
-        known = self._published.get(tgid)
-        reading = None if known is None else self._read(known.generation)
+        published = self._published.get(tgid)
+        reading = None if published is None else self._read(published.generation)
         if reading is None:
             return None
         is_old = host_clock.monotonic_ns() - time_ns > _OLD_COPY_NS

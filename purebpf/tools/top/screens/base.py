@@ -158,8 +158,8 @@ def _read(
         return tally.rows(tallies, path, by_owner=by in owners)
 
     def text(heading: str, by: str, sort: str, lines: int) -> Iterable[str]:
-        shown = arrange(State(by, sort), heads, rows(by, ()))
-        return tally.text(f"{heading}: {summary}", heads, by, shown, lines)
+        arranged = arrange(State(by, sort), heads, rows(by, ()))
+        return tally.text(f"{heading}: {summary}", heads, by, arranged, lines)
 
     summary = f"{count} {heads[0].name}, {in_unit(total_ns)}"
     return Reading(summary, count / (elapsed_s or 1), rows, text, loss)

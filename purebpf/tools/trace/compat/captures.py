@@ -98,10 +98,10 @@ def compat_signature(name: str, abi: str) -> Signature | None:
         return described(name, _i386_descriptions()[name])
     if name in _OTHER_IN_COMPAT and abi != "i386":
         return None
-    known = signature(native_name(name, native_names()))
-    if known and name in {"mmap2", "clone"}:  # an offset in pages, another order
-        return known._replace(name=name if name == "mmap2" else "clone_i386")
-    return known
+    call_signature = signature(native_name(name, native_names()))
+    if call_signature and name in {"mmap2", "clone"}:  # an offset in pages, another order
+        return call_signature._replace(name=name if name == "mmap2" else "clone_i386")
+    return call_signature
 
 
 _OTHER_IN_COMPAT = frozenset(
@@ -118,13 +118,13 @@ def _i386_descriptions() -> Mapping[str, str]:
 
 def compat_capture_of(name: str, string_size: int, abi: str) -> Capture:
     """Return the copies for a 32-bit call; structs in the layout of i386, of other ABIs not."""
-    known = compat_signature(name, abi)
-    if known is None:
+    call_signature = compat_signature(name, abi)
+    if call_signature is None:
         return Capture()
     if abi == "i386":
-        return _i386_capture_of(name, known, string_size)
-    native = capture_of(known.name, string_size)
-    if name.endswith("64") and name != known.name:  # times of 64 bits
+        return _i386_capture_of(name, call_signature, string_size)
+    native = capture_of(call_signature.name, string_size)
+    if name.endswith("64") and name != call_signature.name:  # times of 64 bits
         return native
     start, end = (tuple(filter(_is_alike, copies)) for copies in (native.start, native.end))
     return Capture(start, end, native.again)
@@ -138,11 +138,11 @@ def _is_alike(copy: Copy) -> bool:
     return is_bytes or isinstance(copy, capture.TraceText)
 
 
-def _i386_capture_of(name: str, known: Signature, string_size: int) -> Capture:
+def _i386_capture_of(name: str, call_signature: Signature, string_size: int) -> Capture:
     start: list[Copy] = []
     end: list[Copy] = []
-    for index, kind in enumerate(known.kinds):
-        for copy, at_end in _i386_copies(name, known.name, index, kind, string_size):
+    for index, kind in enumerate(call_signature.kinds):
+        for copy, at_end in _i386_copies(name, call_signature.name, index, kind, string_size):
             (end if at_end else start).append(copy)
     first = (capture.Unpacked(0),) if name in SAME_ARGUMENTS else ()
     return Capture((*first, *start), tuple(end), again=name not in ("execve", "execveat"))
@@ -199,7 +199,7 @@ def with_socket_calls(wanted: set[str]) -> set[str]:
 
 def called(abi: str, number: int) -> str:
     """The name of a call, also of one that socketcall(2) made."""
-    place = number - FIRST_SOCKET_CALL - 1
-    if abi == "i386" and 0 <= place < len(SOCKET_CALLS):
-        return SOCKET_CALLS[place]
+    call_index = number - FIRST_SOCKET_CALL - 1
+    if abi == "i386" and 0 <= call_index < len(SOCKET_CALLS):
+        return SOCKET_CALLS[call_index]
     return syscalls.name(abi, number)

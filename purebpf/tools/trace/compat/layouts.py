@@ -137,23 +137,23 @@ def size_of(call: str, kind: Kind) -> int | None:
 
 
 def widen(
-    call: str, known: Signature, words: tuple[int, ...], pieces: Mapping[int, bytes]
+    call: str, call_signature: Signature, words: tuple[int, ...], pieces: Mapping[int, bytes]
 ) -> dict[int, bytes]:
     """The pieces as a 64-bit program's.
 
     Args:
         call: its name on i386.
-        known: its signature.
+        call_signature: its signature.
         words: its arguments.
         pieces: the copied memory.
     """
     wide = {}
     for identity, data in pieces.items():
         argument, part = identity >> 8, identity & (END - 1)
-        if argument >= len(known.kinds):
+        if argument >= len(call_signature.kinds):
             wide[identity] = data
             continue
-        kind = known.kinds[argument]
+        kind = call_signature.kinds[argument]
         one = _struct_of(call, kind, words) if part == 0 else None
         if kind.name in {"message", "sent", "received"}:
             one = _of_message(kind.name, part % MESSAGE_PARTS)
