@@ -55,8 +55,8 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 class IteratorLink(Link):
     """An iterator that can be read as often as wanted, each time from the beginning."""
 
-    def __init__(self, description: str, *, link: Descriptor, btf: Btf | None = None) -> None:
-        super().__init__(description, link=link)
+    def __init__(self, what: str, *, link: Descriptor, btf: Btf | None = None) -> None:
+        super().__init__(what, link=link)
         self._btf = btf
 
     def open_file(self) -> BinaryIO:

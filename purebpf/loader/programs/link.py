@@ -70,12 +70,12 @@ class Link(Closing):
     parent.
 
     Attributes:
-        description: the program and its target, in words.
+        what: the program and its target, in words.
     """
 
     def __init__(
         self,
-        description: str,
+        what: str,
         *,
         link: Descriptor | None = None,
         event: EventDescriptor | None = None,
@@ -85,13 +85,13 @@ class Link(Closing):
         """Own the attachment.
 
         Args:
-            description: as the attribute.
+            what: as the attribute.
             link: a bpf_link.
             event: a perf event, which without a `link` runs the program.
             undo: ends an attachment that has neither, for every process; called once.
             held: closed after that.
         """
-        self.what = description
+        self.what = what
         self._link = link
         self._event = event
         self._undo = undo
