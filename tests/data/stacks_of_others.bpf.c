@@ -70,6 +70,6 @@ PROGRAM("tracepoint/syscalls/sys_enter_getppid", on_tracepoint)
 PROGRAM("raw_tracepoint/sys_enter", on_raw_tracepoint)
 PROGRAM("tp_btf/sys_enter", on_typed_tracepoint)
 PROGRAM("tp_btf/sched_switch", on_switch)
-PROGRAM("fentry/__x64_sys_getppid", on_function)
+PROGRAM("fentry/__task_pid_nr_ns", on_function)
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
