@@ -93,6 +93,7 @@ _PYTHON_QUEUES = compile_later(
 )
 _PYTHON_LIBRARY = compile_later(r"/(queue|threading|concurrent/futures/\w+)\.py$")
 _LIBRARIES_THAT_WAIT = (
+    ("result", compile_later(r"std::(__atomic_futex_unsigned_base|__basic_future|__future_base)")),
     ("queue-full", compile_later(r".*Queue\.put$|.*[Cc]hannel<.*>::send")),
     (
         "permit",
@@ -134,6 +135,12 @@ _JAVA_WAITS = (
         ),
     ),
     ("queue-full", compile_later(r"java\.util\.concurrent\.\w*(Queue|Deque)\.(put|offer)")),
+    (
+        "result",
+        compile_later(
+            r"java\.util\.concurrent\.(FutureTask|CompletableFuture|ForkJoinTask)\.(get|join)"
+        ),
+    ),
 )
 """The purposes of threads that the JVM has parked, by methods of its library."""
 _RUBY_MUTEX, _RUBY_CODE = "rb_mutex_", "rb_vm_exec"
@@ -211,7 +218,7 @@ def judge(
 def _is_work(kind: str, side: Side, *, is_called: bool, has_own: bool) -> bool:
     if kind in _ALWAYS_WORK:
         return True
-    if kind == "lock":
+    if kind in ("lock", "result"):
         return has_own
     if kind == "sock-read":
         return side is Side.CLIENT or (side is Side.UNKNOWN and is_called)

@@ -39,6 +39,7 @@ _WAITS = {
     "cond": "waits to be woken",
     "queue-full": "waits for room in a queue",
     "permit": "waits for a permit",
+    "result": "waits for a result",
     "gil": "waits for the GIL",
     "child": "waits for a child process",
     "file-lock": "waits for the lock of a file",

@@ -43,7 +43,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(interpreters.python_gil, interpreters.ruby_gvl, interpreters.garbage_collection),
     *(interpreters.java_monitors,),
     *(java_locks.parked_threads, interpreters.ruby_mutexes),
-    *(locks.convoys, locks.deadlocks),
+    *(locks.convoys, locks.deadlocks, locks.shared_semaphores),
     *(answers.slow_answers, answers.unanswered_requests, answers.delayed_acknowledgements),
     *(lookups.open_lookups, round_trips.round_trips, held_requests.held_requests),
     *(blocking.full_pipes, blocking.blocked_loops, blocking.children, blocking.other_waits),

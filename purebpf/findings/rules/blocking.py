@@ -25,9 +25,12 @@ __all__ = ["blocked_loops", "children", "full_pipes", "other_waits"]
 
 _LEAST = 0.1
 _LEAST_OF_OTHERS = 0.3
+_COMPUTES = 0.5
+"""The part of the time that a program runs, or is ready, which does the work of a pipeline."""
 _PURPOSES = {
     "queue-full": " for room in a full queue",
     "permit": " for a permit or a free member of a pool",
+    "result": " for a result",
 }
 _LOOP = "uv_run"
 _WAITS_ITSELF = compile_later(r"uv_run|futex|pthread|uv_(cond|sem)|WaitSync")
@@ -40,12 +43,12 @@ def full_pipes(evidence: Evidence) -> Iterator[Finding]:
     """A write waits because who reads the pipe or socket does not."""
     for stays in by_function(evidence, evidence.work("pipe-write", "sock-write"), _kind):
         cost = evidence.rate(stays)
-        if cost < _LEAST:
-            continue
         stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
+        if cost < _LEAST or _feeds_a_program_that_computes(evidence, stay, pids):
+            continue
         call = "pipe_write" if stay.kind == "pipe-write" else "a socket's write"
         fd = stay.argument & 0xFFFFFFFF
-        readers = [pid for pid in evidence.connections.readers_of(stay.endpoint) if pid not in pids]
+        readers = _readers(evidence, stay, pids)
         library = next((frame for frame in stay.user if frame.kind == "python"), None)
         function = evidence.spell(stay.own) if stay.own else ""
         function = function or call_site(evidence, pids, "send" if stay.kind[0] == "s" else "write")
@@ -57,6 +60,20 @@ def full_pipes(evidence: Evidence) -> Iterator[Finding]:
             ("offcpu", "-p", str(pids[0])),
             own=evidence.source(stay.own),
         )
+
+
+def _readers(evidence: Evidence, stay: Stay, pids: tuple[int, ...]) -> list[int]:
+    return [pid for pid in evidence.connections.readers_of(stay.endpoint) if pid not in pids]
+
+
+def _feeds_a_program_that_computes(evidence: Evidence, stay: Stay, pids: tuple[int, ...]) -> bool:
+    """Return True for a stage of a pipeline whose next stage has the work: `tar | gzip`."""
+    if stay.kind != "pipe-write" or evidence.connections.is_service(pids):
+        return False
+    readers = _readers(evidence, stay, pids)
+    stays = [one for pid in readers for one in evidence.by_process.get(pid, ())]
+    computes = seconds_of(one for one in stays if one.kind in ("cpu", "queue"))
+    return computes > _COMPUTES * seconds_of(stays) > 0.0
 
 
 def _reader(evidence: Evidence, readers: list[int]) -> str:
@@ -183,13 +200,15 @@ def children(evidence: Evidence) -> Iterator[Finding]:
 def other_waits(evidence: Evidence) -> Iterator[Finding]:
     """Work that waits to be woken: a full queue, a result of a pool. The weakest of the rules."""
     kinds = ("cond", "semaphore", "pipe-read", "poll", *_PURPOSES)
-    waits = [stay for stay in evidence.work(*kinds) if stay.own]
+    waits = [
+        stay
+        for stay in evidence.work(*kinds)
+        if stay.own and not (stay.kind == "result" and stay.is_open)  # a main program
+    ]
     for stays in by_function(evidence, waits, _kind):
         cost = evidence.rate(stays)
         stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
-        if cost < _LEAST_OF_OTHERS or not (
-            evidence.connections.is_service(pids) or stay.kind in _PURPOSES
-        ):
+        if cost < _LEAST_OF_OTHERS or not _are_waited_for(evidence, stays):
             continue
         tids = {one.tid for one in stays}
         wakers: Counter[int] = Counter()
@@ -212,12 +231,22 @@ def other_waits(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def _are_waited_for(evidence: Evidence, stays: list[Stay]) -> bool:
+    """Return True for threads of a service, and for those that have asked for something.
+
+    The only thread that waits for results is a program that waits for its own pool.
+    """
+    if evidence.connections.is_service({stay.pid for stay in stays}):
+        return True
+    return stays[0].kind in _PURPOSES and (stays[0].kind != "result" or threads_of(stays) > 1)
+
+
 def _via(evidence: Evidence, stay: Stay) -> str:
     """The library's function that the own one called."""
     assert stay.own is not None
     below = stay.user[: stay.user.index(stay.own)]
     called = next((frame for frame in reversed(below) if frame.kind == "python"), None)
-    if called is None and stay.kind in _PURPOSES:
+    if called is None and stay.kind in _PURPOSES and stay.kind != "result":
         called = next((frame for frame in reversed(below) if frame.name), None)
     return f" for {evidence.spell(called)}" if called else ""
 

@@ -31,7 +31,9 @@ _ALLOCATOR = re.compile(
 )
 _MOSTLY = 0.4
 """The part of the time from which one function says enough."""
-_MUCH_ALLOCATION = 0.25
+_MUCH_ALLOCATION, _MUCH_KERNEL = 0.25, 0.3
+_ENOUGH = 0.1
+"""The part of a thread's time whose stacks stand for the others, which were cut off."""
 _PYTHON_CALLERS = frozenset({"<module>", "_bootstrap"})
 
 
@@ -47,7 +49,10 @@ def busy_programs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
-    pids, total_s = chief(stays), seconds_of(stays)
+    pids = chief(stays)
+    in_kernel = seconds_of(stay for stay in stays if stay.kernel) / seconds_of(stays)
+    stays = _without_cut(stays)
+    total_s = seconds_of(stays)
     own = _own_functions(stays)
     text, evidences = f"uses {cost:.2f} CPUs{_runtime(evidence, pids[0])}", list[str]()
     source = None
@@ -64,8 +69,7 @@ def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         text += _without_own(evidence, stays, total_s)
         evidences.append(_deepest_common(stays, total_s))
     text += _library(evidence, stays, total_s)
-    kernel_s = seconds_of(stay for stay in stays if stay.kernel)
-    text += f", {share(kernel_s, total_s)} in the kernel" if kernel_s > 0.3 * total_s else ""
+    text += f", {share(in_kernel, 1.0)} in the kernel" if in_kernel > _MUCH_KERNEL else ""
     evidences.insert(1, _allocation(stays, total_s))
     evidences.append(_leaves(stays, total_s))
     text += _threads(evidence, stays, pids[0], total_s)
@@ -81,11 +85,29 @@ def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
 
 def busiest_function(evidence: Evidence, stays: list[Stay]) -> str:
     """The functions that CPU time goes to, with their shares; "" if none has a name."""
+    stays = _without_cut(stays)
     total_s, own = seconds_of(stays), _own_functions(stays)
     if own and own[0][1] >= _MOSTLY * total_s:
         return f"{evidence.spell(own[0][0])} {share(own[0][1], total_s)}"
     common = _deepest_common(stays, total_s).removeprefix("most of it in ")
     return common or _without_own(evidence, stays, total_s).removeprefix(": ")
+
+
+def _without_cut(stays: list[Stay]) -> list[Stay]:
+    """Leave out stacks of one frame, or none, of threads that have whole ones.
+
+    They are of the time before a process could be unwound, and say nothing of who called.
+    """
+    total: Counter[int] = Counter()
+    whole: Counter[int] = Counter()
+    for stay in stays:
+        total[stay.tid] += round(1e6 * stay.seconds)
+        whole[stay.tid] += round(1e6 * stay.seconds) * (len(stay.user) > 1)
+    return [
+        stay
+        for stay in stays
+        if len(stay.user) > 1 or whole[stay.tid] < max(1, _ENOUGH * total[stay.tid])
+    ]
 
 
 def _runtime(evidence: Evidence, pid: int) -> str:

@@ -13,13 +13,18 @@ from purebpf.findings.ownership import is_java
 from purebpf.findings.rings import find_ring
 from purebpf.findings.words import chief, count_threads, describe_activity
 
-__all__ = ["convoys", "deadlocks"]
+__all__ = ["convoys", "deadlocks", "shared_semaphores"]
 
 _LEAST = 0.05
 _ALL_THE_TIME = 0.9
 """The part of a measurement that a wait lasts which never ends."""
 _KINDS = ("lock", "file-lock")
 _HERD = 4
+_SEMAPHORE_CALLS = ("semop", "semtimedop")
+_FREE = frozenset({"accept", "epoll", "poll", "signal", "sock-read"})
+"""Waits of workers for requests. Some servers take a semaphore before they accept one."""
+_MOSTLY_FREE = 0.1
+_LEAST_OF_SEMAPHORES = 0.3
 
 
 def convoys(evidence: Evidence) -> Iterator[Finding]:
@@ -80,6 +85,35 @@ def deadlocks(evidence: Evidence) -> Iterator[Finding]:
             (support,),
             ("dump", str(pid)),
             own=evidence.source(_taker(places[0])),
+        )
+
+
+def shared_semaphores(evidence: Evidence) -> Iterator[Finding]:
+    """Processes take turns for a System V semaphore: who holds it is one of them."""
+    groups: dict[tuple[tuple[str, str], int], list[Stay]] = defaultdict(list)
+    for stay in evidence.stays:
+        if stay.kind == "semaphore" and stay.call in _SEMAPHORE_CALLS and not stay.is_work:
+            groups[evidence.family(stay.pid), stay.argument].append(stay)
+    for stays in groups.values():
+        cost, tids = evidence.rate(stays), {stay.tid for stay in stays}
+        does = [
+            stay
+            for tid in tids
+            for stay in evidence.by_thread[tid]
+            if stay.kind not in ("semaphore", "queue")
+        ]
+        free_s = seconds_of(stay for stay in does if stay.kind in _FREE)
+        is_given = any(tids & evidence.wakers.get(tid, {}).keys() for tid in tids)
+        takes_turns = is_given and free_s < _MOSTLY_FREE * seconds_of(does)
+        if cost < _LEAST_OF_SEMAPHORES or len(tids) < 2 or not takes_turns:  # noqa: PLR2004
+            continue
+        pids, activity = chief(stays), describe_activity(evidence, does)
+        yield Finding(
+            *("lock-convoy", evidence.process(pids[0]).comm, pids, cost),
+            f"{count_threads(stays, 'wait')} for a System V semaphore (semop) that they give to "
+            "each other",
+            (f"who has it {activity}", evidence.process(pids[0]).command),
+            ("offcpu", "-p", str(pids[0])),
         )
 
 

@@ -204,8 +204,8 @@ def local_connections(evidence: Evidence) -> Iterator[Finding]:
         rate, pid = (count.times - tcp[count.pid]) / evidence.elapsed_s, count.pid
         if count.call != "connect" or count.error or rate < _LOCAL_CONNECTIONS:
             continue
-        if pid not in evidence.processes:
-            continue
+        if pid not in evidence.processes or not _has_unix_peers(evidence, pid):
+            continue  # a resolver connects UDP sockets
         peers = Counter(
             spell_endpoint(stay.endpoint)
             for stay in evidence.by_process.get(pid, ())
@@ -220,6 +220,17 @@ def local_connections(evidence: Evidence) -> Iterator[Finding]:
             ("summary", "-p", str(pid)),
             place=peer,
         )
+
+
+def _has_unix_peers(evidence: Evidence, pid: int) -> bool:
+    """Return True for a process that has waited for, or has open, the client's end of one."""
+    if any(one.endpoint.family == "other" for one in evidence.waits_of.get(pid, ())):
+        return True
+    return any(
+        int(link[8:-1]) in evidence.facts.unix_peers
+        for link in evidence.facts.descriptors.get(pid, {}).values()
+        if link.startswith("socket:[")
+    )
 
 
 def lost_datagrams(evidence: Evidence) -> Iterator[Finding]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from purebpf.findings.evidence import Evidence
+from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.finding import Finding
+from purebpf.findings.rules.cpu import busiest_function
+from purebpf.findings.words import describe_activity
 
 __all__ = ["accept_queues", "busy_team"]
 
@@ -53,11 +55,27 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
         if not pids:
             continue
         team = busy_team(evidence, pids[:1])
+        does = [
+            stay
+            for pid in pids
+            for stay in evidence.by_process.get(pid, ())
+            if (stay.is_work and stay.kind != "queue") or (stay.kind == "sleep" and stay.own)
+        ]
         yield Finding(
             *("accept-queue", evidence.process(pids[0]).comm, pids, socket.queue),
             f"has no free worker: {socket.queue:.1f} connections wait to be accepted on port "
             f"{socket.port}",
-            (team,),
+            (_meanwhile(evidence, does), team),
             ("tcp", "-p", str(pids[0])),
             place=str(socket.port),
         )
+
+
+def _meanwhile(evidence: Evidence, stays: list[Stay]) -> str:
+    """What the workers do while nobody accepts."""
+    computing = [stay for stay in stays if stay.kind == "cpu"]
+    if seconds_of(computing) > 0.5 * seconds_of(stays):
+        where = busiest_function(evidence, computing)
+        return f"meanwhile it runs in {where}" if where else ""
+    activity = describe_activity(evidence, stays)
+    return f"meanwhile it {activity}" if activity else ""

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from purebpf.findings.facts import CallCount, Connect, Facts, Process, Socket
+from purebpf.findings.facts import CallCount, Connect, Endpoint, Facts, Process, Socket, WaitSum
 from purebpf.findings.find import find
 from tests.support.builders.facts import PYTHON, THREAD, facts, own, waiting
 
@@ -106,3 +106,36 @@ def test_a_flood_is_told_of_its_sender() -> None:
     flood = losing(drops=400_000)
     assert [one.kind for one in find(flood) if "datagram" in one.kind] == ["datagram-storm"]
     assert said(losing(drops=100), "datagrams-lost") == ""
+
+
+def connecting(times: int = 1500, **more: object) -> Facts:
+    """A program that makes 150 connections a second with connect(2)."""
+    calls = (CallCount(7, "connect", 0, times),)
+    return Facts(10.0, 2, processes=(SHOP,), calls=calls, **more)  # type: ignore[arg-type]
+
+
+UNIX = Endpoint("socket", "other", "/run/stock.sock", inode=50)
+WAITED = (WaitSum(7, 7, "recvfrom", 5, 5, 0, UNIX, 4.0, 1500, 0.01),)
+
+
+def test_new_connections_to_a_unix_socket_for_each_request() -> None:
+    stay = waiting(7, 7, "recvfrom", own("ask_stock"), *THREAD, seconds=4.0, argument=5)
+    ends = {"unix_peers": {50: 51}, "unix_names": {51: "/run/stock.sock"}}
+    measured = connecting(waits=WAITED, activities=(stay,), **ends)
+    assert "makes 150 connections a second to /run/stock.sock" in said(measured, "connections")
+    open_now = connecting(descriptors={7: {5: "socket:[50]"}}, unix_peers={50: 51})
+    assert "150 connections a second to a unix socket" in said(open_now, "connections")
+
+
+@pytest.mark.parametrize(
+    "well",
+    [
+        connecting(),
+        connecting(times=500, waits=WAITED),
+        connecting(waits=WAITED, connects=(Connect(7, 0, "10.0.0.7", 80, 1400),)),
+    ],
+    ids=["a resolver connects UDP sockets", "few", "TCP connections have a rule of their own"],
+)
+def test_connections_that_are_not_to_unix_sockets(well: Facts) -> None:
+    assert "unix" not in said(well, "connections")
+    assert "stock.sock" not in said(well, "connections")

