@@ -17,13 +17,15 @@ __all__ = ["descriptor_leaks", "thread_leaks"]
 _LEAST, _FEWEST = 1.0, 30
 """A second, and in all."""
 _UP, _EARLY, _READINGS = 0.6, 0.8, 5
+_FEW_READINGS, _MUCH = 3, 90
+"""On a busy machine there are fewer readings, which are enough for a number that grows by much."""
 _NUMBER = re.compile(r"\[\d+\]|\d+")
 
 
 def descriptor_leaks(evidence: Evidence) -> Iterator[Finding]:
     """A process opens descriptors all the time and closes none of them."""
     for process in evidence.facts.processes:
-        rate = _growth(process.files)
+        rate = _growth(process.files, evidence.elapsed_s)
         if rate < _LEAST or process.is_new:
             continue
         links = evidence.facts.descriptors.get(process.pid, {})
@@ -62,7 +64,7 @@ def _trace(process: Process) -> tuple[str, ...]:
 def thread_leaks(evidence: Evidence) -> Iterator[Finding]:
     """A process starts threads all the time that do not end."""
     for process in evidence.facts.processes:
-        rate = _growth(process.thread_counts)
+        rate = _growth(process.thread_counts, evidence.elapsed_s)
         if rate < _LEAST or process.is_new:
             continue
         places: Counter[str] = Counter()
@@ -80,13 +82,18 @@ def thread_leaks(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _growth(counts: Sequence[int]) -> float:
-    """Return the growth a second of a number that rises in most steps and never falls, else 0.0."""
-    if len(counts) < _READINGS or counts[-1] < _FEWEST:
+def _growth(counts: Sequence[int], elapsed_s: float) -> float:
+    """Return the growth a second of a number that rises in most steps and never falls, else 0.0.
+
+    It is read at the start, then each second; a busy machine leaves readings out.
+    """
+    if len(counts) < _FEW_READINGS or counts[-1] < _FEWEST:
         return 0.0
     steps = [after - before for before, after in pairwise(counts)]
     grown = counts[-1] - counts[0]
+    if len(counts) < _READINGS and grown < _MUCH:
+        return 0.0
     if min(steps) < 0 or sum(step > 0 for step in steps) < _UP * len(steps):
         return 0.0
     is_early = counts[len(counts) // 2] - counts[0] > _EARLY * grown
-    return 0.0 if is_early else grown / len(steps)
+    return 0.0 if is_early else grown / max(len(steps), elapsed_s - 1.0)

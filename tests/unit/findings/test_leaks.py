@@ -32,6 +32,11 @@ def test_descriptors_that_are_not_closed() -> None:
     assert "187 of 187 are /etc/hosts" in text
 
 
+def test_few_readings_on_a_busy_machine() -> None:
+    (text,) = about_growth(measured(files=(190, 370, 640)))
+    assert "opens 50 descriptors a second that it does not close (640 open files now)" in text
+
+
 def test_threads_that_do_not_end() -> None:
     (text,) = about_growth(measured(thread_counts=STEADY))
     assert "starts 10 threads a second that do not end (190 threads now)" in text
@@ -45,9 +50,11 @@ def test_threads_that_do_not_end() -> None:
         (100, 110, 105, 120, 115, 130, 125, 140, 135, 150),
         (100, 150, 180, 190, 195, 196, 197, 198, 199, 200),
         tuple(range(3, 13)),
+        (100, 120, 140),
+        (100, 280, 300),
         (),
     ],
-    ids=["constant", "up and down", "warms up", "few", "not read"],
+    ids=["constant", "up and down", "warms up", "few", "too few", "early", "not read"],
 )
 def test_numbers_that_stay_in_bounds(counts: tuple[int, ...]) -> None:
     assert about_growth(measured(files=counts, thread_counts=counts)) == []
