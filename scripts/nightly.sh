@@ -2,7 +2,7 @@
 # What takes longer than a change can wait for, beside what .ci/run runs: make nightly PARTS="night 5.10"
 # Run it before a release; docs/testing.md has the commit, the date and the result of the last run.
 cd "$(dirname "$0")/.." || exit 1
-all="night faults 5.10 6.1 6.12 7.2 6.12-arm64 oldest site release"
+all="night faults 5.10 6.1 6.12 7.2 6.12-arm64 oldest engines site release"
 export PUREBPF_CONSTANTS=every
 status=0
 results=build/nightly
@@ -30,6 +30,13 @@ part() {
         . scripts/packages.sh
         packages_for_tests && npm_packages_for_tests && sh scripts/site.sh &&
             .venv/bin/python -m tests.support.site_pictures
+        ;;
+    # a worker of a Spark cluster is killed in the middle of a query
+    engines)
+        .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes \
+            --target build/engines -r requirements/engines.txt
+        PYTHONPATH=build/engines .venv/bin/python -m pytest -q \
+            tests/unit/services/fleet/test_engines.py tests/unit/services/fleet/test_spark_cluster.py
         ;;
     # built twice, and installed in fresh roots
     release) ROOTS=yes sh scripts/release/release.sh ;;
