@@ -6,10 +6,10 @@
 side, one core each: of a series, or with a kernel of your own (docs/testing.md). A guest that does
 not boot is tried once more; a second failure ends the run with its console. Exit status 1 when a
 test failed anywhere; with --reruns, when it failed every time, and those that were tried again are
-listed.
+listed; 2 when a kernel did not come to the end of its tests, or what failed was no test.
 
 What came of a kernel is left in --out/NAME: report.xml (JUnit), features.json (what was probed and
-what the tests used), output, and of a guest its console.
+what the tests used), output, failed (the names of tests), and of a guest its console.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support import traces
 from tests.vm import guest, results
 from tests.vm.kernels import SERIES, Kernel, fetch, is_own
 from tests.vm.results import Result
@@ -78,6 +79,8 @@ def run_host(run: Run, out: Path) -> Result:
     start = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     (out / "report.xml").unlink(missing_ok=True)
+    for place in traces.unmount_left():
+        print(f"{place} was still mounted by tests that were killed: unmounted", file=sys.stderr)
     settings = {
         "PUREBPF_EXCLUSIVE_HOST": "1",
         "PUREBPF_FEATURES": str(out / "features.json"),
@@ -105,7 +108,7 @@ def run_host(run: Run, out: Path) -> Result:
             f"(they may take {HOST_TIMEOUT_S}), with status {tests.returncode}"
         )
     output = (out / "output").read_text(errors="replace")
-    (out / "failed").write_text("".join(f"{test}\n" for test in results.failing(output)))
+    _write_failed(out, output)
     seconds = time.monotonic() - start
     return results.read(out, seconds, failed=tests.returncode != 0, output=output)
 
@@ -118,7 +121,7 @@ def run_guest(kernel: Kernel, series: str, run: Run, out: Path) -> Result:
             carries the end of its output and of its console.
     """
     start = time.monotonic()
-    for name in ("report.xml", "features.json"):
+    for name in ("report.xml", "features.json", "failed"):
         (out / name).unlink(missing_ok=True)
     command = _command(kernel, series, run)
     outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S, cpu=run.cpu)
@@ -133,7 +136,13 @@ def run_guest(kernel: Kernel, series: str, run: Run, out: Path) -> Result:
             f"The end of its console:\n{outcome.console[-6000:]}"
         )
     seconds = time.monotonic() - start
+    _write_failed(out, outcome.output)
     return results.read(out, seconds, failed=outcome.status != 0, output=outcome.output)
+
+
+def _write_failed(out: Path, output: str) -> None:
+    """Leave the names of the tests that failed for whoever runs them again."""
+    (out / "failed").write_text("".join(f"{test}\n" for test in results.failing(output)))
 
 
 def _command(kernel: Kernel, series: str, run: Run) -> str:
@@ -183,7 +192,7 @@ def main() -> int:
         found, died = _run(names, Run(options.tests, options.reruns, options.cpu), options.out)
     except RuntimeError as error:  # no kernel to boot
         print(error, file=sys.stderr)
-        return 1
+        return 2
     for name, result in found.items():
         if result.failed and name != HOST:  # the host's was shown as it came
             print(f"== {name}\n{result.output}")
@@ -192,7 +201,10 @@ def main() -> int:
         print(results.table(found))
     for error in died:
         print(error, file=sys.stderr)
-    return 1 if died or any(result.failed for result in found.values()) else 0
+    failed = [result for result in found.values() if result.failed]
+    if died or not all(results.failing(result.output) for result in failed):
+        return 2
+    return 1 if failed else 0
 
 
 def _end_of_console(folder: Path) -> str:
