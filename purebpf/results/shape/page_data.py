@@ -20,6 +20,7 @@ from purebpf.results.model.profile import Labels, Profile, Row, Waker
 from purebpf.results.model.spelling import printable
 from purebpf.results.shape import page_facts, sorted_paths
 from purebpf.results.shape.alike_threads import Thread, group_threads
+from purebpf.results.shape.chance import least_deviates
 from purebpf.results.shape.functions import Function, Functions, function
 from purebpf.results.shape.matching import Matching
 from purebpf.results.shape.stack_ends import stack_ends
@@ -98,6 +99,7 @@ def pack(profile: Profile, before: Profile | None = None) -> Packed:
         header["earlier"] = {
             name: value for name, value in head(before).items() if name in _OF_BOTH
         }
+        header["deviates"] = least_deviates(len(table)) if profile.unit == "samples" else 0
         header["facts"]["brief"] = page_facts.brief_of_both(before, profile)
     header["labels"] = [_encode_owner(label) for label in labels]
     header |= _tables([matching.shown.get(name, name) for name in table] if matching else table)

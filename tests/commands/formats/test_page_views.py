@@ -113,7 +113,8 @@ def test_cpp_names_are_short_and_whole_on_demand(open_page: Open) -> None:
 
 def test_colours_have_a_legend(open_page: Open) -> None:
     assert open_page(html.page(profiles.example())).text("legend") == "nativekernelno name"
-    assert open_page(PAGES["difference"]()).text("legend") == "grewsameshrank"
+    legend = open_page(PAGES["difference"]()).text("legend")
+    assert legend == "grewsame, or chance of samplingshrank"
 
 
 def test_a_difference_says_what_both_sides_are(open_page: Open) -> None:

@@ -231,8 +231,16 @@ class App extends Wording {
   }
 
   change(branch) {
+    if (this.isChance(branch.weight, branch.before)) return 0;
     const [after, before] = [branch.weight * this.afterScale, branch.before * this.beforeScale];
     return (after - before) / (Math.max(after, before) || 1);
+  }
+
+  // Whether the chance of sampling explains a change: purebpf/results/shape/chance.py.
+  isChance(after, before) {
+    const [scale, scaleBefore] = [this.afterScale, this.beforeScale];
+    const error = Math.hypot(Math.sqrt(after) * scale, Math.sqrt(before) * scaleBefore);
+    return Math.abs(after * scale - before * scaleBefore) <= (this.head.deviates || 0) * error;
   }
 
   draw() {

@@ -3,7 +3,7 @@
 const KINDS = { // in the legend; processes and threads have their own rows
   user: "native", kernel: "kernel", python: "Python", jit: "generated", inlined: "inlined", unknown: "no name",
 };
-const CHANGES = [["grew", 1], ["same", 0], ["shrank", -1]]; // in the legend of a comparison
+const CHANGES = [["grew", 1], ["same, or chance of sampling", 0], ["shrank", -1]]; // in the legend
 
 // What is hidden and what is asked for, each with a way back.
 function drawNarrowing(app) {
@@ -47,6 +47,7 @@ function tabulate(app) {
     amount: (weight) => app.amount(weight),
     part: (weight) => weight * app.afterScale,
     partBefore: (weight) => weight * app.beforeScale,
+    isChance: (after, before) => app.isChance(after, before),
   });
   const { shown, all } = fillTable($("lines"), tableLines(app.model, $("by").value), {
     columns,

@@ -19,7 +19,7 @@ const OF_LABEL = {
 };
 
 // Columns of the table; `value` is what it sorts by, `text` what it shows.
-function tableColumns({ compares, amount, part, partBefore }) {
+function tableColumns({ compares, amount, part, partBefore, isChance }) {
   const percent = (share) => `${(100 * share).toFixed(2)}%`;
   const signed = (share) => `${share >= 0 ? "+" : ""}${(100 * share).toFixed(2)}%`;
   const columns = [
@@ -29,13 +29,17 @@ function tableColumns({ compares, amount, part, partBefore }) {
     { id: "total-part", title: "%", value: ({ total }) => total, text: ({ total }) => percent(part(total)) },
   ];
   const change = ({ total, totalBefore }) => part(total) - partBefore(totalBefore);
+  const ofChance = ({ total, totalBefore }) => total !== totalBefore && isChance(total, totalBefore);
   if (compares) {
     columns.push(
       {
         id: "before", title: "before", value: ({ totalBefore }) => totalBefore,
         text: ({ totalBefore }) => percent(partBefore(totalBefore)),
       },
-      { id: "change", title: "change", value: change, text: (line) => signed(change(line)) },
+      {
+        id: "change", title: "change", value: (line) => change(line) * (ofChance(line) ? 1e-6 : 1), // behind what changed
+        text: (line) => (ofChance(line) ? "by chance" : signed(change(line))),
+      },
     );
   }
   columns.push(

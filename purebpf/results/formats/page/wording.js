@@ -39,7 +39,8 @@ class Wording {
     const percent = (part) => `${(100 * part).toFixed(2)}%`;
     if (!this.model.compares) return `${this.counted(branch.weight)}, ${percent(branch.weight / (this.model.total[0] || 1))}`;
     const [after, before] = [branch.weight * this.afterScale, branch.before * this.beforeScale];
-    return `before ${percent(before)}, after ${percent(after)}: ${after >= before ? "+" : ""}${percent(after - before)}`;
+    const chance = after !== before && this.isChance(branch.weight, branch.before) ? ", by chance" : "";
+    return `before ${percent(before)}, after ${percent(after)}: ${after >= before ? "+" : ""}${percent(after - before)}${chance}`;
   }
 
   // Lines about a box.
