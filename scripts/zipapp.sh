@@ -16,11 +16,9 @@ rm -rf "$work/app/bin"
     --target "$work/app" "${WHEEL:-.}"
 "$python" scripts/sbom.py >"$work/app/sbom.cdx.json"
 cat >"$work/app/__main__.py" <<MAIN
-import sys
+from purebpf.__main__ import start
 
-from purebpf.__main__ import main
-
-sys.exit(main())
+start()
 MAIN
 sh scripts/release/without_traces.sh "$work/app"
 mkdir -p "$(dirname "$file")"

@@ -22,9 +22,9 @@ import sys
 
 sys.path.insert(0, "/usr/lib/purebpf")
 
-from purebpf.__main__ import main
+from purebpf.__main__ import start
 
-sys.exit(main())
+start()
 PROGRAM
 chmod 755 $root/usr/bin/purebpf
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -117,6 +118,62 @@ def test_a_command_of_its_own_process_never_searches_for_garbage() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout == "0\n"
+
+
+ENDING = """
+import atexit, sys
+ended = []
+class Last:
+    def __del__(self):
+        print("taken apart")
+if sys.argv.pop() == "late":
+    atexit.register(print, "registered before")
+from purebpf import __main__ as program
+def main():
+    program.last = Last()
+    atexit.register(print, "registered by the command")
+    print("result")
+    return program.status
+program.main = main
+program.status = eval(sys.argv.pop())
+program.start()
+"""
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_command_ends_without_taking_its_objects_apart(status: int) -> None:
+    command = [sys.executable, "-c", ENDING, str(status), ""]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (status, "")
+    assert ended.stdout == "result\nregistered by the command\n"
+
+
+def test_what_was_registered_before_a_command_happens_at_its_end() -> None:
+    command = [sys.executable, "-c", ENDING, "3", "late"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 3
+    assert ended.stdout.splitlines()[:3] == [
+        *("result", "registered by the command", "registered before")
+    ]
+
+
+def test_a_bug_in_a_command_keeps_its_traceback() -> None:
+    script = ENDING.replace("program.status = eval(sys.argv.pop())", "sys.argv.pop()")
+    command = [sys.executable, "-c", script, "", ""]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "AttributeError: module 'purebpf.__main__' has no attribute 'status'" in ended.stderr
+
+
+def test_output_that_cannot_be_written_at_the_end_is_no_success() -> None:
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-c", ENDING, "0", ""]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=buffered
+        )
+    assert ended.returncode == 120
+    assert "No space left on device" in ended.stderr
 
 
 def test_the_console_script_is_installed() -> None:
