@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from purebpf.cli.event_lines import fit, json_lines, json_loss
 from purebpf.cli.units import size_text
@@ -14,17 +15,23 @@ from purebpf.tools.tcp.event import Event
 from purebpf.tools.tcp.render import spell_end
 from purebpf.tuples import NamedTuple
 
+_Key = TypeVar("_Key")
+
 __all__ = ["Peer", "PeerTable", "TcpRow"]
 
 ROOM = 1 << 16
 """Peers that there is room for: some 40 MB."""
+
+_FIRST_CLIENT_PORT = 32768
+"""Of net.ipv4.ip_local_port_range, as the kernel has it when nobody changes it."""
 
 
 class Peer(NamedTuple):
     """The other end of connections, and the port of the service on either side.
 
     Attributes:
-        direction: "out", "in", or "" where the connection is older than the run.
+        direction: "out", "in", or "" where the connection is older than the run and its ports do
+            not tell.
         address: of the other end, or its name.
         port: its port for "out", else the port of this machine.
     """
@@ -65,6 +72,21 @@ class TcpRow:
         """
         return self.made_ns / self.made if self.made else 0.0
 
+    def add_row(self, other: TcpRow) -> None:
+        """Count what another row has counted."""
+        for name in (
+            "connections",
+            "made",
+            "made_ns",
+            "open_ns",
+            "received",
+            "retransmits",
+            "sent",
+        ):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.slowest_ns = max(self.slowest_ns, other.slowest_ns)
+        self.errors += other.errors
+
     def add(self, event: Event) -> None:
         """Count an event."""
         if event.kind in ("connect", "accept"):
@@ -84,6 +106,14 @@ class TcpRow:
             self.retransmits += 1
 
 
+class _Older(NamedTuple):
+    """A connection that is older than the run: which end is the service is not known yet."""
+
+    address: str
+    local_port: int
+    remote_port: int
+
+
 class PeerTable:
     """A `Printer` of a table by peer and port: most failures first, then most connections.
 
@@ -97,6 +127,7 @@ class PeerTable:
         self._format = format
         self._width: int | None = None
         self._rows: dict[Peer, TcpRow] = {}
+        self._older: dict[_Older, TcpRow] = {}
         self._dropped = 0
 
     def begin(self, width: int | None) -> Iterable[str]:
@@ -109,22 +140,49 @@ class PeerTable:
         for event in events:
             if event.kind in ("dns", "state"):
                 continue
-            row = self._row(_peer(event))
+            row = self._row(event)
             if row is None:
                 self._dropped += 1
             else:
                 row.add(event)
         return ()
 
-    def _row(self, peer: Peer) -> TcpRow | None:
-        if peer not in self._rows:
-            if len(self._rows) >= ROOM:
-                return None
-            self._rows[peer] = TcpRow()
-        return self._rows[peer]
+    def _row(self, event: Event) -> TcpRow | None:
+        has_room = len(self._rows) + len(self._older) < ROOM
+        address = event.remote_name or event.remote_address
+        if not event.direction:
+            older = _Older(address, event.local_port, event.remote_port)
+            return _row_of(self._older, older, has_room=has_room)
+        port = event.remote_port if event.direction == "out" else event.local_port
+        peer = Peer(event.direction, address, port)
+        return _row_of(self._rows, peer, has_room=has_room)
+
+    def _place_older(self) -> None:
+        """Count each older connection for its peer."""
+        services = {peer.port for peer in self._rows if peer.direction == "in"}
+        peers = {(peer.address, peer.port) for peer in self._rows if peer.direction == "out"}
+        uses = Counter(older.local_port for older in self._older)
+        uses_of_peer = Counter((older.address, older.remote_port) for older in self._older)
+        for older, row in self._older.items():
+            address, local, remote = older
+            there = (address, remote)
+            for here_is_service, there_is_service in (
+                (local in services, there in peers),
+                (local < _FIRST_CLIENT_PORT, remote < _FIRST_CLIENT_PORT),
+                (uses[local] > uses_of_peer[there], uses_of_peer[there] > uses[local]),
+            ):
+                if here_is_service != there_is_service:
+                    direction = "in" if here_is_service else "out"
+                    break
+            else:
+                direction = ""
+            peer = Peer(direction, address, remote if direction == "out" else local)
+            self._rows.setdefault(peer, TcpRow()).add_row(row)
+        self._older.clear()
 
     def end(self, loss: Loss) -> Iterator[str]:
         """The table."""
+        self._place_older()
         ranked = sorted(
             self._rows.items(),
             key=lambda item: (-item[1].failed, -item[1].connections, item[0]),
@@ -148,10 +206,12 @@ class PeerTable:
         return (Cause("rows_full", self._dropped, warning),)
 
 
-def _peer(event: Event) -> Peer:
-    address = event.remote_name or event.remote_address
-    port = event.remote_port if event.direction == "out" else event.local_port
-    return Peer(event.direction, address, port)
+def _row_of(rows: dict[_Key, TcpRow], key: _Key, *, has_room: bool) -> TcpRow | None:
+    if key not in rows:
+        if not has_room:
+            return None
+        rows[key] = TcpRow()
+    return rows[key]
 
 
 def _line(peer: Peer, row: TcpRow) -> str:

@@ -36,6 +36,37 @@ def test_the_table_is_this() -> None:
     ]
 
 
+def older(local_port: int, remote_port: int) -> Event:
+    return Event(
+        1, "close", remote_address="10.0.0.9", remote_port=remote_port, local_port=local_port
+    )
+
+
+def peers(*events: Event) -> list[tuple[str, int, int]]:
+    """Direction, port and connections of each row."""
+    table = PeerTable(format="json")
+    list(table.show(events))
+    *rows, _ = map(json.loads, table.end(Loss()))
+    return [(row["direction"], row["port"], row["connections"]) for row in rows]
+
+
+def test_older_connections_are_counted_at_the_port_of_the_service() -> None:
+    out = Event(1, "connect", direction="out", remote_address="10.0.0.9", remote_port=50000)
+    came = Event(1, "accept", direction="in", remote_address="10.0.0.9", local_port=60000)
+    assert peers(older(40000, 443), older(40001, 443)) == [("out", 443, 2)]
+    assert peers(older(443, 40000), older(443, 40001)) == [("in", 443, 2)]
+    # services on ports as clients have them
+    assert peers(out, older(40000, 50000)) == [("out", 50000, 2)]
+    assert peers(came, older(60000, 40000)) == [("in", 60000, 2)]
+    assert peers(older(40000, 50000), older(40001, 50000)) == [("out", 50000, 2)]
+    assert peers(older(50000, 40000), older(50000, 40001)) == [("in", 50000, 2)]
+
+
+def test_where_the_ports_do_not_tell_the_direction_is_not_known() -> None:
+    assert peers(older(40000, 50000)) == [("", 40000, 1)]
+    assert peers(older(80, 443)) == [("", 80, 1)]
+
+
 def test_json_has_a_row_a_peer() -> None:
     table = PeerTable(format="json", top=1)
     list(table.show(EVENTS))
