@@ -19,7 +19,7 @@ _EPILOG = """\
 examples:
   purebpf report                  perf.data here: functions, heaviest stacks
   purebpf report --all            every function and stack
-  purebpf report -i perf.data --format folded
+  purebpf report app.data --format folded
   purebpf report -o out.pb.gz -o out.json        two formats at once
   purebpf report -e page-faults --weight period
   purebpf report --records prio   records of an own program, by a member
@@ -51,6 +51,10 @@ def parse(argv: Sequence[str]) -> tuple[ReportOptions, ResultOptions]:
     """Return the input and the output options; exit with status 2 on a usage error."""
     command_parser = build_parser()
     parsed = command_parser.parse_args(argv)
+    if parsed.file is not None:
+        if parsed.path != ReportOptions().path:
+            command_parser.error("FILE and --input exclude each other")
+        parsed.path = parsed.file
     parsed.to = destinations(command_parser, parsed.formats, parsed.outputs)
     if parsed.records is not None and any(to.format not in ("text", "json") for to in parsed.to):
         command_parser.error("--records has the formats text and json only")
@@ -59,11 +63,14 @@ def parse(argv: Sequence[str]) -> tuple[ReportOptions, ResultOptions]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    command_parser = parser.new("purebpf report", _DESCRIPTION, _EPILOG, usage="[-i FILE]")
+    command_parser = parser.new("purebpf report", _DESCRIPTION, _EPILOG, usage="[FILE]")
     command_parser.add_argument(
-        "-i", "--input", dest="path", metavar="FILE",
+        "file", nargs="?", metavar="FILE",
         help="the file to read, - for standard input (default: perf.data)",
     )  # fmt: skip
+    command_parser.add_argument(
+        "-i", "--input", dest="path", metavar="FILE", help="the same, as perf report has it"
+    )
     command_parser.add_argument(
         "-e", "--event", metavar="EVENT",
         help="the event to report, if the file has several (default: the first that has samples)",
