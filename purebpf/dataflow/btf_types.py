@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from purebpf.btf.types.kinds import Kind as BtfKind
+from purebpf.btf.types.parse import ids_of
 from purebpf.dataflow.types import Kind, Member, Type, bare
 from purebpf.tuples import NamedTuple
 
@@ -22,6 +25,7 @@ _ALIASES = (
 _SCALARS = (BtfKind.INT, BtfKind.ENUM, BtfKind.ENUM64, BtfKind.FLOAT)
 _PER_CPU = ".data..percpu"
 _BITS = 8
+_DEEPEST = 8
 
 
 class Prototype(NamedTuple):
@@ -50,7 +54,9 @@ class BtfTypes:
     def __init__(self, btf: Btf) -> None:
         self._btf = btf
         self._types: dict[int, Type] = {}
+        self._numbers: dict[Type, int] = {}
         self._prototypes: dict[str, Prototype | None] = {}
+        self._held: dict[tuple[int, int], tuple[Type, ...]] = {}
 
     def type(self, number: int) -> Type | None:
         """Return a type; None for void.
@@ -63,7 +69,38 @@ class BtfTypes:
         known = self._types.get(number)
         if known is None:
             known = self._types[number] = self._make(number)
+            self._numbers.setdefault(known, number)
         return known
+
+    def holders(self, of: Type, offset: int) -> tuple[Type, ...]:
+        """Return the structs with a name that have a struct or union at an offset, in bytes."""
+        number = self._numbers.get(of, 0)
+        key = number, offset
+        if key not in self._held:
+            found = set(self._around(number, offset, _DEEPEST))
+            named = (self.type(one) for one in sorted(found))
+            self._held[key] = tuple(one for one in named if one is not None and one.name)
+        return self._held[key]
+
+    def _around(self, number: int, offset: int, depth: int) -> Iterator[int]:
+        for struct, start in self._members.get(number, ()) if depth else ():
+            if start == offset:
+                yield struct
+            if start <= offset:
+                yield from self._around(struct, offset - start, depth - 1)
+
+    @cached_property
+    def _members(self) -> dict[int, list[tuple[int, int]]]:
+        """The structs and offsets of the members that are structs or unions, by their type."""
+        btf, found = self._btf, defaultdict[int, list[tuple[int, int]]](list)
+        for kind in (BtfKind.STRUCT, BtfKind.UNION):
+            for number in ids_of(btf, kind):
+                described: Any = btf.type(number)
+                for member in described.members:
+                    of = btf.resolve(member.type_id)
+                    if btf.kind(of) in _RECORDS:
+                        found[of].append((number, member.bit_offset // _BITS))
+        return found
 
     def prototype(self, function: str) -> Prototype | None:
         """Return the prototype of a function; None: the BTF has none, or several.
@@ -121,6 +158,8 @@ class BtfTypes:
         if kind in _ALIASES:
             name = described.name if kind == BtfKind.TYPEDEF else ""
             return Type(Kind.ALIAS, name, 0, self._leading_to(described.type_id))
+        if kind == BtfKind.FUNC_PROTO:
+            return Type(Kind.FUNCTION, "", 0, self._leading_to(described.return_type))
         if kind == BtfKind.FWD:
             return self._declared(described)
         return Type(Kind.SCALAR, described.name, described.size if kind in _SCALARS else 0)

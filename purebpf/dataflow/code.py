@@ -22,7 +22,18 @@ from iced_x86 import (
 
 from purebpf.tuples import NamedTuple
 
-__all__ = ["STACK_POINTER", "Access", "Code", "access_of", "displacement", "full", "written"]
+__all__ = [
+    "STACK_POINTER",
+    "Access",
+    "Code",
+    "access_of",
+    "constant_of",
+    "displacement",
+    "full",
+    "is_choice",
+    "is_whole",
+    "written",
+]
 
 _INFO = InstructionInfoFactory()
 _WRITES = frozenset(
@@ -41,9 +52,14 @@ _GOES_ON = frozenset(
         FlowControl.INTERRUPT,
     )
 )
+_PADDING = (Mnemonic.NOP, Mnemonic.INT3)
 _JUMPS = frozenset((FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH))
 _SIGN = 1 << 63
-_full_register: Any = RegisterExt.full_register  # its stub wants an enum that does not exist
+_CONSTANTS = (OpKind.IMMEDIATE8TO64, OpKind.IMMEDIATE32TO64)
+_CHOICES = frozenset(number for name, number in vars(Mnemonic).items() if name.startswith("CMOV"))
+_WORD = 8
+_size: Any = RegisterExt.size
+_full_register: Any = RegisterExt.full_register  # their stubs want an enum that does not exist
 
 
 class Access(NamedTuple):
@@ -60,6 +76,7 @@ class Code:
     Args:
         code: the bytes.
         address: of the first byte, as the file was linked.
+        warns: execution goes on after UD2, as after the kernel's WARN().
 
     Attributes:
         instructions: in order; invalid bytes are among them.
@@ -70,7 +87,8 @@ class Code:
             function; indirect jumps lead nowhere.
     """
 
-    def __init__(self, code: bytes, address: int) -> None:
+    def __init__(self, code: bytes, address: int, *, warns: bool = False) -> None:
+        self._warns = warns
         self.instructions: list[Instruction] = list(Decoder(64, code, ip=address))
         self.index = {one.ip: number for number, one in enumerate(self.instructions)}
         self.written = [written(one) for one in self.instructions]
@@ -82,12 +100,28 @@ class Code:
         for number, followers in enumerate(self.next):
             for follower in followers:
                 self.before[follower].append(number)
+        for number in range(1, len(self.instructions)):
+            self._cut_padding(number)
+
+    def is_padding(self, number: int) -> bool:
+        """Return True for an instruction that fills the space before an aligned one."""
+        return number > 0 and self.instructions[number].mnemonic in _PADDING
+
+    def _cut_padding(self, number: int) -> None:
+        """Remove the way out of padding that no path leads to."""
+        if self.before[number] or not self.is_padding(number):
+            return
+        for follower in self.next[number]:
+            self.before[follower].remove(number)
+        self.next[number] = []
 
     def _next(self, number: int) -> list[int]:
         instruction = self.instructions[number]
         flow = instruction.flow_control
         followers = []
-        if flow in _GOES_ON and number + 1 < len(self.instructions):
+        goes_on = flow in _GOES_ON and instruction.mnemonic != Mnemonic.INT3
+        goes_on |= self._warns and instruction.mnemonic == Mnemonic.UD2
+        if goes_on and number + 1 < len(self.instructions):
             followers.append(number + 1)
         if flow in _JUMPS:
             target = self.index.get(instruction.near_branch_target)
@@ -101,10 +135,28 @@ def full(register: int) -> int:
     return int(_full_register(register))
 
 
+def is_whole(register: int) -> bool:
+    """Return True for a register of 64 bits that is no part of another one."""
+    return bool(_size(register) == _WORD and register == full(register))
+
+
 def displacement(instruction: Instruction) -> int:
     """Return the constant of a memory operand, with its sign; an address where it is absolute."""
     constant: int = instruction.memory_displacement
     return constant - (_SIGN << 1) if constant & _SIGN else constant
+
+
+def constant_of(instruction: Instruction) -> int | None:
+    """Return the 64-bit constant that is the second operand, with its sign; None: it is none."""
+    if instruction.op1_kind not in _CONSTANTS:
+        return None
+    constant: int = instruction.immediate(1)
+    return constant - (_SIGN << 1) if constant & _SIGN else constant
+
+
+def is_choice(instruction: Instruction) -> bool:
+    """Return True for a conditional move."""
+    return instruction.mnemonic in _CHOICES
 
 
 def written(instruction: Instruction) -> set[int]:

@@ -24,6 +24,7 @@ _KINDS = {
     "DW_TAG_volatile_type": Kind.ALIAS,
     "DW_TAG_restrict_type": Kind.ALIAS,
     "DW_TAG_atomic_type": Kind.ALIAS,
+    "DW_TAG_subroutine_type": Kind.FUNCTION,
 }
 _MEMBERS = ("DW_TAG_member", "DW_TAG_inheritance")
 _SCOPES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
@@ -80,7 +81,7 @@ class TypeReader:
         return made
 
     def _fill(self, made: Type, entry: DIE) -> None:
-        if made.kind in (Kind.POINTER, Kind.ALIAS):
+        if made.kind in (Kind.POINTER, Kind.ALIAS, Kind.FUNCTION):
             made.target = self.type_of(entry)
         elif made.kind is Kind.ARRAY:
             made.target = self.type_of(entry)

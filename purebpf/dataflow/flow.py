@@ -13,9 +13,9 @@ from typing import Protocol
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
 
-from purebpf.dataflow.code import Code, displacement, full
+from purebpf.dataflow.code import Code, constant_of, displacement, full, is_choice, is_whole
 from purebpf.dataflow.layout import find
-from purebpf.dataflow.types import Type, bare, byte_size
+from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
 __all__ = ["ELEMENT", "Flow", "Pointer", "Scope", "State", "pointer_of"]
@@ -26,10 +26,12 @@ _CALLER_SAVED = (
 )
 """System V AMD64 ABI, figure 3.4."""
 _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
-_CONSTANTS = (OpKind.IMMEDIATE8TO64, OpKind.IMMEDIATE32TO64)
-_WORD = 8
-_SIGN = 1 << 63
+_LAST_ERROR = 4095
+"""The kernel returns `-errno` as a pointer (include/linux/err.h)."""
+_WORD, _HALF = 8, 4
 ELEMENT = -1
+_PAGE = 4096
+_ALIGNED = 1 << 24
 _FIXED = 0x400000
 """The lowest address of a variable in a program that is not position-independent."""
 _ROUNDS = 64
@@ -55,6 +57,9 @@ class Pointer(NamedTuple):
     by_use: bool = False
 
 
+NULL = Pointer(Type(Kind.SCALAR), 0)
+"""A constant that is no address: NULL, or an error number. Paths with it agree with any other."""
+
 State = Mapping[int, Pointer]
 """Pointers by register (of iced_x86); and by `_SLOT` minus an offset from the CFA, on the stack."""
 _SLOT = -(1 << 32)
@@ -66,9 +71,11 @@ class Scope(Protocol):
     Attributes:
         follows_elements: a pointer behind its object leads to the next element of an array. False
             where programs step from a member to the struct around it.
+        unwinds: an exception may lead to code that no path leads to.
     """
 
     follows_elements: bool
+    unwinds: bool
 
     def entered(self) -> Mapping[int, Pointer]:
         """Return the pointers in registers before the first instruction."""
@@ -89,6 +96,12 @@ class Scope(Protocol):
 
     def at(self, address: int, /) -> tuple[Type | None, int] | None:
         """Return the type of the global variable at an address, and the offset in it."""
+
+    def is_offset_of_cpu(self, address: int, /) -> bool:
+        """Return True for the variable that has the distance of a CPU's variables."""
+
+    def jumps_to(self, address: int, /) -> int | None:
+        """Return the register that the thunk at an address jumps to; None: it is no thunk."""
 
     def returns(self, address: int, /) -> Type | None:
         """Return the type that the function at an address returns; None: unknown, or void."""
@@ -123,10 +136,13 @@ class Flow:
         if not count:
             return
         self._join(0, {Register.RSP: Pointer(None, -_WORD), **self.scope.entered()})
-        todo, fresh, settled = [0], 0, count
+        todo, fresh = [0], 0
+        done: set[int] = set()
         for _ in range(_ROUNDS * count):
             if not todo:  # cases of a switch: only declarations are known there
-                while fresh < count and self.before[fresh] is not None:
+                if not fresh and not self._has_hidden_paths():
+                    done = {number for number in range(count) if self.before[number] is not None}
+                while fresh < count and self._is_settled(fresh):
                     fresh += 1
                 if fresh == count:
                     return
@@ -136,8 +152,21 @@ class Flow:
             state = self.before[number]
             assert state is not None
             after = self._step(number, state)
-            todo += [one for one in self.code.next[number] if self._join(one, after)]
-        self.before = [None] * settled  # no fixed point: nothing is known
+            followers = (one for one in self.code.next[number] if one not in done)
+            todo += [one for one in followers if self._join(one, after)]
+        self.before = [None] * count  # no fixed point: nothing is known
+
+    def _has_hidden_paths(self) -> bool:
+        """Return True if code that no known path leads to may run, and go on in other code.
+
+        The kernel has code behind branches that are turned off (static keys), which it patches.
+        """
+        return self.scope.unwinds or any(
+            one.flow_control == FlowControl.INDIRECT_BRANCH for one in self.code.instructions
+        )
+
+    def _is_settled(self, number: int) -> bool:
+        return self.before[number] is not None or self.code.is_padding(number)
 
     def _join(self, number: int, state: State) -> bool:
         """Merge a state into the one before an instruction; return True if that changes it."""
@@ -150,8 +179,8 @@ class Flow:
             for register, pointer in declared.items():
                 merged[register] = _better(merged.get(register), pointer)
         used = self.scope.used(address)
-        if any(register not in merged for register in used):
-            merged = {**used, **merged}
+        if any(held(merged, register) is None for register in used):
+            merged = {**merged, **{key: used[key] for key in used if held(merged, key) is None}}
         if known is not None and merged == known:
             return False
         self.before[number] = merged
@@ -166,10 +195,8 @@ class Flow:
         constant = displacement(instruction)
         is_gs = int(instruction.segment_prefix) == Register.GS
         if is_gs or int(instruction.segment_prefix) == Register.FS:
-            is_plain = is_gs and base in (Register.RIP, Register.NONE) and index == Register.NONE
-            found = self.scope.per_cpu(constant, is_plain=False) if is_plain else None
-            return None if found is None else Pointer(*found, is_fixed=True)
-        pointer = state.get(base)
+            return self._on_this_cpu(instruction, state) if is_gs else None
+        pointer = held(state, base)
         if base in (Register.RIP, Register.NONE) or (pointer is None and constant >= _FIXED):
             found = self.scope.at(constant)
             if found is None or found[0] is None:
@@ -184,13 +211,30 @@ class Flow:
         if index == Register.NONE:
             return None if pointer is None else pointer._replace(offset=pointer.offset + constant)
         scale = instruction.memory_index_scale
-        other = state.get(index) if scale == 1 else None
+        other = held(state, index) if scale == 1 else None
         if (pointer is None) == (other is None):
             return None
         known = pointer if pointer is not None else other
         if known is None or known.of is None:
             return None
         return _moved(known, constant, scale)
+
+    def _on_this_cpu(self, instruction: Instruction, state: State) -> Pointer | None:
+        """Return the place of an operand behind `gs:`: a variable, or one that a register names.
+
+        A register holds a per-CPU pointer then, such as `kmem_cache.cpu_slab`.
+        """
+        base, index = int(instruction.memory_base), int(instruction.memory_index)
+        constant = displacement(instruction)
+        scale = instruction.memory_index_scale if index != Register.NONE else 0
+        if base in (Register.RIP, Register.NONE):
+            found = self.scope.per_cpu(constant, is_plain=False)
+            return None if found is None else Pointer(*found, scale, is_fixed=True)
+        pointer = held(state, base)
+        if pointer is None or pointer.of is None:
+            return None
+        pointer = pointer._replace(offset=pointer.offset + constant, is_per_cpu=False)
+        return _moved(pointer, 0, scale) if scale else pointer
 
     def _loaded(self, instruction: Instruction, state: State) -> Pointer | None:
         """Return the pointer that a load of eight bytes puts into its register."""
@@ -221,9 +265,11 @@ class Flow:
             after.pop(register, None)
         if instruction.op0_kind == OpKind.MEMORY:
             self._store(instruction, state, after)
+        elif _is_null(instruction):
+            after[full(instruction.op0_register)] = NULL
         elif instruction.op0_kind == OpKind.REGISTER:
             register = instruction.op0_register
-            if RegisterExt.size(register) == _WORD and register == full(register):
+            if is_whole(register):
                 value = self._value(instruction, state)
                 if value is not None:
                     after[register] = value
@@ -231,11 +277,24 @@ class Flow:
 
     def _call(self, instruction: Instruction, state: State) -> State:
         after = {key: value for key, value in state.items() if key not in _CALLER_SAVED}
-        if instruction.flow_control == FlowControl.CALL:
-            result = pointer_of(self.scope.returns(instruction.near_branch_target))
-            if result is not None:
-                after[Register.RAX] = result
+        result = pointer_of(self._result(instruction, state))
+        if result is not None:
+            after[Register.RAX] = result
         return after
+
+    def _result(self, instruction: Instruction, state: State) -> Type | None:
+        """Return the type that a called function returns; None: unknown, or void."""
+        if instruction.flow_control == FlowControl.CALL:
+            register = self.scope.jumps_to(instruction.near_branch_target)
+            if register is None:
+                return self.scope.returns(instruction.near_branch_target)
+            pointer = held(state, register)
+        elif instruction.op0_kind == OpKind.MEMORY:
+            pointer = self._loaded(instruction, state)
+        else:
+            pointer = held(state, instruction.op0_register)
+        called = None if pointer is None or pointer.offset or pointer.moved else bare(pointer.of)
+        return called.target if called is not None and called.kind is Kind.FUNCTION else None
 
     def _store(self, instruction: Instruction, state: State, after: dict[int, Pointer]) -> None:
         """Follow a store into the frame."""
@@ -252,34 +311,66 @@ class Flow:
     def _value(self, instruction: Instruction, state: State) -> Pointer | None:
         """Return the pointer that an instruction leaves in its 64-bit register."""
         mnemonic, kind = instruction.mnemonic, instruction.op1_kind
-        known = state.get(instruction.op0_register)
+        known = held(state, instruction.op0_register)
         if mnemonic == Mnemonic.MOV and kind == OpKind.REGISTER:
             return state.get(instruction.op1_register)
         if mnemonic == Mnemonic.MOV and kind == OpKind.MEMORY:
             return self._loaded(instruction, state)
         if mnemonic == Mnemonic.LEA:
             return self._within(self.address(instruction, state))
-        if kind in _CONSTANTS and known is None and mnemonic in (Mnemonic.MOV, Mnemonic.ADD):
-            found = self.scope.per_cpu(instruction.immediate(1), is_plain=True)
+        if is_choice(instruction):
+            return self._chosen(instruction, state)
+        if mnemonic == Mnemonic.AND:
+            return self._aligned(instruction, known)
+        constant = constant_of(instruction)
+        if constant is not None and known is None and mnemonic in (Mnemonic.MOV, Mnemonic.ADD):
+            found = self.scope.per_cpu(constant, is_plain=True)
             is_per_cpu = mnemonic == Mnemonic.MOV
             return found and Pointer(*found, is_fixed=True, is_per_cpu=is_per_cpu)
         if mnemonic in (Mnemonic.ADD, Mnemonic.SUB) and known is not None:
-            if kind in _CONSTANTS:
-                constant = instruction.immediate(1)
-                constant -= (_SIGN << 1) if constant & _SIGN else 0
+            if constant is not None:
                 sign = 1 if mnemonic == Mnemonic.ADD else -1
                 return self._within(known._replace(offset=known.offset + sign * constant))
-            if known.is_per_cpu:
+            if known.is_per_cpu or self._is_offset_of_cpu(instruction):
                 return known._replace(is_per_cpu=False)
-            other = state.get(instruction.op1_register) if kind == OpKind.REGISTER else None
+            other = held(state, instruction.op1_register) if kind == OpKind.REGISTER else None
             if mnemonic == Mnemonic.ADD and other is None and known.of is not None:
                 return _moved(known, 0, 1)
         if mnemonic == Mnemonic.ADD and kind == OpKind.REGISTER and known is None:
-            other = state.get(instruction.op1_register)
+            other = held(state, instruction.op1_register)
             if other is not None and other.is_per_cpu:
                 return other._replace(is_per_cpu=False)
             return _moved(other, 0, 1) if other is not None and other.of else None
         return None
+
+    def _is_offset_of_cpu(self, instruction: Instruction) -> bool:
+        """Return True for an addition that leads from a per-CPU pointer to this CPU's variable."""
+        is_gs = int(instruction.segment_prefix) == Register.GS
+        return is_gs and self.scope.is_offset_of_cpu(displacement(instruction))
+
+    def _chosen(self, instruction: Instruction, state: State) -> Pointer | None:
+        """Return the pointer that a conditional move leaves: both sides must agree."""
+        kept = state.get(instruction.op0_register)
+        if instruction.op1_kind == OpKind.REGISTER:
+            moved = state.get(instruction.op1_register)
+        else:
+            moved = self._loaded(instruction, state)
+        if kept is None or moved is None:
+            return None
+        return _merge({0: kept}, {0: moved}).get(0)
+
+    def _aligned(self, instruction: Instruction, known: Pointer | None) -> Pointer | None:
+        """Return a pointer without its lowest bits: flags of a pointer, or an aligned frame.
+
+        The distance of an aligned frame from the CFA is unknown, but its own slots are not: it
+        gets a place far below.
+        """
+        mask = constant_of(instruction)
+        if known is None or mask is None or not -_PAGE < mask < 0:
+            return None
+        if known.of is None:
+            return known._replace(offset=known.offset - _ALIGNED)
+        return known if mask >= -_WORD and not known.offset % _WORD else None
 
     def _within(self, pointer: Pointer | None) -> Pointer | None:
         return _within(pointer) if self.scope.follows_elements else pointer
@@ -312,6 +403,24 @@ def _within(pointer: Pointer | None) -> Pointer | None:
     return _moved(pointer._replace(offset=pointer.offset % whole), 0, ELEMENT)
 
 
+def held(state: State, register: int) -> Pointer | None:
+    """Return the pointer in a register; None: unknown, or no address."""
+    pointer = state.get(register)
+    return None if pointer is None or pointer.of is NULL.of else pointer
+
+
+def _is_null(instruction: Instruction) -> bool:
+    """Return True for an instruction that sets a register to NULL or to an error number."""
+    if instruction.op0_kind != OpKind.REGISTER:
+        return False
+    if instruction.mnemonic in (Mnemonic.XOR, Mnemonic.SUB):
+        is_whole = RegisterExt.size(instruction.op0_register) >= _HALF
+        same = instruction.op1_kind == OpKind.REGISTER
+        return is_whole and same and instruction.op0_register == instruction.op1_register
+    constant = constant_of(instruction) if instruction.mnemonic == Mnemonic.MOV else None
+    return constant is not None and -_LAST_ERROR <= constant <= 0
+
+
 def _merge(one: State, other: State) -> State:
     """Return the pointers on which two paths agree.
 
@@ -322,6 +431,8 @@ def _merge(one: State, other: State) -> State:
         also = other.get(key)
         if also == value:
             merged[key] = value
+        elif also is not None and NULL.of in (value.of, also.of):
+            merged[key] = also if value.of is NULL.of else value
         elif also is not None and also._replace(by_use=value.by_use) == value:
             merged[key] = value._replace(by_use=True)
         elif also is not None and value.of is not None and _is_neighbour(value, also):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from iced_x86 import Register
@@ -11,11 +12,15 @@ from purebpf.dataflow.claims import Claim, Unclaimed, claim_at, claim_before
 from purebpf.dataflow.code import Code
 from purebpf.dataflow.flow import Flow, Pointer
 from purebpf.dataflow.kernel_scope import KernelScope
+from purebpf.dataflow.later_uses import Functions
 from purebpf.dataflow.types import Type
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Argument", "KernelCode", "Span"]
 
+_THUNK = re.compile(r"(?:__pi_)?__x86_indirect_thunk_(r\w+)")
+_RETURN_THUNK = "return_thunk"
+"""`__x86_return_thunk`, `srso_alias_return_thunk` and others: the kernel patches its returns."""
 _LONGEST = 1 << 16
 """Bytes of a function; larger ones are not followed."""
 NO_FUNCTION = "code without a symbol"
@@ -117,9 +122,22 @@ class KernelCode:
         read = self._read(span.start, size)
         if not read:
             return NOT_READ
-        code = Code(read, span.start)
+        code = Code(read, span.start, warns=True)
         own = self._types.prototype(span.name)
-        return Flow(code, KernelScope(self._types, code, own, self._prototype, self._per_cpu))
+        functions = Functions(self._prototype, self._returns, self._thunk)
+        return Flow(code, KernelScope(self._types, code, own, functions, self._per_cpu))
+
+    def _thunk(self, address: int) -> int | None:
+        found = _THUNK.fullmatch(self._name(address))
+        return None if found is None else getattr(Register, found[1].upper(), None)
+
+    def _returns(self, address: int) -> bool:
+        return self._name(address).endswith(_RETURN_THUNK)
+
+    def _name(self, address: int) -> str:
+        """Return the name of the function that begins at an address; "" if none does."""
+        span = self._function(address)
+        return "" if span is None or span.start != address else span.name
 
     def _prototype(self, address: int) -> Prototype | None:
         if address not in self._prototypes:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from purebpf.dataflow.btf_types import BtfTypes, Prototype
 from purebpf.dataflow.code import Code
 from purebpf.dataflow.flow import Pointer, State, pointer_of
-from purebpf.dataflow.later_uses import ARGUMENTS, later_uses
+from purebpf.dataflow.later_uses import ARGUMENTS, Functions, later_uses
 from purebpf.dataflow.layout import is_record
 from purebpf.dataflow.types import Type, byte_size
 
@@ -73,23 +73,24 @@ class KernelScope:
         types: of the kernel.
         code: of the function.
         own: the prototype of the function; None: unknown.
-        prototype: returns the prototype of the function at an address.
+        functions: that it calls.
         per_cpu: the address of the section of per-CPU variables; None: unknown.
     """
 
-    follows_elements = False
+    follows_elements = unwinds = False
 
     def __init__(
         self,
         types: BtfTypes,
         code: Code,
         own: Prototype | None,
-        prototype: Callable[[int], Prototype | None],
+        functions: Functions,
         per_cpu: int | None,
     ) -> None:
-        self._types, self._prototype, self._per_cpu = types, prototype, per_cpu
+        self._types, self._functions, self._per_cpu = types, functions, per_cpu
         self._own = own
-        uses = later_uses(code, prototype, own.result if own is not None else None)
+        result = own.result if own is not None else None
+        uses = later_uses(code, functions, result, types.holders)
         self._uses = {one.ip: each for one, each in zip(code.instructions, uses, strict=True)}
 
     def entered(self) -> Mapping[int, Pointer]:
@@ -126,8 +127,19 @@ class KernelScope:
 
     def returns(self, address: int) -> Type | None:
         """Return the type that the function at an address returns; None: unknown, or void."""
-        called = self._prototype(address)
+        called = self._functions.prototype(address)
         return None if called is None else called.result
+
+    def is_offset_of_cpu(self, address: int) -> bool:
+        """Return True for `this_cpu_off`, the distance of this CPU's variables."""
+        if self._per_cpu is None:
+            return False
+        variable = self._types.per_cpu_at((address - self._per_cpu) & _TOP)
+        return variable is not None and variable.name == "this_cpu_off"
+
+    def jumps_to(self, address: int) -> int | None:
+        """Return the register that a retpoline jumps to; None: it is none."""
+        return self._functions.jumps_to(address)
 
     def per_cpu(self, address: int, *, is_plain: bool) -> tuple[Type | None, int] | None:
         """Return the type of the per-CPU variable at an address, and the offset in it.

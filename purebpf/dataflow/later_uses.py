@@ -1,22 +1,26 @@
 """The types of registers by their later use: backward from the arguments of calls.
 
 A register that some path passes to a function as a `struct file *` holds one, or a pointer to its
-start. C allows casts, so that these types are inferred, and weaker than a declaration.
+start; if the path passes the register plus a constant, the object lies at this constant. C allows
+casts, so that these types are inferred, and weaker than a declaration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
+from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from purebpf.dataflow.btf_types import Prototype
-from purebpf.dataflow.code import Code, displacement, full
+from purebpf.dataflow.code import Code, access_of, constant_of, displacement, is_choice, is_whole
+from purebpf.dataflow.containers import contains
 from purebpf.dataflow.flow import Pointer, pointer_of
+from purebpf.dataflow.frames import Frames
 from purebpf.dataflow.layout import is_record
 from purebpf.dataflow.types import Type, bare
+from purebpf.tuples import NamedTuple
 
-__all__ = ["ARGUMENTS", "later_uses"]
+__all__ = ["ARGUMENTS", "Functions", "later_uses"]
 
 ARGUMENTS = (
     *(Register.RDI, Register.RSI, Register.RDX),
@@ -25,24 +29,63 @@ ARGUMENTS = (
 """System V AMD64 ABI, figure 3.4."""
 _CALLER_SAVED = (*ARGUMENTS, Register.RAX, Register.R10, Register.R11)
 _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
-_WORD = 8
 _ROUNDS = 32
-_CLASH = None
-"""The uses disagree."""
-_Uses = dict[int, Type | None]
+_MOST = 8
+"""Uses of one register; one with more is not known."""
+_ENOUGH = 2
+"""Objects at known places that tell a struct from all others."""
+_LOWEST_BITS = -256
+"""The least mask that removes flags from a pointer."""
+
+
+class _Use(NamedTuple):
+    """An object of a type, `offset` bytes behind the register's address."""
+
+    of: Type
+    offset: int
+
+
+_TOO_MANY: frozenset[_Use] = frozenset()
+_Holders = Callable[[Type, int], Iterable[Type]]
+_Uses = dict[int, frozenset[_Use]]
+"""Uses by register (of iced_x86), and by the negative number of a slot of the frame."""
+
+
+class Functions(NamedTuple):
+    """The functions that code calls, by address.
+
+    Attributes:
+        prototype: returns the prototype of the function; None: unknown.
+        returns: returns True for a return thunk, which goes back to the caller.
+        jumps_to: returns the register that a retpoline jumps to; None: it is none.
+    """
+
+    prototype: Callable[[int], Prototype | None]
+    returns: Callable[[int], bool]
+    jumps_to: Callable[[int], int | None]
+
+
+class _Known(NamedTuple):
+    """The facts that a function's uses depend on."""
+
+    functions: Functions
+    result: Type | None
+    frames: Frames
 
 
 def later_uses(
-    code: Code, prototype: Callable[[int], Prototype | None], result: Type | None
+    code: Code, functions: Functions, result: Type | None, holders: _Holders
 ) -> list[Mapping[int, Pointer]]:
     """Return the pointers that each instruction's registers hold before it, by their later use.
 
     Args:
         code: of one function.
-        prototype: of the function at an address.
-        result: the type that the function returns.
+        functions: that it calls.
+        result: the type that it returns.
+        holders: returns the structs that have a type at an offset, in bytes.
     """
     count = len(code.instructions)
+    known = _Known(functions, result, Frames(code))
     before: list[_Uses] = [{} for _ in range(count)]
     todo, waiting = list(range(count)), set(range(count))
     for _ in range(_ROUNDS * count):
@@ -51,7 +94,7 @@ def later_uses(
         number = todo.pop()
         waiting.discard(number)
         uses = _join(before[follower] for follower in code.next[number])
-        uses = _before(code, number, uses, prototype, result)
+        uses = _before(code, number, uses, known)
         if uses != before[number]:
             before[number] = uses
             fresh = [one for one in code.before[number] if one not in waiting]
@@ -59,69 +102,170 @@ def later_uses(
             waiting.update(fresh)
     else:
         return [{} for _ in range(count)]  # no fixed point: nothing is known
-    return [
-        {register: Pointer(of, 0, by_use=True) for register, of in uses.items() if of is not None}
-        for uses in before
-    ]
+    pointers: dict[frozenset[_Use], Pointer | None] = {}
+    return [_pointers(uses, holders, pointers) for uses in before]
+
+
+def _pointers(
+    uses: _Uses, holders: _Holders, known: dict[frozenset[_Use], Pointer | None]
+) -> Mapping[int, Pointer]:
+    found = {}
+    for register, several in uses.items():
+        if register < 0 or register == Register.RSP:
+            continue
+        if several not in known:
+            known[several] = _agreed(several, holders)
+        pointer = known[several]
+        if pointer is not None:
+            found[register] = pointer
+    return found
+
+
+def _agreed(
+    uses: frozenset[_Use], holders: Callable[[Type, int], Iterable[Type]]
+) -> Pointer | None:
+    """Return the pointer to the object that has all used ones as members; None: not known.
+
+    It is one of the used objects, or the one struct that has objects like these at these places.
+    """
+    ranked = sorted(uses, key=lambda use: use.offset)
+    for use in ranked:
+        if _has_all(use.of, use.offset, uses):
+            return Pointer(use.of, -use.offset, by_use=True)
+    if not ranked or ranked[0].offset < 0 or len(ranked) < _ENOUGH:
+        return None
+    first = ranked[-1]
+    structs = [of for of in holders(first.of, first.offset) if _has_all(of, 0, uses)]
+    inner = [of for of in structs if not any(_begins_with(of, one) for one in structs)]
+    return Pointer(inner[0], 0, by_use=True) if len(inner) == 1 else None
+
+
+def _begins_with(of: Type, other: Type) -> bool:
+    return of is not other and contains(of, 0, other)
+
+
+def _has_all(of: Type, start: int, uses: Iterable[_Use]) -> bool:
+    return all(contains(of, use.offset - start, use.of) for use in uses)
 
 
 def _join(paths: Iterable[_Uses]) -> _Uses:
     joined: _Uses = {}
     for uses in paths:
-        for register, of in uses.items():
-            joined[register] = of if joined.get(register, of) is of else _CLASH
+        for register, several in uses.items():
+            known = joined.get(register)
+            joined[register] = several if known is None else _both(known, several)
     return joined
 
 
-def _before(
-    code: Code,
-    number: int,
-    uses: _Uses,
-    prototype: Callable[[int], Prototype | None],
-    result: Type | None,
-) -> _Uses:
+def _both(one: frozenset[_Use], other: frozenset[_Use]) -> frozenset[_Use]:
+    if one is other or not one or not other:
+        return one and other
+    both = one | other
+    return both if len(both) <= _MOST else _TOO_MANY
+
+
+def _before(code: Code, number: int, uses: _Uses, known: _Known) -> _Uses:
     """Return the uses before an instruction, given these behind it."""
     instruction = code.instructions[number]
     flow = instruction.flow_control
-    is_direct = flow == FlowControl.CALL
     if flow in _CALLS:
         for register in _CALLER_SAVED:
             uses.pop(register, None)
-    if flow == FlowControl.UNCONDITIONAL_BRANCH and not code.next[number]:
-        is_direct = instruction.op0_kind in (OpKind.NEAR_BRANCH64, OpKind.NEAR_BRANCH32)
-    if is_direct:
-        called = prototype(instruction.near_branch_target)
-        if called is not None:
-            for register, of in zip(ARGUMENTS, called.parameters, strict=False):
+    is_tail = flow == FlowControl.UNCONDITIONAL_BRANCH and not code.next[number]
+    is_direct = instruction.op0_kind in (OpKind.NEAR_BRANCH64, OpKind.NEAR_BRANCH32)
+    if flow == FlowControl.CALL or (is_tail and is_direct):
+        if is_tail and known.functions.returns(instruction.near_branch_target):
+            _use(uses, Register.RAX, known.result)
+            return uses
+        prototype = known.functions.prototype(instruction.near_branch_target)
+        if prototype is not None:
+            for register, of in zip(ARGUMENTS, prototype.parameters, strict=False):
                 _use(uses, register, of)
         return uses
     if flow == FlowControl.RETURN:
-        _use(uses, Register.RAX, result)
+        _use(uses, Register.RAX, known.result)
         return uses
-    source = _copied(instruction)
-    moved = uses.get(full(instruction.op0_register)) if source is not None else None
-    for changed in code.written[number]:
-        uses.pop(changed, None)
-    if source is not None and moved is not None:
-        uses[source] = moved
+    _move(code, number, uses, known.frames)
     return uses
 
 
 def _use(uses: _Uses, register: int, of: Type | None) -> None:
     pointer = pointer_of(of)
     if pointer is not None and is_record(pointer.of):
-        uses[register] = bare(pointer.of)
+        stripped = bare(pointer.of)
+        assert stripped is not None
+        uses[register] = frozenset((_Use(stripped, 0),))
 
 
-def _copied(instruction: Instruction) -> int | None:
-    """Return the register that an instruction copies into another one; None: it does not."""
+def _move(code: Code, number: int, uses: _Uses, frames: Frames) -> None:
+    """Carry the uses of the changed place to the one that its value comes from."""
+    instruction = code.instructions[number]
+    target = _target(instruction, number, frames)
+    behind = uses.get(target) if target is not None else None
+    if not is_choice(instruction):
+        for changed in code.written[number]:
+            uses.pop(changed, None)
+        if target is not None:
+            uses.pop(target, None)
+    found = _source(instruction, number, frames) if behind is not None else None
+    if behind is None or found is None:
+        return
+    source, constant = found
+    if constant:
+        behind = frozenset(_Use(use.of, use.offset + constant) for use in behind)
+    uses[source] = _both(uses[source], behind) if source in uses else behind
+
+
+def _writes_memory(instruction: Instruction) -> bool:
+    access = access_of(instruction)
+    return access is None or access.writes
+
+
+def _target(instruction: Instruction, number: int, frames: Frames) -> int | None:
+    """Return the register, or the slot, of eight bytes that an instruction changes."""
+    if instruction.mnemonic == Mnemonic.PUSH:
+        return frames.pushed(number)
+    if instruction.op0_kind == OpKind.MEMORY:
+        return frames.slot(number, instruction)
     if instruction.op0_kind != OpKind.REGISTER:
         return None
-    if RegisterExt.size(instruction.op0_register) != _WORD:
+    return _whole(instruction.op0_register)
+
+
+def _source(instruction: Instruction, number: int, frames: Frames) -> tuple[int, int] | None:
+    """Return the place that an instruction's value comes from, and the constant it adds."""
+    mnemonic = instruction.mnemonic
+    if mnemonic == Mnemonic.PUSH:
+        register = _whole(instruction.op0_register) if _is_register(instruction, 0) else None
+        return None if register is None else (register, 0)
+    if mnemonic == Mnemonic.POP:
+        slot = frames.popped(number)
+        return None if slot is None else (slot, 0)
+    if mnemonic == Mnemonic.MOV or is_choice(instruction):
+        if _is_register(instruction, 1):
+            register = _whole(instruction.op1_register)
+            return None if register is None else (register, 0)
+        is_load = instruction.op1_kind == OpKind.MEMORY
+        slot = frames.slot(number, instruction) if is_load else None
+        return None if slot is None else (slot, 0)
+    if mnemonic == Mnemonic.LEA and instruction.memory_index == Register.NONE:
+        base = int(instruction.memory_base)
+        is_fixed = base in (Register.RIP, Register.NONE)
+        return None if is_fixed else (base, displacement(instruction))
+    constant = constant_of(instruction)
+    if constant is None or instruction.op0_kind != OpKind.REGISTER:
         return None
-    if instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind == OpKind.REGISTER:
-        return int(instruction.op1_register)
-    is_plain = instruction.memory_index == Register.NONE and not displacement(instruction)
-    if instruction.mnemonic == Mnemonic.LEA and is_plain:
-        return int(instruction.memory_base)
+    if mnemonic in (Mnemonic.ADD, Mnemonic.SUB):
+        return int(instruction.op0_register), constant * (1 if mnemonic == Mnemonic.ADD else -1)
+    if mnemonic == Mnemonic.AND and _LOWEST_BITS <= constant < 0:
+        return int(instruction.op0_register), 0
     return None
+
+
+def _is_register(instruction: Instruction, operand: int) -> bool:
+    return bool(instruction.op_kind(operand) == OpKind.REGISTER)
+
+
+def _whole(register: int) -> int | None:
+    """Return a general register if it has 64 bits."""
+    return int(register) if is_whole(register) else None

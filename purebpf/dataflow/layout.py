@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from purebpf.dataflow.types import Kind, Type, bare, byte_size, spell
+from purebpf.dataflow.types import Kind, Member, Type, bare, byte_size, spell
 from purebpf.tuples import NamedTuple
 
 __all__ = ["OVERLAY", "PADDING", "SEVERAL", "Place", "find", "is_record", "name_of"]
 
 _DEEPEST = 32
+_WORD = 8
 SEVERAL = "(several members)"
 PADDING = "(padding)"
 OVERLAY = "(union)"
@@ -96,9 +97,25 @@ def _covering(record: Type, offset: int, size: int) -> tuple[str, int, Type | No
         return SEVERAL if beyond else PADDING
     if not whole:
         return SEVERAL
+    if _are_same(whole, offset, size):
+        return whole[0].name, whole[0].offset, whole[0].type
     if all(member.bits for member in whole):
         return "/".join(member.name for member in whole if member.name), offset, None
     return OVERLAY
+
+
+def _are_same(members: list[Member], offset: int, size: int) -> bool:
+    """Return True if an access touches the same type in each of the members that overlap.
+
+    Two names of one thing do: `struct_group()`, and a member that has a const double.
+    """
+    places = [find(member.type, offset - member.offset, size) for member in members]
+    first = places[0]
+    if first.type is None or first.size > _WORD or any(member.bits for member in members):
+        return False
+    return all(
+        bare(place.type) is bare(first.type) and place.within == first.within for place in places
+    )
 
 
 def _room(of: Type | None) -> int:

@@ -29,7 +29,7 @@ _REGISTERS = (
 class DwarfScope:
     """The variables of a function; a `purebpf.dataflow.flow.Scope`."""
 
-    follows_elements = True
+    follows_elements = unwinds = True
 
     def __init__(self, info: DebugInfo, function: Function) -> None:
         self._info, self._function = info, function
@@ -52,6 +52,13 @@ class DwarfScope:
 
     def per_cpu(self, _address: int, *, is_plain: bool) -> None:  # noqa: ARG002
         """Return None: programs have no per-CPU variables."""
+
+    def is_offset_of_cpu(self, _address: int) -> bool:
+        """Return False: programs have no per-CPU variables."""
+        return False
+
+    def jumps_to(self, _address: int) -> None:
+        """Return None: compilers give retpolines of programs no names."""
 
     def declared(self, address: int) -> Mapping[int, Pointer]:
         """Return the pointers that variables hold in registers before the instruction there.

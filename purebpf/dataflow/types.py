@@ -23,6 +23,8 @@ class Kind(IntEnum):
     ARRAY = 4
     ALIAS = 5
     """A typedef, or a qualifier such as const."""
+    FUNCTION = 6
+    """Leads to the type that it returns."""
 
 
 class Member(NamedTuple):
@@ -44,7 +46,7 @@ class Type:
     Attributes:
         kind, name: its shape, and its name; "" without one.
         size: in bytes; 0: unknown, or not complete.
-        target: the type that a pointer, an array or an alias leads to; None is void.
+        target: the type that a pointer, an array, an alias or a function leads to; None is void.
         count: the number of elements of an array; 0: unknown.
         members: the members of a struct or union, by offset.
         is_complete: False for a struct that is only declared.

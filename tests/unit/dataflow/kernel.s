@@ -1,4 +1,7 @@
 	.globl probe, find_inode, take, holder, on_cpu, moved, leaves, wakes, tail
+	.globl per_cpu_member, nothing, chosen, calls, same, padded, warned, turned_off
+	.globl around, flags, spilled, returned, by_members, clash, realigned
+	.globl __x86_indirect_thunk_rax, __x86_return_thunk, open_box, wait_for
 	.text
 probe:				# (struct file *)
 	movq	8(%rdi), %rax	# file.inode
@@ -55,4 +58,168 @@ wakes:				# no prototype
 	ret
 	.p2align 4
 tail:				# (struct inode *)
+	ret
+	.p2align 4
+per_cpu_member:			# (struct cache *)
+	movq	(%rdi), %rax	# cache.part, a per-CPU pointer
+	movl	%gs:4(%rax), %edx	# queue.length of this CPU
+	movq	%rax, %rcx
+	addq	%gs:0xffffffff81000008, %rax
+	movl	(%rax), %edx	# queue.lock of this CPU
+	addq	%gs:0xffffffff81000010, %rcx	# no distance of a CPU
+	movl	4(%rcx), %edx	# queue.length of an element
+	ret
+	.p2align 4
+nothing:			# (struct file *)
+	xorl	%eax, %eax
+	movq	%rsi, %rcx
+	testl	%edx, %edx
+	je	1f
+	movq	8(%rdi), %rax	# file.inode
+	movq	%rax, %rcx	# or another thing
+1:	movl	4(%rax), %edx	# inode.mode: it is NULL otherwise
+	movl	4(%rcx), %edx	# unknown
+	ret
+	.p2align 4
+chosen:				# (struct file *)
+	movq	8(%rdi), %rax	# file.inode
+	movq	$-12, %rdx
+	movq	%rdi, %rcx
+	cmovne	%rax, %rdx
+	cmovne	%rax, %rcx
+	movl	4(%rdx), %esi	# inode.mode
+	movl	4(%rcx), %esi	# an inode, or a file
+	ret
+	.p2align 4
+calls:				# (struct file *)
+	pushq	%rbx
+	movq	16(%rdi), %rbx	# file.ops
+	movq	(%rbx), %rax	# ops.find, returns a struct inode *
+	call	*%rax
+	movl	4(%rax), %edx	# inode.mode
+	movq	(%rbx), %rax	# ops.find
+	call	__x86_indirect_thunk_rax
+	movl	4(%rax), %edx	# inode.mode
+	call	*(%rbx)		# ops.find
+	movl	4(%rax), %edx	# inode.mode
+	call	*8(%rbx)	# ops.close, returns nothing
+	movl	4(%rax), %edx	# unknown
+	popq	%rbx
+	ret
+	.p2align 4
+__x86_indirect_thunk_rax:
+	jmp	*%rax
+	.p2align 4
+__x86_return_thunk:
+	ret
+	.p2align 4
+same:				# (struct twice *)
+	movq	(%rdi), %rax	# twice.one, which is twice.other too
+	movl	4(%rax), %edx	# inode.mode
+	movq	8(%rdi), %rax	# of two types
+	movl	4(%rax), %edx	# unknown
+	ret
+	.p2align 4
+padded:				# (struct inode *)
+	jmp	1f
+	.p2align 5, 0x90
+2:	ret
+	int3
+	.p2align 5, 0x90
+1:	movl	4(%rdi), %edx	# inode.mode
+	jne	1b
+	jmp	2b
+	.p2align 4
+warned:				# (struct inode *)
+	je	1f
+	ud2
+1:	movl	4(%rdi), %edx	# inode.mode
+	ret
+	.p2align 4
+turned_off:			# (struct inode *)
+	nopl	0(%rax,%rax)	# a jump to 1:, if it were turned on
+	movl	4(%rdi), %edx	# inode.mode
+2:	movl	(%rdi), %edx	# inode.flags
+	ret
+1:	movl	4(%rdi), %edx	# never runs
+	jmp	2b
+	.p2align 4
+around:				# no prototype
+	movl	4(%rdi), %edx	# inode.mode: it passes %rdi + 0 later
+	leaq	-16(%rsi), %rax
+	movl	(%rsi), %edx	# inode.sem.count: %rsi - 16 is an inode
+	movl	-12(%rsi), %edx	# inode.mode
+	pushq	%rax
+	call	tail
+	popq	%rdi
+	jmp	tail
+	.p2align 4
+flags:				# no prototype
+	movq	%rdi, %rbx
+	andq	$-4, %rdi
+	movl	4(%rbx), %edx	# inode.mode
+	call	tail
+	andq	$-4096, %rbx	# the start of its page is another thing
+	movl	4(%rbx), %edx	# unknown
+	ret
+	.p2align 4
+spilled:			# no prototype
+	subq	$24, %rsp
+	movl	4(%rdi), %edx	# inode.mode
+	movq	%rdi, 8(%rsp)
+	movl	4(%rsi), %edx	# unknown: its slot is written again
+	movq	%rsi, (%rsp)
+	movq	%rax, (%rsp)
+	call	find_inode
+	movq	8(%rsp), %rdi
+	call	tail
+	movq	(%rsp), %rdi
+	call	tail
+	addq	$24, %rsp
+	ret
+	.p2align 4
+returned:			# returns a struct inode *
+	movl	4(%rdi), %edx	# inode.mode
+	movq	%rdi, %rax
+	cmpq	$-4095, %rdi
+	jmp	__x86_return_thunk
+	.p2align 4
+open_box:			# (struct sem *)
+	ret
+	.p2align 4
+wait_for:			# (struct queue *)
+	ret
+	.p2align 4
+by_members:			# no prototype
+	pushq	%rbx
+	movq	%rdi, %rbx
+	movl	40(%rbx), %edx	# box.key: only a box has a sem and a queue at these places
+	leaq	8(%rbx), %rdi
+	call	open_box
+	leaq	24(%rbx), %rdi
+	call	wait_for
+	popq	%rbx
+	ret
+	.p2align 4
+clash:				# no prototype
+	pushq	%rbx
+	movq	%rdi, %rbx
+	movl	40(%rbx), %edx	# a pair, or a double: both have two sems there
+	leaq	8(%rbx), %rdi
+	call	open_box
+	leaq	24(%rbx), %rdi
+	call	open_box
+	popq	%rbx
+	ret
+	.p2align 4
+realigned:			# (struct inode *)
+	pushq	%rbp
+	movq	%rsp, %rbp
+	andq	$-64, %rsp
+	subq	$64, %rsp
+	movq	%rdi, 8(%rsp)
+	xorl	%edi, %edi
+	movq	8(%rsp), %rax
+	movl	4(%rax), %edx	# inode.mode
+	leave
 	ret

@@ -32,15 +32,39 @@ def kernel_types() -> Btf:
     u64 = b.int("unsigned long", 8)
     sem = b.struct("sem", [("count", u64), ("owner", u64)])
     inode = b.struct("inode", [("flags", u32), ("mode", u32), ("size", u64), ("sem", sem)])
-    file = b.struct("file", [("pos", u64), ("inode", b.ptr(b.const(inode)))])
+    inode_pointer = b.ptr(inode)
+    ops = b.struct(
+        "ops",
+        [
+            ("find", b.ptr(b.func_proto(inode_pointer, [("key", u64)]))),
+            ("close", b.ptr(b.func_proto(0, [("inode", inode_pointer)]))),
+        ],
+    )
+    file = b.struct("file", [("pos", u64), ("inode", b.ptr(b.const(inode))), ("ops", b.ptr(ops))])
     task = b.struct("task", [("state", u32)])
     queue = b.struct("queue", [("lock", u32), ("length", u32)])
-    inode_pointer = b.ptr(inode)
     b.func("probe", b.func_proto(u32, [("file", b.ptr(file))]))
     b.func("find_inode", b.func_proto(inode_pointer))
     b.func("take", b.func_proto(0, [("sem", b.ptr(sem))]))
     b.func("leaves", b.func_proto(0, [("inode", inode_pointer)]))
     b.func("tail", b.func_proto(0, [("inode", inode_pointer)]))
+    cache = b.struct("cache", [("part", b.ptr(queue))])
+    const = b.const(inode_pointer)
+    one = b.union("", [("one", inode_pointer), ("other", const)])
+    either = b.union("", [("inode", inode_pointer), ("file", b.ptr(file))])
+    twice = b.struct("twice", [("", one), ("", either)])
+    b.struct("box", [("id", u64), ("sem", sem), ("queue", queue), ("left", u64), ("key", u64)])
+    b.struct("pair", [("id", u64), ("one", sem), ("two", sem), ("key", u64)])
+    b.struct("double", [("at", u64), ("first", sem), ("second", sem), ("left", u64)])
+    b.func("per_cpu_member", b.func_proto(0, [("cache", b.ptr(cache))]))
+    for function in ("nothing", "chosen", "calls"):
+        b.func(function, b.func_proto(0, [("file", b.ptr(file))]))
+    b.func("same", b.func_proto(0, [("twice", b.ptr(twice))]))
+    for function in ("padded", "warned", "turned_off", "realigned"):
+        b.func(function, b.func_proto(0, [("inode", inode_pointer)]))
+    b.func("returned", b.func_proto(inode_pointer, [("key", u64)]))
+    b.func("open_box", b.func_proto(0, [("sem", b.ptr(sem))]))
+    b.func("wait_for", b.func_proto(0, [("queue", b.ptr(queue))]))
     b.datasec(
         ".data..percpu",
         [
@@ -120,6 +144,41 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
         ),
         ("moved", [("inode.mode", True), "OUTSIDE"]),
         ("leaves", ["OUTSIDE", ("inode.mode", False)]),
+        (
+            "per_cpu_member",
+            [
+                ("cache.part", False), ("queue.length", False),
+                ("this_cpu_off (per CPU).", False), ("queue.lock", False),
+                ("queue.(several members)", False), ("queue.length", True),
+            ],
+        ),
+        ("nothing", [("file.inode", False), ("inode.mode", False), "UNKNOWN_BASE"]),
+        ("chosen", [("file.inode", False), ("inode.mode", False), "UNKNOWN_BASE"]),
+        (
+            "calls",
+            [
+                ("file.ops", False),
+                *(("ops.find", False), ("inode.mode", False)) * 3,
+                ("ops.close", False), "UNKNOWN_BASE",
+            ],
+        ),
+        (
+            "same",
+            [
+                ("twice.one", False), ("inode.mode", False),
+                ("twice.(union)", False), "UNKNOWN_BASE",
+            ],
+        ),
+        ("padded", [("inode.mode", False)]),
+        ("warned", [("inode.mode", False)]),
+        ("turned_off", [("inode.mode", False), ("inode.flags", False), "UNKNOWN_BASE"]),
+        ("around", [("inode.mode", True), ("inode.sem.count", True), ("inode.mode", True)]),
+        ("flags", [("inode.mode", True), "UNKNOWN_BASE"]),
+        ("spilled", [("inode.mode", True), "UNKNOWN_BASE"]),
+        ("returned", [("inode.mode", True)]),
+        ("by_members", [("box.key", True)]),
+        ("clash", ["UNKNOWN_BASE"]),
+        ("realigned", [("inode.mode", False)]),
     ],
 )  # fmt: skip
 def test_members_are_those_of_the_source(kernel: Kernel, function: str, claims: object) -> None:
