@@ -95,13 +95,9 @@ class PidNamespace(NamedTuple):
         """
         if not self.ino:
             return False
-        from purebpf.loader.types.kernel_btf import kernel_btf
+        from purebpf.loader.types.kernel_btf import has_kernel_btf
 
-        try:
-            kernel_btf()
-        except NotSupportedError:
-            return False
-        return True
+        return has_kernel_btf()
 
 
 @contextmanager

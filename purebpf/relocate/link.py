@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from purebpf.abi.instruction import CALL, INSN_SIZE, PSEUDO_CALL, PSEUDO_FUNC
 from purebpf.errors import FormatError, LinkError
@@ -22,6 +22,17 @@ from purebpf.spec import FunctionSpec, ObjectSpec, Relocation, RelocationKind
 if TYPE_CHECKING:
     from purebpf.btf.core.matching import CoreMatcher, Targets
     from purebpf.relocate.externs import Externs
+
+
+class EarlierLinks(Protocol):
+    """Remembers the code of functions after CO-RE."""
+
+    def patched(self, function: FunctionSpec) -> Patched | None:
+        """Return it; None: it is not known."""
+
+    def note_patched(self, function: FunctionSpec, patched: Patched) -> None:
+        """Remember it."""
+
 
 _EXCEPTION_CALLBACK = "exception_callback:"
 
@@ -44,12 +55,18 @@ class Linker:
             called only when a required function has such relocations.
         externs: the kernel's answers for the object's `__ksym` externs; called for each extern that
             a linked program refers to. By default, none exists.
+        earlier: the results of CO-RE from earlier links of these functions against `targets`.
     """
 
     def __init__(
-        self, spec: ObjectSpec, targets: Targets, externs: Externs = lambda _extern: None
+        self,
+        spec: ObjectSpec,
+        targets: Targets,
+        externs: Externs = lambda _extern: None,
+        earlier: EarlierLinks | None = None,
     ) -> None:
         self._spec = spec
+        self._earlier = earlier
         self._externs = externs
         self._targets = targets
         self._patched: dict[str, Patched] = {}
@@ -163,17 +180,23 @@ class Linker:
             if function.core_relocations and self._spec.btf is None:
                 raise self._error(function, "has CO-RE relocations, but the object has no BTF")
             if function.core_relocations or len(function.code) % INSN_SIZE:
-                from purebpf.relocate.core import apply_core
-
-                results = [
-                    self._matcher.match(relocation) for relocation in function.core_relocations
-                ]
-                self._patched[key] = apply_core(
-                    function, results, byteorder=self._spec.byteorder, source=self._spec.source
-                )
+                self._patched[key] = self._apply_core(function)
             else:
                 self._patched[key] = Patched(function.code, {})
         return self._patched[key]
+
+    def _apply_core(self, function: FunctionSpec) -> Patched:
+        if self._earlier is not None and (patched := self._earlier.patched(function)) is not None:
+            return patched
+        from purebpf.relocate.core import apply_core
+
+        results = [self._matcher.match(relocation) for relocation in function.core_relocations]
+        patched = apply_core(
+            function, results, byteorder=self._spec.byteorder, source=self._spec.source
+        )
+        if self._earlier is not None:
+            self._earlier.note_patched(function, patched)
+        return patched
 
     def _error(self, function: FunctionSpec, problem: str) -> FormatError:
         return FormatError(self._spec.source, f"function {function.name}", problem)

@@ -5,17 +5,21 @@ Everything is read at the first question: most objects ask for little of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
-from purebpf.spec import ExternSpec, ObjectSpec
+from purebpf.spec import ExternSpec, FunctionSpec, ObjectSpec
 
 if TYPE_CHECKING:
+    from purebpf.btf.types.kinds import Kind
     from purebpf.btf.types.parse import Btf
     from purebpf.loader.load.externs import KernelExterns
+    from purebpf.loader.load.kept_links import KeptLinks
     from purebpf.loader.types.btf_modules import Modules
     from purebpf.relocate.externs import ResolvedExtern
+    from purebpf.relocate.linked_program import Patched
 
 __all__ = ["KernelTypes"]
 
@@ -44,6 +48,41 @@ class KernelTypes(Closing):
 
         yield kernel_btf()
         yield from self.modules.types().values()
+
+    def patched(self, function: FunctionSpec) -> Patched | None:
+        """Return the code of a function after CO-RE, if an earlier load left it."""
+        return self._kept.patched(function) if self._btf is None else None
+
+    def note_patched(self, function: FunctionSpec, patched: Patched) -> None:
+        """Keep the code of a function after CO-RE for later loads."""
+        if self._btf is None:
+            self._kept.add_patched(function, patched)
+
+    def find(self, name: str, kind: Kind) -> Sequence[int]:
+        """Return the ids of vmlinux's types with a name and kind, the first at least; empty: none.
+
+        Raises:
+            NotSupportedError, FormatError: as `kernel_btf`.
+        """
+        if type_id := self._kept.type_id(kind, name):
+            return (type_id,)
+        from purebpf.loader.types.kernel_btf import kernel_btf
+
+        type_ids = kernel_btf().find(name, kind)
+        if type_ids:
+            self._kept.add_type_id(kind, name, type_ids[0])
+        return type_ids
+
+    def save(self) -> None:
+        """Keep new answers for later loads, unless they depend on the modules of this moment."""
+        if self._modules is None and "_kept" in vars(self):
+            self._kept.save()
+
+    @cached_property
+    def _kept(self) -> KeptLinks:
+        from purebpf.loader.load.kept_links import KeptLinks
+
+        return KeptLinks(self._spec)
 
     def extern(self, extern: ExternSpec) -> ResolvedExtern | None:
         """Return the kernel's symbol for an extern. Raises as `KernelExterns` does."""

@@ -22,7 +22,7 @@ def link_programs(spec: ObjectSpec, types: KernelTypes) -> Mapping[str, LinkedPr
         FormatError, CoreRelocationError: as `Linker.link`.
         NotSupportedError, KernelError: as for the symbols and types of `KernelTypes`.
     """
-    linker = Linker(spec, types.core_targets, types.extern)
+    linker = Linker(spec, types.core_targets, types.extern, types)
     linked = {
         name: linker.link(name) for name, program in spec.programs.items() if program.autoload
     }

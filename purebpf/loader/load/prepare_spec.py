@@ -141,7 +141,7 @@ def _find_attach_targets(
         if definition.btf_prefix is not None or definition.attach == _MANY:
             from purebpf.loader.programs.attach_target import attach_target
 
-            targets[name] = attach_target(program_spec, lambda: types.modules)
+            targets[name] = attach_target(program_spec, types)
     return targets
 
 

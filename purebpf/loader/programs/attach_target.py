@@ -8,20 +8,18 @@ means the `f` of vmlinux, else a module's; `SEC("fentry/module:f")` names the mo
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from purebpf.abi.layouts import BPF_PROG_INFO
 from purebpf.btf.types.kinds import Kind
 from purebpf.errors import NotSupportedError
-from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.spec import ProgramSpec
 from purebpf.syscall import bpf
 from purebpf.syscall.command import address_of
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from purebpf.loader.programs.program import Program
     from purebpf.loader.types.btf_modules import Modules
 
@@ -40,8 +38,19 @@ class AttachTarget(NamedTuple):
     btf_fd: int
 
 
-def attach_target(program: ProgramSpec, modules: Callable[[], Modules]) -> AttachTarget:
-    """The target of a program that needs one; `modules()`, asked when needed, keep the descriptor.
+class TargetTypes(Protocol):
+    """The types that programs are loaded for."""
+
+    def find(self, name: str, kind: Kind) -> Sequence[int]:
+        """Return the ids of vmlinux's types with a name and kind; empty: there is none."""
+
+    @property
+    def modules(self) -> Modules:
+        """The modules, which keep the descriptor; asked when needed."""
+
+
+def attach_target(program: ProgramSpec, types: TargetTypes) -> AttachTarget:
+    """The target of a program that needs one.
 
     A program for many functions has no type: it only names the module, `module:pattern`.
 
@@ -54,7 +63,7 @@ def attach_target(program: ProgramSpec, modules: Callable[[], Modules]) -> Attac
     description = f"program {program.name!r}"
     if section.attach == "tracing_multi":
         module = program.attach_target.rpartition(":")[0]
-        return AttachTarget(0, modules().descriptor(module) if module else 0)
+        return AttachTarget(0, types.modules.descriptor(module) if module else 0)
     if section.attach == "freplace":
         reason = (
             "target required: the program that has the function: load(..., "
@@ -67,13 +76,12 @@ def attach_target(program: ProgramSpec, modules: Callable[[], Modules]) -> Attac
     module, _, function = program.attach_target.rpartition(":")
     name = f"{section.btf_prefix}{function}"
     kind = Kind.TYPEDEF if section.btf_prefix == _TRACEPOINT else Kind.FUNC
-    if module in ("", _VMLINUX) and (type_ids := kernel_btf().find(name, kind)):
+    if module in ("", _VMLINUX) and (type_ids := types.find(name, kind)):
         return AttachTarget(type_ids[0], 0)
-    others = [
-        candidate for candidate in modules().find(name, kind) if module in ("", candidate.module)
-    ]
+    candidates = types.modules.find(name, kind)
+    others = [candidate for candidate in candidates if module in ("", candidate.module)]
     if len(others) == 1:
-        return AttachTarget(others[0].type_id, modules().descriptor(others[0].module))
+        return AttachTarget(others[0].type_id, types.modules.descriptor(others[0].module))
     word = "tracepoint" if kind is Kind.TYPEDEF else "function"
     if others:
         prefix = f"{section.prefix}/{others[0].module}"
@@ -93,6 +101,8 @@ def _similar(prefix: str, function: str, kind: Kind) -> list[str]:
     """Targets in vmlinux that are spelled alike; of functions, those that begin alike."""
     import re
     from difflib import get_close_matches
+
+    from purebpf.loader.types.kernel_btf import kernel_btf
 
     btf = kernel_btf()
     start = "" if prefix else re.escape(function[:2])

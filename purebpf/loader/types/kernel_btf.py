@@ -9,13 +9,17 @@ from functools import cache
 
 from purebpf.btf.types.parse import Btf, with_distinct_names
 from purebpf.errors import KernelError, NotSupportedError, errno_name
-from purebpf.loader.types.kept_index import keep_index, kept_index
 from purebpf.syscall.memory import lasting_view
 
-__all__ = ["kernel_btf", "no_types", "read_kernel_btf"]
+__all__ = ["has_kernel_btf", "kernel_btf", "no_types", "read_kernel_btf"]
 
 _PATH = "/sys/kernel/btf/vmlinux"
 _HEADER_SIZE = 24
+
+
+def has_kernel_btf() -> bool:
+    """Return True if the kernel shows its types, without reading them."""
+    return os.access(_PATH, os.R_OK)
 
 
 @cache
@@ -30,6 +34,8 @@ def kernel_btf() -> Btf:
         NotSupportedError: a kernel built without CONFIG_DEBUG_INFO_BTF, or BTF it cannot show.
         FormatError: it is malformed.
     """
+    from purebpf.loader.types.kept_index import keep_index, kept_index  # most runs have answers
+
     data = _read()
     if (indexed := kept_index(data, _PATH)) is not None:
         return with_distinct_names(indexed)

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 from purebpf import objects
 from purebpf.closable import Closing
-from purebpf.errors import KernelError, NotSupportedError
+from purebpf.errors import KernelError
 from purebpf.loader.load.load import load
 from purebpf.loader.maps.map import Map
-from purebpf.loader.types.kernel_btf import kernel_btf
+from purebpf.loader.types.kernel_btf import has_kernel_btf
 from purebpf.observe.instruments.task_filter import CAPACITY, TaskFilter
 from purebpf.syscall import proc
 
@@ -30,11 +30,7 @@ _NAME_BYTES = 15
 
 def is_supported() -> bool:
     """Return True if the kernel shows its types, which the programs need."""
-    try:
-        kernel_btf()
-    except NotSupportedError:
-        return False
-    return True
+    return has_kernel_btf()
 
 
 class ProcessTree(Closing):

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from purebpf.errors import NotSupportedError
 from purebpf.loader.host import cpus
 from purebpf.loader.types import kernel_btf as btf
 from purebpf.measure import targets, wait
@@ -43,15 +42,12 @@ def test_without_the_option_online_cpus_are_not_read(monkeypatch: pytest.MonkeyP
 def test_only_where_namespaces_may_be_below_are_structs_read(
     monkeypatch: pytest.MonkeyPatch, namespace: tuple[int, int], *, answer: bool
 ) -> None:
-    monkeypatch.setattr(btf, "kernel_btf", lambda: None)
+    monkeypatch.setattr(btf, "has_kernel_btf", lambda: True)
     assert targets.PidNamespace(*namespace).needs_types() is answer
 
 
 def test_without_the_kernels_types_no_struct_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hidden() -> None:
-        raise NotSupportedError("kernel BTF", "hidden")
-
-    monkeypatch.setattr(btf, "kernel_btf", hidden)
+    monkeypatch.setattr(btf, "has_kernel_btf", lambda: False)
     assert not targets.PidNamespace(4, 4026532561).needs_types()
 
 

@@ -131,7 +131,6 @@ def test_a_small_object_never_reads_the_kernels_btf(monkeypatch):
     def unexpected():
         raise AssertionError("read")
 
-    monkeypatch.setattr("purebpf.loader.programs.attach_target.kernel_btf", unexpected)
     monkeypatch.setattr("purebpf.loader.types.kernel_btf.kernel_btf", unexpected)
     with purebpf.load(COUNTER) as obj:
         assert obj.programs

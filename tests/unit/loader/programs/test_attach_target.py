@@ -10,8 +10,8 @@ import pytest
 
 import purebpf
 from purebpf.btf.types.kinds import Kind
-from purebpf.loader.programs import attach_target as module
 from purebpf.loader.programs.attach_target import AttachTarget, attach_target
+from purebpf.loader.types import kernel_btf
 from tests.support.builders.btf_builder import BtfBuilder
 
 SPEC = purebpf.read_object(Path(__file__).parents[3] / "data/load_module_target.bpf.o")
@@ -29,15 +29,15 @@ class TwoModules:
 
 @pytest.fixture(autouse=True)
 def _kernel_without_functions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "kernel_btf", lambda: BtfBuilder().btf())
+    monkeypatch.setattr(kernel_btf, "kernel_btf", lambda: BtfBuilder().btf())
 
 
 def target_of(function: str) -> AttachTarget:
     program = SPEC.programs["by_name"]._replace(
         section=f"fentry/{function}", attach_target=function
     )
-    modules: Any = TwoModules()
-    return attach_target(program, lambda: modules)
+    types: Any = SimpleNamespace(find=lambda *_: (), modules=TwoModules())
+    return attach_target(program, types)
 
 
 def test_modules_with_one_name_are_listed():
