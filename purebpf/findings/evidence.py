@@ -23,9 +23,10 @@ from purebpf.findings.facts import (
     WaitSum,
 )
 from purebpf.findings.finding import Source
+from purebpf.findings.goroutines import goroutine_stays
 from purebpf.findings.ownership import Program, is_interpreter, short_name
+from purebpf.findings.stays import Stay, seconds_of, threads_of
 from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
-from purebpf.tuples import NamedTuple
 
 __all__ = ["Evidence", "Stay", "seconds_of", "threads_of"]
 
@@ -37,48 +38,6 @@ _NOBODY = Process(0, 0, "?")
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
-
-
-class Stay(NamedTuple):
-    """The time of a thread in one place.
-
-    Attributes:
-        kind: "cpu", "queue", or the kind of the wait (`purebpf.findings.waiting`).
-        seconds, times: how long, and how often.
-        kernel, user: as of `Activity`; user frames end where the process was forked.
-        own: the innermost function of the program's own; None: none is on the stack.
-        is_work: it is time that somebody may wait for.
-        is_called: a library's code called the own code that waits.
-        is_open: it was not over at the end.
-        endpoint, side: of a wait on a descriptor.
-    """
-
-    pid: int
-    tid: int
-    comm: str
-    kind: str
-    seconds: float
-    times: int
-    kernel: tuple[str, ...]
-    user: tuple[StackFrame, ...]
-    call: str
-    argument: int
-    own: StackFrame | None
-    is_work: bool
-    is_called: bool
-    is_open: bool
-    endpoint: Endpoint
-    side: Side
-
-
-def seconds_of(stays: Iterable[Stay]) -> float:
-    """The sum of their seconds."""
-    return sum(stay.seconds for stay in stays)
-
-
-def threads_of(stays: Iterable[Stay]) -> int:
-    """The number of different threads."""
-    return len({stay.tid for stay in stays})
 
 
 class Evidence:
@@ -121,7 +80,7 @@ class Evidence:
 
     @cached_property
     def _go(self) -> set[int]:
-        return {
+        return {one.pid for one in self.facts.goroutines} | {
             activity.pid
             for activity in self.facts.activities
             if any(frame.name.startswith(("runtime.", "main.main")) for frame in activity.user)
@@ -159,10 +118,16 @@ class Evidence:
 
     @cached_property
     def stays(self) -> tuple[Stay, ...]:
-        """The time of all threads."""
+        """The time of all threads, and of goroutines that are at work."""
         merged = _merge_unread(self.facts.activities)
         stays = [self._stay(activity) for activity in merged]
-        return tuple(self._with_homes(stays))
+        at_work = (stay for stay in self.goroutines if stay.is_work or stay.is_called)
+        return (*self._with_homes(stays), *at_work)
+
+    @cached_property
+    def goroutines(self) -> tuple[Stay, ...]:
+        """The waits of goroutines, which are no threads."""
+        return tuple(goroutine_stays(self.facts, self.program))
 
     @cached_property
     def by_thread(self) -> dict[int, list[Stay]]:

@@ -16,6 +16,7 @@ __all__ = [
     "Connect",
     "Endpoint",
     "Facts",
+    "Goroutines",
     "JavaMonitor",
     "MemoryUse",
     "PathCount",
@@ -296,6 +297,18 @@ class JavaMonitor(NamedTuple):
     owner: int
 
 
+class Goroutines(NamedTuple):
+    """Goroutines of a process that wait with one stack: how many at each look.
+
+    `stuck` had not moved between the first look and the last.
+    """
+
+    pid: int
+    user: tuple[StackFrame, ...]
+    counts: tuple[int, ...]
+    stuck: int = 0
+
+
 class Facts(NamedTuple):
     """Everything that one measurement saw.
 
@@ -331,6 +344,7 @@ class Facts(NamedTuple):
     cgroups: tuple[Cgroup, ...] = ()
     memory: tuple[MemoryUse, ...] = ()
     monitors: tuple[JavaMonitor, ...] = ()
+    goroutines: tuple[Goroutines, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
     held: tuple[Unanswered, ...] = ()
     counters: dict[str, float] = {}  # noqa: RUF012 - nobody changes facts

@@ -17,6 +17,7 @@ __all__ = [
     "describe_kind",
     "describe_wait",
     "frame_of",
+    "noun_of",
     "share",
     "spell_address",
     "spell_endpoint",
@@ -64,16 +65,29 @@ _WAITS = {
     "dirty-pages": "waits for the disk to take dirty pages",
     "semaphore": "waits for a semaphore",
     "io-uring": "waits for io_uring",
+    "answer": "waits for an answer",
+    "connection": "waits for a connection of a pool",
+    "network": "waits for the network",
+    "channel-send": "waits to send to a channel",
+    "channel-receive": "waits to receive from a channel",
+    "select": "waits in a select",
+    "goroutines": "waits for other goroutines",
     "stopped": "is stopped",
 }
 
 
 def count_threads(stays: Iterable[Stay], verb: str = "") -> str:
     """Return `1 thread waits`, `3 threads wait`; the caller gives the verb as `wait`."""
-    threads = threads_of(stays)
+    stays = list(stays)
+    threads, noun = threads_of(stays), noun_of(stays)
     if threads == 1:
-        return f"1 thread {verb}s" if verb else "1 thread"
-    return f"{threads} threads {verb}" if verb else f"{threads} threads"
+        return f"1 {noun} {verb}s" if verb else f"1 {noun}"
+    return f"{threads} {noun}s {verb}" if verb else f"{threads} {noun}s"
+
+
+def noun_of(stays: Iterable[Stay]) -> str:
+    """Return "goroutine" or "thread"."""
+    return "goroutine" if all(stay.tid < 0 for stay in stays) else "thread"
 
 
 def share(part: float, whole: float) -> str:

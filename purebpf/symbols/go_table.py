@@ -22,7 +22,7 @@ from purebpf.symbols.elf_image import SHF_EXECINSTR, SHT_RELA, ElfImage, Section
 from purebpf.symbols.longest_name import ends_at
 from purebpf.tuples import NamedTuple
 
-__all__ = ["GoTable", "go_functions", "go_table"]
+__all__ = ["GoTable", "go_functions", "go_table", "has_go_table"]
 
 _MAGICS = (0xFFFFFFF0, 0xFFFFFFF1)  # Go 1.18, Go 1.20
 _SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")
@@ -54,6 +54,11 @@ class GoTable(NamedTuple):
     names_at: int
     numbers_at: int
     quantum: int
+
+
+def has_go_table(image: ElfImage) -> bool:
+    """Return True for a file with a table of Go's functions, of any version."""
+    return any(map(image.section, _SECTIONS))
 
 
 def go_table(image: ElfImage) -> GoTable | None:

@@ -13,7 +13,7 @@ from purebpf.findings.evidence import Evidence
 from purebpf.findings.facts import Unanswered
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
-from purebpf.findings.words import share
+from purebpf.findings.words import describe_activity, share
 
 __all__ = ["held_requests"]
 
@@ -60,9 +60,13 @@ def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, str]:
     )
     wanted_s = busiest.cpu_s + busiest.queued_s if busiest else 0.0
     if busiest is None or wanted_s < _COMPUTES * evidence.elapsed_s:
+        waiting = [stay for stay in evidence.goroutines if stay.pid in pids and stay.is_called]
+        activity = describe_activity(evidence, waiting)
         return (
             "its threads are idle",
-            "its code waits for a timer, or a lock of coroutines, promises or goroutines",
+            f"a goroutine of a request {activity}"
+            if activity
+            else "its code waits for a timer, or a lock of coroutines, promises or goroutines",
         )
     stays = [stay for stay in evidence.by_thread.get(busiest.tid, ()) if stay.kind == "cpu"]
     where = busiest_function(evidence, stays)

@@ -68,7 +68,7 @@ def thread_leaks(evidence: Evidence) -> Iterator[Finding]:
         if rate < _LEAST or process.is_new:
             continue
         places: Counter[str] = Counter()
-        for tid in {stay.tid for stay in evidence.by_process.get(process.pid, ())}:
+        for tid in {s.tid for s in evidence.by_process.get(process.pid, ()) if s.tid > 0}:
             owns = (stay.own for stay in evidence.by_thread[tid] if stay.own is not None)
             places[next(map(evidence.spell, owns), "")] += 1
         del places[""]

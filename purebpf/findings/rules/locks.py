@@ -15,7 +15,10 @@ from purebpf.findings.words import chief, count_threads, describe_activity
 
 __all__ = ["convoys", "deadlocks", "shared_semaphores"]
 
-_LEAST = 0.05
+_LEAST, _LEAST_OF_GOROUTINES = 0.05, 0.8
+"""Seconds a second. Few looks at goroutines tell less than waits of threads."""
+_STILL, _STILL_CPUS = 2.0, 0.02
+"""Waits a second that end, and CPUs, of a process in which nothing happens."""
 _ALL_THE_TIME = 0.9
 """The part of a measurement that a wait lasts which never ends."""
 _KINDS = ("lock", "file-lock")
@@ -31,7 +34,8 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
     """Find threads that queue for a lock that its holder releases in the end."""
     for stays in _places(evidence):
         cost = evidence.rate(stays)
-        if cost < _LEAST or _is_stuck(evidence, stays):
+        least = _LEAST_OF_GOROUTINES if _are_goroutines(stays) else _LEAST
+        if cost < least or _is_stuck(evidence, stays):
             continue
         pids, where = chief(stays), _taker(stays)
         command: tuple[str, ...] = ("lock", "--userspace", "-p", str(pids[0]))
@@ -46,10 +50,12 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
             times = sum(stay.times for stay in stays) / evidence.elapsed_s
             support = f"{times:.0f} times a second: a broadcast where one thread would do"
         else:
-            many = f"{threads_of(stays)} threads wait" if threads_of(stays) > 1 else "waits"
+            many = count_threads(stays, "wait") if threads_of(stays) > 1 else "waits"
             text = f"{many} for the lock that {evidence.spell(where)} takes"
             support = _holder(evidence, stays, where)
-            if any(map(is_java, stays[0].user)):  # its locks are no futexes
+            if _are_goroutines(stays) and _is_still(evidence, pids):
+                support += "; nothing moves: a deadlock, it seems"
+            if any(map(is_java, stays[0].user)) or _are_goroutines(stays):  # no futexes
                 command = ("offcpu", "-p", str(pids[0]))
         source = evidence.source(where)
         name = evidence.process(pids[0]).comm
@@ -192,6 +198,8 @@ def _holder(evidence: Evidence, stays: list[Stay], where: StackFrame | None) -> 
         for stay in evidence.by_thread.get(tid, ())
         if stay.kind not in ("lock", "queue") and _is_below(stay, where)
     ]
+    if _are_goroutines(stays):
+        does = _inside(evidence, stays[0].pid, where)
     text = describe_activity(evidence, does)
     if text:
         return f"its holder {text}"
@@ -200,6 +208,28 @@ def _holder(evidence: Evidence, stays: list[Stay], where: StackFrame | None) -> 
         return f"who gives it to them {text}"
     holder = next(iter(owners), 0)
     return f"its holder is thread {holder}" if holder else "its holder did not show"
+
+
+def _are_goroutines(stays: list[Stay]) -> bool:
+    return all(stay.tid < 0 for stay in stays)
+
+
+def _is_still(evidence: Evidence, pids: tuple[int, ...]) -> bool:
+    """Return True for processes that neither run nor are woken: a lock that changes hands does."""
+    ended = sum(one.times for pid in pids for one in evidence.waits_of.get(pid, ()))
+    cpus = sum(evidence.cpu_of.get(pid, 0.0) for pid in pids)
+    return ended < _STILL * evidence.elapsed_s and cpus < _STILL_CPUS
+
+
+def _inside(evidence: Evidence, pid: int, where: StackFrame | None) -> list[Stay]:
+    """The activity of goroutines that have got beyond a mutex: one of them holds it."""
+    waiting = [stay for stay in evidence.goroutines if stay.pid == pid]
+    running = [stay for stay in evidence.by_process.get(pid, ()) if stay.kind == "cpu"]
+    return [
+        stay
+        for stay in (*waiting, *running)
+        if stay.kind not in ("lock", "network") and _is_below(stay, where)
+    ]
 
 
 def _of_others(evidence: Evidence, stays: list[Stay], wakers: Counter[int]) -> list[Stay]:

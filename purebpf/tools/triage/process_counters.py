@@ -86,6 +86,10 @@ class ProcessCounters:
         """Processes that were there at the start."""
         return list(self._before)
 
+    def threads(self) -> dict[int, int]:
+        """Return the number of threads at the last reading, by process."""
+        return {pid: counts[-1] for pid, counts in self._thread_counts.items()}
+
     def exe(self, pid: int) -> str:
         """The executable of a process that was there at a reading."""
         return self._who.get(pid, ("", "", ""))[0]

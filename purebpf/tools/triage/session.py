@@ -25,6 +25,7 @@ from purebpf.symbols.budget import Budget
 from purebpf.tools import mem, profile
 from purebpf.tools.triage.activities import cpu_times, memory_use, waiting_times
 from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
+from purebpf.tools.triage.goroutine_watch import GoroutineWatch
 from purebpf.tools.triage.java_monitors import java_monitors
 from purebpf.tools.triage.process_counters import (
     ProcessCounters,
@@ -51,6 +52,8 @@ _MOMENT_S = 0.001
 """The shortest sleep."""
 _TICK_S = 1.0
 """How often counters in /proc are read."""
+_TICKS_OF_GOROUTINES = 2
+"""How many ticks there are to a look at goroutines."""
 _LEAST_SAMPLES = 5
 """Of a process whose functions matter."""
 _LEAST_CPU_S = 0.03
@@ -76,6 +79,7 @@ class Triage(Closing):
         self._profiler = profile.WindowProfiler(options)
         self._memory: mem.Memory | None = None
         self._has_chosen = False
+        self._ticks = 0
         self._reasons: WaitReasons | None = None
         self._owned = ExitStack()
         self._own = frozenset((os.getpid(),))
@@ -101,6 +105,7 @@ class Triage(Closing):
             self._cgroups, self._counters = read_cgroups(), machine_counters()
             self._processes, self._sockets = ProcessCounters(self._own), SocketWatch()
             self._unanswered = UnansweredWatch()
+            self._goroutines = GoroutineWatch(self._processes.exe, self._profiler.budget)
             self._owned = stack.pop_all()
         self._started_s = self._ticked_s = self._asked_s = time.monotonic()
         if self._reasons is not None:
@@ -161,6 +166,9 @@ class Triage(Closing):
             self._reasons.thin_out(elapsed_s)
         self._processes.tick()
         self._sockets.tick()
+        self._ticks += 1
+        if self._ticks % _TICKS_OF_GOROUTINES == 1:
+            self._goroutines.tick(self._processes.threads)
         part = 1 - self.left_s / self._duration_s if self._duration_s else 1.0
         if not self._has_chosen and _BEFORE_MEMORY <= part < _LATEST_MEMORY:
             self._trace_memory(part)
@@ -173,6 +181,7 @@ class Triage(Closing):
         """
         with self._owned:
             elapsed_s = time.monotonic() - self._started_s
+            self._goroutines.tick(self._processes.threads)
             if self._reasons is not None:
                 self._reasons.stop()
             pids = self._processes.pids
@@ -191,6 +200,7 @@ class Triage(Closing):
                 threads=threads,
                 blocked=blocked,
                 sockets=self._sockets.finish(),
+                goroutines=self._goroutines.finish(),
                 unanswered=self._unanswered.finish(),
                 held=self._unanswered.held(),
                 cgroups=since(read_cgroups(), self._cgroups),

@@ -1,0 +1,78 @@
+"""Goroutines that wait for each other, and goroutines that never end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from purebpf.findings.evidence import Evidence, Stay
+from purebpf.findings.facts import Goroutines
+from purebpf.findings.finding import Finding
+from purebpf.findings.goroutines import mean_of
+from purebpf.findings.grouping import by_function
+from purebpf.findings.words import count_threads, describe_kind
+
+__all__ = ["goroutine_leaks", "waiting_handlers"]
+
+_LEAST = 0.8
+"""Goroutines at a time that wait."""
+_KINDS = {
+    "channel-send": "who receives is slow, or gone",
+    "connection": "all of its connections are in use",
+}
+"""Waits in the handler of a request that nobody wants, and their reason."""
+_LEAST_GROWTH, _FEWEST = 30, 60
+"""Goroutines, from the first look to the last one, and in all."""
+_LOOKS = 3
+
+
+def waiting_handlers(evidence: Evidence) -> Iterator[Finding]:
+    """Handlers of requests wait for room in a channel, or for a connection of a pool."""
+    waits = [stay for stay in evidence.goroutines if stay.kind in _KINDS and stay.is_called]
+    for stays in by_function(evidence, waits, _kind):
+        cost, stay = evidence.rate(stays), stays[0]
+        if cost < _LEAST:
+            continue
+        what = describe_kind(stay.kind).removeprefix("waits")
+        yield Finding(
+            *("waits", stay.comm, (stay.pid,), cost),
+            f"{count_threads(stays, 'wait')}{what} in {evidence.spell(stay.own)}",
+            (_KINDS[stay.kind],),
+            ("offcpu", "-p", str(stay.pid)),
+            own=evidence.source(stay.own),
+        )
+
+
+def _kind(stay: Stay) -> str:
+    return stay.kind
+
+
+def goroutine_leaks(evidence: Evidence) -> Iterator[Finding]:
+    """A program starts goroutines all the time that wait, and do not end."""
+    by_process: dict[int, list[Goroutines]] = defaultdict(list)
+    for one in evidence.facts.goroutines:
+        by_process[one.pid].append(one)
+    for pid, groups in by_process.items():
+        grown = max(groups, key=_growth)
+        if _growth(grown) < _LEAST_GROWTH or grown.counts[-1] < _FEWEST:
+            continue
+        rate = _growth(grown) / evidence.elapsed_s
+        program = evidence.program(pid)
+        own = next((frame for frame in grown.user if program.owns(frame)), None)
+        where = f" in {evidence.spell(own)}" if own else ""
+        yield Finding(
+            *("growth", evidence.process(pid).comm, (pid,), min(1.0, 0.2 + rate / 100)),
+            f"starts {rate:.0f} goroutines a second that do not end: {grown.counts[-1]} wait{where}"
+            ", and their number grows",
+            (f"all goroutines: {round(sum(map(mean_of, groups)))} in the mean",),
+            ("mem", "-p", str(pid)),
+            own=evidence.source(own),
+        )
+
+
+def _growth(one: Goroutines) -> int:
+    """How many more there are at each look; 0 if their number falls."""
+    if len(one.counts) < _LOOKS or min(b - a for a, b in pairwise(one.counts)) < 0:
+        return 0
+    return one.counts[-1] - one.counts[0]

@@ -1,0 +1,1 @@
+"""Goroutines of live Go programs."""

@@ -1,0 +1,81 @@
+"""The goroutines of a live Go program that wait. The program goes on meanwhile."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from purebpf.errors import FormatError, KernelError
+from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.runtimes.cpython.memory import CachedMemory, UnreadableError
+from purebpf.runtimes.golang.goroutines import Goroutine, waiting_goroutines
+from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.go_table import has_go_table
+from purebpf.symbols.proc_maps import parse_maps
+from purebpf.syscall import proc
+from purebpf.syscall.process_memory import open_process_memory
+from purebpf.unwind.elf_frames import load_bias
+
+__all__ = ["find_goroutines", "read_goroutines"]
+
+_LIST = b"\0runtime.allgs\0"
+_SYMBOL = struct.Struct("<IBBHQQ")
+_MOST_BYTES = 1 << 26
+"""Of a symbol table."""
+
+
+def find_goroutines(pid: int) -> int | None:
+    """Return the address of a process's list of goroutines.
+
+    None: it is no Go program, or one without a symbol table.
+    """
+    try:
+        mappings = parse_maps(proc.maps(pid) or "")
+        exe = os.readlink(f"/proc/{pid}/exe")
+        mapped = next((one for one in mappings if one.file.path == exe), None)
+        if mapped is None:
+            return None
+        fd = open_mapped(mapped, (pid,))
+        try:
+            size = os.fstat(fd).st_size
+            image = ElfImage(lambda at, wanted: os.pread(fd, wanted, at), size, exe)
+            bias = load_bias(image.segments, mapped.start, mapped.offset)
+            listed = _list(image) if has_go_table(image) else None
+        finally:
+            os.close(fd)
+    except (KernelError, FormatError, OSError):
+        return None
+    return None if bias is None or listed is None else bias + listed
+
+
+def _list(image: ElfImage) -> int | None:
+    """The virtual offset of runtime.allgs."""
+    table = image.section(".symtab")
+    names = image.linked_section(table) if table is not None else None
+    if table is None or names is None or not image.is64 or image.order != "<":
+        return None
+    if max(table.size, names.size) > _MOST_BYTES:
+        return None
+    place = image.contents(names).find(_LIST)
+    raw = image.contents(table)
+    whole = raw[: len(raw) // _SYMBOL.size * _SYMBOL.size]
+    wanted = (row[4] for row in _SYMBOL.iter_unpack(whole) if row[0] == place + 1)
+    return next(wanted, None) if place >= 0 else None
+
+
+def read_goroutines(pid: int, listed: int, most: int) -> tuple[list[Goroutine], float]:
+    """Return goroutines that wait, and how many each stands for; [] where they cannot be read.
+
+    Args:
+        pid: the process.
+        listed: of `find_goroutines`.
+        most: how many to read.
+    """
+    try:
+        memory = open_process_memory(pid)
+        if memory is None:
+            return [], 1.0
+        with memory:
+            return waiting_goroutines(CachedMemory(memory.read), listed, most)
+    except (KernelError, UnreadableError):
+        return [], 1.0
