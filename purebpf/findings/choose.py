@@ -36,7 +36,7 @@ _REPLACED = {
         }
     ),
     "timers": frozenset({"switch-storm"}),
-    "small-calls": frozenset({"switch-storm", "datagram-storm"}),
+    "small-calls": frozenset({"switch-storm", "datagram-storm", "round-trips"}),
     "page-faults": frozenset({"exec-storm"}),
     "run-queue": frozenset({"affinity"}),
     "exec-storm": frozenset({"costly-fork"}),

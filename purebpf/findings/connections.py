@@ -129,20 +129,21 @@ class Connections:
                 inode = int(number[:-1])
                 if kind == "pipe" and set(self.pipes.get(inode, ())) - pids:
                     return True
-                if kind == "socket" and self._serves(inode):
+                if kind == "socket" and self.serves(inode):
                     return True
         return False
 
     def is_service(self, pids: Iterable[int]) -> bool:
         """Return True if one of these processes answers on sockets."""
         return any(
-            self._serves(int(link[len("socket:[") : -1]))
+            self.serves(int(link[len("socket:[") : -1]))
             for pid in pids
             for fd, link in self._facts.descriptors.get(pid, {}).items()
             if fd > _STDERR and link.startswith("socket:[")
         )
 
-    def _serves(self, inode: int) -> bool:
+    def serves(self, inode: int) -> bool:
+        """Return True for a socket of a server: one that listens, or has a client."""
         socket = self.by_inode.get(inode)
         if socket is None:  # a unix socket
             return True

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence
-from purebpf.findings.facts import Cgroup
+from purebpf.findings.facts import Cgroup, ThreadTime
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import share
 
@@ -130,25 +130,38 @@ def _queued(
 
 
 def pinned_programs(evidence: Evidence) -> Iterator[Finding]:
-    """A program wants more CPUs than it may use: taskset, a cpuset, sched_setaffinity(2)."""
-    wanting: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    """A program wants more CPUs than it may use: taskset, a cpuset, sched_setaffinity(2).
+
+    Workers that each have a CPU of their own are no such program.
+    """
+    wanting: dict[tuple[tuple[str, str], tuple[int, ...]], list[ThreadTime]] = defaultdict(list)
     for thread in evidence.facts.threads:
-        if thread.cpu_s + thread.queued_s > _WANTED * evidence.elapsed_s:
-            wanting[thread.pid].append((thread.cpu_s, thread.queued_s))
-    for pid, times in wanting.items():
-        process = evidence.process(pid)
-        cost = waited = sum(queued_s for _, queued_s in times) / evidence.elapsed_s
-        if not process.allowed or len(times) <= len(process.allowed) or cost < _PINNED:
-            continue
-        cpus, own = ", ".join(map(str, process.allowed)), _busiest_function(evidence, (pid,))
-        cost *= 1.0 if evidence.connections.has_clients((pid,)) else _NOBODY_WAITS
-        yield Finding(
-            *("affinity", process.comm, (pid,), cost),
-            f"may run on CPU {cpus} only ({len(process.allowed)} of {evidence.facts.cpus}; taskset "
-            f"or cpuset): {len(times)} threads wait {waited:.2f} s a second for it",
-            (f"they run {own}" if own else "",),
-            ("top", "--by", "thread", "-p", str(pid)),
-        )
+        allowed = evidence.process(thread.pid).allowed
+        if allowed and thread.cpu_s + thread.queued_s > _WANTED * evidence.elapsed_s:
+            wanting[evidence.family(thread.pid), allowed].append(thread)
+    for (_, allowed), threads in wanting.items():
+        waited = sum(thread.queued_s for thread in threads) / evidence.elapsed_s
+        if len(threads) > len(allowed) and waited >= _PINNED:
+            yield _pinned(evidence, allowed, threads, waited)
+
+
+def _pinned(
+    evidence: Evidence, allowed: tuple[int, ...], threads: list[ThreadTime], waited: float
+) -> Finding:
+    times: Counter[int] = Counter()
+    for thread in threads:
+        times[thread.pid] += round(1e6 * (thread.cpu_s + thread.queued_s))
+    pids = tuple(pid for pid, _ in times.most_common())
+    cpus, own = ", ".join(map(str, allowed)), _busiest_function(evidence, pids)
+    who = f"{len(pids)} processes" if len(pids) > 1 else f"{len(threads)} threads"
+    weight = 1.0 if evidence.connections.has_clients(pids) else _NOBODY_WAITS
+    return Finding(
+        *("affinity", evidence.process(pids[0]).comm, pids, weight * waited),
+        f"may run on CPU {cpus} only ({len(allowed)} of {evidence.facts.cpus}; taskset or cpuset): "
+        f"{who} wait {waited:.2f} s a second for it",
+        (f"they run {own}" if own else "",),
+        ("top", "--by", "thread", "-p", str(pids[0])),
+    )
 
 
 def _on_the_same_cpus(

@@ -16,6 +16,8 @@ __all__ = ["round_trips"]
 _LEAST = 0.15
 _RATE, _SLOW_S = 200.0, 0.03
 """Questions a second; answers that take longer are slow ones."""
+_CALLS_S = 3e-5
+"""The time of the calls that one question takes beside its wait: an answer may be there at once."""
 _A_REQUEST = 20.0
 """Questions for one request that are too many."""
 _ASKED = 0.5
@@ -34,7 +36,7 @@ def round_trips(evidence: Evidence) -> Iterator[Finding]:
         by_peer: dict[str, list[WaitSum]] = defaultdict(list)
         requests = evidence.count_calls(pids, _ACCEPTS, 0)
         served = 0
-        for one in (one for pid in pids for one in evidence.waits_of[pid]):
+        for one in (_with_peer(evidence, one) for pid in pids for one in evidence.waits_of[pid]):
             side = evidence.connections.side(one.endpoint)
             if side is Side.SERVER:
                 served += one.times
@@ -46,9 +48,19 @@ def round_trips(evidence: Evidence) -> Iterator[Finding]:
                 yield finding
 
 
+def _with_peer(evidence: Evidence, one: WaitSum) -> WaitSum:
+    """Return a wait with its peer. The peer of a short poll is that of the longer ones."""
+    if one.endpoint.kind or one.fd < 0:
+        return one
+    alike = evidence.sums.get((one.tid, one.call, one.argument), ())
+    ends = [other.endpoint for other in alike if other.fd == one.fd and other.endpoint.kind]
+    is_one_peer = len({(end.address, end.port) for end in ends}) == 1
+    return one._replace(endpoint=ends[0]) if is_one_peer else one
+
+
 def _chatty(evidence: Evidence, peer: str, sums: list[WaitSum], requests: int) -> Finding | None:
     times, seconds = sum(one.times for one in sums), sum(one.seconds for one in sums)
-    cost, rate = seconds / evidence.elapsed_s, times / evidence.elapsed_s
+    cost, rate = (seconds + _CALLS_S * times) / evidence.elapsed_s, times / evidence.elapsed_s
     is_chatty = cost >= _LEAST and rate >= _RATE and seconds < _SLOW_S * times
     if not is_chatty or not requests or times < _A_REQUEST * requests:
         return None

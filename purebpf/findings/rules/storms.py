@@ -17,6 +17,8 @@ __all__ = ["calls", "signals", "small_transfers", "switches", "timers", "wakeups
 
 _TRANSFERS = frozenset({"read", "write", "pread64", "pwrite64", "recvfrom", "sendto"})
 _SMALL, _MANY_TRANSFERS, _TRANSFER_S = 64, 5000.0, 1.5e-6
+_MESSAGE = 4
+"""Bytes from which a transfer of a server may be a whole request or answer."""
 _TIMERS = frozenset(
     {"clock_nanosleep", "nanosleep", "timerfd_settime", "setitimer", "timer_settime"}
 )
@@ -62,6 +64,8 @@ def small_transfers(evidence: Evidence) -> Iterator[Finding]:
             continue
         if count.pid not in evidence.processes or count.size >= _SMALL * count.times:
             continue
+        if count.size >= _MESSAGE * count.times and _is_answering(evidence, count):
+            continue
         word = re.sub(r"from|to$|64|^p", "", count.call)
         function = call_site(evidence, (count.pid,), word)
         path = evidence.path_of(count.pid, count.fd)
@@ -74,6 +78,17 @@ def small_transfers(evidence: Evidence) -> Iterator[Finding]:
             (f"in {function}" if function else "",),
             ("summary", "-p", str(count.pid)),
         )
+
+
+def _is_answering(evidence: Evidence, count: CallCount) -> bool:
+    """Return True for a server that reads short requests, or answers them, on a connection.
+
+    The connection may have been closed meanwhile.
+    """
+    link = evidence.facts.descriptors.get(count.pid, {}).get(count.fd, "")
+    if not link:
+        return evidence.connections.is_service((count.pid,))
+    return link.startswith("socket:[") and evidence.connections.serves(int(link[8:-1]))
 
 
 def timers(evidence: Evidence) -> Iterator[Finding]:

@@ -78,6 +78,41 @@ def test_round_trips_that_are_well(well: Facts) -> None:
     assert said(find(well), "round-trips") == ""
 
 
+def polling(long_fd: int = 5) -> Facts:
+    """A client that polls before it reads; only waits of 0.5 ms and more have a peer."""
+    measured = asking()
+    short = WaitSum(7, 8, "poll", 0x1000, 5, 0, Endpoint(), 2.0, 8900, 0.0005)
+    long = WaitSum(7, 8, "poll", 0x1000, long_fd, 0, PEER, 0.5, 100, 0.01)
+    return measured._replace(waits=(short, long, measured.waits[1]))
+
+
+def test_short_polls_are_for_the_peer_of_the_longer_ones() -> None:
+    text = said(find(polling()), "round-trips")
+    assert "asks redis-server at 127.0.0.1:6401 300 times" in text
+    assert said(find(polling(long_fd=9)), "round-trips") == ""
+
+
+def test_fast_answers_cost_their_calls() -> None:
+    assert "1800 round trips" in said(find(asking(18000, sent=18000, seconds=1.1)), "round-trips")
+
+
+def transferring(size: int, fd: int) -> Facts:
+    """A server of the database's port, and its 9,000 calls a second."""
+    times = 90_000
+    count = CallCount(DB, "read", 0, times, times * size, fd)
+    links = {DB: {4: "socket:[50]", 9: "socket:[61]", 8: "/srv/table"}}
+    client = Socket(61, "tcp", "127.0.0.1", DB_PORT, "127.0.0.1", 40000, 1)
+    return facts(waiting(DB, DB, "epoll_wait"))._replace(
+        calls=(count,), sockets=(*LISTENERS, client), descriptors=links
+    )
+
+
+def test_short_requests_are_no_small_reads() -> None:
+    assert "read calls a second of 14 bytes" in said(find(transferring(14, 8)), "small-calls")
+    assert "read calls a second of 1 bytes" in said(find(transferring(1, 9)), "small-calls")
+    assert said(find(transferring(14, 9)), "small-calls") == ""
+
+
 # Requests that are held
 
 
@@ -185,6 +220,23 @@ def test_threads_that_share_one_of_two_cpus() -> None:
 )
 def test_programs_that_have_the_cpus_they_want(well: Facts) -> None:
     assert said(find(well), "affinity") == ""
+
+
+def workers(*allowed: tuple[int, ...]) -> Facts:
+    pids = range(8, 8 + len(allowed))
+    stays = [running(pid, pid, native("render", "/srv/tiles")) for pid in pids]
+    times = tuple(ThreadTime(pid, pid, 2.0, 6.0) for pid in pids)
+    processes = tuple(
+        Process(pid, 7, "tiles", "/srv/tiles", allowed=one)
+        for pid, one in zip(pids, allowed, strict=True)
+    )
+    return facts(*stays)._replace(threads=times, processes=processes)
+
+
+def test_workers_that_share_one_cpu_and_workers_that_have_one_each() -> None:
+    text = said(find(workers((0,), (0,), (0,))), "affinity")
+    assert "may run on CPU 0 only (1 of 2; taskset or cpuset): 3 processes wait 1.80 s" in text
+    assert said(find(workers((0,), (1,))), "affinity") == ""
 
 
 # Programs that are started, timers, growth
