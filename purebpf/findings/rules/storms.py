@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, seconds_of
@@ -42,6 +42,8 @@ _MANY_SIGNALS, _SIGNAL_S = 1000.0, 2e-5
 _MANY_CALLS, _CALL_S = 20_000.0, 2e-6
 _MANY_SWITCHES = 20_000.0
 _BROADCASTS = re.compile(r"cond_broadcast|notify_?all|NotifyAll|PulseAll")
+_FLOCK, _EVENLY, _AT_ONCE = 8, 0.3, 4.0
+"""Threads that one thread wakes, how evenly, and how many of them by one call."""
 _HERD = 0.08
 """The part of the CPU time that waking all threads of a condition takes."""
 _SIGNALS = {
@@ -259,10 +261,35 @@ def _herd(evidence: Evidence, pid: int) -> str:
     waking = [
         stay for stay in running if any(_BROADCASTS.search(frame.name) for frame in stay.user[:4])
     ]
-    if seconds_of(waking) < _HERD * seconds_of(running):
-        return ""
     woken = {one.tid for one in evidence.waits_of.get(pid, ()) if one.call == "futex"}
+    if not waking or seconds_of(waking) < _HERD * seconds_of(running):
+        many = _woken_at_once(evidence, pid)
+        return (
+            f"; one thread wakes {many} others at once (a thundering herd: notify_all)"
+            if many
+            else ""
+        )
     return f"; a condition wakes its {len(woken)} threads at once (a thundering herd: broadcast)"
+
+
+def _woken_at_once(evidence: Evidence, pid: int) -> int:
+    """How many threads one thread wakes with each of its calls of futex(2): 0 for fewer than 8.
+
+    A thread that gives jobs to others in turn needs a call for each.
+    """
+    woken: dict[int, Counter[int]] = defaultdict(Counter)
+    for one in evidence.facts.wakers:
+        is_own = evidence.process_of_thread.get(one.tid) == pid == one.waker_pid
+        if is_own and one.call == "futex" and one.waker_tid:
+            woken[one.waker_tid][one.tid] += one.times
+    if not woken:
+        return 0
+    by_thread = max(woken.values(), key=Counter.total)
+    waits = sum(one.times for one in evidence.waits_of[pid] if one.call == "futex")
+    wakes = max(1, evidence.count_calls((pid,), ("futex",)) - waits)
+    is_even = min(by_thread.values()) > _EVENLY * max(by_thread.values())
+    is_herd = len(by_thread) >= _FLOCK and is_even and by_thread.total() > _AT_ONCE * wakes
+    return len(by_thread) if is_herd else 0
 
 
 def _is_wait(name: str) -> bool:

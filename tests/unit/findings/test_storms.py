@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 
+import pytest
+
 from purebpf.findings.facts import (
     CallCount,
     Endpoint,
@@ -15,6 +17,7 @@ from purebpf.findings.facts import (
     Start,
     ThreadTime,
     WaitSum,
+    WakerSum,
 )
 from purebpf.findings.find import find
 from tests.support.builders.facts import facts, native, own, running, waiting
@@ -226,3 +229,31 @@ def test_a_loop_of_short_programs_is_one_storm() -> None:
     assert finding.evidence[1] == "started 50 times by sh (7): sh sizes.sh"
     unknown = measured._replace(activities=())
     assert not [one for one in find(unknown) if one.kind == "file-storm"]
+
+
+def waking(calls: int, *, threads: int = 20, uneven: int = 1) -> Facts:
+    """A thread ends 5,000 waits of each of the others, with so many calls beside the waits."""
+    tids = range(20, 20 + threads)
+    waits = tuple(
+        WaitSum(7, tid, "futex", 0x1000, -1, 0, Endpoint(), 9.0, 15_000, 0.01) for tid in tids
+    )
+    wakers = tuple(
+        WakerSum(tid, "futex", 7, 8, 9.0, 5_000 // (uneven if tid % 2 else 1)) for tid in tids
+    )
+    counts = (CallCount(7, "futex", 0, 15_000 * threads + calls),)
+    thread = waiting(7, 20, "futex", native("syscall"), native("take_job", "/srv/shop"))
+    return facts(thread, exe="/srv/shop", calls=counts, waits=waits, wakers=wakers)
+
+
+def test_a_thread_that_wakes_all_others_at_once() -> None:
+    (text,) = said(waking(5_000))
+    assert "; one thread wakes 20 others at once (a thundering herd: notify_all)" in text
+
+
+@pytest.mark.parametrize(
+    "well",
+    [waking(100_000), waking(5_000, threads=7, uneven=1), waking(5_000, uneven=9)],
+    ids=["one by one", "few", "some more than others"],
+)
+def test_threads_that_are_woken_one_by_one(well: Facts) -> None:
+    assert not any("herd" in text for text in said(well))
