@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding, Loss
 from purebpf.findings.rules.answers import is_slow
+from purebpf.findings.siblings import describe_idle_siblings
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import describe_activity
 
@@ -52,7 +53,7 @@ _CPU_WEIGHT = 0.6
 """Of CPU time of a process that has another finding: that one is more telling."""
 _WEIGHTS = {"cpu": _CPU_WEIGHT, "run-queue": _CPU_WEIGHT}
 """Of kinds that other findings about a process explain."""
-_IDLE_WEIGHT = 0.05
+_OF_THE_CPU = frozenset({"cpu", "gil", "held", "accept-queue"})
 _BUSY = 0.5
 """Seconds a second in functions of a server which explain that its clients wait."""
 _BUSY_SERVER = 0.4
@@ -65,7 +66,7 @@ def choose(evidence: Evidence, found: Iterable[Finding]) -> list[Finding]:
     kept = _without_replaced(evidence, list(found))
     kept = _fold_queues(kept)
     kept = _fold_clients(evidence, kept)
-    kept = [_with_names(evidence, finding) for finding in kept]
+    kept = [_with_siblings(evidence, _with_names(evidence, finding)) for finding in kept]
     sharp = {pid for finding in kept if finding.kind not in _WEAK for pid in finding.pids}
     weighed = [_weigh(evidence, finding, sharp) for finding in kept]
     return sorted(weighed, key=lambda finding: (finding.is_busy, -finding.cost))
@@ -78,6 +79,14 @@ def _with_names(evidence: Evidence, finding: Finding) -> Finding:
         return finding
     name = next((stay.comm for stay in evidence.by_process.get(finding.pid, ())), finding.name)
     return finding._replace(name=name)
+
+
+def _with_siblings(evidence: Evidence, finding: Finding) -> Finding:
+    """Say of a busy worker that others are idle, if that is so."""
+    if finding.kind not in _OF_THE_CPU or not finding.pids:
+        return finding
+    text = describe_idle_siblings(evidence, finding.pid)
+    return finding._replace(evidence=(text, *finding.evidence)) if text else finding
 
 
 def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]:

@@ -52,7 +52,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(storage.synced_writes, storage.disk_waits),
     *(cpu.busy_programs,),
     *(processes.started_programs, processes.started_threads, processes.costly_forks),
-    *(processes.zombies,),
+    *(processes.zombies, processes.restarted_workers),
     *(file_calls.file_calls, storms.small_transfers, storms.timers, storms.wakeups, storms.signals),
     *(storms.switches, storms.calls),
     *(failures.spinning, failures.errors),

@@ -34,6 +34,7 @@ _PURPOSES = {
 }
 _LOOP = "uv_run"
 _WAITS_ITSELF = compile_later(r"uv_run|futex|pthread|uv_(cond|sem)|WaitSync")
+_NUMBER = compile_later(r"\d+$")
 _STDERR = 2
 _NO_FILES = ("/dev/", "/proc/", "/sys/")
 _LOOPS = ("_run_once", "uv_run", "EventLoop", "aeProcessEvents", "event_base_loop")
@@ -200,11 +201,7 @@ def children(evidence: Evidence) -> Iterator[Finding]:
 def other_waits(evidence: Evidence) -> Iterator[Finding]:
     """Work that waits to be woken: a full queue, a result of a pool. The weakest of the rules."""
     kinds = ("cond", "semaphore", "pipe-read", "poll", *_PURPOSES)
-    waits = [
-        stay
-        for stay in evidence.work(*kinds)
-        if stay.own and not (stay.kind == "result" and stay.is_open)  # a main program
-    ]
+    waits = [stay for stay in evidence.work(*kinds) if stay.own]
     for stays in by_function(evidence, waits, _kind):
         cost = evidence.rate(stays)
         stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
@@ -221,21 +218,61 @@ def other_waits(evidence: Evidence) -> Iterator[Finding]:
             if waker not in tids and one.own and (one.is_work or one.kind == "sleep")
         ]
         activity = describe_activity(evidence, does)
+        support = f"who wakes them {activity}" if activity else "who wakes them did not show"
         yield Finding(
             *("waits", evidence.process(pids[0]).comm, pids, cost),
             f"{count_threads(stays, 'wait')}{_PURPOSES.get(stay.kind, '')} in "
             f"{evidence.spell(stay.own)}{_via(evidence, stay)}",
-            (f"who wakes them {activity}" if activity else "who wakes them did not show",),
+            (_own_pool(evidence, stays) or _writer(evidence, stays) or support,),
             ("offcpu", "--waker", "-p", str(pids[0])),
             own=evidence.source(stay.own),
         )
 
 
+def _own_pool(evidence: Evidence, stays: list[Stay]) -> str:
+    """A clause about threads that wait for results, where no thread of their pool is left.
+
+    The threads of a pool have one name and numbers.
+    """
+    name = _NUMBER.sub("", stays[0].comm)
+    tids = {stay.tid for stay in stays}
+    pool = {
+        stay.tid
+        for stay in evidence.by_process.get(stays[0].pid, ())
+        if _NUMBER.sub("", stay.comm) == name
+    }
+    is_numbered = name != stays[0].comm and all(_NUMBER.sub("", one.comm) == name for one in stays)
+    if stays[0].kind != "result" or not is_numbered or pool != tids:
+        return ""
+    if not all(stay.is_open for stay in stays):
+        return ""
+    return f'these are all threads "{name}", and none got a result: a deadlock of pools?'
+
+
+def _writer(evidence: Evidence, stays: list[Stay]) -> str:
+    """A clause about the processes that have the other end of a pipe, which is not closed."""
+    inodes = {stay.endpoint.inode for stay in stays if stay.endpoint.kind == "pipe"}
+    writers = [
+        pid
+        for inode in sorted(inodes)
+        for pid in evidence.connections.pipes.get(inode, ())
+        if pid not in {stay.pid for stay in stays}
+    ]
+    if stays[0].kind != "pipe-read" or not writers:
+        return ""
+    activity = describe_activity(evidence, evidence.by_process.get(writers[0], ()))
+    text = f"the pipe is open in {evidence.name(writers[0])}"
+    return f"{text}, which {activity}" if activity else text
+
+
 def _are_waited_for(evidence: Evidence, stays: list[Stay]) -> bool:
     """Return True for threads of a service, and for those that have asked for something.
 
-    The only thread that waits for results is a program that waits for its own pool.
+    The only thread that waits for results is a program that waits for its own pool, and so are
+    those that never get one, unless they are a pool themselves.
     """
+    if stays[0].kind == "result" and all(stay.is_open for stay in stays):
+        return bool(_own_pool(evidence, stays))
     if evidence.connections.is_service({stay.pid for stay in stays}):
         return True
     return stays[0].kind in _PURPOSES and (stays[0].kind != "result" or threads_of(stays) > 1)

@@ -21,6 +21,9 @@ _FEWEST, _PARKED, _AT_WORK, _BY_GROUP = 3, 1.0, 0.5, 0.5
 """Threads of a group; how many of them wait, and work, in the mean; wake-ups by each other."""
 _BALANCED = re.compile(r"ForkJoin|GC Thread|G1 |C[12] Comp")
 """Groups that wake each other to share work, or belong to the JVM."""
+_IDLE_WORKERS = re.compile(
+    r"java\.util\.concurrent\.(ThreadPoolExecutor\.getTask|ForkJoinPool\.(awaitWork|scan))"
+)
 _IDLE = frozenset({"java-park", "cond", "epoll", "accept", "jvm-monitor", "queue"})
 
 
@@ -31,7 +34,7 @@ def parked_threads(evidence: Evidence) -> Iterator[Finding]:
         if not _BALANCED.match(stay.comm):
             groups[stay.pid, re.sub(r"\d+", "", stay.comm)].append(stay)
     for (pid, name), stays in groups.items():
-        parked = [stay for stay in stays if stay.kind == "java-park"]
+        parked = [stay for stay in stays if stay.kind == "java-park" and not _awaits_jobs(stay)]
         cost = evidence.rate(parked)
         tids = {stay.tid for stay in stays}
         if threads_of(parked) < _FEWEST or cost < _PARKED or _woken_by(evidence, tids) < _BY_GROUP:
@@ -45,6 +48,11 @@ def parked_threads(evidence: Evidence) -> Iterator[Finding]:
             (support,),
             ("offcpu", "-p", str(pid)),
         )
+
+
+def _awaits_jobs(stay: Stay) -> bool:
+    """Return True for an idle thread of an executor."""
+    return any(_IDLE_WORKERS.match(frame.name) for frame in stay.user)
 
 
 def _turns(evidence: Evidence, stays: list[Stay], tids: set[int]) -> tuple[str, str]:

@@ -6,16 +6,19 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from purebpf.findings.evidence import Evidence
-from purebpf.findings.facts import Start
+from purebpf.findings.evidence import Evidence, Stay
+from purebpf.findings.facts import Process, Start
 from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import is_interpreter
+from purebpf.findings.rules.cpu import busiest_function
 from purebpf.findings.words import call_site
 
-__all__ = ["costly_forks", "started_programs", "started_threads", "zombies"]
+__all__ = ["costly_forks", "restarted_workers", "started_programs", "started_threads", "zombies"]
 
 _PROGRAMS, _FORKS = 20.0, 50.0
 """A second."""
+_RESTARTS, _LOADING = 0.5, 0.1
+"""Workers that a server starts a second, and the CPUs that those use which have ended."""
 _THREADS, _THREAD_S = 500.0, 5e-5
 """Threads started a second, and their cost."""
 _CLONES, _RETURNS = frozenset({"clone", "clone3"}), 2
@@ -68,6 +71,44 @@ def _parent_name(evidence: Evidence, start: Start) -> str:
     """Return the name of the parent, which may have started programs in threads of other names."""
     process = evidence.processes.get(start.parent)
     return start.parent_comm if process is None or process.is_new else process.comm
+
+
+def restarted_workers(evidence: Evidence) -> Iterator[Finding]:
+    """Workers of a prefork server end after some requests, and the next ones have to load first.
+
+    Servers that start a process for each connection do not count: such a process does not listen.
+    """
+    forked = Counter({one.parent: one.times for one in evidence.facts.starts if one.is_fork})
+    for pid, times in forked.items():
+        process, rate = evidence.process(pid), times / evidence.elapsed_s
+        cost = process.children_cpu_s / evidence.elapsed_s
+        if rate < _RESTARTS or cost < _LOADING or not _shares_its_port(evidence, pid):
+            continue
+        young = [stay for stay in evidence.cpu if _is_young(evidence, stay, process)]
+        where = busiest_function(evidence, young) if young else ""
+        yield Finding(
+            *("exec-storm", process.comm, (pid,), cost),
+            f"starts {rate:.1f} workers a second, which soon end again: they use {cost:.2f} CPUs"
+            + (f", in {where}" if where else ""),
+            (process.command,),
+            ("exec", "-p", str(pid), "--tree"),
+        )
+
+
+def _is_young(evidence: Evidence, stay: Stay, parent: Process) -> bool:
+    """Return True for a child that was started meanwhile; of ended ones, only names are known."""
+    process = evidence.processes.get(stay.pid)
+    if process is None:
+        return stay.comm == parent.comm
+    return process.is_new and process.ppid == parent.pid
+
+
+def _shares_its_port(evidence: Evidence, pid: int) -> bool:
+    """Return True if children of a process accept connections on its port, too."""
+    return any(
+        pid in listening and any(evidence.process(other).ppid == pid for other in listening)
+        for listening in evidence.connections.listeners.values()
+    )
 
 
 def costly_forks(evidence: Evidence) -> Iterator[Finding]:

@@ -18,11 +18,14 @@ def named(activity: Activity, name: str) -> Activity:
     return activity._replace(comm=name)
 
 
-def turns(*, waker: int, asleep_s: float = 2.4, name: str = "checkout") -> Facts:
+def turns(
+    *, waker: int, asleep_s: float = 2.4, name: str = "checkout", caller: str = "Lock.lock"
+) -> Facts:
+    parked = (*PARKED, native(f"java.util.concurrent.{caller}", ""))
     stays = [
         named(waiting(7, tid, "futex", *stack, seconds=seconds), f"{name}-{tid}")
         for tid in range(20, 24)
-        for stack, seconds in ((PARKED, 7.5), (ASLEEP, asleep_s))
+        for stack, seconds in ((parked, 7.5), (ASLEEP, asleep_s))
     ]
     wakers = tuple(WakerSum(tid, "futex", 7, waker, 7.5, 100) for tid in range(20, 24))
     return facts(*stays, exe=JAVA, wakers=wakers)
@@ -41,8 +44,9 @@ def test_threads_that_take_turns_wait_for_a_lock() -> None:
         turns(waker=99),
         turns(waker=21, asleep_s=0.5),
         turns(waker=21, name="ForkJoinPool-1-worker"),
+        turns(waker=21, caller="ThreadPoolExecutor.getTask"),
     ],
-    ids=["woken by who submits", "hardly at work", "share their work"],
+    ids=["woken by who submits", "hardly at work", "share their work", "await tasks"],
 )
 def test_idle_workers_take_no_turns(measured: Facts) -> None:
     assert find(measured) == []

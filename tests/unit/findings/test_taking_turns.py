@@ -83,6 +83,19 @@ def test_threads_that_wait_for_results_of_one_worker() -> None:
     assert "who wakes them sleeps in draw_tile" in text
 
 
+def test_threads_of_a_pool_that_all_wait_for_results() -> None:
+    stuck = asking(is_open=True, seconds=10.0)
+    pool = [
+        one._replace(comm=f"pool-1-thread-{one.tid}")
+        for one in stuck.activities
+        if one.call == "futex"
+    ]
+    (text,) = texts(stuck._replace(activities=tuple(pool)))
+    assert 'these are all threads "pool-1-thread-", and none got a result' in text
+    idle = pool[0]._replace(tid=30, user=(STARTED,), comm="pool-1-thread-30")
+    assert texts(stuck._replace(activities=(*pool, idle))) == []
+
+
 @pytest.mark.parametrize(
     "well",
     [asking(threads=1), asking(is_open=True, seconds=10.0)],

@@ -1,0 +1,121 @@
+"""Workers of servers: idle beside a busy one, restarted again and again, stuck, or with a pipe."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.findings.facts import Activity, Blocked, Facts, Process, Socket, Start, ThreadTime
+from purebpf.findings.find import find
+from tests.support.builders.facts import (
+    PYTHON,
+    THREAD,
+    facts,
+    library,
+    native,
+    own,
+    running,
+    waiting,
+)
+
+PORT = 8000
+FIRST, WORKERS = 6, (7, 8, 9)
+LISTENER = Socket(51, "tcp", "127.0.0.1", PORT, "0.0.0.0", 0, 10)
+MODULE = (own("load_rates", 2), own("<module>", 9))
+
+
+def said(measured: Facts) -> str:
+    return "; ".join("; ".join((one.text, *one.evidence)) for one in find(measured))
+
+
+def serving(*activities: Activity, **more: object) -> Facts:
+    """A server with three workers, all of which have its listener."""
+    pids = (FIRST, *WORKERS)
+    processes = tuple(
+        Process(pid, 1 if pid == FIRST else FIRST, "tiles", PYTHON, command="python app.py")
+        for pid in pids
+    )
+    values = {"processes": processes, "descriptors": {pid: {3: "socket:[51]"} for pid in pids}}
+    times = tuple(
+        ThreadTime(one.pid, one.tid, one.seconds, 0.0) for one in activities if one.kind == "cpu"
+    )
+    return facts(*activities)._replace(sockets=(LISTENER,), threads=times, **{**values, **more})
+
+
+# A worker that has all the work
+
+
+def test_workers_that_are_idle_beside_a_busy_one() -> None:
+    busy = running(7, 7, own("render", 8), *THREAD, seconds=6.0)
+    assert "2 other workers on port 8000 are idle: the work is not shared" in said(serving(busy))
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [
+        serving(running(7, 7, own("render", 8), *THREAD, seconds=2.0)),
+        serving(*(running(pid, pid, own("render", 8), *THREAD, seconds=6.0) for pid in WORKERS)),
+        serving(
+            running(7, 7, own("render", 8), *THREAD, seconds=6.0),
+            descriptors={7: {3: "socket:[51]"}, FIRST: {3: "socket:[51]"}},
+        ),
+    ],
+    ids=["little work", "all work", "only its first process listens, too"],
+)
+def test_workers_that_share_their_work(measured: Facts) -> None:
+    assert "idle" not in said(measured)
+
+
+# Workers that do not live long
+
+
+def restarting(forks: int = 25, cpu_s: float = 4.0, **more: object) -> Facts:
+    loading = running(20, 20, *MODULE, seconds=3.0, comm="tiles")
+    measured = serving(loading, starts=(Start(FIRST, "tiles", "", is_fork=True, times=forks),))
+    first, *others = measured.processes
+    processes = (first._replace(children_cpu_s=cpu_s), *others)
+    return measured._replace(processes=processes, **more)
+
+
+def test_workers_that_end_after_some_requests() -> None:
+    text = said(restarting())
+    assert "starts 2.5 workers a second, which soon end again: they use 0.40 CPUs" in text
+    assert "in load_rates (app.py:2) 100 %" in text
+
+
+@pytest.mark.parametrize(
+    "well",
+    [
+        restarting(forks=3),
+        restarting(cpu_s=0.5),
+        restarting(descriptors={FIRST: {3: "socket:[51]"}}),
+    ],
+    ids=["seldom", "they load nothing", "a process for each connection"],
+)
+def test_servers_that_start_processes(well: Facts) -> None:
+    assert "workers" not in said(well)
+
+
+# A pipe that is not closed
+
+
+def reading(holder: int) -> Facts:
+    """A handler reads from a pipe, which another process has open."""
+    handler = library("Handler.do_GET", "/usr/lib/python3.11/http/server.py")
+    stack = (library("run", "/usr/lib/python3.11/subprocess.py"), own("run_hook", 7), handler)
+    pipe = ("anon_pipe_read", "vfs_read", "__x64_sys_read")
+    wait = waiting(7, 20, "write", *stack, *THREAD, seconds=10.0)
+    wait = wait._replace(kernel=pipe, call="read", argument=5)
+    idle = waiting(holder, holder, "clock_nanosleep", native("watch", "/srv/watchd"), seconds=10.0)
+    links = {7: {3: "socket:[51]", 5: "pipe:[99]"}, holder: {1: "pipe:[99]"}}
+    measured = serving(wait, idle, descriptors=links)
+    watch = Process(11, 1, "watchd", "/srv/watchd")
+    return measured._replace(
+        processes=(*measured.processes, watch), blocked=(Blocked(7, 20, "read", (5,), 5),)
+    )
+
+
+def test_the_process_that_keeps_a_pipe_open_is_named() -> None:
+    text = said(reading(11))
+    assert "1 thread waits in run_hook (app.py:7) for run (subprocess.py:5)" in text
+    assert "the pipe is open in watchd (11), which sleeps in watch" in text
+    assert "the pipe is open" not in said(reading(7))
