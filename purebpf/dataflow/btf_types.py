@@ -6,10 +6,12 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from purebpf.btf.types.kinds import Kind as BtfKind
 from purebpf.btf.types.parse import ids_of
+from purebpf.dataflow.containers import fits
 from purebpf.dataflow.types import Kind, Member, Type, bare
 from purebpf.tuples import NamedTuple
 
@@ -26,6 +28,7 @@ _SCALARS = (BtfKind.INT, BtfKind.ENUM, BtfKind.ENUM64, BtfKind.FLOAT)
 _PER_CPU = ".data..percpu"
 _BITS = 8
 _DEEPEST = 8
+_MOST = 64
 
 
 class Prototype(NamedTuple):
@@ -56,7 +59,8 @@ class BtfTypes:
         self._types: dict[int, Type] = {}
         self._numbers: dict[Type, int] = {}
         self._prototypes: dict[str, Prototype | None] = {}
-        self._held: dict[tuple[int, int], tuple[Type, ...]] = {}
+        self._outer: dict[tuple[int, int, int], tuple[Type, int] | None] = {}
+        self._held: dict[tuple[int, int], frozenset[Type]] = {}
 
     def type(self, number: int) -> Type | None:
         """Return a type; None for void.
@@ -72,15 +76,51 @@ class BtfTypes:
             self._numbers.setdefault(known, number)
         return known
 
-    def holders(self, of: Type, offset: int) -> tuple[Type, ...]:
+    def holders(self, of: Type, offset: int) -> frozenset[Type]:
         """Return the structs with a name that have a struct or union at an offset, in bytes."""
         number = self._numbers.get(of, 0)
         key = number, offset
         if key not in self._held:
             found = set(self._around(number, offset, _DEEPEST))
-            named = (self.type(one) for one in sorted(found))
-            self._held[key] = tuple(one for one in named if one is not None and one.name)
+            named = (self.type(one) for one in found if self._btf.name(one))
+            self._held[key] = frozenset(one for one in named if one is not None)
         return self._held[key]
+
+    def struct(self, name: str) -> Type | None:
+        """Return the struct of a name; None: there is none, or there are several."""
+        numbers = self._btf.find(name, BtfKind.STRUCT)
+        return self.type(numbers[0]) if len(numbers) == 1 else None
+
+    def around(self, of: Type, offset: int, size: int) -> tuple[Type, int] | None:
+        """Return the struct around a member, and the member's offset in it, in bytes.
+
+        None: no struct has a member at the place, or several do, or may do.
+
+        Args:
+            of: the type of the member.
+            offset: the touched place, from the start of the member.
+            size: of the place, in bytes.
+        """
+        key = self._numbers.get(of, 0), offset, size
+        if key not in self._outer:
+            holders = list(islice(self._named_around(key[0], 0, _DEEPEST), _MOST + 1))
+            found = {
+                (struct, start)
+                for struct, start in holders
+                if fits(self.type(struct), start + offset, size)
+            }
+            is_sure = len(found) == 1 and len(holders) <= _MOST
+            number, start = found.pop() if is_sure else (0, 0)
+            struct = self.type(number)
+            self._outer[key] = None if struct is None else (struct, start)
+        return self._outer[key]
+
+    def _named_around(self, number: int, start: int, depth: int) -> Iterator[tuple[int, int]]:
+        """Yield the structs with a name that have a member of a type, and its offset."""
+        for struct, offset in self._members.get(number, ()) if depth else ():
+            if self._btf.name(struct):
+                yield struct, start + offset
+            yield from self._named_around(struct, start + offset, depth - 1)
 
     def _around(self, number: int, offset: int, depth: int) -> Iterator[int]:
         for struct, start in self._members.get(number, ()) if depth else ():

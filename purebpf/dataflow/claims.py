@@ -7,7 +7,7 @@ from enum import Enum
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from purebpf.dataflow.code import Access, Code, access_of
-from purebpf.dataflow.flow import Flow, Pointer
+from purebpf.dataflow.flow import Flow, Pointer, State
 from purebpf.dataflow.indexed import find_indexed
 from purebpf.dataflow.layout import PADDING, find, is_record, name_of
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
@@ -21,6 +21,7 @@ _STRINGS = frozenset(
         OpKind.MEMORY_SEG_EDI, OpKind.MEMORY_ESEDI,
     )
 )  # fmt: skip
+_ENDS = {OpKind.MEMORY_SEG_RSI: Register.RSI, OpKind.MEMORY_ESRDI: Register.RDI}
 _STACK_WORDS = frozenset((Mnemonic.PUSH, Mnemonic.POP, Mnemonic.LEAVE, Mnemonic.RET))
 _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
 _INTERRUPTS_ON = (Mnemonic.STI, Mnemonic.POPF, Mnemonic.POPFQ)
@@ -134,13 +135,13 @@ def claim_at(flow: Flow, address: int) -> Claim | Unclaimed:
     instruction, state = flow.code.instructions[number], flow.before[number]
     if state is None:
         return Unclaimed.UNREACHED
-    reason = _untyped(instruction)
+    reason = _untyped(instruction, state)
     if reason is not None:
         return reason
     access = access_of(instruction)
     if access is None:
         return Unclaimed.NO_OPERAND
-    place = flow.address(instruction, state)
+    place = flow.place(instruction, state)
     if place is None and _is_in_segment(instruction):
         return Unclaimed.THREAD
     if place is None:
@@ -171,7 +172,7 @@ def _has_members(of: Type | None) -> bool:
     return is_record(stripped)
 
 
-def _untyped(instruction: Instruction) -> Unclaimed | None:
+def _untyped(instruction: Instruction, state: State) -> Unclaimed | None:
     """Return the reason for an instruction whose operand has no type in any case."""
     if instruction.is_invalid:
         return Unclaimed.UNDECODED
@@ -179,7 +180,9 @@ def _untyped(instruction: Instruction) -> Unclaimed | None:
         return Unclaimed.STACK
     kinds = {instruction.op_kind(number) for number in range(instruction.op_count)}
     if kinds & _STRINGS:
-        return Unclaimed.STRING
+        places = [state.get(_ENDS[kind]) for kind in kinds if kind in _ENDS]
+        is_stack = bool(places) and all(one is not None and one.of is None for one in places)
+        return Unclaimed.STACK if is_stack else Unclaimed.STRING
     return None
 
 
@@ -192,6 +195,7 @@ def _resolve(place: Pointer, access: Access, *, follows_elements: bool) -> Claim
         return Unclaimed.INCOMPLETE if is_declared else Unclaimed.UNKNOWN_BASE
     is_inside = 0 <= offset < whole
     if not is_inside and not _is_open(of):
+        follows_elements |= not is_record(of) and bare(of) is not None
         if (offset < 0 and not place.moved) or not follows_elements:
             return Unclaimed.OUTSIDE
         offset %= whole

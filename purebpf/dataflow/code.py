@@ -27,6 +27,7 @@ __all__ = [
     "Access",
     "Code",
     "access_of",
+    "access_size",
     "constant_of",
     "displacement",
     "full",
@@ -179,6 +180,11 @@ def access_of(instruction: Instruction) -> Access | None:
     if not (reads or writes):  # a prefetch
         return None
     return Access(reads, writes, MemorySizeExt.size(instruction.memory_size))
+
+
+def access_size(instruction: Instruction) -> int:
+    """Return the bytes that the memory operand has; 0: unknown."""
+    return MemorySizeExt.size(instruction.memory_size)
 
 
 STACK_POINTER = Register.RSP

@@ -13,8 +13,17 @@ from typing import Protocol
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
 
-from purebpf.dataflow.code import Code, constant_of, displacement, full, is_choice, is_whole
-from purebpf.dataflow.layout import find
+from purebpf.dataflow.code import (
+    Code,
+    access_size,
+    constant_of,
+    displacement,
+    full,
+    is_choice,
+    is_whole,
+)
+from purebpf.dataflow.containers import contains
+from purebpf.dataflow.layout import find, is_record
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
@@ -31,6 +40,7 @@ _LAST_ERROR = 4095
 _WORD, _HALF = 8, 4
 ELEMENT = -1
 _PAGE = 4096
+_BYTE = 8
 _ALIGNED = 1 << 24
 _FIXED = 0x400000
 """The lowest address of a variable in a program that is not position-independent."""
@@ -97,6 +107,15 @@ class Scope(Protocol):
     def at(self, address: int, /) -> tuple[Type | None, int] | None:
         """Return the type of the global variable at an address, and the offset in it."""
 
+    def computed(self, address: int, /) -> Pointer | None:
+        """Return the pointer that the arithmetic which ends at an address makes; None: unknown."""
+
+    def around(self, pointer: Pointer, size: int, /) -> Pointer | None:
+        """Return a pointer outside its object as one into the struct around it; None: unknown."""
+
+    def decoded(self, pointer: Pointer, bits: int, /) -> Pointer | None:
+        """Return the pointer that is left without its lowest bits, which said what it leads to."""
+
     def is_offset_of_cpu(self, address: int, /) -> bool:
         """Return True for the variable that has the distance of a CPU's variables."""
 
@@ -129,6 +148,12 @@ class Flow:
     def __init__(self, code: Code, scope: Scope) -> None:
         self.code, self.scope = code, scope
         self.before: list[State | None] = [None] * len(code.instructions)
+        self._masks = {
+            int(one.op0_register)
+            for one in code.instructions
+            if one.mnemonic == Mnemonic.SBB and one.op0_register == one.op1_register
+        }
+        """Registers that are all ones or zero, so that speculation reads NULL."""
         self._run()
 
     def _run(self) -> None:
@@ -219,6 +244,25 @@ class Flow:
             return None
         return _moved(known, constant, scale)
 
+    def place(self, instruction: Instruction, state: State) -> Pointer | None:
+        """Return the object that a memory operand touches, and the place in it; None: unknown.
+
+        It differs from `address` where code steps from a member to the struct around it.
+        """
+        place = self.address(instruction, state)
+        if place is None or place.of is None or place.is_fixed or self.scope.follows_elements:
+            return place
+        size = access_size(instruction)
+        if place.moved or _is_inside(place, size):
+            return place
+        used = self.scope.used(instruction.ip).get(int(instruction.memory_base))
+        if used is not None and used.of is not None:
+            moved = used._replace(offset=used.offset + displacement(instruction))
+            start = moved.offset - place.offset
+            if _is_inside(moved, size) and contains(used.of, start, place.of):
+                return moved
+        return self.scope.around(place, size) or place
+
     def _on_this_cpu(self, instruction: Instruction, state: State) -> Pointer | None:
         """Return the place of an operand behind `gs:`: a variable, or one that a register names.
 
@@ -238,7 +282,7 @@ class Flow:
 
     def _loaded(self, instruction: Instruction, state: State) -> Pointer | None:
         """Return the pointer that a load of eight bytes puts into its register."""
-        place = self.address(instruction, state)
+        place = self.place(instruction, state)
         if place is None:
             return None
         of, offset = place.of, place.offset
@@ -267,6 +311,11 @@ class Flow:
             self._store(instruction, state, after)
         elif _is_null(instruction):
             after[full(instruction.op0_register)] = NULL
+        elif _clears_byte(instruction):
+            known = held(state, full(instruction.op0_register))
+            value = self.scope.decoded(known, _BYTE) if known is not None else None
+            if value is not None:
+                after[full(instruction.op0_register)] = value
         elif instruction.op0_kind == OpKind.REGISTER:
             register = instruction.op0_register
             if is_whole(register):
@@ -341,7 +390,7 @@ class Flow:
             if other is not None and other.is_per_cpu:
                 return other._replace(is_per_cpu=False)
             return _moved(other, 0, 1) if other is not None and other.of else None
-        return None
+        return self.scope.computed(instruction.ip)
 
     def _is_offset_of_cpu(self, instruction: Instruction) -> bool:
         """Return True for an addition that leads from a per-CPU pointer to this CPU's variable."""
@@ -360,20 +409,29 @@ class Flow:
         return _merge({0: kept}, {0: moved}).get(0)
 
     def _aligned(self, instruction: Instruction, known: Pointer | None) -> Pointer | None:
-        """Return a pointer without its lowest bits: flags of a pointer, or an aligned frame.
+        """Return a masked pointer: without flags, NULL under speculation, or an aligned frame.
 
         The distance of an aligned frame from the CFA is unknown, but its own slots are not: it
         gets a place far below.
         """
+        if known is None:
+            return None
+        if instruction.op1_kind == OpKind.REGISTER and instruction.op1_register in self._masks:
+            return known
         mask = constant_of(instruction)
-        if known is None or mask is None or not -_PAGE < mask < 0:
+        if mask is None or not -_PAGE < mask < 0:
             return None
         if known.of is None:
             return known._replace(offset=known.offset - _ALIGNED)
+        if mask == -(1 << _BYTE):
+            return self.scope.decoded(known, _BYTE)
         return known if mask >= -_WORD and not known.offset % _WORD else None
 
     def _within(self, pointer: Pointer | None) -> Pointer | None:
-        return _within(pointer) if self.scope.follows_elements else pointer
+        is_stepping = self.scope.follows_elements or (
+            pointer is not None and pointer.of is not None and not is_record(pointer.of)
+        )
+        return _within(pointer) if is_stepping else pointer
 
 
 def find_in(of: Type | None, offset: int, size: int) -> Type | None:
@@ -409,6 +467,10 @@ def held(state: State, register: int) -> Pointer | None:
     return None if pointer is None or pointer.of is NULL.of else pointer
 
 
+def _is_inside(pointer: Pointer, size: int) -> bool:
+    return 0 <= pointer.offset <= byte_size(pointer.of) - size
+
+
 def _is_null(instruction: Instruction) -> bool:
     """Return True for an instruction that sets a register to NULL or to an error number."""
     if instruction.op0_kind != OpKind.REGISTER:
@@ -419,6 +481,15 @@ def _is_null(instruction: Instruction) -> bool:
         return is_whole and same and instruction.op0_register == instruction.op1_register
     constant = constant_of(instruction) if instruction.mnemonic == Mnemonic.MOV else None
     return constant is not None and -_LAST_ERROR <= constant <= 0
+
+
+def _clears_byte(instruction: Instruction) -> bool:
+    """Return True for an instruction that clears the lowest byte of a register."""
+    low = (Register.AL, Register.CL, Register.DL, Register.BL, Register.SIL, Register.DIL)
+    is_xor = instruction.mnemonic == Mnemonic.XOR and instruction.op1_kind == OpKind.REGISTER
+    register = int(instruction.op0_register)
+    is_low = register in low or Register.BPL <= register <= Register.R15L
+    return is_xor and register == int(instruction.op1_register) and is_low
 
 
 def _merge(one: State, other: State) -> State:

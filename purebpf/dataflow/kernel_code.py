@@ -13,12 +13,17 @@ from purebpf.dataflow.code import Code
 from purebpf.dataflow.flow import Flow, Pointer
 from purebpf.dataflow.kernel_scope import KernelScope
 from purebpf.dataflow.later_uses import Functions
-from purebpf.dataflow.types import Type
+from purebpf.dataflow.types import Kind, Type
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Argument", "KernelCode", "Span"]
 
 _THUNK = re.compile(r"(?:__pi_)?__x86_indirect_thunk_(r\w+)")
+_ASSEMBLY = {
+    "__raw_callee_save___pv_queued_spin_unlock": "qspinlock",
+    "__raw_callee_save___native_queued_spin_unlock": "qspinlock",
+}
+"""The struct that the argument of a function in assembly language leads to."""
 _RETURN_THUNK = "return_thunk"
 """`__x86_return_thunk`, `srso_alias_return_thunk` and others: the kernel patches its returns."""
 _LONGEST = 1 << 16
@@ -123,9 +128,19 @@ class KernelCode:
         if not read:
             return NOT_READ
         code = Code(read, span.start, warns=True)
-        own = self._types.prototype(span.name)
+        own = self._own(span.name)
         functions = Functions(self._prototype, self._returns, self._thunk)
         return Flow(code, KernelScope(self._types, code, own, functions, self._per_cpu))
+
+    def _own(self, name: str) -> Prototype | None:
+        """Return the prototype of a function; BTF has none for those in assembly language."""
+        found = self._types.prototype(name)
+        struct = _ASSEMBLY.get(name)
+        if found is not None or struct is None:
+            return found
+        of = Type(Kind.POINTER)
+        of.target = self._types.struct(struct)
+        return Prototype((of,), None)
 
     def _thunk(self, address: int) -> int | None:
         found = _THUNK.fullmatch(self._name(address))
@@ -143,6 +158,6 @@ class KernelCode:
         if address not in self._prototypes:
             span = self._function(address)
             is_start = span is not None and span.start == address
-            found = self._types.prototype(span.name) if span is not None and is_start else None
+            found = self._own(span.name) if span is not None and is_start else None
             self._prototypes[address] = found
         return self._prototypes[address]

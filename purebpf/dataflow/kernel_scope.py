@@ -6,12 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from iced_x86 import Mnemonic, OpKind, Register
+
 from purebpf.dataflow.btf_types import BtfTypes, Prototype
 from purebpf.dataflow.code import Code
 from purebpf.dataflow.flow import Pointer, State, pointer_of
 from purebpf.dataflow.later_uses import ARGUMENTS, Functions, later_uses
 from purebpf.dataflow.layout import is_record
-from purebpf.dataflow.types import Type, byte_size
+from purebpf.dataflow.types import Type, bare, byte_size
 
 __all__ = ["KernelScope", "find_per_cpu"]
 
@@ -22,7 +24,10 @@ _LEAST = 8
 """Distinct addresses behind `gs:` that a decision needs."""
 _HITS = 0.5
 """The least share of them that are the start of a variable; others are members, or no code."""
-_PAGE = 4096
+_ENCODED = {("maple_enode", 8): "maple_node"}
+"""Structs that are declared only, and the ones that their pointers lead to without some bits."""
+_PAGE_BITS, _PAGE_ENTRY_BITS = 12, 6
+_PAGE = 1 << _PAGE_BITS
 """The section is aligned to pages (include/asm-generic/vmlinux.lds.h, PERCPU_SECTION)."""
 _GS = re.compile(
     rb"\x65[\x40-\x4f]?[\x8b\x89\x03\x3b\x39]"
@@ -66,6 +71,30 @@ def _constants(code: bytes, address: int) -> Iterator[int]:
         yield (constant if found[1] else address + found.end() + constant) & _TOP
 
 
+def _pages(code: Code, page: Type | None) -> dict[int, Pointer]:
+    """Return the pointers that `virt_to_page` makes, by the address of its last instruction.
+
+    It shifts an address to the number of its page, this to the place of its `struct page` in an
+    array, and adds the array's address, a variable.
+    """
+    found: dict[int, Pointer] = {}
+    if page is None or byte_size(page) != 1 << _PAGE_ENTRY_BITS:
+        return found
+    for number, instruction in enumerate(code.instructions[2:], 2):
+        if instruction.mnemonic != Mnemonic.ADD or instruction.op1_kind != OpKind.MEMORY:
+            continue
+        if int(instruction.memory_base) not in (Register.RIP, Register.NONE):
+            continue
+        shifts = code.instructions[number - 2 : number]
+        steps = [(one.mnemonic, one.op0_register, one.op1_kind) for one in shifts]
+        register = instruction.op0_register
+        expected = [(name, register, OpKind.IMMEDIATE8) for name in (Mnemonic.SHR, Mnemonic.SHL)]
+        bits = [one.immediate8 for one in shifts if one.op1_kind == OpKind.IMMEDIATE8]
+        if steps == expected and bits == [_PAGE_BITS, _PAGE_ENTRY_BITS]:
+            found[instruction.ip] = Pointer(page, 0, by_use=True)
+    return found
+
+
 class KernelScope:
     """The parameters, results and per-CPU variables; a `purebpf.dataflow.flow.Scope`.
 
@@ -91,6 +120,7 @@ class KernelScope:
         self._own = own
         result = own.result if own is not None else None
         uses = later_uses(code, functions, result, types.holders)
+        self._pages = _pages(code, types.struct("page"))
         self._uses = {one.ip: each for one, each in zip(code.instructions, uses, strict=True)}
 
     def entered(self) -> Mapping[int, Pointer]:
@@ -129,6 +159,29 @@ class KernelScope:
         """Return the type that the function at an address returns; None: unknown, or void."""
         called = self._functions.prototype(address)
         return None if called is None else called.result
+
+    def computed(self, address: int) -> Pointer | None:
+        """Return the pointer to the page of an address (`virt_to_page`)."""
+        return self._pages.get(address)
+
+    def around(self, pointer: Pointer, size: int) -> Pointer | None:
+        """Return a pointer outside its object as one into the struct around it.
+
+        None: several structs have such a member, and fit.
+        """
+        assert pointer.of is not None
+        found = self._types.around(pointer.of, pointer.offset, size)
+        if found is None:
+            return None
+        of, start = found
+        return pointer._replace(of=of, offset=pointer.offset + start, by_use=True)
+
+    def decoded(self, pointer: Pointer, bits: int) -> Pointer | None:
+        """Return the pointer to a node of a maple tree without its type, the lowest byte."""
+        of = bare(pointer.of)
+        struct = _ENCODED.get((of.name, bits)) if of is not None and not of.is_complete else None
+        node = self._types.struct(struct) if struct is not None and not pointer.offset else None
+        return None if node is None else Pointer(node, 0, by_use=pointer.by_use)
 
     def is_offset_of_cpu(self, address: int) -> bool:
         """Return True for `this_cpu_off`, the distance of this CPU's variables."""

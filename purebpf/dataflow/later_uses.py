@@ -7,13 +7,14 @@ casts, so that these types are inferred, and weaker than a declaration.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from purebpf.dataflow.btf_types import Prototype
 from purebpf.dataflow.code import Code, access_of, constant_of, displacement, is_choice, is_whole
-from purebpf.dataflow.containers import contains
+from purebpf.dataflow.containers import Holders, Use, object_at
 from purebpf.dataflow.flow import Pointer, pointer_of
 from purebpf.dataflow.frames import Frames
 from purebpf.dataflow.layout import is_record
@@ -38,16 +39,8 @@ _LOWEST_BITS = -256
 """The least mask that removes flags from a pointer."""
 
 
-class _Use(NamedTuple):
-    """An object of a type, `offset` bytes behind the register's address."""
-
-    of: Type
-    offset: int
-
-
-_TOO_MANY: frozenset[_Use] = frozenset()
-_Holders = Callable[[Type, int], Iterable[Type]]
-_Uses = dict[int, frozenset[_Use]]
+_TOO_MANY: frozenset[Use] = frozenset()
+_Uses = dict[int, frozenset[Use]]
 """Uses by register (of iced_x86), and by the negative number of a slot of the frame."""
 
 
@@ -74,7 +67,7 @@ class _Known(NamedTuple):
 
 
 def later_uses(
-    code: Code, functions: Functions, result: Type | None, holders: _Holders
+    code: Code, functions: Functions, result: Type | None, holders: Holders
 ) -> list[Mapping[int, Pointer]]:
     """Return the pointers that each instruction's registers hold before it, by their later use.
 
@@ -102,50 +95,34 @@ def later_uses(
             waiting.update(fresh)
     else:
         return [{} for _ in range(count)]  # no fixed point: nothing is known
-    pointers: dict[frozenset[_Use], Pointer | None] = {}
-    return [_pointers(uses, holders, pointers) for uses in before]
+    accesses = _accesses(code, before)
+    pointers: dict[frozenset[Use], Pointer | None] = {}
+    for uses in before:
+        for several in uses.values():
+            if several not in pointers:
+                place = object_at(several, accesses.get(several, ()), holders)
+                pointers[several] = place and Pointer(*place, by_use=True)
+    return [
+        {
+            register: pointer
+            for register, several in uses.items()
+            if register > 0 and register != Register.RSP
+            if (pointer := pointers[several]) is not None
+        }
+        for uses in before
+    ]
 
 
-def _pointers(
-    uses: _Uses, holders: _Holders, known: dict[frozenset[_Use], Pointer | None]
-) -> Mapping[int, Pointer]:
-    found = {}
-    for register, several in uses.items():
-        if register < 0 or register == Register.RSP:
-            continue
-        if several not in known:
-            known[several] = _agreed(several, holders)
-        pointer = known[several]
-        if pointer is not None:
-            found[register] = pointer
+def _accesses(code: Code, before: list[_Uses]) -> dict[frozenset[Use], set[tuple[int, int]]]:
+    """Return the offsets and sizes that instructions touch, by the uses of their register."""
+    found: dict[frozenset[Use], set[tuple[int, int]]] = defaultdict(set)
+    for instruction, uses in zip(code.instructions, before, strict=True):
+        several = uses.get(int(instruction.memory_base)) if uses else None
+        if several and int(instruction.memory_index) == Register.NONE:
+            access = access_of(instruction)
+            if access is not None:
+                found[several].add((displacement(instruction), access.size))
     return found
-
-
-def _agreed(
-    uses: frozenset[_Use], holders: Callable[[Type, int], Iterable[Type]]
-) -> Pointer | None:
-    """Return the pointer to the object that has all used ones as members; None: not known.
-
-    It is one of the used objects, or the one struct that has objects like these at these places.
-    """
-    ranked = sorted(uses, key=lambda use: use.offset)
-    for use in ranked:
-        if _has_all(use.of, use.offset, uses):
-            return Pointer(use.of, -use.offset, by_use=True)
-    if not ranked or ranked[0].offset < 0 or len(ranked) < _ENOUGH:
-        return None
-    first = ranked[-1]
-    structs = [of for of in holders(first.of, first.offset) if _has_all(of, 0, uses)]
-    inner = [of for of in structs if not any(_begins_with(of, one) for one in structs)]
-    return Pointer(inner[0], 0, by_use=True) if len(inner) == 1 else None
-
-
-def _begins_with(of: Type, other: Type) -> bool:
-    return of is not other and contains(of, 0, other)
-
-
-def _has_all(of: Type, start: int, uses: Iterable[_Use]) -> bool:
-    return all(contains(of, use.offset - start, use.of) for use in uses)
 
 
 def _join(paths: Iterable[_Uses]) -> _Uses:
@@ -157,7 +134,7 @@ def _join(paths: Iterable[_Uses]) -> _Uses:
     return joined
 
 
-def _both(one: frozenset[_Use], other: frozenset[_Use]) -> frozenset[_Use]:
+def _both(one: frozenset[Use], other: frozenset[Use]) -> frozenset[Use]:
     if one is other or not one or not other:
         return one and other
     both = one | other
@@ -194,7 +171,7 @@ def _use(uses: _Uses, register: int, of: Type | None) -> None:
     if pointer is not None and is_record(pointer.of):
         stripped = bare(pointer.of)
         assert stripped is not None
-        uses[register] = frozenset((_Use(stripped, 0),))
+        uses[register] = frozenset((Use(stripped, 0),))
 
 
 def _move(code: Code, number: int, uses: _Uses, frames: Frames) -> None:
@@ -205,14 +182,14 @@ def _move(code: Code, number: int, uses: _Uses, frames: Frames) -> None:
     if not is_choice(instruction):
         for changed in code.written[number]:
             uses.pop(changed, None)
-        if target is not None:
+        if target is not None and target < 0 and _writes_memory(instruction):
             uses.pop(target, None)
     found = _source(instruction, number, frames) if behind is not None else None
     if behind is None or found is None:
         return
     source, constant = found
     if constant:
-        behind = frozenset(_Use(use.of, use.offset + constant) for use in behind)
+        behind = frozenset(Use(use.of, use.offset + constant) for use in behind)
     uses[source] = _both(uses[source], behind) if source in uses else behind
 
 

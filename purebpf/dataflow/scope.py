@@ -53,6 +53,15 @@ class DwarfScope:
     def per_cpu(self, _address: int, *, is_plain: bool) -> None:  # noqa: ARG002
         """Return None: programs have no per-CPU variables."""
 
+    def computed(self, _address: int) -> None:
+        """Return None: programs have no such arithmetic."""
+
+    def around(self, _pointer: Pointer, _size: int) -> None:
+        """Return None: declarations say the struct."""
+
+    def decoded(self, _pointer: Pointer, _bits: int) -> None:
+        """Return None: it is not known what the bits of a program's pointers say."""
+
     def is_offset_of_cpu(self, _address: int) -> bool:
         """Return False: programs have no per-CPU variables."""
         return False

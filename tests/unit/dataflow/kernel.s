@@ -1,6 +1,8 @@
 	.globl probe, find_inode, take, holder, on_cpu, moved, leaves, wakes, tail
 	.globl per_cpu_member, nothing, chosen, calls, same, padded, warned, turned_off
 	.globl around, flags, spilled, returned, by_members, clash, realigned
+	.globl only_holder, several_holders, behind, of_page, on_frame, masked, in_tree, numbers
+	.globl __raw_callee_save___pv_queued_spin_unlock, by_accesses
 	.globl __x86_indirect_thunk_rax, __x86_return_thunk, open_box, wait_for
 	.text
 probe:				# (struct file *)
@@ -222,4 +224,81 @@ realigned:			# (struct inode *)
 	movq	8(%rsp), %rax
 	movl	4(%rax), %edx	# inode.mode
 	leave
+	ret
+	.p2align 4
+only_holder:			# (struct tag *), which only a label has
+	movl	24(%rdi), %eax	# label.weight
+	movl	-8(%rdi), %eax	# in front of a label
+	ret
+	.p2align 4
+several_holders:		# (struct sem *)
+	movq	16(%rdi), %rax	# behind a sem, in one of several structs
+	ret
+	.p2align 4
+behind:				# (struct sem *), which is in an inode
+	subq	$16, %rdi
+	movl	4(%rdi), %eax	# inode.mode
+	jmp	tail
+	.p2align 4
+of_page:			# no prototype
+	movq	%rdi, %rcx
+	shrq	$12, %rdi
+	shlq	$6, %rdi
+	addq	0xffffffff81000100, %rdi
+	movq	8(%rdi), %rax	# page.head
+	shrq	$13, %rcx
+	shlq	$6, %rcx
+	addq	0xffffffff81000100, %rcx
+	movq	8(%rcx), %rax	# unknown: pages have another size
+	ret
+	.p2align 4
+on_frame:			# (struct inode *)
+	subq	$40, %rsp
+	movq	%rdi, %rsi
+	movq	%rsp, %rdi
+	movl	$4, %ecx
+	rep stosq
+	movq	%rsp, %rdi
+	movl	$4, %ecx
+	rep movsb		# from an inode
+	addq	$40, %rsp
+	ret
+	.p2align 4
+masked:				# (struct inode *)
+	cmpq	%rsi, %rdx
+	sbbq	%rcx, %rcx
+	movq	%rdi, %rax
+	andq	%rcx, %rdi
+	movl	4(%rdi), %edx	# inode.mode, or NULL
+	andq	%rsi, %rax
+	movl	4(%rax), %edx	# unknown
+	ret
+	.p2align 4
+in_tree:			# (struct maple_enode *)
+	movq	%rdi, %rsi
+	movq	%rdi, %rax
+	xorb	%sil, %sil
+	movq	8(%rsi), %rdx	# maple_node.slot
+	andq	$-256, %rdi
+	movq	8(%rdi), %rdx	# maple_node.slot
+	movq	8(%rax), %rdx	# declared only
+	ret
+	.p2align 4
+numbers:			# (unsigned long *)
+	addq	$8, %rdi
+	movq	(%rdi), %rax	# the next number
+	ret
+	.p2align 4
+__raw_callee_save___pv_queued_spin_unlock:	# (struct qspinlock *)
+	movb	$0, (%rdi)	# qspinlock.locked
+	ret
+	.p2align 4
+by_accesses:			# no prototype
+	pushq	%rbx
+	movq	%rdi, %rbx
+	movq	(%rbx), %rdx	# deep.inode: a shallow has two numbers there
+	movl	8(%rbx), %edx	# deep.left
+	leaq	56(%rbx), %rdi
+	call	open_box
+	popq	%rbx
 	ret

@@ -62,6 +62,20 @@ def kernel_types() -> Btf:
     b.func("same", b.func_proto(0, [("twice", b.ptr(twice))]))
     for function in ("padded", "warned", "turned_off", "realigned"):
         b.func(function, b.func_proto(0, [("inode", inode_pointer)]))
+    tag = b.struct("tag", [("id", u64), ("next", u64)])
+    b.struct("label", [("tag", tag), ("name", u64), ("weight", u32)])
+    b.struct("page", [("flags", u64), ("head", u64), ("rest", b.array(u64, 6))])
+    b.struct("maple_node", [("parent", u64), ("slot", u64)])
+    b.struct("qspinlock", [("locked", b.int("char", 1))], size=4)
+    b.struct("deep", [("inode", inode_pointer), ("left", u32), ("sem", sem, 448)])
+    b.struct("shallow", [("low", u32), ("high", u32), ("left", u32), ("sem", sem, 448)])
+    b.func("only_holder", b.func_proto(0, [("tag", b.ptr(tag))]))
+    b.func("in_tree", b.func_proto(0, [("node", b.ptr(b.fwd("maple_enode")))]))
+    b.func("numbers", b.func_proto(0, [("numbers", b.ptr(u64))]))
+    for function in ("several_holders", "behind"):
+        b.func(function, b.func_proto(0, [("sem", b.ptr(sem))]))
+    for function in ("on_frame", "masked"):
+        b.func(function, b.func_proto(0, [("inode", inode_pointer)]))
     b.func("returned", b.func_proto(inode_pointer, [("key", u64)]))
     b.func("open_box", b.func_proto(0, [("sem", b.ptr(sem))]))
     b.func("wait_for", b.func_proto(0, [("queue", b.ptr(queue))]))
@@ -179,6 +193,16 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
         ("by_members", [("box.key", True)]),
         ("clash", ["UNKNOWN_BASE"]),
         ("realigned", [("inode.mode", False)]),
+        ("only_holder", [("label.weight", True), "OUTSIDE"]),
+        ("several_holders", ["OUTSIDE"]),
+        ("behind", [("inode.mode", True)]),
+        ("of_page", ["UNKNOWN_VARIABLE", ("page.head", True), "UNKNOWN_VARIABLE", "UNKNOWN_BASE"]),
+        ("on_frame", ["STRING"]),
+        ("masked", [("inode.mode", False), "UNKNOWN_BASE"]),
+        ("in_tree", [("maple_node.slot", False), ("maple_node.slot", False), "INCOMPLETE"]),
+        ("numbers", [("unsigned long.", True)]),
+        ("__raw_callee_save___pv_queued_spin_unlock", [("qspinlock.locked", False)]),
+        ("by_accesses", [("deep.inode", True), ("deep.left", True)]),
     ],
 )  # fmt: skip
 def test_members_are_those_of_the_source(kernel: Kernel, function: str, claims: object) -> None:
