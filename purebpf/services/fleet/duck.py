@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH",
+    "MemoryLimitError",
     "QueryError",
     "arrow",
+    "beside",
     "connect",
+    "half_of_the_cpus",
     "quote",
     "relation",
     "rows",
@@ -40,9 +43,13 @@ class QueryError(PurebpfError):
     """DuckDB refuses a statement, or cannot read a file; says why."""
 
 
+class MemoryLimitError(QueryError):
+    """An answer needs more memory than it may have."""
+
+
 @contextmanager
 def connect(
-    store: Store, memory: str = _MEMORY, most: str = ""
+    store: Store, memory: str = _MEMORY, most: str = "", threads: int = 0
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory that can read a store.
 
@@ -54,6 +61,7 @@ def connect(
         store: where.
         memory: the memory that an answer may use.
         most: the memory for an answer that needs more; "" is a quarter of the machine's memory.
+        threads: the most CPUs that an answer may use; 0 is all.
     """
     import duckdb
 
@@ -63,8 +71,26 @@ def connect(
         connection.execute(f"set variable most_memory = {quote(most)}")
         connection.execute(f"set temp_directory = {quote(f'{scratch}/spilled')}")
         connection.execute("set timezone = 'UTC'")
+        if threads:
+            connection.execute(f"set threads = {threads}")
         store.let_read(connection)
         yield connection
+
+
+@contextmanager
+def beside(connection: duckdb.DuckDBPyConnection, most: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Another connection to the same database, with its memory, and temporary tables of its own;
+    `most` as in `connect`.
+    """
+    with connection.cursor() as other:
+        other.execute(f"set variable most_memory = {quote(most)}")
+        other.execute("set timezone = 'UTC'")
+        yield other
+
+
+def half_of_the_cpus() -> int:
+    """Return half of the CPUs of this process, at least one."""
+    return max(1, len(os.sched_getaffinity(0)) // 2)
 
 
 @cache
@@ -108,7 +134,7 @@ def rows(connection: duckdb.DuckDBPyConnection, statement: str) -> list[tuple[An
     try:
         return _with_room(connection, lambda: connection.sql(statement).fetchall())
     except duckdb.Error as error:
-        raise QueryError(_reason(error)) from error
+        raise _explained(error) from error
 
 
 def arrow(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
@@ -122,7 +148,7 @@ def arrow(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
     try:
         return _with_room(connection, lambda: connection.sql(statement).to_arrow_table())
     except duckdb.Error as error:
-        raise QueryError(_reason(error)) from error
+        raise _explained(error) from error
 
 
 def table(
@@ -154,7 +180,7 @@ def run(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
     try:
         _with_room(connection, lambda: connection.execute(statement))
     except duckdb.Error as error:
-        raise QueryError(_reason(error)) from error
+        raise _explained(error) from error
 
 
 def _with_room(connection: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer]) -> _Answer:
@@ -173,6 +199,13 @@ def _with_room(connection: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer]
         most = str(row[0]) if row and row[0] else f"{quarter} B"
         connection.execute(f"set memory_limit = {quote(most)}")
         return ask()
+
+
+def _explained(error: Exception) -> QueryError:
+    import duckdb
+
+    is_of_memory = isinstance(error, duckdb.OutOfMemoryException)
+    return (MemoryLimitError if is_of_memory else QueryError)(_reason(error))
 
 
 def _reason(error: Exception) -> str:

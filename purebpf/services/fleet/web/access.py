@@ -45,8 +45,7 @@ class Access:
 
     def refuse(self, request: Request) -> Response | None:
         """Return the refusal in place of the page; None: it may be read."""
-        given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
-        if self._knows(given) or self._knows(request.cookies.get(self._cookie, "")):
+        if self._given(request):
             return None
         token = request.query_params.get("token", "")
         if self._knows(token):
@@ -54,6 +53,19 @@ class Access:
             rest = urlencode([pair for pair in pairs if pair[0] != "token"])
             return self._let_in(token, f"{request.url.path}?{rest}".rstrip("?"))
         return message_page(_ENTER, HTTPStatus.UNAUTHORIZED, headers={"WWW-Authenticate": "Bearer"})
+
+    def reader_of(self, request: Request) -> tuple[str, str]:
+        """Return the reader of a page that may be read: an address, and the token it uses.
+
+        Nothing else of a request tells readers apart: whoever asks could make it up.
+        """
+        return request.client.host if request.client else "", self._given(request)
+
+    def _given(self, request: Request) -> str:
+        """The token in the header or the cookie of a request; "" if it has none that is known."""
+        header = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        tokens = (header, request.cookies.get(self._cookie, ""))
+        return next((token for token in tokens if self._knows(token)), "")
 
     async def enter(self, request: Request) -> Response:
         """Answer the form that asks for a token."""
@@ -74,11 +86,9 @@ class Access:
     def _let_in(self, token: str, where: str) -> Response:
         # "//host" would be another site
         answer = RedirectResponse("/" + where.lstrip("/"), HTTPStatus.SEE_OTHER)
-        reader = secrets.token_urlsafe(8)  # tells browsers apart that share a token
-        for name, value in ((f"{self._cookie}-reader", reader), (self._cookie, token)):
-            answer.set_cookie(
-                name, value, httponly=True, samesite="lax", secure=self._is_secure, path="/"
-            )
+        answer.set_cookie(
+            self._cookie, token, httponly=True, samesite="lax", secure=self._is_secure, path="/"
+        )
         return answer
 
     def _knows(self, given: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator
 from html import escape
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,9 +24,10 @@ from purebpf.services.fleet.session import select
 from purebpf.services.fleet.steps import steps_of
 from purebpf.services.fleet.web import layout, tables
 from purebpf.services.fleet.web.fields import Asked, earlier
-from purebpf.services.fleet.web.question_pool import QuestionPool, Worker
+from purebpf.services.fleet.web.question_pool import QuestionPool
 from purebpf.services.fleet.web.timeline import MOST_STEPS, timeline
 from purebpf.services.fleet.web.turns import BusyError
+from purebpf.services.fleet.web.worker import Worker
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -52,10 +53,10 @@ def fleet_app(pool: QuestionPool, access: Access) -> Starlette:
     """The application, for a server of ASGI."""
 
     async def overview(request: Request) -> Response:
-        return _stream(_overview, pool, request)
+        return _stream(_overview, pool, request, access.reader_of(request))
 
     async def regressions(request: Request) -> Response:
-        return _stream(_regressions, pool, request)
+        return _stream(_regressions, pool, request, access.reader_of(request))
 
     async def flamegraph(request: Request) -> Response:
         media_type, spell = _FILES[request.url.path]
@@ -65,10 +66,11 @@ def fleet_app(pool: QuestionPool, access: Access) -> Starlette:
             worker.check()
             return spell(profile)
 
-        return await _whole(pool, request, make, media_type)
+        return await _whole(pool, request, access.reader_of(request), make, media_type)
 
     async def diff(request: Request) -> Response:
-        return await _whole(pool, request, _comparison, "text/html")
+        reader = access.reader_of(request)
+        return await _whole(pool, request, reader, _comparison, "text/html")
 
     routes = [
         Route("/", overview),
@@ -100,6 +102,7 @@ class _Guard:
 async def _whole(
     pool: QuestionPool,
     request: Request,
+    reader: Hashable,
     make: Callable[[Worker, Selection, Asked], str | bytes],
     media_type: str,
 ) -> Response:
@@ -108,7 +111,12 @@ async def _whole(
         asked = Asked.of(request.query_params)
         selection = select(asked.query())
         made = await _while_connected(
-            request, pool.answer(lambda worker: make(worker, selection, asked), _reader(request))
+            request,
+            pool.answer(
+                lambda worker: make(worker, selection, asked),
+                reader,
+                _question(request),
+            ),
         )
     except SelectionError as error:
         return layout.message_page(layout.problem(str(error)), HTTPStatus.BAD_REQUEST)
@@ -138,11 +146,9 @@ async def _while_connected(request: Request, answer: Coroutine[Any, Any, _Answer
         leaving.cancel()
 
 
-def _reader(request: Request) -> tuple[str, str, str]:
-    """The reader of a page: an address with a token, in a header or a cookie."""
-    headers = request.headers
-    host = request.client.host if request.client else ""
-    return host, headers.get("authorization", ""), headers.get("cookie", "")
+def _question(request: Request) -> int:
+    """The name of a question, whoever asks it."""
+    return hash((request.url.path, request.url.query))
 
 
 async def _disconnected(request: Request) -> None:
@@ -154,6 +160,7 @@ def _stream(
     parts: Callable[[Worker, Asked, Selection], Iterator[str]],
     pool: QuestionPool,
     request: Request,
+    reader: Hashable,
 ) -> Response:
     """A page that comes part by part, as its answers do."""
     try:
@@ -168,7 +175,9 @@ def _stream(
         yield layout.begin(_title(selection), asked, request.url.path).encode()
         try:
             async for part in pool.stream(
-                lambda worker: parts(worker, asked, selection), _reader(request)
+                lambda worker: parts(worker, asked, selection),
+                reader,
+                _question(request),
             ):
                 yield part.encode("utf-8", "backslashreplace")
         except PurebpfError as error:

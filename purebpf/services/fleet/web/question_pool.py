@@ -1,111 +1,120 @@
-"""Answers one question at a time, in a thread, and for as long as a reader waits."""
+"""Answers questions in two lanes, in threads, and for as long as a reader waits.
+
+Each lane answers one question at a time. A question begins in the quick lane. If it takes long, it
+leaves that lane as soon as another question waits there: it goes on in the slow lane if that one is
+free, or else waits there and begins again. The pool remembers such questions, and asks them in the
+slow lane the next time. So a page waits for a part of a second, whatever others ask.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable
-from contextlib import ExitStack, suppress
+from threading import get_ident
+from time import clock_gettime, monotonic, pthread_getcpuclockid
 from typing import TYPE_CHECKING, TypeVar
 
-from purebpf.closable import Closing
 from purebpf.errors import PurebpfError
-from purebpf.services.fleet import duck
-from purebpf.services.fleet.answers import Question
+from purebpf.services.fleet.duck import MemoryLimitError
 from purebpf.services.fleet.web.turns import BusyError, Turns
+from purebpf.services.fleet.web.worker import Worker
 
 if TYPE_CHECKING:
-    import duckdb
-
-    from purebpf.services.fleet.selection import Selection
     from purebpf.services.fleet.stores.store import Store
 
-__all__ = ["QuestionPool", "Worker"]
+__all__ = ["QuestionPool"]
 
 T = TypeVar("T")
 _PATIENCE_S = 120.0
-_MEMORY, _MOST_MEMORY = "160MB", "700MB"
-"""What an answer takes, and what one may take that needs more."""
+_QUICK_CPU_S, _QUICK_S = 0.4, 2.0
+"""After this time of a CPU, or this time, a question leaves the quick lane."""
+_SLOW_WAIT_S = 20.0
 _AGAIN_S = 0.1
+_MOST_SLOW = 4096
+"""Questions that are remembered as slow."""
 
 
-class Worker(Closing):
-    """Opens questions, which end with it. `give_up` may be called from another thread.
-
-    Attributes:
-        gave_up: whether that was called.
-        is_over: whether it was closed.
+class _Lane:
+    """One question at a time; `memory` is the limit of an answer, `most` that of one which needs
+    more.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._open: list[duckdb.DuckDBPyConnection] = []
-        self._asked: dict[tuple[Selection, bool], Question] = {}
-        self._closing = ExitStack()
-        self.gave_up = self.is_over = False
+    def __init__(self, memory: str, most: str, turns: Turns) -> None:
+        self.turns = turns
+        self.memory, self.most = memory, most
 
-    def close(self) -> None:
-        """Close the questions; again is harmless."""
-        self.is_over = True
-        self._open.clear()
-        self._asked.clear()
-        self._closing.close()
 
-    def ask(self, selection: Selection, *, by_host: bool = False) -> Question:
-        """Return a question of the store, the same one for the same selection; `by_host` as in
-        `Question`.
-        """
-        if (selection, by_host) in self._asked:
-            self.check()
-            return self._asked[selection, by_host]
-        connection = self._closing.enter_context(duck.connect(self._store, _MEMORY, _MOST_MEMORY))
-        self._open.append(connection)
-        self.check()
-        question = Question(self._store, selection, connection, by_host=by_host)
-        self._asked[selection, by_host] = question
-        return question
+class _Run:
+    """A question that is being answered, and the lane that it is in."""
 
-    def check(self) -> None:
-        """Raise BusyError if nobody waits for the answer any more: call it between long steps."""
-        if self.gave_up:
-            raise BusyError("the reader went away")
+    def __init__(self, worker: Worker, lane: _Lane) -> None:
+        self.worker, self.lane = worker, lane
+        self.has_to_move = False
+        self._clock, self._cpu_s, self._began_s = 0, 0.0, 0.0
 
-    def give_up(self) -> None:
-        """End the statement that runs. One that begins later is not ended: call it again."""
-        self.gave_up = True
-        import duckdb
+    def begin(self) -> None:
+        """Note the time and the thread that computes the answer: it calls this."""
+        self._began_s = monotonic()
+        self._clock = pthread_getcpuclockid(get_ident())
+        self._cpu_s = clock_gettime(self._clock)
 
-        for connection in list(self._open):
-            with suppress(duckdb.Error):  # it was closed in this moment
-                connection.interrupt()
+    def takes_long(self) -> bool:
+        """Whether the answer is not for the quick lane; CPUs that others keep busy do not count."""
+        return bool(self._began_s) and (
+            clock_gettime(self._clock) - self._cpu_s > _QUICK_CPU_S
+            or monotonic() - self._began_s > _QUICK_S
+        )
+
+
+class _MovedError(PurebpfError):
+    """The question has to be asked again in the slow lane."""
 
 
 class QuestionPool:
-    """The queue of questions: each in turn may take the memory limit of one question."""
+    """The lanes of a store; the questions in them may take the memory limits of both."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._turns = Turns()
-        self._worker: Worker | None = None
+        self._quick = _Lane("48MB", "48MB", Turns())
+        self._slow = _Lane("128MB", "700MB", Turns(long_s=_SLOW_WAIT_S))
+        self._slow_questions: dict[Hashable, None] = {}
+        self._runs: dict[_Run, None] = {}
         self._is_ending = False
 
     def end(self) -> None:
-        """End the question that is being answered, and answer no more."""
+        """End the questions that are being answered, and answer no more."""
         self._is_ending = True
-        if self._worker is not None:
-            _give_up(self._worker)
+        for run in self._runs:
+            _give_up(run.worker)
 
-    async def answer(self, work: Callable[[Worker], T], reader: Hashable = "") -> T:
+    async def answer(
+        self, work: Callable[[Worker], T], reader: Hashable = "", question: Hashable = None
+    ) -> T:
         """Return the result of `work`, computed in a thread when it is the reader's turn.
+
+        Args:
+            work: computes the answer; a question that moves to the slow lane calls it again.
+            reader: whose turn it is.
+            question: the name by which the pool remembers that an answer takes long.
 
         Raises:
             BusyError: too many wait already, or two minutes are over.
             PurebpfError: as `work`.
         """
-        await self._turns.take(reader)
-        return await self._run(work)
+        if question is None or question not in self._slow_questions:
+            await self._quick.turns.take(reader, question)
+            try:
+                return await self._run(work, self._quick)
+            except _MovedError:
+                self._remember(question)
+        await self._slow.turns.take(reader, question)
+        return await self._run(work, self._slow, question)
 
     async def stream(
-        self, parts: Callable[[Worker], Iterable[str]], reader: Hashable = ""
+        self,
+        parts: Callable[[Worker], Iterable[str]],
+        reader: Hashable = "",
+        question: Hashable = None,
     ) -> AsyncIterator[str]:
         """Yield what `parts` yields in a thread, in one turn.
 
@@ -115,12 +124,16 @@ class QuestionPool:
         """
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[str | None] = asyncio.Queue()
+        sent = 0
 
         def work(worker: Worker) -> None:
-            for part in parts(worker):
-                loop.call_soon_threadsafe(queue.put_nowait, part)
+            nonlocal sent
+            for number, part in enumerate(parts(worker)):
+                if number >= sent:  # those before it came from the quick lane
+                    loop.call_soon_threadsafe(queue.put_nowait, part)
+                    sent += 1
 
-        task = asyncio.ensure_future(self.answer(work, reader))
+        task = asyncio.ensure_future(self.answer(work, reader, question))
         task.add_done_callback(lambda _: queue.put_nowait(None))
         try:
             while (part := await queue.get()) is not None:
@@ -129,43 +142,79 @@ class QuestionPool:
         finally:
             task.cancel()
 
-    async def _run(self, work: Callable[[Worker], T]) -> T:
+    async def _run(self, work: Callable[[Worker], T], lane: _Lane, question: Hashable = None) -> T:
         """Answer in a thread, and give the turn back when the thread is done.
 
         The reader may be gone by then. The next question still waits, as it needs the memory.
         """
-        worker = Worker(self._store)
-
-        def run() -> T:
-            with worker:
-                if self._is_ending:
-                    raise BusyError("the server ends")
-                return work(worker)
-
-        def finish(ended: asyncio.Future[T]) -> None:
-            self._worker = None
-            self._turns.give()
-            if not ended.cancelled():
-                ended.exception()  # nobody may be there to be told
-
+        worker = Worker(self._store, lane.memory, lane.most)
+        run = _Run(worker, lane)
+        future = self._begin(run, work)
         loop = asyncio.get_running_loop()
-        self._worker = worker
-        future = loop.run_in_executor(None, run)
-        future.add_done_callback(finish)
-        timer = loop.call_later(_PATIENCE_S, _give_up, worker)
+        timers = [loop.call_later(_PATIENCE_S, _give_up, worker)]
+        if lane is self._quick:
+            timers.append(loop.call_later(_AGAIN_S, self._leave_quick_lane, run))
         try:
-            return await asyncio.shield(future)
+            answer = await asyncio.shield(future)
         except asyncio.CancelledError:  # the reader went away
             _give_up(worker)
             raise
-        except PurebpfError:
+        except PurebpfError as error:
+            if lane is self._quick and (run.has_to_move or isinstance(error, MemoryLimitError)):
+                raise _MovedError from None
             if worker.gave_up:
                 raise BusyError(
                     f"no answer in {_PATIENCE_S:g} s: ask for a shorter range, or for one service"
                 ) from None
             raise
         finally:
-            timer.cancel()
+            for timer in timers:
+                timer.cancel()
+        if not run.takes_long():
+            self._slow_questions.pop(question, None)
+        return answer
+
+    def _begin(self, run: _Run, work: Callable[[Worker], T]) -> asyncio.Future[T]:
+        """Start the thread of a question, whose lane is free again when the thread ends."""
+
+        def compute() -> T:
+            with run.worker as worker:
+                run.begin()
+                if self._is_ending:
+                    raise BusyError("the server ends")
+                return work(worker)
+
+        def finish(ended: asyncio.Future[T]) -> None:
+            del self._runs[run]
+            run.lane.turns.give()
+            if not ended.cancelled():
+                ended.exception()  # nobody may be there to be told
+
+        self._runs[run] = None
+        future = asyncio.get_running_loop().run_in_executor(None, compute)
+        future.add_done_callback(finish)
+        return future
+
+    def _leave_quick_lane(self, run: _Run) -> None:
+        """Move a question that takes long, now or when another one waits."""
+        if run.worker.is_over or run.worker.gave_up:
+            return
+        if not run.takes_long():
+            asyncio.get_running_loop().call_later(_AGAIN_S, self._leave_quick_lane, run)
+        elif self._slow.turns.take_free():
+            run.lane = self._slow
+            self._quick.turns.give()
+        elif self._quick.turns.are_waited_for:
+            run.has_to_move = True
+            _give_up(run.worker)
+        else:
+            asyncio.get_running_loop().call_later(_AGAIN_S, self._leave_quick_lane, run)
+
+    def _remember(self, question: Hashable) -> None:
+        if question is not None:
+            self._slow_questions[question] = None
+            while len(self._slow_questions) > _MOST_SLOW:
+                del self._slow_questions[next(iter(self._slow_questions))]
 
 
 def _give_up(worker: Worker) -> None:

@@ -1,85 +1,160 @@
 """The order of readers where one question is answered at a time.
 
-A reader is a browser, or a token at an address. Readers take turns, one that has not waited before
-first. Of the questions of one reader, the newest is next: a reader with many connections, each of
-which asks again when it is answered, keeps neither other readers nor a new question of the same
-reader waiting for long. Old questions are answered when nobody asks anew.
+A reader is a token at an address. Of the readers that wait, the one is next that was served longest
+ago, or never. The questions of a reader are answered in their order, unless there are so many that
+the first has waited for two seconds (or `long_s`). Then all but the newest two, and the newest two
+that no other connection asks, stand aside until nobody asks anew. So a reader with hundreds of
+connections, each of which asks again when it is answered, keeps neither other readers nor a new
+question of the same reader waiting for long: most of its questions stand aside, and as many are new
+as were answered.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable
+from time import monotonic
+from typing import NamedTuple
 
 from purebpf.errors import PurebpfError
 
 __all__ = ["BusyError", "Turns"]
 
 _MOST_WAITING = 1024
+_KEPT = 2
+"""Questions that stay in the queue when its first one has waited long."""
 
 
 class BusyError(PurebpfError):
     """Too many wait already, or an answer takes too long; says which."""
 
 
-class Turns:
-    """Gives one turn at a time."""
+class _Waiting(NamedTuple):
+    """A question that waits: its turn, since when, and its name."""
+
+    turn: asyncio.Future[None]
+    since: float
+    question: Hashable
+
+
+class _Queue:
+    """The questions of a reader; those that stand aside, and those that do not."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}
-        self._is_taken = False
+        self.aside: list[_Waiting] = []
+        self.new: list[_Waiting] = []
 
-    async def take(self, reader: Hashable) -> None:
+    def __len__(self) -> int:
+        return len(self.aside) + len(self.new)
+
+    def choose(self, long_ago: float) -> _Waiting:
+        """Return the next question, which stays in the queue.
+
+        If the first one waits since before `long_ago`, most of them stand aside.
+        """
+        if self.new and self.new[0].since < long_ago:
+            number = Counter(waiting.question for waiting in self.new)
+            alone = [waiting for waiting in self.new[:-_KEPT] if number[waiting.question] == 1]
+            kept = alone[-_KEPT:] + self.new[-_KEPT:]
+            self.aside += [waiting for waiting in self.new if waiting not in kept]
+            self.new = kept
+        return self.new[0] if self.new else self.aside[-1]
+
+    def oldest(self) -> _Waiting:
+        return (self.aside or self.new)[0]
+
+    def remove(self, waiting: _Waiting) -> None:
+        """Remove a question, if it is there."""
+        for questions in (self.aside, self.new):
+            if waiting in questions:
+                questions.remove(waiting)
+
+
+class Turns:
+    """Gives one turn at a time.
+
+    Args:
+        clock: returns the time in seconds.
+        long_s: how long the questions of a reader are answered in their order.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic, long_s: float = 2.0) -> None:
+        self._waiting: dict[Hashable, _Queue] = {}
+        self._served: dict[Hashable, int] = {}
+        self._given = 0
+        self._is_taken = False
+        self._clock, self._long_s = clock, long_s
+
+    @property
+    def are_waited_for(self) -> bool:
+        """Whether somebody waits for a turn."""
+        return bool(self._waiting)
+
+    def take_free(self) -> bool:
+        """Take the turn if nobody has it; return whether it was taken."""
+        was_free, self._is_taken = not self._is_taken, True
+        return was_free
+
+    async def take(self, reader: Hashable, question: Hashable = None) -> None:
         """Wait for a turn; whoever returns from here must `give` it back.
+
+        Args:
+            reader: who asks.
+            question: the name of the question; those who ask the same have the same.
 
         Raises:
             BusyError: more than a thousand wait, and this one waits longest.
         """
-        if not self._is_taken:
-            self._is_taken = True
+        if self.take_free():
+            self._note(reader)
             return
-        turn = asyncio.get_running_loop().create_future()
-        if reader not in self._waiting:
-            self._waiting = {reader: deque(), **self._waiting}
-        self._waiting[reader].append(turn)
+        waiting = _Waiting(asyncio.get_running_loop().create_future(), self._clock(), question)
+        self._waiting.setdefault(reader, _Queue()).new.append(waiting)
         self._refuse_one()
         try:
-            await turn
+            await waiting.turn
         except asyncio.CancelledError:  # the reader went away
-            if turn.done() and not turn.cancelled():
+            if waiting.turn.done() and not waiting.turn.cancelled():
                 self.give()
             else:
-                self._remove(reader, turn)
+                self._remove(reader, waiting)
             raise
 
     def give(self) -> None:
         """Give the turn to the next one who waits."""
         while self._waiting:
-            reader = next(iter(self._waiting))
-            queue = self._waiting.pop(reader)
-            turn = queue.pop()
-            if queue:
-                self._waiting[reader] = queue  # behind the other readers
-            if not turn.done():
-                turn.set_result(None)
+            reader = min(self._waiting, key=lambda waiting: self._served.get(waiting, 0))
+            waiting = self._waiting[reader].choose(self._clock() - self._long_s)
+            self._remove(reader, waiting)
+            if not waiting.turn.done():
+                self._note(reader)
+                waiting.turn.set_result(None)
                 return
         self._is_taken = False
 
-    def _remove(self, reader: Hashable, turn: asyncio.Future[None]) -> None:
-        queue = self._waiting.get(reader)
-        if queue is not None and turn in queue:
-            queue.remove(turn)
-            if not queue:
+    def _note(self, reader: Hashable) -> None:
+        """Note that a reader was served; of more than a thousand, forget the first."""
+        self._given += 1
+        self._served.pop(reader, None)
+        self._served[reader] = self._given
+        if len(self._served) > _MOST_WAITING:
+            del self._served[next(iter(self._served))]
+
+    def _remove(self, reader: Hashable, waiting: _Waiting) -> None:
+        if reader in self._waiting:
+            self._waiting[reader].remove(waiting)
+            if not self._waiting[reader]:
                 del self._waiting[reader]
 
     def _refuse_one(self) -> None:
         """Refuse the oldest question of the reader with the most, if too many wait."""
         if sum(map(len, self._waiting.values())) <= _MOST_WAITING:
             return
-        queue = max(self._waiting.values(), key=len)
-        turn = queue.popleft()
-        if not turn.done():
-            turn.set_exception(
+        reader, queue = max(self._waiting.items(), key=lambda item: len(item[1]))
+        waiting = queue.oldest()
+        self._remove(reader, waiting)
+        if not waiting.turn.done():
+            waiting.turn.set_exception(
                 BusyError(f"{_MOST_WAITING} questions wait already: try again in a while")
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -23,9 +24,10 @@ from purebpf.services.fleet.web import tables, turns
 from purebpf.services.fleet.web.access import Access
 from purebpf.services.fleet.web.app import fleet_app
 from purebpf.services.fleet.web.fields import Asked, earlier
-from purebpf.services.fleet.web.question_pool import QuestionPool, Worker
+from purebpf.services.fleet.web.question_pool import QuestionPool
 from purebpf.services.fleet.web.timeline import timeline
 from purebpf.services.fleet.web.turns import BusyError
+from purebpf.services.fleet.web.worker import Worker
 
 HOUR_US = 3_600_000_000
 MARKUP = "<script>alert(1)</script>\x1b[31m"
@@ -260,6 +262,94 @@ def test_times_that_no_store_has_are_refused(since: str) -> None:
         parse_range(since, "now", 1.8e9)
     with pytest.raises(SelectionError):
         parse_range("1h", since, 1.8e9)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never happened")
+
+
+def test_a_question_is_answered_while_two_endless_ones_are(tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    begun: list[str] = []
+
+    def endless(name: str) -> Callable[[Worker], object]:
+        def work(worker: Worker) -> object:
+            question = worker.ask(Selection(0, HOUR_US))
+            begun.append(name)
+            return question.ask(ENDLESS)
+
+        return work
+
+    async def ask() -> list[str]:
+        pool = QuestionPool(Directory(str(tmp_path)))
+        asked = [asyncio.ensure_future(pool.answer(endless("first"), "eve", "first"))]
+        await until(lambda: begun == ["first"])
+        asked.append(asyncio.ensure_future(pool.answer(endless("second"), "eve", "second")))
+        await until(lambda: begun == ["first", "second"])
+        answers = [await pool.answer(lambda _: "one", "ann"), await pool.answer(lambda _: "two")]
+        await asyncio.sleep(1)
+        begun.append("asked again")
+        asked.append(asyncio.ensure_future(pool.answer(endless("second"), "eve", "second")))
+        answers.append(await pool.answer(lambda _: "three", "ann"))
+        assert not any(task.done() for task in asked)
+        pool.end()
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(each) for each in ended] == [BusyError] * 3
+        return answers
+
+    assert asyncio.run(ask()) == ["one", "two", "three"]
+    assert begun == ["first", "second", "asked again"]  # that one waits in the slow lane
+
+
+def test_a_page_that_moves_to_the_slow_lane_has_each_part_once(tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    may_end, begun = threading.Event(), list[str]()
+
+    def blocking(_: Worker) -> object:
+        return may_end.wait(60)
+
+    def parts(worker: Worker) -> Iterator[str]:
+        begun.append("page")
+        yield "one "
+        yield "two " if len(begun) > 1 else str(worker.ask(Selection(0, HOUR_US)).ask(ENDLESS))
+        yield "three"
+
+    async def ask() -> str:
+        pool = QuestionPool(Directory(str(tmp_path)))
+        blocker = asyncio.ensure_future(pool.answer(blocking))
+        await asyncio.sleep(0.6)  # it is in the slow lane now
+
+        async def page() -> str:
+            return "".join([part async for part in pool.stream(parts)])
+
+        asked = asyncio.ensure_future(page())
+        await until(lambda: begun)
+        assert await pool.answer(lambda _: "quick", "ann") == "quick"
+        may_end.set()
+        await blocker
+        return await asked
+
+    assert asyncio.run(ask()) == "one two three"
+    assert begun == ["page", "page"]
+
+
+def test_an_answer_that_needs_more_memory_gets_it_in_the_slow_lane(tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    begun: list[int] = []
+
+    def work(worker: Worker) -> int:
+        question = worker.ask(Selection(0, HOUR_US))
+        begun.append(1)
+        statement = "select list(range) from range(12000000)"
+        return len(question.ask(f"select len(x) from ({statement}) t(x)"))
+
+    answer = QuestionPool(Directory(str(tmp_path))).answer(work)
+    assert asyncio.run(answer) == 1
+    assert len(begun) == 2
 
 
 def test_so_many_wait_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
