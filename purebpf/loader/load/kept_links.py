@@ -28,7 +28,9 @@ __all__ = ["KeptLinks"]
 _LIMIT = 8 << 20
 """Bytes of all files."""
 _LARGEST = 1 << 20
+_FORMAT = "purebpf links 1"
 _U32 = struct.Struct("<I")
+_U32_MASK = 0xFFFF_FFFF
 _DECIDES = ("btf/core", "btf/types", "relocate")
 """Folders of the code that finds the answers: other code may find others."""
 
@@ -42,10 +44,15 @@ class KeptLinks:
 
     def __init__(self, spec: ObjectSpec) -> None:
         types = b"" if spec.btf is None else bytes(spec.btf.data)
+        own_code = _own_code()
+        numbers = tuple(int(word) for word in own_code.split() if word.isdigit())
         build_id = kernel_build_id()
         is_plain = spec.name.isidentifier() and spec.name.isascii()
-        self._key = f"{build_id.hex()}-{spec.name}" if build_id and is_plain and types else ""
-        self._about = [*map(str.encode, (_FORMAT, __version__, spec.byteorder)), _own_code(), types]
+        is_kept = build_id and is_plain and types
+        # two checkouts have files of their own; `_read` compares all that decides the answers
+        code = f"{hash(numbers) & _U32_MASK:08x}"
+        self._key = f"{build_id.hex()}-{code}-{spec.name}" if is_kept else ""
+        self._about = [*map(str.encode, (_FORMAT, __version__, spec.byteorder)), own_code, types]
         self._is_new = False
         self._type_ids: dict[str, int] = {}
         self._patched: dict[tuple[bytes, bytes], Patched] = {}
@@ -100,9 +107,6 @@ class KeptLinks:
         except (OSError, ValueError, struct.error):
             return
         self._type_ids, self._patched = numbers, patched
-
-
-_FORMAT = "purebpf links 1"
 
 
 def _functions(parts: Sequence[bytes]) -> Iterator[tuple[tuple[bytes, bytes], Patched]]:

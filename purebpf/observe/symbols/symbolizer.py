@@ -227,9 +227,10 @@ class Symbolizer:
         answers = self._answers(pid, comm)
         native = addresses if self.python is None else addresses[: count_native(addresses)]
         try:
-            if self.java is not None and has_java(native):
-                return self._java_stack(self.java, pid, addresses, len(native), answers)
-            named = _stack(native, answers.exact, answers.callers)
+            with self._held:
+                if self.java is not None and has_java(native):
+                    return self._java_stack(self.java, pid, addresses, len(native), answers)
+                named = _stack(native, answers.exact, answers.callers)
         finally:
             self._settle()
         if self.python is None or len(native) == len(addresses):

@@ -25,6 +25,7 @@ from purebpf.tuples import NamedTuple
 from purebpf.unwind.generated import GeneratedCode
 
 if TYPE_CHECKING:
+    from purebpf.files.held_files import HeldFiles
     from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading
 
 __all__ = ["FrameNames", "JavaStack", "kernel_frames"]
@@ -69,6 +70,10 @@ class FrameNames(Closing):
         with ExitStack() as undo:
             self._stacks = undo.enter_context(ProcessStacks(max_frames=_MAX_FRAMES))
             self._closing = undo.pop_all()
+
+    def batch(self) -> HeldFiles:
+        """Return a `with` block for the frames of many threads, which asks the same files."""
+        return self._symbolizer.batch()
 
     def java_stack(self, now: ThreadNow, stack: bytes, reading: JavaReading) -> JavaStack:
         """Walk through the stack of a thread that sleeps; its Java frames have their names.

@@ -160,12 +160,13 @@ def dump(
             dumped_tasks = dump_tasks(pid, python, notes)
         holders = state.holders(copies)
         owners = lock_owners(pid, copies)
-        dumped = [
-            _with_lock(
-                _describe(pid, copies[tid], state, holders, names), copies[tid], owners.get(tid, 0)
-            )
-            for tid in sorted(copies)
-        ]
+        with names.batch():
+            dumped = [
+                _with_lock(
+                    _describe(pid, copy, state, holders, names), copy, owners.get(copy.now.tid, 0)
+                )
+                for _, copy in sorted(copies.items())
+            ]
     return ProcessDump(
         pid,
         _command(pid),
