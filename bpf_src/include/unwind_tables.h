@@ -51,9 +51,9 @@ enum rule_kind {
 #define DEPTH_ELSEWHERE -2
 #define DEPTH_OUTERMOST -3
 #define DEPTH_FRAMELESS -4 // of code that keeps no frame pointers, either
-// Added to depths, which are multiples of 8: the function has no frame pointer of its own, or its frame
-// is on another stack than those that it calls.
-#define DEPTH_NO_FRAME 1
+// Added to depths, which are multiples of 8: what the function returns to was interrupted and has not
+// called it, or its frame is on another stack than those that it calls.
+#define DEPTH_INTERRUPTED 1
 #define DEPTH_FRAME_ELSEWHERE 2
 
 enum rule_flags {

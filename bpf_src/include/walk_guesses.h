@@ -101,14 +101,17 @@ static __always_inline int step_by_guess(u32 place)
 	return follow_frame_pointer(place, false);
 }
 
-// Leaves a leaf that has taken `depth` bytes from the stack: Go's may have no frame.
+// Leaves a function that has taken `depth` bytes from the stack, with marks: Go's may have no frame.
 __noinline int step_by_depth(u32 place, u32 depth)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
+	u32 is_interrupted = depth & DEPTH_INTERRUPTED;
 	u64 caller, fp, at;
+	int err;
 
 	if (!walk)
 		return WALK_NO_UNWIND_INFO;
+	depth &= ~7;
 	at = walk->sp + depth;
 	if (arm64_code_bits) {
 		caller = walk->lr;
@@ -124,7 +127,9 @@ __noinline int step_by_depth(u32 place, u32 depth)
 	fp = walk->fp;
 	if (fp == at - 8 && !read_user(&fp, sizeof(fp), fp))
 		return WALK_READ_FAULT;
-	return leave(walk, place, at + 8, fp, caller);
+	err = leave(walk, place, at + 8, fp, caller);
+	walk->is_exact = is_interrupted;
+	return err;
 }
 
 // Leaves a leaf that has no frame yet, none any more, or none at all. GO_ON; anything else: as for
@@ -168,14 +173,13 @@ __noinline int step_without_rule(u32 place, int depth)
 		    walk->fp != walk->sp + (depth & ~7) - 8)
 			return WALK_NO_UNWIND_INFO; // on which stack is not known
 		if (depth >= 0)
-			return step_by_depth(place, depth & ~7);
+			return step_by_depth(place, depth);
 		if (!arm64_code_bits && step_from_leaf(place, depth == DEPTH_FRAMELESS) == GO_ON)
 			return GO_ON;
-	} else if (depth >= 0 && depth & DEPTH_NO_FRAME) {
-		walk->guessed++;
-		return step_by_depth(place, depth & ~7);
 	} else if (depth >= 0 && depth & DEPTH_FRAME_ELSEWHERE) {
 		return follow_frame_pointer(place, true);
+	} else if (depth >= 0 && !arm64_code_bits) {
+		return step_by_depth(place, depth);
 	} else {
 		err = end_at_entry(walk, place);
 		if (err == WALK_COMPLETE) {

@@ -1,8 +1,8 @@
 """The distance that Go's functions have moved the stack pointer: the "SP table" of .gopclntab.
 
-A Go program has no call frame information when it is stripped, but frame pointers, which a leaf
-does not always have set up. Functions that change stacks have a mark in place of a depth, or added
-to it: see `_CHANGE_STACKS` and `_MARKED`.
+Go's own tracebacks go by it. A Go program has no call frame information when it is stripped, but
+frame pointers, which a leaf does not always have set up. Functions that change stacks have a mark
+in place of a depth, or added to it: see `_CHANGE_STACKS` and `_MARKED`.
 
 Layout: Go's src/runtime/symtab.go, pcvalue: for each function a list of pairs (change of the value,
 zigzag; instructions it holds for), in LEB128, from -1 on.
@@ -20,11 +20,11 @@ from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_table import go_table
 
-__all__ = ["ELSEWHERE", "FRAME_ELSEWHERE", "NO_FRAME", "OUTERMOST", "GoStack", "go_stack"]
+__all__ = ["ELSEWHERE", "FRAME_ELSEWHERE", "INTERRUPTED", "OUTERMOST", "GoStack", "go_stack"]
 
 ELSEWHERE, OUTERMOST = -2, -3
 """In place of a depth: the caller is on another stack; there is none, nothing returns here."""
-NO_FRAME, FRAME_ELSEWHERE = 1, 2
+INTERRUPTED, FRAME_ELSEWHERE = 1, 2
 """Added to a depth, see `purebpf.unwind.rule`."""
 _CHANGE_STACKS = {
     b"runtime.systemstack": ELSEWHERE,
@@ -38,15 +38,19 @@ caller, but it may run on another thread by then.
 _MARKED = {
     b"runtime.goexit": OUTERMOST,
     b"runtime.mstart": OUTERMOST,
-    b"crosscall2": NO_FRAME,
-    b"runtime.sigtramp": NO_FRAME,
+    b"runtime.rt0_go": OUTERMOST,
+    b"runtime.asyncPreempt": INTERRUPTED,
+    b"runtime.sigpanic": INTERRUPTED,
     b"runtime.cgocallback": FRAME_ELSEWHERE,
     b"runtime.nanotime1": FRAME_ELSEWHERE,
     b"runtime.walltime": FRAME_ELSEWHERE,
+    b"runtime.vgetrandom1": FRAME_ELSEWHERE,
     b"time.now": FRAME_ELSEWHERE,
 }
-"""Others of x86_64: the first functions of stacks; functions that keep the frame pointer but set up
-no frame; and functions with a frame that call with another stack pointer (some ask the vDSO).
+"""Others of x86_64: the first functions of stacks (rt0_go aligns its stack, which the table does
+not have); functions that a signal handler puts between an instruction and the next (Go's
+src/runtime/preempt.go, signal_amd64.go); and functions with a frame that call with another stack
+pointer (most ask the vDSO).
 """
 _X86_QUANTUM = 1
 _FUNCTION = struct.Struct("<IiiII")
@@ -91,7 +95,7 @@ class GoStack:
             address: of an instruction, as a virtual offset of the file.
 
         Returns:
-            the bytes, with `NO_FRAME` or `FRAME_ELSEWHERE` added; or `ELSEWHERE` or `OUTERMOST`.
+            the bytes, with `INTERRUPTED` or `FRAME_ELSEWHERE` added; or `ELSEWHERE` or `OUTERMOST`.
         """
         target = address - self._table.text
         at = bisect_right(self._starts, target) - 1 if target >= 0 else -1

@@ -48,7 +48,7 @@ class Special(Enum):
     """The caller is on another stack."""
     UNKNOWN_STACK = 10
     """The code changes stacks, and runs on one of them."""
-    NO_FRAME = 11
+    DEPTH = 11
     """Code without a rule that keeps the frame pointer, and whose depth is known."""
     FRAME_ELSEWHERE = 12
     """The same, but its frame is on another stack than the one that it called with."""

@@ -10,7 +10,6 @@ from purebpf.unwind.rule import (
     DEPTH_ELSEWHERE,
     DEPTH_FRAME_ELSEWHERE,
     DEPTH_FRAMELESS,
-    DEPTH_NO_FRAME,
     DEPTH_OUTERMOST,
 )
 from purebpf.unwind.shared_rules import SharedRules
@@ -137,11 +136,11 @@ class ProcessRules:
             if exact:
                 return Special.UNKNOWN_STACK
             return Special.OUTERMOST if depth == DEPTH_OUTERMOST else Special.ELSEWHERE
-        if depth is not None and depth > 0 and not exact:
-            if depth & DEPTH_NO_FRAME:
-                return Special.NO_FRAME
+        if depth is not None and depth >= 0 and not exact:
             if depth & DEPTH_FRAME_ELSEWHERE:
                 return Special.FRAME_ELSEWHERE
+            if not self.machine.leaf_in_register:
+                return Special.DEPTH
         if not exact and self._is_entry(file, address + 1):
             return Special.ENTRY
         return Special.FRAMELESS if depth == DEPTH_FRAMELESS else Special.NO_RULE

@@ -18,7 +18,7 @@ __all__ = [
     "DEPTH_ELSEWHERE",
     "DEPTH_FRAMELESS",
     "DEPTH_FRAME_ELSEWHERE",
-    "DEPTH_NO_FRAME",
+    "DEPTH_INTERRUPTED",
     "DEPTH_OUTERMOST",
     "UNSUPPORTED",
     "How",
@@ -30,8 +30,8 @@ __all__ = [
 CFA_EXPRESSION = -1
 CFA_UNSUPPORTED = -2
 CFA_DEPTH = -3
-"""In place of the register that the CFA is relative to. `CFA_DEPTH`: there is no rule, but a leaf
-has taken that many bytes from the stack.
+"""In place of the register that the CFA is relative to. `CFA_DEPTH`: there is no rule, but the
+function has taken that many bytes from the stack.
 """
 
 DEPTH_ELSEWHERE = -2
@@ -41,11 +41,11 @@ no caller.
 """
 DEPTH_FRAMELESS = -4
 """In place of the depth of code that keeps no frame pointers: it is not known."""
-DEPTH_NO_FRAME = 1
+DEPTH_INTERRUPTED = 1
 DEPTH_FRAME_ELSEWHERE = 2
 DEPTH_BITS = 7
-"""Added to a depth, which is a multiple of 8: the function has no frame pointer of its own; or its
-frame is on another stack than the functions that it calls. All such bits.
+"""Added to a depth, which is a multiple of 8: what the function returns to was interrupted and has
+not called it; or its frame is on another stack than the functions that it calls. All such bits.
 """
 
 

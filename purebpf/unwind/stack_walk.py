@@ -25,6 +25,7 @@ from purebpf.unwind.rule import (
     CFA_EXPRESSION,
     DEPTH_BITS,
     DEPTH_FRAME_ELSEWHERE,
+    DEPTH_INTERRUPTED,
     How,
     Row,
 )
@@ -105,8 +106,8 @@ class StackWalk:
             raise EndOfTrace(Reason.NO_UNWIND_INFO)
         if rule is Special.ELSEWHERE:  # a copy has one stack; BPF reads the other
             raise EndOfTrace(Reason.COPY_SHORT)
-        if rule is Special.NO_FRAME:
-            return self._by_depth_alone()
+        if rule is Special.DEPTH:
+            return self._by_depth_of_call()
         if rule is Special.FRAME_ELSEWHERE:
             sp, fp = self._registers[self._machine.sp], self._registers[self._machine.fp]
             return self._by_guess(sp or 0, fp, is_elsewhere=True)
@@ -220,10 +221,9 @@ class StackWalk:
         if self._exact:
             depth = self._rules.stack_depth(self._pc)
             if depth is not None and depth >= 0:
-                plain = depth & ~DEPTH_BITS
-                if depth & DEPTH_FRAME_ELSEWHERE and fp != sp + plain - 8:
+                if depth & DEPTH_FRAME_ELSEWHERE and fp != sp + (depth & ~DEPTH_BITS) - 8:
                     raise EndOfTrace(Reason.NO_UNWIND_INFO)  # on which stack is not known
-                return self._by_depth(sp, plain, fp)
+                return self._by_depth(sp, depth, fp)
             found = self._leaf_caller(sp, fp, is_frameless=is_frameless)
             if found is not None:
                 self.guessed += 1
@@ -290,14 +290,13 @@ class StackWalk:
             raise EndOfTrace(Reason.NO_UNWIND_INFO)
         return self._leave(caller.sp, caller.fp, caller.pc)
 
-    def _by_depth_alone(self) -> int:
-        """Leave a frame of a function that keeps the frame pointer, but sets up no frame."""
+    def _by_depth_of_call(self) -> int:
+        """Leave a frame of a function that has called, by the depth of its stack."""
         sp, fp = self._registers[self._machine.sp], self._registers[self._machine.fp]
         depth = self._rules.stack_depth(self._pc - 1)
         if sp is None or depth is None:
             raise EndOfTrace(Reason.NO_UNWIND_INFO)
-        self.guessed += 1
-        return self._by_depth(sp, depth & ~DEPTH_BITS, fp)
+        return self._by_depth(sp, depth, fp)
 
     def _by_guess(self, sp: int, fp: int | None, *, is_elsewhere: bool = False) -> int | None:
         """Follow the frame pointer, if it looks like one; `is_elsewhere`: to another stack."""
@@ -313,8 +312,9 @@ class StackWalk:
         return self._leave(fp + 16, self._stack.word(fp), caller)
 
     def _by_depth(self, sp: int, depth: int, fp: int | None) -> int:
-        """Leave a leaf that has only a stack depth: Go's functions."""
-        machine = self._machine
+        """Leave a function that has only a stack depth, with its marks: Go's."""
+        machine, is_interrupted = self._machine, bool(depth & DEPTH_INTERRUPTED)
+        depth &= ~DEPTH_BITS
         if machine.leaf_in_register:
             caller = self._registers[machine.ra] if not depth else self._stack.word(sp)
             if caller is None:
@@ -327,7 +327,9 @@ class StackWalk:
             cfa = sp + depth + 8
         if has_frame and fp is not None:
             fp = self._stack.word(fp)
-        return self._leave(cfa, fp, caller)
+        caller = self._leave(cfa, fp, caller)
+        self._exact = is_interrupted
+        return caller
 
     def _leave(self, cfa: int, fp: int | None, caller: int) -> int:
         machine = self._machine

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from purebpf.symbols.elf_image import ElfImage
-from purebpf.symbols.go_stack import ELSEWHERE, FRAME_ELSEWHERE, NO_FRAME, OUTERMOST, go_stack
+from purebpf.symbols.go_stack import ELSEWHERE, FRAME_ELSEWHERE, INTERRUPTED, OUTERMOST, go_stack
 from purebpf.symbols.go_table import go_functions
 from purebpf.unwind.rule import (
     DEPTH_BITS,
     DEPTH_ELSEWHERE,
     DEPTH_FRAME_ELSEWHERE,
-    DEPTH_NO_FRAME,
+    DEPTH_INTERRUPTED,
     DEPTH_OUTERMOST,
 )
 from tests.unit.symbols.symbol_file import symbol_file
@@ -88,8 +88,8 @@ def test_changes_are_where_the_depth_of_an_instruction_changes(quantum):
 
 def test_the_unwinder_has_the_same_numbers():
     assert (ELSEWHERE, OUTERMOST) == (DEPTH_ELSEWHERE, DEPTH_OUTERMOST)
-    assert (NO_FRAME, FRAME_ELSEWHERE) == (DEPTH_NO_FRAME, DEPTH_FRAME_ELSEWHERE)
-    assert DEPTH_BITS & NO_FRAME
+    assert (INTERRUPTED, FRAME_ELSEWHERE) == (DEPTH_INTERRUPTED, DEPTH_FRAME_ELSEWHERE)
+    assert DEPTH_BITS & INTERRUPTED
     assert DEPTH_BITS & FRAME_ELSEWHERE
 
 
@@ -118,6 +118,7 @@ _INSTEAD = {
     b"mcall": OUTERMOST,
     b"goexit": OUTERMOST,
     b"mstart": OUTERMOST,
+    b"rt0_go": OUTERMOST,
 }
 _PROGRAM = """package main
 import "os"
@@ -153,9 +154,13 @@ def test_depths_are_those_of_the_call_frame_information(tmp_path):
     added = {
         name: {(stack.depth(at) or 0) & DEPTH_BITS for at in range(start, start + size)} - {0}
         for start, size, name in functions
-        if name in (b"nanotime1", b"sigtramp", b"cgocallback")
+        if name in (b"nanotime1", b"asyncPreempt", b"sigpanic")
     }
-    assert added == {name: {FRAME_ELSEWHERE} for name in added} | {b"sigtramp": {NO_FRAME}}
+    assert added == {
+        b"nanotime1": {FRAME_ELSEWHERE},
+        b"asyncPreempt": {INTERRUPTED},
+        b"sigpanic": {INTERRUPTED},
+    }
     window = range(min(changing) & -1024, max(changing) + 1)
     known = {address: stack.depth(address) for address in window}
     depth = None

@@ -13,7 +13,7 @@ from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.machine import AARCH64, X86_64, ends_in_call
 from purebpf.unwind.perf_registers import MASKS, sampled_registers
 from purebpf.unwind.reason import Reason
-from purebpf.unwind.rule import How
+from purebpf.unwind.rule import DEPTH_OUTERMOST, How
 from purebpf.unwind.unwinder import Unwinder
 from tests.unit.unwind.cfi_builder import (
     FRAME,
@@ -54,13 +54,14 @@ def calls(size, machine=X86_64):
 
 
 class Depths:
-    """Functions that have all taken as much from the stack."""
+    """Functions that have all taken as much from the stack, but for those of some addresses."""
 
-    def __init__(self, depth):
+    def __init__(self, depth, others=()):
         self._depth = depth
+        self._others = {address - BIAS: depth for address, depth in dict(others).items()}
 
-    def depth(self, _address):
-        return self._depth
+    def depth(self, address):
+        return self._others.get(address, self._depth)
 
     def depths(self, start, _end):
         yield start, self._depth
@@ -359,13 +360,33 @@ def test_memory_that_was_never_written_does_not_look_like_a_frame():
 
 
 @pytest.mark.parametrize("has_frame", [False, True])
-def test_a_leaf_of_go_by_the_depth_of_its_stack(has_frame):
+def test_functions_of_go_by_the_depths_of_their_stacks(has_frame):
     """rbp is the caller's own until the leaf has a frame."""
     caller = SP + 0x60
     stack = Stack().put(SP + 0x28, caller, BASE + 0x50).put(caller, 0, BASE + 0x90)
     fp = SP + 0x28 if has_frame else caller
-    found = trace(None, BASE, stack, fp=fp, depth=Depths(0x30))
-    assert found == ([BASE, BASE + 0x50, BASE + 0x90], Reason.FP_GUESS, 2)
+    depths = Depths(0x30, {BASE + 0x8F: DEPTH_OUTERMOST})
+    found = trace(None, BASE, stack, fp=fp, depth=depths)
+    assert found == ([BASE, BASE + 0x50, BASE + 0x90], Reason.COMPLETE, 0)
+
+
+def test_a_frame_pointer_serves_where_the_depth_of_a_caller_is_not_known():
+    caller = SP + 0x60
+    stack = Stack().put(SP + 0x30, BASE + 0x50).put(caller, 0, BASE + 0x90)
+    depths = Depths(0x30, {BASE + 0x4F: None, BASE + 0x8F: DEPTH_OUTERMOST})
+    found = trace(None, BASE, stack, fp=caller, depth=depths)
+    assert found == ([BASE, BASE + 0x50, BASE + 0x90], Reason.FP_GUESS, 1)
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_what_was_interrupted_has_the_depth_of_its_own_address(called):
+    """Go's preemption puts a function between two instructions: at a function's start, say."""
+    stack = Stack().put(SP + 0x10, BASE + 0x50, BASE + 0x90, BASE + 0x70)
+    depths = {BASE + 0x50: 0, BASE + 0x4F: 8}
+    depths |= {BASE + 0x8F: DEPTH_OUTERMOST, BASE + 0x6F: DEPTH_OUTERMOST}
+    found = trace(None, BASE, stack, depth=Depths(0x10 + (not called), depths))
+    frames = [BASE, BASE + 0x50, BASE + 0x70] if called else [BASE, BASE + 0x51, BASE + 0x90]
+    assert found == (frames, Reason.COMPLETE, 0)
 
 
 def test_without_a_stack_pointer_there_is_only_the_leaf():

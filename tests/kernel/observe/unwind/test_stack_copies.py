@@ -328,7 +328,7 @@ def test_the_caller_of_a_leaf_of_go_is_there(tmp_path: Path) -> None:
     assert len(leaves) > 10
     assert {tuple(names[:5]) for names in leaves} == {tuple(chain)}
     assert {found.reason for _, found in run.traces if found.frames[2:]} <= {
-        Reason.FP_GUESS,
+        Reason.COMPLETE,
         Reason.COPY_SHORT,
         Reason.NO_UNWIND_INFO,
     }
