@@ -67,7 +67,7 @@ def assemble_profile(
     with symbolizer.batch():
         steps.fill(profile, name_stacks(traces, symbolizer))
     profile.name_processes(watch.followed.names.of)
-    truncated = count_truncated(profile.rows(), steps.max_depth)
+    truncated = count_truncated(profile, steps.max_depth)
     profile.loss = with_naming(steps.losses(truncated), symbolizer.budget)
     if python is not None:  # before the hints, which say why a process has no Python frames
         profile.about |= {**steps.python_stats(), **python.counts()}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Protocol
 
 from purebpf.results.build.strip_sched_frames import without_switch
 from purebpf.results.model.loss import Cause
-from purebpf.results.model.profile import Row, Stack
+from purebpf.results.model.profile import Profile, Stack
 from purebpf.results.model.stack_end import (
     CUT,
     WHOLE,
@@ -130,17 +130,22 @@ def _name_stack(
     return without_stray_tail(look_up(stack))
 
 
-def count_truncated(rows: Iterable[Row], max_depth: int) -> int:
-    """Return how many user stacks lack their roots, for newly named rows.
+_MEASURES = ("ns", "bytes")
+"""Units of weights that are no numbers of events."""
+
+
+def count_truncated(profile: Profile, max_depth: int) -> int:
+    """Return how many user stacks lack their roots, in a profile whose rows were newly named.
 
     The kernel's walk may fill all its frames because it strayed: its random frames are cut off
     again (`without_stray_tail`), and such a stack has lost nothing. A row counts as often as its
-    stack was walked: its waits, or its weight where samples are counted. Stacks that were unwound
-    from copies may be deeper, and whole, or cut for other reasons.
+    stack was walked: its waits, or its weight where events are counted; where nobody counted, once.
+    Stacks that were unwound from copies may be deeper, and whole, or cut for other reasons.
     """
+    is_measured = profile.unit in _MEASURES
     return sum(
-        row.marks.times or row.weight
-        for row in rows
+        row.marks.times or (1 if is_measured else row.weight)
+        for row in profile.rows()
         if row.user and _is_full(row.user, row.marks.end, max_depth) and not _has_strayed(row.user)
     )
 

@@ -179,8 +179,8 @@ def test_other_formats_keep_the_ends() -> None:
 def test_the_frame_counts_neither_as_named_nor_as_deep() -> None:
     profile = made()
     assert profile.unnamed().frames == 2 * 13
-    assert count_truncated(profile.rows(), 3) == 0
-    assert count_truncated(profile.rows(), 2) == 0
+    assert count_truncated(profile, 3) == 0
+    assert count_truncated(profile, 2) == 0
     (frame,) = root_frame(StackEnd("copy_lost"))
     assert spell_location(frame) == "[cut]"
 

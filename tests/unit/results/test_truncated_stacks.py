@@ -48,19 +48,25 @@ def test_a_copied_stack_may_be_deeper_and_is_truncated_where_it_says_so() -> Non
     stack = Names().user_stack(0, tuple(range(1, 10)))
     for weight, cut in ((2, ""), (3, "copy_short"), (5, "too_deep")):
         made.add(stack, (), weight, Labels("x", 1), marks=Marks(end=StackEnd(cut)))
-    assert count_truncated(made.rows(), ROOM) == 5
+    assert count_truncated(made, ROOM) == 5
 
 
 def test_a_full_stack_lacks_its_root() -> None:
     made = profile(((1, 2, 3, 4), 7), ((1, 2, 3), 11))
-    assert count_truncated(made.rows(), ROOM) == 7
+    assert count_truncated(made, ROOM) == 7
 
 
 def test_a_walk_that_strayed_and_is_cut_does_not() -> None:
     made = profile(((1, 200, 300, 400), 7), ((1, 2, 3, 400), 5), ((200, 300, 400, 500), 3))
-    assert count_truncated(made.rows(), ROOM) == 0
+    assert count_truncated(made, ROOM) == 0
 
 
 def test_waits_count_one_by_one_and_not_their_nanoseconds() -> None:
     made = profile(((1, 2, 3, 4), 7_000_000), times=3)
-    assert count_truncated(made.rows(), ROOM) == 3
+    assert count_truncated(made, ROOM) == 3
+
+
+def test_time_on_a_cpu_counts_once_and_not_its_nanoseconds() -> None:
+    made = profile(((1, 2, 3, 4), 7_000_000))
+    made.unit = "ns"
+    assert count_truncated(made, ROOM) == 1
