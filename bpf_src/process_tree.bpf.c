@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Keeps `tgids` of targets.h complete: a tree of processes, the child of one in it enters before it
 // runs its first instruction; or the processes of a name, for as long as they have it. The map is
-// that of another object, which user space gives.
+// that of another object, which user space gives. A thread leaves `tids` when another task gets its
+// number.
 //
 // An event that is inherited (perf_event_attr.inherit) cannot do that for a clock: each child gets
 // an event of its own with a whole period to go, so that those that end sooner are never sampled.
@@ -16,6 +17,7 @@ struct tree_stats {
 CONFIG u32 command_tgid = 0;	 // enters when its execve succeeds
 CONFIG u32 own_tgid = 0;	 // who is asking: has no name
 CONFIG bool has_children = true; // the children of the processes enter, too
+CONFIG bool has_tids = false;	 // `tids` has threads
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -23,6 +25,13 @@ struct {
 	__type(key, u32);
 	__type(value, u8);
 } tgids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u8);
+} tids SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -54,7 +63,10 @@ int on_newtask(u64 *ctx)
 		numbers_of(child, &child_tgid, &child_tid);
 	} else {
 		child_tgid = BPF_CORE_READ(child, tgid);
+		child_tid = BPF_CORE_READ(child, pid);
 	}
+	if (has_tids && child_tid)
+		bpf_map_delete_elem(&tids, &child_tid);
 	if (!tgid || !child_tgid || child_tgid == tgid) // a thread is in its process already
 		return 0;
 	if ((has_children && bpf_map_lookup_elem(&tgids, &tgid)) || is_wanted_name(child->comm))

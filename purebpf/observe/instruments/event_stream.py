@@ -92,7 +92,7 @@ class EventStream(Closing):
                 stack.enter_context(kept)
             ring: Any = stack.enter_context(RingBuffer(self.object.maps["events"], bytes))
             self._ring: RingBuffer = ring
-            self._tree = process_tree.follow(whose, self.object.maps["tgids"], stack, tree=tree)
+            self._tree = process_tree.follow(whose, self.object.maps, stack, tree=tree)
             self._links = stack.enter_context(ExitStack())
             for name in request.programs or self.object.programs:
                 self._links.enter_context(self.object.programs[name].attach())

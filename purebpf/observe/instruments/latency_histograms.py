@@ -70,7 +70,7 @@ class Spans(Closing):
             self._object = stack.enter_context(load(spec))
             self._maps = self._object.maps
             whose.fill(self._maps)
-            process_tree.follow(whose._replace(command_pid=0), self._maps["tgids"], stack)
+            process_tree.follow(whose._replace(command_pid=0), self._maps, stack)
             for program in self._object.programs.values():
                 stack.enter_context(program.attach())
             self._owned = stack.pop_all()

@@ -114,7 +114,7 @@ class Switches(Closing):
             self.maps = self._object.maps
             whose.fill(self.maps)
             self._by_name = whose.comm is not None
-            process_tree.follow(whose._replace(command_pid=0), self.maps["tgids"], stack)
+            process_tree.follow(whose._replace(command_pid=0), self.maps, stack)
             for name, program in self._object.programs.items():
                 if name == "list_tasks":
                     self._list = stack.enter_context(iterator.attach(program))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 from purebpf import objects
@@ -51,6 +51,8 @@ class ProcessTree(Closing):
         namespace: the PID namespace of the numbers, as (device, inode); (0, 0): the initial.
         name: of processes; None: names do not matter. This process never enters by its name.
         children: enter the children of processes in the map.
+        tids: threads by their numbers; each leaves when another task gets its number. It stays the
+            caller's. None: there are none.
 
     Raises:
         NotSupportedError: the kernel does not show its types (CONFIG_DEBUG_INFO_BTF), which
@@ -66,19 +68,24 @@ class ProcessTree(Closing):
         namespace: tuple[int, int] = (0, 0),
         name: str | None = None,
         children: bool = True,
+        tids: Map | None = None,
     ) -> None:
         device, inode = namespace
         spec = (
             objects.spec("process_tree")
             .set(command_tgid=command_pid, pid_namespace_dev=device, pid_namespace_ino=inode)
-            .set(has_children=children)
+            .set(has_children=children, has_tids=tids is not None)
             .resize(tgids=tgids.info.max_entries)
         )
+        maps = {"tgids": tgids}
+        if tids is not None:
+            spec = spec.resize(tids=tids.info.max_entries)
+            maps["tids"] = tids
         if name is not None:
             spec = spec.set(own_tgid=os.getpid(), has_name=True, wanted_name=encode_name(name))
             spec = spec.only("on_newtask", "on_exec", "on_free", "on_rename")
         with ExitStack() as undo:
-            self._object = undo.enter_context(load(spec, maps={"tgids": tgids}))
+            self._object = undo.enter_context(load(spec, maps=maps))
             self._object.attach()
             if name is not None:
                 _enter_existing(tgids, name)
@@ -95,41 +102,50 @@ class ProcessTree(Closing):
 
 
 def follow(
-    whose: TaskFilter, tgids: Map, owned: ExitStack, *, tree: bool = False
+    whose: TaskFilter, maps: Mapping[str, Map], owned: ExitStack, *, tree: bool = False
 ) -> ProcessTree | None:
-    """Keep `tgids` of a program that was loaded from `whose.apply()`, until `owned` closes it.
+    """Keep `tgids` and `tids` of a program that was loaded from `whose.apply()`, until `owned`
+    closes it.
 
     It follows the command of `whose.command_pid`, processes with the name `whose.comm`, and with
     `tree` the children of `whose.pids`. Without any of these it returns None, and only takes
-    processes of `whose.pids` out of the map when they end.
+    processes of `whose.pids` and threads of `whose.tids` out of the maps when they end.
 
     Raises:
         NotSupportedError, KernelError: as `ProcessTree`.
     """
     if not (whose.command_pid or tree or whose.comm is not None):
-        _forget_ended(whose, tgids, owned)
+        _forget_ended(whose, maps, owned)
         return None
     return owned.enter_context(
         ProcessTree(
-            tgids,
+            maps["tgids"],
             command_pid=whose.command_pid,
             namespace=whose.namespace,
             name=whose.comm,
             children=whose.comm is None or whose.tree,
+            tids=maps["tids"] if whose.tids else None,
         )
     )
 
 
-def _forget_ended(whose: TaskFilter, tgids: Map, owned: ExitStack) -> None:
-    """Take processes that end out of `tgids`: the kernel may give their IDs to others.
+def _forget_ended(whose: TaskFilter, maps: Mapping[str, Map], owned: ExitStack) -> None:
+    """Take processes and threads that end out of the maps: others may get their numbers.
 
     Without the kernel's types they stay.
 
     Raises:
         KernelError: as `ProcessTree`.
     """
-    if whose.pids and is_supported():
-        owned.enter_context(ProcessTree(tgids, namespace=whose.namespace, children=False))
+    if (whose.pids or whose.tids) and is_supported():
+        owned.enter_context(
+            ProcessTree(
+                maps["tgids"],
+                namespace=whose.namespace,
+                children=False,
+                tids=maps["tids"] if whose.tids else None,
+            )
+        )
 
 
 def encode_name(name: str) -> bytes:

@@ -109,7 +109,7 @@ class StackTracer(Closing, ABC):
             self.maps = self._object.maps
             asked.fill(self.maps)
             followed = whose if request.tree else asked
-            self._tree = process_tree.follow(followed, self.maps["tgids"], stack, tree=request.tree)
+            self._tree = process_tree.follow(followed, self.maps, stack, tree=request.tree)
             self.python = None
             if self.walking is not None and request.settings.get("python"):
                 lines = bool(request.settings.get("python_lines"))

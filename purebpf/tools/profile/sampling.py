@@ -198,15 +198,15 @@ class Sampling(Closing):
 
     def _follow(self, stack: ExitStack, whose: TaskFilter) -> None:
         """Sample the children of the command, or of the processes, where the options say so."""
-        tgids = self.loaded.maps["tgids"]
-        if self._options.pids or self.by_tree:
+        maps = self.loaded.maps
+        if self._options.pids or self._options.tids or self.by_tree:
             from purebpf.observe.instruments import process_tree
 
             whose = whose._replace(command_pid=self._command_pid if self.by_tree else 0)
-            self.tree = process_tree.follow(whose, tgids, stack, tree=self.by_tree)
+            self.tree = process_tree.follow(whose, maps, stack, tree=self.by_tree)
         if self.by_tree:
             follow_descendants(
-                self._options.pids, lambda missing: tgids.update(dict.fromkeys(missing, 1))
+                self._options.pids, lambda missing: maps["tgids"].update(dict.fromkeys(missing, 1))
             )
         self.targets = stack.enter_context(TargetEnds(self._options.pids))
 

@@ -124,7 +124,7 @@ class Sampler(Closing):
                 tree=options.tree,
                 comm=options.comm,
             )
-            self._tree = process_tree.follow(whose, maps["tgids"], stack, tree=True)
+            self._tree = process_tree.follow(whose, maps, stack, tree=True)
             self._follow(options.pids)
             follow_descendants(options.pids, self._follow)
         for number, (start, last, tgid) in enumerate(ranges):

@@ -58,7 +58,7 @@ class FaultCounter(Closing):
             self._object = stack.enter_context(load(_spec(options, whose)))
             maps = self._object.maps
             whose._replace(command_pid=0, tree=False).fill(maps)
-            self._tree = process_tree.follow(whose, maps["tgids"], stack, tree=options.tree)
+            self._tree = process_tree.follow(whose, maps, stack, tree=options.tree)
             if options.tree and options.pids:
                 follow_descendants(options.pids, self._follow)
             self._followed: Followed | None = None

@@ -94,7 +94,7 @@ class Summary(Closing):
             self._object = self._loaded.object
             self._maps = self._object.maps
             whose.fill(self._maps)
-            process_tree.follow(whose._replace(command_pid=0), self._maps["tgids"], stack)
+            process_tree.follow(whose._replace(command_pid=0), self._maps, stack)
             self._faults: FaultCounter | None = None
             if options.faults:
                 from purebpf.tools.summary.faults import (

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -158,10 +159,47 @@ def test_another_process_with_the_id_of_an_ended_one_is_not_in(tgids: Map) -> No
         stays, ends = (owned.enter_context(subprocess.Popen(["sleep", "60"])) for _ in range(2))
         owned.callback(stays.kill)
         tgids.update({stays.pid: 1, ends.pid: 1})
-        assert follow(TaskFilter(pids=(stays.pid, ends.pid)), tgids, owned) is None
+        whose = TaskFilter(pids=(stays.pid, ends.pid))
+        assert follow(whose, {"tgids": tgids}, owned) is None
         ends.send_signal(signal.SIGKILL)
         ends.wait()
         other = owned.enter_context(start_as(ends.pid))
         owned.callback(other.kill)
         assert other.pid == ends.pid
         assert list(tgids) == [stays.pid]
+
+
+START_THREAD = """
+import pathlib, sys, threading, time
+for _ in range(1000):
+    pathlib.Path("/proc/sys/kernel/ns_last_pid").write_text(str(int(sys.argv[1]) - 1))
+    thread = threading.Thread(target=time.sleep, args=(60,), daemon=True)
+    thread.start()
+    if thread.native_id == int(sys.argv[1]):
+        print("started", flush=True)
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("is_thread", [False, True])
+def test_another_task_with_the_number_of_an_ended_thread_is_not_in(
+    tgids: Map, *, is_thread: bool
+) -> None:
+    with ExitStack() as owned:
+        stays, ends = (owned.enter_context(subprocess.Popen(["sleep", "60"])) for _ in range(2))
+        owned.callback(stays.kill)
+        tids = owned.enter_context(load(objects.spec("process_tree").resize(tids=2))).maps["tids"]
+        tids.update({stays.pid: 1, ends.pid: 1})
+        whose = TaskFilter(tids=(stays.pid, ends.pid))
+        assert follow(whose, {"tgids": tgids, "tids": tids}, owned) is None
+        ends.kill()
+        ends.wait()
+        if is_thread:
+            words = [sys.executable, "-c", START_THREAD, str(ends.pid)]
+            other = owned.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE))
+            owned.callback(other.kill)
+            assert other.stdout
+            assert other.stdout.readline() == b"started\n"
+        else:
+            owned.callback(owned.enter_context(start_as(ends.pid)).kill)
+        assert list(tids) == [stays.pid]
