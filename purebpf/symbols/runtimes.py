@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Runtime", "is_interpreter", "runtime_of", "script_engine"]
+__all__ = ["Runtime", "is_interpreter", "is_node", "runtime_of", "script_engine"]
 
 _INTERPRETER = compile_later(r"(?:lib)?python([23]\.\d+)[a-z]*(?:\.so[.\d]*)?")
 _UNVERSIONED = compile_later(r"python[23]?|libpython3\.so[.\d]*")
@@ -49,7 +49,7 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
             runtimes["java"] = Runtime("java", version[1] if version else "")
         elif base in _CHROMIUM:
             runtimes["chromium"] = Runtime("chromium")
-        elif _NODE.fullmatch(base):
+        elif is_node(path):
             runtimes["node"] = Runtime("node")
         elif is_interpreter(path):
             runtimes["python"] = Runtime("python")
@@ -71,6 +71,11 @@ def script_engine(path: str) -> str:
     """
     base = path.rpartition("/")[2]
     return next((name for name, pattern in _ENGINES.items() if pattern.fullmatch(base)), "")
+
+
+def is_node(path: str) -> bool:
+    """Return True if a file is node, or its library."""
+    return bool(_NODE.fullmatch(path.rpartition("/")[2]))
 
 
 def is_interpreter(path: str) -> bool:
