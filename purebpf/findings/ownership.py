@@ -22,7 +22,7 @@ _INTERPRETERS = compile_later(
 )
 _LIBRARIES = compile_later(
     r"/(site-packages|dist-packages|node_modules|lib/python\d|lib(32|64)?/|usr/share/"
-    r"|gems/|\.cargo/registry|rustlib/|jre/|jdk[^/]*/)|^<|^/lib|^\[|^kernel$|^node:|^$|^(java|jdk|sun)\."
+    r"|gems/|\.cargo/registry|rustlib/|jre/|jdk[^/]*/)|^<|^/lib|^\[|^kernel$|^node:|^built-in$|^$|^(java|jdk|sun)\."
 )
 _GO_OWN = compile_later(r"main\.|[\w-]+(\.[\w-]+)+/")
 _GO_PLUMBING = compile_later(r"(runtime|internal/|syscall|sync)\b[^/]*\.")

@@ -58,6 +58,11 @@ class JavaFrames:
         """Return True if an address is in the JVM's code."""
         return self._cache.has(address)
 
+    @property
+    def problems(self) -> list[str]:
+        """The reason why a frame could not be left, in a list; empty for a whole stack."""
+        return [f"java_cut: {self.problem}"] if self.problem else []
+
     def leave(self, frame: FrameState) -> Caller | None:
         """See `purebpf.unwind.generated.GeneratedCode`."""
         try:

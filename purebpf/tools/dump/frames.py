@@ -1,11 +1,11 @@
-"""The frames of one thread, named: kernel, native, Python and Java."""
+"""The frames of one thread, named: kernel, native, Python, Java and JavaScript."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
@@ -17,6 +17,7 @@ from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.runtimes.cpython.frames import PythonFrame, PythonStack
 from purebpf.runtimes.cpython.merge import Fit, merge
 from purebpf.runtimes.hotspot.java_frame import JavaFrame
+from purebpf.runtimes.v8.javascript_frame import JavaScriptFrame
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import host_clock, proc
@@ -25,27 +26,41 @@ from purebpf.tuples import NamedTuple
 from purebpf.unwind.generated import GeneratedCode
 
 if TYPE_CHECKING:
-    from purebpf.files.held_files import HeldFiles
-    from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["FrameNames", "JavaStack", "kernel_frames"]
+    from purebpf.files.held_files import HeldFiles
+
+__all__ = ["FrameNames", "GeneratedStack", "Walk", "kernel_frames"]
 
 Answer = Frame | Unknown
+NamedFrame = JavaFrame | JavaScriptFrame
 
 _MAX_FRAMES = 4096
 _LAUNCHER = "/libjli.so"
 _KERNEL = re.compile(r"\[<[^>]*>\] ([^+\s]+)\+\S+(?: \[([^\]]+)\])?")
 
 
-class JavaStack(NamedTuple):
-    """The frames of a thread of a JVM, innermost first, and the reasons why they are not all.
+class Walk(GeneratedCode, Protocol):
+    """A walk through the frames of code that a runtime generated, which names them."""
+
+    @property
+    def found(self) -> Mapping[int, Sequence[NamedFrame]]:
+        """The frames by their number in the trace, innermost first where several are one."""
+
+    @property
+    def problems(self) -> list[str]:
+        """Why a frame could not be left, or could not be named; empty for a whole stack."""
+
+
+class GeneratedStack(NamedTuple):
+    """The frames of a thread of a JVM or of V8, innermost first, and why they are not all.
 
     Attributes:
-        frames: addresses of native frames, and Java frames.
+        frames: addresses of native frames, and Java or JavaScript frames.
         problems: empty for a whole stack.
     """
 
-    frames: list[int | JavaFrame]
+    frames: list[int | NamedFrame]
     problems: list[str]
 
 
@@ -55,16 +70,16 @@ class FrameNames(Closing):
     Args:
         pid: the process.
         python: its interpreter; None: it has none.
-        java: its JVM; None: it has none.
-        native: whether to keep the frames of the interpreter itself, or of the JVM.
+        library: an address in the file of its JVM, or of V8; 0: it has neither.
+        native: whether to keep the frames of the interpreter itself, of the JVM, or of node.
     """
 
     def __init__(
-        self, pid: int, python: PythonProcess | None, java: JavaProcess | None, *, native: bool
+        self, pid: int, python: PythonProcess | None, library: int, *, native: bool
     ) -> None:
         self._pid = pid
         self._python = python
-        self._java = java
+        self._library = library
         self._native = native
         self._symbolizer = Symbolizer()
         with ExitStack() as undo:
@@ -75,38 +90,37 @@ class FrameNames(Closing):
         """Return a `with` block for the frames of many threads, which asks the same files."""
         return self._symbolizer.batch()
 
-    def java_stack(self, now: ThreadNow, stack: bytes, reading: JavaReading) -> JavaStack:
-        """Walk through the stack of a thread that sleeps; its Java frames have their names.
+    def generated_stack(self, now: ThreadNow, stack: bytes, walk: Walk) -> GeneratedStack:
+        """Walk through the stack of a thread that sleeps; frames of generated code have names.
 
         Args:
             now: its registers.
             stack: the bytes at its stack pointer.
-            reading: the JVM at this time.
+            walk: leaves such frames, at this time.
         """
-        walk = reading.frames()
         problems: list[str] = []
-        frames: list[int | JavaFrame] = []
+        frames: list[int | NamedFrame] = []
         for at, address in enumerate(self._unwind(now, stack, problems, walk)):
             frames += walk.found.get(at, [address])
-        if walk.problem:
-            problems = [f"java_cut: {walk.problem}"]
-        return JavaStack(frames, problems)
+        return GeneratedStack(frames, walk.problems or problems)
 
-    def java_frames(self, java: JavaStack, comm: str) -> list[DumpedFrame]:
-        """Return the frames to print: those of the JVM itself are left out, and so are stubs."""
-        has_java = any(isinstance(frame, JavaFrame) for frame in java.frames)
+    def generated_frames(self, stack: GeneratedStack, comm: str) -> list[DumpedFrame]:
+        """Return the frames to print: those of the runtime itself are left out, and so are
+        stubs.
+        """
+        has_named = any(_is_function(frame) for frame in stack.frames)
         shown_frames = [
-            frame for frame in java.frames if self._native or self._is_own(frame, has_java)
+            frame for frame in stack.frames if self._native or self._is_own(frame, has_named)
         ]
-        addresses = [frame for frame in shown_frames if not isinstance(frame, JavaFrame)]
+        addresses = [frame for frame in shown_frames if isinstance(frame, int)]
         names = self._symbolizer.user_stack(self._pid, addresses, comm)
         by_address = dict(zip(addresses, names, strict=True))
-        answers: list[Answer | JavaFrame] = [
-            frame if isinstance(frame, JavaFrame) else by_address[frame] for frame in shown_frames
+        answers: list[Answer | NamedFrame] = [
+            by_address[frame] if isinstance(frame, int) else frame for frame in shown_frames
         ]
         if not self._native:
             answers = answers[: len(answers) - count_starts(answers)]
-            while has_java and answers and _is_launcher(answers[-1]):
+            while has_named and answers and _is_launcher(answers[-1]):
                 answers.pop()
         return [self._answer(answer) for answer in answers]
 
@@ -184,29 +198,30 @@ class FrameNames(Closing):
             yield self._answer(frame)
 
     @staticmethod
-    def _answer(frame: Answer | PythonFrame | JavaFrame) -> DumpedFrame:
+    def _answer(frame: Answer | PythonFrame | NamedFrame) -> DumpedFrame:
         if isinstance(frame, PythonFrame):
             return _of_python(frame)
-        if isinstance(frame, JavaFrame):
-            kind = "java" if frame.is_method else "user"
+        if isinstance(frame, JavaFrame | JavaScriptFrame):
+            kind = "java" if isinstance(frame, JavaFrame) else "javascript"
+            kind = kind if _is_function(frame) else "user"
             return DumpedFrame(kind, frame.name, frame.file, frame.line)
         name = frame.name if isinstance(frame, Frame) else f"{frame.address:#x}"
         return DumpedFrame("user", name, frame.module)
 
-    def _is_own(self, frame: int | JavaFrame, has_java: bool) -> bool:
-        """Return True if a frame is not the JVM's: a Java method, or code of another file.
+    def _is_own(self, frame: int | NamedFrame, has_named: bool) -> bool:
+        """Return True if a frame is not the runtime's: a method, or code of another file.
 
-        A thread without Java frames is one of the JVM itself, and has all its frames.
+        A thread without such frames is one of the runtime itself, and has all its frames.
         """
-        if isinstance(frame, JavaFrame):
-            return frame.is_method
-        return not has_java or not self._is_jvm(frame)
+        if isinstance(frame, int):
+            return not has_named or not self._is_runtime(frame)
+        return _is_function(frame)
 
-    def _is_jvm(self, address: int) -> bool:
+    def _is_runtime(self, address: int) -> bool:
         space = self._stacks.space(self._pid)
-        if self._java is None or space is None:
+        if not self._library or space is None:
             return False
-        own, mapping = space.find(self._java.library), space.find(address - 1)
+        own, mapping = space.find(self._library), space.find(address - 1)
         return mapping is not None and own is not None and mapping.file == own.file
 
     def _is_interpreter(self, address: int) -> bool:
@@ -223,9 +238,16 @@ class FrameNames(Closing):
         self._closing.close()
 
 
-def _is_launcher(frame: Answer | JavaFrame) -> bool:
+def _is_launcher(frame: Answer | NamedFrame) -> bool:
     """Return True for a frame of the program `java`, which starts main()."""
-    return not isinstance(frame, JavaFrame) and frame.module.endswith(_LAUNCHER)
+    return isinstance(frame, Frame | Unknown) and frame.module.endswith(_LAUNCHER)
+
+
+def _is_function(frame: int | NamedFrame) -> bool:
+    """Return True for a method of Java, or a function of JavaScript."""
+    if isinstance(frame, JavaFrame):
+        return frame.is_method
+    return isinstance(frame, JavaScriptFrame) and frame.is_function
 
 
 def kernel_frames(pid: int, tid: int) -> list[DumpedFrame]:

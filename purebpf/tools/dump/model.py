@@ -14,10 +14,10 @@ class DumpedFrame(NamedTuple):
     """A call.
 
     Attributes:
-        kind: "python", "java", "user" or "kernel".
+        kind: "python", "java", "javascript", "user" or "kernel".
         name: of the function; of an address without a name, the address.
-        file: of the source for Python and Java ("Native Method" for a method without one), or else
-            the module.
+        file: of the source for Python, Java ("Native Method" for a method without one) and
+            JavaScript ("built-in" for V8's own functions), or else the module.
         line: 0 where it is not known.
     """
 
@@ -89,6 +89,7 @@ class ProcessDump(NamedTuple):
         duration_s: how long it took.
         tasks: the tasks of asyncio; None: the user did not want them, or they cannot be read.
         java: the version of its JVM, "17.0.15+6-Debian-1deb12u1"; "" for none.
+        v8: the version of its V8, "13.6"; "" for none.
     """
 
     pid: int
@@ -100,3 +101,4 @@ class ProcessDump(NamedTuple):
     duration_s: float
     tasks: tuple[DumpedTask, ...] | None = None
     java: str = ""
+    v8: str = ""

@@ -12,16 +12,16 @@ from purebpf.tuples import NamedTuple
 __all__ = ["DumpOptions", "build_parser", "parse"]
 
 _DESCRIPTION = """\
-Print the present stack of every thread of a process: native, Python and Java
-frames, innermost first, the reason for its wait, and the holder of the lock
-that it waits for. Threads with equal stacks are one. The process is not
-stopped."""
+Print the present stack of every thread of a process: native, Python, Java and
+JavaScript frames, innermost first, the reason for its wait, and the holder of
+the lock that it waits for. Threads with equal stacks are one. The process is
+not stopped."""
 
 _EPILOG = """\
 examples:
   purebpf dump 185            what process 185 does now
   purebpf dump -v 185         each thread apart, with its frames in the kernel
-  purebpf dump --native 185   with the frames of the interpreter or JVM itself
+  purebpf dump --native 185   with the frames of the runtime itself
   purebpf dump --async 185    with the tasks of asyncio
   purebpf dump --json 185     for a program
 
@@ -29,7 +29,7 @@ exit status: 0; 1 an error; 2 a wrong option.
 
 Needs CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or root, x86_64 or arm64, and
 Linux 5.15 or later. Python frames: CPython 3.8 to 3.15. Java frames: HotSpot 11
-to 25 on x86_64. docs/dump.md"""
+to 25, and JavaScript frames: node 18 and 20 to 26, on x86_64. docs/dump.md"""
 
 
 class DumpOptions(NamedTuple):

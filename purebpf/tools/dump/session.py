@@ -1,6 +1,6 @@
 """`dump`: the present stacks of every thread of a process.
 
-No thread stops. purebpf reads registers, stack bytes, Python and Java frames, then asks the kernel
+No thread stops. purebpf reads registers, stack bytes, the frames of runtimes, then asks the kernel
 again: if a thread slept all the time and left no CPU in between, all its data is from one moment.
 purebpf reads the other threads again, a few times. Of a running thread only Python frames can be
 read: twice in a row the same, or else they carry a problem.
@@ -26,18 +26,20 @@ from purebpf.observe.runtimes.cpython.python_process import (
     find_python,
 )
 from purebpf.observe.runtimes.hotspot.libjvm import find_library
+from purebpf.observe.runtimes.v8.node_file import find_node
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.runtimes.cpython.frames import PythonStack
 from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
-from purebpf.tools.dump.frames import FrameNames, JavaStack, kernel_frames
+from purebpf.tools.dump.frames import FrameNames, GeneratedStack, kernel_frames
 from purebpf.tools.dump.model import MONITOR, DumpedFrame, DumpedThread, ProcessDump
 from purebpf.tools.dump.waits import STATES, describe_wait
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading
+    from purebpf.observe.runtimes.v8.v8_process import V8Process, V8Reading
     from purebpf.runtimes.hotspot.monitors import WantedMonitor
 
 __all__ = ["dump"]
@@ -65,7 +67,8 @@ class _Copy:
         now: as the kernel had it before.
         stack: the bytes at its stack pointer; b"" of one that ran.
         python: its Python frames; None: it has none.
-        java: its native and Java frames; None: its process runs no JVM.
+        generated: its frames, with those of generated code; None: its process runs neither a JVM
+            nor V8.
         monitor: the monitor of a Java object that it waits to enter; None: it waits for none.
         kernel: its frames in the kernel; () of one that ran.
         interpreter: the number of the interpreter that has its innermost Python frame; -1: none.
@@ -85,7 +88,7 @@ class _Copy:
         self.python = python
         self.kernel = kernel
         self.interpreter = interpreter
-        self.java: JavaStack | None = None
+        self.generated: GeneratedStack | None = None
         self.monitor: WantedMonitor | None = None
         self.is_still = False
 
@@ -147,11 +150,14 @@ def dump(
         if python is not None:
             open_now.enter_context(python)
         java = _find_java(pid, notes)
-        if java is not None:
-            open_now.enter_context(java)
-        names = open_now.enter_context(FrameNames(pid, python, java, native=native))
+        v8 = None if java is not None else _find_v8(pid, notes)
+        runtime = java or v8
+        if runtime is not None:
+            open_now.enter_context(runtime)
+        library = runtime.library if runtime is not None else 0
+        names = open_now.enter_context(FrameNames(pid, python, library, native=native))
         threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
-        copies, state = _read(pid, _Source(python, java, names), threads, notes, kernel=kernel)
+        copies, state = _read(pid, _Source(python, runtime, names), threads, notes, kernel=kernel)
         notes += _interpreters(state.numbers)
         dumped_tasks = None
         if tasks:  # now: naming the frames takes long
@@ -177,6 +183,7 @@ def dump(
         time.monotonic() - began,
         dumped_tasks,
         java.release if java else "",
+        v8.version if v8 else "",
     )
 
 
@@ -206,6 +213,18 @@ def _find_java(pid: int, notes: list[str]) -> JavaProcess | None:
     return java
 
 
+def _find_v8(pid: int, notes: list[str]) -> V8Process | None:
+    if find_node(pid) is None:
+        return None
+    from purebpf.observe.runtimes.v8.v8_process import find_v8  # which few processes need
+
+    try:
+        return find_v8(pid)
+    except NotSupportedError as error:
+        notes.append(f"native frames only: {error}")
+        return None
+
+
 def _wanted_monitors(pid: int) -> dict[int, WantedMonitor]:
     """Return the monitors that threads wait to enter, by thread."""
     from purebpf.observe.runtimes.hotspot.monitors_now import read_wanted_monitors
@@ -222,11 +241,11 @@ def _with_lock(thread: DumpedThread, copy: _Copy, owner: int) -> DumpedThread:
     return thread._replace(waits_for=waits_for, held_by=monitor.owner)
 
 
-def _look(java: JavaProcess | None) -> JavaReading | None:
-    """Return a JVM as it is now; None: it is none any more, and its process may be about to end."""
-    if java is not None:
+def _look(runtime: JavaProcess | V8Process | None) -> JavaReading | V8Reading | None:
+    """Return a runtime as it is now; None: it is none any more, its process may be about to end."""
+    if runtime is not None:
         with suppress(NotSupportedError):
-            return java.look()
+            return runtime.look()
     return None
 
 
@@ -253,7 +272,7 @@ class _Source(NamedTuple):
     """The runtimes of a process, and the walker of its native stacks."""
 
     python: PythonProcess | None
-    java: JavaProcess | None
+    runtime: JavaProcess | V8Process | None
     names: FrameNames
 
 
@@ -305,8 +324,8 @@ def _copy(
         reading = python.look(_MOST_READS) if python else None
         distance = python.pointer_distance(reading) if python and reading else 0
         state = _State(reading.interpreters if reading else (), distance or 0)
-        java = _look(source.java)
-        monitors = _wanted_monitors(pid) if java is not None else {}
+        runtime = _look(source.runtime)
+        monitors = _wanted_monitors(pid) if runtime is not None and runtime.has_monitors else {}
         for tid, thread in threads.items():
             copied = copies.get(tid)
             if copied is not None and copied.is_still:
@@ -320,8 +339,9 @@ def _copy(
                 frames, interpreter = _join(python, reading, state.threads[thread.pthread])
             in_kernel = kernel_frames(pid, tid) if kernel and thread.is_asleep else ()
             copy = _Copy(thread, stack, frames, in_kernel, interpreter)
-            if java is not None and stack and frames is None:
-                copy.java = source.names.java_stack(thread, stack, java)
+            if runtime is not None and stack and frames is None:
+                walk = runtime.frames()
+                copy.generated = source.names.generated_stack(thread, stack, walk)
                 copy.monitor = monitors.get(tid)
             if copied is not None and frames is not None and not thread.is_asleep:
                 copy.is_still = copied.python == frames  # twice the same: it was read whole
@@ -400,8 +420,9 @@ def _describe(
 ) -> DumpedThread:
     now = copy.now
     copied = state.threads.get(now.pthread, [])
-    if copy.java is not None:
-        frames, problems = names.java_frames(copy.java, now.comm), list(copy.java.problems)
+    if copy.generated is not None:
+        frames = names.generated_frames(copy.generated, now.comm)
+        problems = list(copy.generated.problems)
     else:
         frames, problems = names.frames(now, copy.stack, copy.python)
     if not copy.is_still:

@@ -36,6 +36,7 @@ class JavaReading:
 
     Attributes:
         layout, cache, methods, inlined: the parts of the JVM.
+        has_monitors: True: its objects have monitors, which threads enter.
 
     Raises:
         LayoutError: the code cache is not there yet.
@@ -43,6 +44,7 @@ class JavaReading:
 
     def __init__(self, read: ProcessMemory, jvm: Jvm) -> None:
         memory = CachedMemory(read.read)
+        self.has_monitors = True
         self._now = Memory(read.read)
         self.layout = jvm.layout
         self.cache = CodeCache(memory, jvm)
