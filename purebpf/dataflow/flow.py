@@ -163,6 +163,7 @@ class Flow:
         self._join(0, {Register.RSP: Pointer(None, -_WORD), **self.scope.entered()})
         todo, fresh = [0], 0
         done: set[int] = set()
+        waiting: set[int] = set()
         for _ in range(_ROUNDS * count):
             if not todo:  # cases of a switch: only declarations are known there
                 if not fresh and not self._has_hidden_paths():
@@ -174,11 +175,14 @@ class Flow:
                 self._join(fresh, {})
                 todo.append(fresh)
             number = todo.pop()
+            waiting.discard(number)
             state = self.before[number]
             assert state is not None
             after = self._step(number, state)
-            followers = (one for one in self.code.next[number] if one not in done)
-            todo += [one for one in followers if self._join(one, after)]
+            for one in self.code.next[number]:
+                if one not in done and self._join(one, after) and one not in waiting:
+                    waiting.add(one)
+                    todo.append(one)
         self.before = [None] * count  # no fixed point: nothing is known
 
     def _has_hidden_paths(self) -> bool:
@@ -202,9 +206,10 @@ class Flow:
         if declared:
             merged = dict(merged)
             for register, pointer in declared.items():
-                merged[register] = _better(merged.get(register), pointer)
+                if merged.get(register) != pointer:
+                    merged[register] = _better(merged.get(register), pointer)
         used = self.scope.used(address)
-        if any(held(merged, register) is None for register in used):
+        if used and any(held(merged, register) is None for register in used):
             merged = {**merged, **{key: used[key] for key in used if held(merged, key) is None}}
         if known is not None and merged == known:
             return False

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import IO
 
 from purebpf.closable import Closing
-from purebpf.dataflow.claims import Claim, Unclaimed
+from purebpf.dataflow.claims import Unclaimed
 from purebpf.dataflow.program import NoDebugInfoError, Program
+from purebpf.dataflow.stored import Answer
 from purebpf.errors import FormatError, KernelError, NotSupportedError
 from purebpf.loader.host.debug_files import debug_file, image_of
 from purebpf.observe.instruments.kernel_data import KernelData
@@ -16,7 +18,7 @@ from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.elf_image import EM_X86_64, PF_X, PT_LOAD, ElfImage, virtual_offset
 from purebpf.symbols.frame import Address
 from purebpf.symbols.proc_maps import Mapping
-from purebpf.tuples import NamedTuple
+from purebpf.tools.types.kept_answers import KeptAnswers
 
 __all__ = ["Answer", "DataOfPrograms"]
 
@@ -24,13 +26,6 @@ _KERNEL = 1 << 63
 IN_KERNEL = "in the kernel of a recording, whose code is not read"
 GENERATED = "code that is in no file"
 NO_FILE = "the program's file is not there any more"
-
-
-class Answer(NamedTuple):
-    """The function of an address, "" if unknown, and a claim or the reason why there is none."""
-
-    function: str
-    claim: Claim | str
 
 
 class DataOfPrograms(Closing):
@@ -62,8 +57,7 @@ class DataOfPrograms(Closing):
         offset = virtual_offset(opened.image.segments, mapping.file_offset(Address(address)))
         if offset is None:
             return Answer("", NO_FILE)
-        function, claim = opened.program.claim(offset, is_precise=self._is_precise)
-        return Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
+        return opened.answer(offset, is_precise=self._is_precise)
 
     def _find_in_kernel(self, address: int) -> Answer:
         if not self._is_live:
@@ -85,8 +79,6 @@ class DataOfPrograms(Closing):
                 file_program = self._read(mapping, self._spaces.family(pid) or (pid,))
             except (OSError, FormatError):
                 file_program = NO_FILE
-            except NoDebugInfoError as error:
-                file_program = str(error)
             self._programs[mapping.file] = file_program
         return file_program
 
@@ -97,18 +89,37 @@ class DataOfPrograms(Closing):
         image = image_of(stream.fileno(), path)
         if image.machine != EM_X86_64 or not image.is64:
             return "code of another machine than x86-64"
+        owner = os.fstat(stream.fileno()).st_uid
+        kept = KeptAnswers(image.build_id, owner, is_precise=self._is_precise)
+
+        def read() -> Program:
+            return self._read_types(image, stream, path, pids)
+
+        return _File(image, read, kept)
+
+    def _read_types(
+        self, image: ElfImage, stream: IO[bytes], path: str, pids: tuple[int, ...]
+    ) -> Program:
+        """Return the code and the types of a file.
+
+        Raises:
+            NoDebugInfoError: it has no types; the message says why.
+        """
         code = _Code(image)
         if not _has_types(image):
             owner = os.fstat(stream.fileno()).st_uid
             debug = debug_file(image, path, pids, _has_types, owner=owner)
             if debug is None:
-                return "no DWARF (compile with -g, or install the debug file)"
+                raise NoDebugInfoError("no DWARF (compile with -g, or install the debug file)")
             stream = os.fdopen(debug.fd, "rb")
             self._open.append(stream)
-        return _File(image, Program(stream, code.read))
+        return Program(stream, code.read)
 
     def close(self) -> None:
         """Close the files; again is harmless."""
+        for program in self._programs.values():
+            if isinstance(program, _File):
+                program.kept.save()
         opened, self._open = self._open, []
         if isinstance(self._kernel, KernelData):
             self._kernel.close()
@@ -116,11 +127,36 @@ class DataOfPrograms(Closing):
             stream.close()
 
 
-class _File(NamedTuple):
-    """A mapped file: its headers, and the data that its code touches."""
+class _File:
+    """A mapped file: its headers, and the data that its code touches.
 
-    image: ElfImage
-    program: Program
+    Args:
+        image: its headers.
+        read: returns its code and types, if an answer is not kept.
+        kept: answers of earlier runs.
+    """
+
+    def __init__(self, image: ElfImage, read: Callable[[], Program], kept: KeptAnswers) -> None:
+        self.image, self.kept = image, kept
+        self._read = read
+        self._program: Program | str | None = None
+
+    def answer(self, address: int, *, is_precise: bool) -> Answer:
+        """Return the data that a sample at an address, as the file was linked, belongs to."""
+        answer = self.kept.get(address)
+        if answer is not None:
+            return answer
+        if self._program is None:
+            try:
+                self._program = self._read()
+            except NoDebugInfoError as error:
+                self._program = str(error)
+        if isinstance(self._program, str):
+            return Answer("", self._program)
+        function, claim = self._program.claim(address, is_precise=is_precise)
+        answer = Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
+        self.kept.add(address, answer)
+        return answer
 
 
 class _Code:

@@ -76,7 +76,10 @@ def test_a_layout_is_printed_with_its_heat(phases: Path) -> None:
     assert any(line.split()[-2:] == ["4", "(hole)"] for line in lines)
 
 
-def test_a_program_without_types_has_a_reason(phases: Path, tmp_path: Path) -> None:
+def test_a_program_without_types_has_a_reason(
+    phases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # it has the same build ID
     plain = tmp_path / "plain"
     subprocess.run(["strip", "-o", plain, phases], check=True)
     run = types("--", str(plain))
@@ -137,3 +140,23 @@ def test_a_missing_decoder_is_said(tmp_path: Path) -> None:
     )
     assert run.returncode == 1
     assert "pip install 'purebpf[types]'" in run.stderr
+
+
+def test_another_run_answers_the_same_from_the_cache(
+    phases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    recorded = tmp_path / "perf.data"
+    record = [sys.executable, "-m", "purebpf", "record", "-F", "999", "-o", str(recorded), "--"]
+    subprocess.run([*record, str(phases)], check=True, capture_output=True, cwd=ROOT, timeout=120)
+    runs = [types("--format", "json", "-i", str(recorded)) for _ in range(2)]
+    assert [run.returncode for run in runs] == [0, 0], runs
+    assert runs[0].stdout == runs[1].stdout
+    assert "box" in runs[0].stdout
+    layouts = [types("--struct", "box", "-i", str(recorded)).stdout]
+    kept = list((tmp_path / "cache" / "purebpf" / "types").iterdir())
+    assert kept
+    for file in kept:
+        file.unlink()
+    layouts.append(types("--struct", "box", "-i", str(recorded)).stdout)
+    assert layouts[0] == layouts[1]
