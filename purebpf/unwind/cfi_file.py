@@ -35,8 +35,10 @@ __all__ = ["CfiFile", "Function", "WholeWindows"]
 
 _SMALL = 360 << 10
 """Bytes of a section of about 64 k rows, each of which takes 5.3 bytes on average."""
-_LARGE = 4 << 20
-"""The same of 800 k rows, which take 0.8 s and 4 MB. That of gcc's cc1plus has 2.6 MB."""
+_LARGE = 16 << 20
+"""The same of 3 M rows. That of gcc's cc1plus has 2.6 MB. Those of rustc and LLVM have 6 to 8 MB,
+which take 2 s, once, and 7 MB.
+"""
 _SMALL_TEXT = 4 << 20
 """Bytes of code without any entry, which has to be read to be judged."""
 _SLICE_STEPS = 1 << 13

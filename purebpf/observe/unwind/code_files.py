@@ -200,8 +200,8 @@ class CodeFiles(Closing):
         try:
             image = ElfImage(_reader(fd, self._spend), status.st_size, mapping.file.path)
             build_id, depths = image.build_id, go_stack(image)
-            may_keep = build_id and depths is None
-            cache_key = f"{build_id}-{status.st_uid}" if may_keep else ""
+            name = build_id or f"{status.st_dev:x}.{status.st_ino:x}.{status.st_mtime_ns:x}"
+            cache_key = f"{name}-{status.st_uid}" if depths is None else ""
             cfi = CfiFile(image, depths, cache_key, self._tables.get(key))
         except FormatError:
             os.close(fd)

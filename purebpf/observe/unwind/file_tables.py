@@ -48,8 +48,8 @@ _PIECE_WORDS = 1 << 14
 """Of a large file, blocks are put into pieces of about this many words."""
 _CHUNK_WORDS = 1024
 """Blocks of single windows are put into pieces of this many words."""
-_UNUSED_WORDS = 1 << 20
-"""Words of the files that no process has mapped."""
+_UNUSED_WORDS = 1 << 22
+"""Words of the files that no process has mapped: those of rustc and LLVM, which soon run again."""
 _CROWDED = 0.75
 """The share of any table from which on these files go."""
 

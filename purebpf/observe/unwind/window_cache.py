@@ -1,7 +1,8 @@
 """Windows of rules that were built before, in files: purebpf/windows of the user's caches.
 
 Windows are stored as symbol tables are: under the build id of the file and its owner, so that no
-user can give rules to other users' programs by writing their build id into a file.
+user can give rules to other users' programs by writing their build id into a file; a file without
+a build id by its identity on this machine.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _LIMIT = 256 << 20
 """Bytes of all files together."""
 _WORTH = 2048
 """Words of blocks from which windows are kept: fewer are made in 2 ms."""
-_LARGEST = 8 << 20
+_LARGEST = 32 << 20
 """Bytes of a file; those of a `CfiFile` that is not huge take half of it."""
 
 
