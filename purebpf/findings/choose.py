@@ -58,6 +58,8 @@ _BUSY = 0.5
 """Seconds a second in functions of a server which explain that its clients wait."""
 _BUSY_SERVER = 0.4
 """CPUs that keep a server from its requests."""
+_MANY_HELD = 3.0
+"""Requests that a server holds, by those of its own that it waits for."""
 _LEAST_LOSS = 0.05
 
 
@@ -122,11 +124,15 @@ def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]
 
 
 def _is_explained(finding: Finding, found: Iterable[Finding]) -> bool:
-    """Return True for held requests of a process that has a finding about the reason."""
+    """Return True for held requests of a process that has a finding about the reason.
+
+    A server that holds many requests while it waits for the answers to a few has another reason.
+    """
     if finding.kind != "held":
         return False
+    least = {"cpu": _BUSY_SERVER, "downstream": finding.cost / _MANY_HELD}
     return any(
-        set(other.pids) & set(finding.pids) and (other.kind != "cpu" or other.cost > _BUSY_SERVER)
+        set(other.pids) & set(finding.pids) and other.cost > least.get(other.kind, 0.0)
         for other in found
         if other.kind not in ("held", "delayed-ack", "accept-queue")
     )

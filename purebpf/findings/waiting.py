@@ -78,7 +78,7 @@ _ALWAYS_WORK = frozenset(
     {
         *("fsync", "disk", "pipe-write", "sock-write", "connect", "memory-limit", "dirty-pages"),
         *("kernel-lock", "jvm-monitor", "file-lock", "gil", "nested-loop", "database-lock"),
-        *("ruby-mutex", "ruby-gvl", "queue-full", "permit", "nap"),
+        *("ruby-mutex", "ruby-gvl", "queue-full", "permit", "nap", "barrier"),
     }
 )
 _IDLE_UNLESS_CALLED = frozenset(
@@ -93,6 +93,13 @@ _PYTHON_QUEUES = compile_later(
 )
 _PYTHON_LIBRARY = compile_later(r"/(queue|threading|concurrent/futures/\w+)\.py$")
 _LIBRARIES_THAT_WAIT = (
+    (
+        "barrier",
+        compile_later(
+            r"(__)?(pthread|gomp(_team)?)_barrier_wait|std::barrier.*wait|std::sync::barrier|"
+            r"Barrier\.wait$"
+        ),
+    ),
     ("result", compile_later(r"std::(__atomic_futex_unsigned_base|__basic_future|__future_base)")),
     ("queue-full", compile_later(r".*Queue\.put$|.*[Cc]hannel<.*>::send")),
     (
@@ -123,6 +130,7 @@ _JAVA_PARKS = compile_later(
     r"ObjectMonitor|Unsafe_Park|Monitor::|PlatformMonitor|os::PlatformEvent|Parker"
 )
 _JAVA_WAITS = (
+    ("barrier", compile_later(r"java\.util\.concurrent\.CyclicBarrier\.")),
     (
         "lock",
         compile_later(r"java\.util\.concurrent\.locks\.(Reentrant|Stamped)[\w$]*\.\w*[lL]ock\w*$"),

@@ -41,6 +41,7 @@ _WAITS = {
     "queue-full": "waits for room in a queue",
     "permit": "waits for a permit",
     "result": "waits for a result",
+    "barrier": "waits at a barrier",
     "gil": "waits for the GIL",
     "child": "waits for a child process",
     "file-lock": "waits for the lock of a file",

@@ -31,9 +31,11 @@ _PURPOSES = {
     "queue-full": " for room in a full queue",
     "permit": " for a permit or a free member of a pool",
     "result": " for a result",
+    "barrier": " at a barrier for the slowest of them",
 }
 _LOOP = "uv_run"
 _WAITS_ITSELF = compile_later(r"uv_run|futex|pthread|uv_(cond|sem)|WaitSync")
+_WAKERS = {"barrier": "the last to come"}
 _NUMBER = compile_later(r"\d+$")
 _STDERR = 2
 _NO_FILES = ("/dev/", "/proc/", "/sys/")
@@ -207,26 +209,32 @@ def other_waits(evidence: Evidence) -> Iterator[Finding]:
         stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
         if cost < _LEAST_OF_OTHERS or not _are_waited_for(evidence, stays):
             continue
-        tids = {one.tid for one in stays}
-        wakers: Counter[int] = Counter()
-        for tid in tids:
-            wakers.update(evidence.wakers.get(tid, {}))
-        does = [
-            one
-            for waker, _ in wakers.most_common(8)
-            for one in evidence.by_thread.get(waker, ())
-            if waker not in tids and one.own and (one.is_work or one.kind == "sleep")
-        ]
-        activity = describe_activity(evidence, does)
-        support = f"who wakes them {activity}" if activity else "who wakes them did not show"
+        support = _own_pool(evidence, stays) or _writer(evidence, stays) or _waker(evidence, stays)
         yield Finding(
             *("waits", evidence.process(pids[0]).comm, pids, cost),
             f"{count_threads(stays, 'wait')}{_PURPOSES.get(stay.kind, '')} in "
             f"{evidence.spell(stay.own)}{_via(evidence, stay)}",
-            (_own_pool(evidence, stays) or _writer(evidence, stays) or support,),
+            (support,),
             ("offcpu", "--waker", "-p", str(pids[0])),
             own=evidence.source(stay.own),
         )
+
+
+def _waker(evidence: Evidence, stays: list[Stay]) -> str:
+    """The activity of the threads that end these waits."""
+    tids = {one.tid for one in stays}
+    wakers: Counter[int] = Counter()
+    for tid in tids:
+        wakers.update(evidence.wakers.get(tid, {}))
+    does = [
+        one
+        for waker, _ in wakers.most_common(8)
+        for one in evidence.by_thread.get(waker, ())
+        if waker not in tids and one.own and (one.is_work or one.kind == "sleep")
+    ]
+    does = [one for one in does if one.kind != "queue"] or does
+    who, activity = _WAKERS.get(stays[0].kind, "who wakes them"), describe_activity(evidence, does)
+    return f"{who} {activity}" if activity else f"{who} did not show"
 
 
 def _own_pool(evidence: Evidence, stays: list[Stay]) -> str:
@@ -281,6 +289,8 @@ def _are_waited_for(evidence: Evidence, stays: list[Stay]) -> bool:
 def _via(evidence: Evidence, stay: Stay) -> str:
     """The library's function that the own one called."""
     assert stay.own is not None
+    if stay.kind == "barrier":
+        return ""
     below = stay.user[: stay.user.index(stay.own)]
     called = next((frame for frame in reversed(below) if frame.kind == "python"), None)
     if called is None and stay.kind in _PURPOSES and stay.kind != "result":

@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence
-from purebpf.findings.facts import Unanswered
+from purebpf.findings.facts import Endpoint, Unanswered
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
-from purebpf.findings.words import describe_activity, share
+from purebpf.findings.waiting import Side
+from purebpf.findings.words import describe_activity, share, spell_endpoint
 
 __all__ = ["held_requests"]
 
@@ -23,6 +24,7 @@ _SLOW_S, _EVENTS_S = 0.05, 2.0
 """Mean ages between which a request waits for its answer; older ones wait for an event."""
 _COMPUTES = 0.25
 """The part of the time that a thread runs, or is ready, which holds up requests."""
+_UNKNOWN = "its code waits for a timer, or a lock of coroutines, promises or goroutines"
 _QUEUED = 0.3
 """Waits for a CPU, by held requests: a machine that is busy holds requests, too."""
 
@@ -62,18 +64,31 @@ def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, str]:
     if busiest is None or wanted_s < _COMPUTES * evidence.elapsed_s:
         waiting = [stay for stay in evidence.goroutines if stay.pid in pids and stay.is_called]
         activity = describe_activity(evidence, waiting)
-        return (
-            "its threads are idle",
-            f"a goroutine of a request {activity}"
-            if activity
-            else "its code waits for a timer, or a lock of coroutines, promises or goroutines",
-        )
+        if activity:
+            return "its threads are idle", f"a goroutine of a request {activity}"
+        reason = _turns(evidence, pids)
+        return "its threads are idle", reason or _UNKNOWN
     stays = [stay for stay in evidence.by_thread.get(busiest.tid, ()) if stay.kind == "cpu"]
     where = busiest_function(evidence, stays)
     return (
         f"one thread computes {share(wanted_s, evidence.elapsed_s)} of the time",
         f"it is in {where}, and all requests wait for that" if where else "",
     )
+
+
+def _turns(evidence: Evidence, pids: tuple[int, ...]) -> str:
+    """A clause about the few requests that a server itself waits for meanwhile."""
+    asked: dict[str, list[Unanswered]] = defaultdict(list)
+    for one in evidence.facts.unanswered:
+        peer = Endpoint("socket", "inet", one.peer, one.peer_port, one.port, one.inode)
+        is_own = set(evidence.connections.sockets.get(one.inode, ())) & set(pids)
+        if is_own and evidence.connections.side(peer) is Side.CLIENT:
+            asked[spell_endpoint(peer)].append(one)
+    if not asked:
+        return ""
+    place, group = max(asked.items(), key=lambda item: sum(one.share for one in item[1]))
+    many = sum(one.share for one in group)
+    return f"it asks {place} {many:.1f} at a time: a lock, or a limit of connections"
 
 
 def _is_starved(evidence: Evidence, pids: tuple[int, ...], cost: float) -> bool:

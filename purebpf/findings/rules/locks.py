@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -11,18 +12,26 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
 from purebpf.findings.ownership import is_java
 from purebpf.findings.rings import find_ring
+from purebpf.findings.rules.holders import (
+    are_goroutines,
+    describe_holder,
+    is_below,
+    is_still,
+    owners_now,
+)
 from purebpf.findings.words import chief, count_threads, describe_activity
 
 __all__ = ["convoys", "deadlocks", "shared_semaphores"]
 
 _LEAST, _LEAST_OF_GOROUTINES = 0.05, 0.8
 """Seconds a second. Few looks at goroutines tell less than waits of threads."""
-_STILL, _STILL_CPUS = 2.0, 0.02
-"""Waits a second that end, and CPUs, of a process in which nothing happens."""
 _ALL_THE_TIME = 0.9
 """The part of a measurement that a wait lasts which never ends."""
 _KINDS = ("lock", "file-lock")
 _HERD = 4
+_LIBC = re.compile(r"/(libc|libpthread|ld-linux|libstdc\+\+)[^/]*$")
+_PARKS = re.compile(r"Unsafe_Park|Parker::|ObjectMonitor|java\.util\.concurrent\.locks")
+_INTERPRETER = re.compile(r"libpython|\.cpython-")
 _SEMAPHORE_CALLS = ("semop", "semtimedop")
 _FREE = frozenset({"accept", "epoll", "poll", "signal", "sock-read"})
 """Waits of workers for requests. Some servers take a semaphore before they accept one."""
@@ -34,32 +43,52 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
     """Find threads that queue for a lock that its holder releases in the end."""
     for stays in _places(evidence):
         cost = evidence.rate(stays)
-        least = _LEAST_OF_GOROUTINES if _are_goroutines(stays) else _LEAST
+        least = _LEAST_OF_GOROUTINES if are_goroutines(stays) else _LEAST
         if cost < least or _is_stuck(evidence, stays):
             continue
         pids, where = chief(stays), _taker(stays)
-        command: tuple[str, ...] = ("lock", "--userspace", "-p", str(pids[0]))
+        is_futex = not any(map(is_java, stays[0].user)) and not are_goroutines(stays)
+        command: tuple[str, ...] = ("offcpu", "-p", str(pids[0]))
         if stays[0].kind == "file-lock":
             text, support = _file_lock(evidence, stays)
-            command = ("offcpu", "-p", str(pids[0]))
-        elif _is_herd(stays):
-            text = (
-                f"wakes up to {threads_of(stays)} threads at once, which then queue for the mutex "
-                f"that {evidence.spell(where)} takes (a thundering herd)"
-            )
-            times = sum(stay.times for stay in stays) / evidence.elapsed_s
-            support = f"{times:.0f} times a second: a broadcast where one thread would do"
         else:
-            many = count_threads(stays, "wait") if threads_of(stays) > 1 else "waits"
-            text = f"{many} for the lock that {evidence.spell(where)} takes"
-            support = _holder(evidence, stays, where)
-            if _are_goroutines(stays) and _is_still(evidence, pids):
-                support += "; nothing moves: a deadlock, it seems"
-            if any(map(is_java, stays[0].user)) or _are_goroutines(stays):  # no futexes
-                command = ("offcpu", "-p", str(pids[0]))
+            text, support = _convoy(evidence, stays, pids, where)
+            command = ("lock", "--userspace", "-p", str(pids[0])) if is_futex else command
         source = evidence.source(where)
         name = evidence.process(pids[0]).comm
         yield Finding("lock-convoy", name, pids, cost, text, (support,), command, own=source)
+
+
+def _convoy(
+    evidence: Evidence, stays: list[Stay], pids: tuple[int, ...], where: StackFrame | None
+) -> tuple[str, str]:
+    if _is_herd(stays):
+        text = (
+            f"wakes up to {threads_of(stays)} threads at once, which then queue for the mutex "
+            f"that {evidence.spell(where)} takes (a thundering herd)"
+        )
+        times = sum(stay.times for stay in stays) / evidence.elapsed_s
+        return text, f"{times:.0f} times a second: a broadcast where one thread would do"
+    many = count_threads(stays, "wait") if threads_of(stays) > 1 else "waits"
+    library = _library(max(stays, key=lambda stay: stay.seconds))
+    text = f"{many} for the lock that {evidence.spell(where)} takes"
+    text = f"{many} for a lock of {library} in {evidence.spell(where)}" if library else text
+    support = describe_holder(evidence, stays, where)
+    if are_goroutines(stays) and is_still(evidence, pids):
+        support += "; nothing moves: a deadlock, it seems"
+    return text, support
+
+
+def _library(stay: Stay) -> str:
+    """The library that takes the lock for a function of Python or Java; "" for their own locks."""
+    if stay.own is None or (stay.own.kind in ("user", "inlined") and stay.own.module != "[jit]"):
+        return ""
+    if any(_PARKS.match(frame.name) for frame in stay.user):  # a lock of Java's library
+        return ""
+    outer = (frame.module for frame in stay.user if not _LIBC.search(frame.module))
+    module = next(outer, "")
+    is_library = ".so" in module and not _INTERPRETER.search(module)
+    return module.rpartition("/")[2] if is_library else ""
 
 
 def deadlocks(evidence: Evidence) -> Iterator[Finding]:
@@ -150,7 +179,7 @@ def _is_stuck(evidence: Evidence, stays: list[Stay]) -> bool:
         return False
     where, waiting = _taker(stays), {stay.tid for stay in stays}
     return not any(
-        stay.tid not in waiting and stay.kind != "lock" and _is_below(stay, where)
+        stay.tid not in waiting and stay.kind != "lock" and is_below(stay, where)
         for pid in {stay.pid for stay in endless}
         for stay in evidence.by_process.get(pid, ())
     )
@@ -179,91 +208,12 @@ def _file_lock(evidence: Evidence, stays: list[Stay]) -> tuple[str, str]:
     return text, f"also open in {names}" if names else f"{len(pids)} processes take turns"
 
 
-# Who holds it
-
-
-def _holder(evidence: Evidence, stays: list[Stay], where: StackFrame | None) -> str:
-    """The activity of who holds the lock meanwhile: by its owner word, or as who woke a waiter."""
-    owners: Counter[int] = Counter()
-    wakers: Counter[int] = Counter()
-    for tid in {stay.tid for stay in stays}:
-        wakers.update(evidence.wakers.get(tid, {}))
-    for stay in stays:
-        for one in evidence.sums.get((stay.tid, stay.call, stay.argument), ()):
-            if one.owner and evidence.process_of_thread.get(one.owner) == stay.pid:
-                owners[one.owner] += round(1e9 * one.seconds)
-    does = [
-        stay
-        for tid in owners or wakers
-        for stay in evidence.by_thread.get(tid, ())
-        if stay.kind not in ("lock", "queue") and _is_below(stay, where)
-    ]
-    if _are_goroutines(stays):
-        does = _inside(evidence, stays[0].pid, where)
-    text = describe_activity(evidence, does)
-    if text:
-        return f"its holder {text}"
-    text = describe_activity(evidence, _of_others(evidence, stays, wakers))
-    if text:
-        return f"who gives it to them {text}"
-    holder = next(iter(owners), 0)
-    return f"its holder is thread {holder}" if holder else "its holder did not show"
-
-
-def _are_goroutines(stays: list[Stay]) -> bool:
-    return all(stay.tid < 0 for stay in stays)
-
-
-def _is_still(evidence: Evidence, pids: tuple[int, ...]) -> bool:
-    """Return True for processes that neither run nor are woken: a lock that changes hands does."""
-    ended = sum(one.times for pid in pids for one in evidence.waits_of.get(pid, ()))
-    cpus = sum(evidence.cpu_of.get(pid, 0.0) for pid in pids)
-    return ended < _STILL * evidence.elapsed_s and cpus < _STILL_CPUS
-
-
-def _inside(evidence: Evidence, pid: int, where: StackFrame | None) -> list[Stay]:
-    """The activity of goroutines that have got beyond a mutex: one of them holds it."""
-    waiting = [stay for stay in evidence.goroutines if stay.pid == pid]
-    running = [stay for stay in evidence.by_process.get(pid, ()) if stay.kind == "cpu"]
-    return [
-        stay
-        for stay in (*waiting, *running)
-        if stay.kind not in ("lock", "network") and _is_below(stay, where)
-    ]
-
-
-def _of_others(evidence: Evidence, stays: list[Stay], wakers: Counter[int]) -> list[Stay]:
-    """The work of the thread that wakes most of them, and never waits in their place: a writer."""
-    waiting = {stay.tid for stay in stays}
-    waker = next((tid for tid, _ in wakers.most_common() if tid), 0)
-    if waker in waiting:
-        return []
-    return [
-        stay
-        for stay in evidence.by_thread.get(waker, ())
-        if stay.own is not None and stay.kind not in ("lock", "queue")
-    ]
-
-
-def _is_below(stay: Stay, where: StackFrame | None) -> bool:
-    if where is None:
-        return False
-    return any(f.name == where.name and f.module == where.module for f in stay.user)
+# Rings
 
 
 def _ring(evidence: Evidence, pid: int) -> list[int]:
     """Return threads that wait for a lock of the next one, the last for one of the first."""
-    owner: dict[int, int] = {}
-    held = evidence.facts.lock_holders.get(pid, {})
-    for blocked in evidence.facts.blocked:
-        if blocked.pid != pid or not blocked.call.startswith("futex"):
-            continue
-        word = blocked.words[2] if blocked.words else 0
-        if word and word != blocked.tid and evidence.process_of_thread.get(word) == pid:
-            owner[blocked.tid] = word
-        if blocked.arguments[0] in held:
-            owner[blocked.tid] = held[blocked.arguments[0]]
-    return find_ring(owner)
+    return find_ring(owners_now(evidence, pid))
 
 
 def _ring_text(evidence: Evidence, ring: list[int], places: list[list[Stay]]) -> tuple[str, str]:
@@ -285,8 +235,13 @@ def _ring_text(evidence: Evidence, ring: list[int], places: list[list[Stay]]) ->
 
 
 def _stuck_text(evidence: Evidence, places: list[list[Stay]]) -> tuple[str, str]:
-    threads = sum(map(threads_of, places))
+    stays = [stay for place in places for stay in place]
     word = "deadlock, it seems" if len(places) > 1 else "a lock that nobody gives back"
-    names = ", ".join(evidence.spell(_taker(stays)) for stays in places)
-    text = f"{word}: {threads} threads wait all the time for locks, in {names}"
-    return text, "their owners could not be read"
+    names = ", ".join(evidence.spell(_taker(place)) for place in places)
+    verb = "waits" if threads_of(stays) == 1 else "wait"
+    text = f"{word}: {count_threads(stays)} {verb} all the time for locks, in {names}"
+    owners = owners_now(evidence, stays[0].pid)
+    tids = {owners[stay.tid] for stay in stays if stay.tid in owners}
+    does = [stay for tid in tids for stay in evidence.by_thread.get(tid, ())]
+    activity = describe_activity(evidence, [stay for stay in does if stay.kind != "queue"])
+    return text, f"who has it {activity}" if activity else "their owners could not be read"

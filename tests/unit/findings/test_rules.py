@@ -83,6 +83,54 @@ def test_a_convoy_names_the_taker_and_its_holders_activity() -> None:
     assert round(finding.cost, 1) == 2.4
 
 
+def test_the_lock_of_a_library_is_the_library_s() -> None:
+    inside = (native("pthread_mutex_lock"), native("sqlite3_free", "/usr/lib/libsqlite3.so.0"))
+    stack = (*inside, own("find", 14), *THREAD)
+    waits = (waiting(7, tid, "futex", *stack, seconds=6.0) for tid in range(9, 13))
+    text = said(only(facts(*waits)))
+    assert "4 threads wait for a lock of libsqlite3.so.0 in find (app.py:14)" in text
+
+
+def held_over_a_queue(**more: object) -> Facts:
+    """Threads that never get a Python lock, whose holder waits for room in a queue."""
+    taking = (*LOCKING, own("take", 20), *THREAD)
+    full = (*LOCKING, library("Queue.put", "/usr/lib/python3.11/queue.py"), own("log", 14))
+    waits = [waiting(7, tid, "futex", *taking, seconds=10.0) for tid in (20, 21)]
+    holder = waiting(7, 30, "futex", *full, *THREAD, seconds=10.0, argument=0x2000)
+    blocked = tuple(Blocked(7, tid, "futex", (0x1000, 0, 0)) for tid in (20, 21))
+    return facts(
+        *waits, holder, blocked=(*blocked, Blocked(7, 30, "futex", (0x2000, 0, 0))), **more
+    )
+
+
+def test_the_holder_of_a_lock_that_nobody_gives_back() -> None:
+    known = held_over_a_queue(lock_holders={7: {0x1000: 30}})
+    text = said(next(one for one in find(known) if one.kind == "deadlock"))
+    assert "a lock that nobody gives back: 2 threads wait all the time for locks, in take" in text
+    assert "who has it waits for room in a queue in log (app.py:14) (100 % of that time)" in text
+    text = said(next(one for one in find(held_over_a_queue()) if one.kind == "deadlock"))
+    assert "their owners could not be read" in text
+
+
+# Barriers
+
+
+def meeting(seconds: float) -> Facts:
+    """Three threads that wait at a barrier, and the one that computes meanwhile."""
+    stack = (native("pthread_barrier_wait"), native("step", CPP), native("start_thread"))
+    waits = [waiting(7, tid, "futex", *stack, seconds=seconds) for tid in (20, 21, 22)]
+    last = running(7, 30, native("merge", CPP), native("step", CPP), seconds=7.0)
+    wakers = tuple(WakerSum(one.tid, "futex", 7, 30, seconds, 50) for one in waits)
+    return facts(*waits, last, exe=CPP, wakers=wakers)
+
+
+def test_threads_that_wait_at_a_barrier_for_the_slowest() -> None:
+    text = said(only(meeting(8.0)))
+    assert "3 threads wait at a barrier for the slowest of them in step" in text
+    assert "the last to come runs in merge (100 % of that time)" in text
+    assert kinds(meeting(0.5)) == []
+
+
 def test_idle_workers_of_a_queue_are_no_convoy() -> None:
     stack = (*LOCKING, library("Queue.get"), own("serve"), *THREAD)
     assert kinds(facts(*(waiting(7, tid, "futex", *stack) for tid in range(9, 13)))) == []

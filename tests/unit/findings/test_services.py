@@ -148,6 +148,17 @@ def test_requests_that_are_not_held_by_a_loop(well: Facts) -> None:
     assert said(find(well), "held") == ""
 
 
+def test_requests_that_wait_for_their_turn_to_ask_another_service() -> None:
+    asked = Unanswered(61, 0.9, 0.05, "127.0.0.1", DB_PORT, 40000)
+    links = {DB: {4: "socket:[50]"}, 7: {3: "socket:[51]", 6: "socket:[60]", 8: "socket:[61]"}}
+    many = holding(unanswered=(asked,))._replace(descriptors=links)
+    text = said(find(many), "held")
+    assert "it asks 127.0.0.1:6401 0.9 at a time: a lock, or a limit of connections" in text
+    one_each = tuple(asked._replace(inode=61 + n, port=40000 + n) for n in range(4))
+    links[7] |= {10 + n: f"socket:[{61 + n}]" for n in range(4)}
+    assert said(find(many._replace(unanswered=one_each)), "held") == ""
+
+
 def test_requests_that_wait_for_a_loop_that_computes() -> None:
     loop = running(7, 7, native("lookup", "/srv/shop"), native("serve", "/srv/shop"), seconds=3)
     measured = holding(threads=(ThreadTime(7, 7, 3.0, 4.0),))

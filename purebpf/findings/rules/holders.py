@@ -1,0 +1,103 @@
+"""Who holds a lock, and what that thread does meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from purebpf.findings.evidence import Evidence, Stay
+from purebpf.findings.facts import StackFrame
+from purebpf.findings.words import describe_activity
+
+__all__ = ["are_goroutines", "describe_holder", "is_below", "is_still", "owners_now"]
+
+_STILL, _STILL_CPUS = 2.0, 0.02
+"""Waits a second that end, and CPUs, of a process in which nothing happens."""
+
+
+def owners_now(evidence: Evidence, pid: int) -> dict[int, int]:
+    """Return the owners, at the end, of the locks of glibc and Python that threads wait for."""
+    owner: dict[int, int] = {}
+    held = evidence.facts.lock_holders.get(pid, {})
+    for blocked in evidence.facts.blocked:
+        if blocked.pid != pid or not blocked.call.startswith("futex"):
+            continue
+        word = blocked.words[2] if blocked.words else 0
+        if word and word != blocked.tid and evidence.process_of_thread.get(word) == pid:
+            owner[blocked.tid] = word
+        if blocked.arguments[0] in held:
+            owner[blocked.tid] = held[blocked.arguments[0]]
+    return owner
+
+
+def describe_holder(evidence: Evidence, stays: list[Stay], where: StackFrame | None) -> str:
+    """The activity of who holds the lock meanwhile: by its owner word, or as who woke a waiter."""
+    owners: Counter[int] = Counter()
+    wakers: Counter[int] = Counter()
+    for tid in {stay.tid for stay in stays}:
+        wakers.update(evidence.wakers.get(tid, {}))
+    for stay in stays:
+        for one in evidence.sums.get((stay.tid, stay.call, stay.argument), ()):
+            if one.owner and evidence.process_of_thread.get(one.owner) == stay.pid:
+                owners[one.owner] += round(1e9 * one.seconds)
+    now = owners_now(evidence, stays[0].pid)
+    if not owners:
+        owners.update(now[stay.tid] for stay in stays if stay.tid in now)
+    does = [
+        stay
+        for tid in owners or wakers
+        for stay in evidence.by_thread.get(tid, ())
+        if stay.kind not in ("lock", "queue") and is_below(stay, where)
+    ]
+    if are_goroutines(stays):
+        does = _inside(evidence, stays[0].pid, where)
+    text = describe_activity(evidence, does)
+    if text:
+        return f"its holder {text}"
+    text = describe_activity(evidence, _of_others(evidence, stays, wakers))
+    if text:
+        return f"who gives it to them {text}"
+    holder = next(iter(owners), 0)
+    return f"its holder is thread {holder}" if holder else "its holder did not show"
+
+
+def are_goroutines(stays: list[Stay]) -> bool:
+    """Return True if these are no waits of threads."""
+    return all(stay.tid < 0 for stay in stays)
+
+
+def is_still(evidence: Evidence, pids: tuple[int, ...]) -> bool:
+    """Return True for processes that neither run nor are woken: a lock that changes hands does."""
+    ended = sum(one.times for pid in pids for one in evidence.waits_of.get(pid, ()))
+    cpus = sum(evidence.cpu_of.get(pid, 0.0) for pid in pids)
+    return ended < _STILL * evidence.elapsed_s and cpus < _STILL_CPUS
+
+
+def _inside(evidence: Evidence, pid: int, where: StackFrame | None) -> list[Stay]:
+    """The activity of goroutines that have got beyond a mutex: one of them holds it."""
+    waiting = [stay for stay in evidence.goroutines if stay.pid == pid]
+    running = [stay for stay in evidence.by_process.get(pid, ()) if stay.kind == "cpu"]
+    return [
+        stay
+        for stay in (*waiting, *running)
+        if stay.kind not in ("lock", "network") and is_below(stay, where)
+    ]
+
+
+def _of_others(evidence: Evidence, stays: list[Stay], wakers: Counter[int]) -> list[Stay]:
+    """The work of the thread that wakes most of them, and never waits in their place: a writer."""
+    waiting = {stay.tid for stay in stays}
+    waker = next((tid for tid, _ in wakers.most_common() if tid), 0)
+    if waker in waiting:
+        return []
+    return [
+        stay
+        for stay in evidence.by_thread.get(waker, ())
+        if stay.own is not None and stay.kind not in ("lock", "queue")
+    ]
+
+
+def is_below(stay: Stay, where: StackFrame | None) -> bool:
+    """Return True for the time of a function, and of those that it called."""
+    if where is None:
+        return False
+    return any(f.name == where.name and f.module == where.module for f in stay.user)
