@@ -250,6 +250,7 @@ class Cgroup(NamedTuple):
         periods, throttled: how many it ran in, and how many of them it was stopped in.
         throttled_s: time that it was stopped.
         memory_limit, memory_used: bytes, 0 for none; `memory_hits`: how often the limit was met.
+        memory_high, high_hits: the limit from which processes are slowed down, likewise.
         oom_kills: processes killed for it.
     """
 
@@ -261,6 +262,8 @@ class Cgroup(NamedTuple):
     memory_limit: int = 0
     memory_used: int = 0
     memory_hits: int = 0
+    memory_high: int = 0
+    high_hits: int = 0
     oom_kills: int = 0
 
 

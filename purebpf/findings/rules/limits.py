@@ -13,8 +13,8 @@ from purebpf.findings.words import share
 __all__ = ["memory_limits", "pinned_programs", "queued_processes", "throttled_cgroups"]
 
 _PERIODS, _THROTTLED = 10, 0.1
-_HITS = 10.0
-"""A second."""
+_HITS, _SLOWED = 10.0, 0.1
+"""A second; seconds a second that threads wait because of memory.high."""
 _QUEUED = 0.05
 _VICTIMS, _HOGS = 6, 20
 _NOBODY_WAITS = 0.1
@@ -54,30 +54,44 @@ def memory_limits(evidence: Evidence) -> Iterator[Finding]:
     again.
     """
     for cgroup in evidence.facts.cgroups:
-        rate = cgroup.memory_hits / evidence.elapsed_s
-        if rate < _HITS and not cgroup.oom_kills:
-            continue
         pids, name = _members(evidence, cgroup), _tail(cgroup)
-        waits = [stay for stay in evidence.work("memory-limit") if stay.pid in pids]
-        text = f"hits its cgroup's memory limit {rate:.0f} times a second"
-        if cgroup.oom_kills:
-            text += f", and {cgroup.oom_kills} processes were killed for it (OOM)"
+        waited = evidence.rate(stay for stay in evidence.work("memory-limit") if stay.pid in pids)
+        text, limit = _limit(evidence, cgroup, waited)
+        if not text:
+            continue
         own = Counter(
             evidence.spell(stay.own) for stay in evidence.stays if stay.pid in pids and stay.own
         )
-        evidences = [f"memory.max of {name} is {cgroup.memory_limit >> 20} MiB"]
-        if own:
-            evidences.append(f"it works in {own.most_common(1)[0][0]}")
         yield Finding(
             "memory-limit",
             evidence.process(pids[0]).comm if pids else name,
             pids,
-            max(0.5, evidence.rate(waits)),
+            max(0.5, waited),
             text,
-            tuple(evidences),
+            (limit, f"it works in {own.most_common(1)[0][0]}" if own else ""),
             ("mem", "--show", "faults", "-p", str(pids[0])) if pids else ("top",),
             place=name,
         )
+
+
+def _limit(evidence: Evidence, cgroup: Cgroup, waited: float) -> tuple[str, str]:
+    """Return the incident and the limit: the hard one, or the one that slows processes down.
+
+    Processes above memory.high sleep at each allocation, for up to two seconds, so that they meet
+    the limit seldom.
+    """
+    rate, slowed = cgroup.memory_hits / evidence.elapsed_s, cgroup.high_hits / evidence.elapsed_s
+    name, used = _tail(cgroup), cgroup.memory_used >> 20
+    if rate >= _HITS or cgroup.oom_kills:
+        text = f"hits its cgroup's memory limit {rate:.0f} times a second"
+        if cgroup.oom_kills:
+            text += f", and {cgroup.oom_kills} processes were killed for it (OOM)"
+        return text, f"memory.max of {name} is {cgroup.memory_limit >> 20} MiB"
+    if slowed >= _HITS or (cgroup.high_hits and waited >= _SLOWED):
+        text = f"is slowed down by its cgroup's memory.high {slowed:.0f} times a second"
+        text += f": its threads wait {waited:.2f} s a second for that" if waited else ""
+        return text, f"memory.high of {name} is {cgroup.memory_high >> 20} MiB, in use are {used}"
+    return "", ""
 
 
 def queued_processes(evidence: Evidence) -> Iterator[Finding]:

@@ -61,7 +61,7 @@ def read_cgroups() -> dict[str, Cgroup]:
             cgroup = _with_cpu(cgroup, files)
         if "memory.events" in files or "memory.failcnt" in files:
             cgroup = _with_memory(cgroup, files)
-        if cgroup.quota_cpus or cgroup.memory_limit:
+        if cgroup.quota_cpus or cgroup.memory_limit or cgroup.memory_high:
             found[folder] = cgroup
     return found
 
@@ -105,15 +105,18 @@ def _with_memory(cgroup: Cgroup, files: set[str]) -> Cgroup:
         limit, hits = _number(f"{path}/memory.limit_in_bytes"), _number(f"{path}/memory.failcnt")
         events = dict(words(f"{path}/memory.oom_control"))
         used = _number(f"{path}/memory.usage_in_bytes")
+        high, high_hits = _NO_LIMIT, 0
     else:
         events = dict(words(f"{path}/memory.events"))
-        limit = min(_number(f"{path}/memory.max"), _number(f"{path}/memory.high"))
-        hits = int(events.get("max", 0)) + int(events.get("high", 0))
+        limit, hits = _number(f"{path}/memory.max"), int(events.get("max", 0))
+        high, high_hits = _number(f"{path}/memory.high"), int(events.get("high", 0))
         used = _number(f"{path}/memory.current")
     return cgroup._replace(
         memory_limit=0 if limit >= _NO_LIMIT else limit,
         memory_used=used,
         memory_hits=hits,
+        memory_high=0 if high >= _NO_LIMIT else high,
+        high_hits=high_hits,
         oom_kills=int(events.get("oom_kill", 0)),
     )
 
@@ -134,6 +137,7 @@ def since(now: dict[str, Cgroup], before: dict[str, Cgroup]) -> tuple[Cgroup, ..
                 throttled=cgroup.throttled - then.throttled,
                 throttled_s=cgroup.throttled_s - then.throttled_s,
                 memory_hits=cgroup.memory_hits - then.memory_hits,
+                high_hits=cgroup.high_hits - then.high_hits,
                 oom_kills=cgroup.oom_kills - then.oom_kills,
             )
         )

@@ -471,3 +471,23 @@ def test_a_limit_of_processes_fails_starts_and_not_reads() -> None:
     assert "clone fails with EAGAIN (a limit of processes or threads" in finding.text
     reads = CallCount(7, "read", errno.EAGAIN, 370)
     assert kinds(facts(waiting(7, 7, "epoll_wait"), exe=CPP, calls=(reads,))) == []
+
+
+def above_high(hits: int, *, seconds: float = 8.0) -> Facts:
+    """Threads of a cgroup that sleep because it has more memory than memory.high."""
+    slept = ("schedule_timeout_killable", "__mem_cgroup_handle_over_high", "resume_user_mode_work")
+    wait = waiting(7, 7, "futex", native("keep", CPP), seconds=seconds)
+    wait = wait._replace(kernel=slept, call="", state="D")
+    group = Cgroup(
+        "/sys/fs/cgroup/shop", memory_high=24 << 20, high_hits=hits, memory_used=30 << 20
+    )
+    process = Process(7, 1, "shop", CPP, cgroup="0::/shop\n")
+    return facts(wait)._replace(cgroups=(group,), processes=(process,))
+
+
+def test_a_program_that_memory_high_slows_down() -> None:
+    text = said(only(above_high(8)))
+    assert "is slowed down by its cgroup's memory.high 1 times a second" in text
+    assert "its threads wait 0.80 s a second for that" in text
+    assert "memory.high of shop is 24 MiB, in use are 30" in text
+    assert kinds(above_high(8, seconds=0.5)) == kinds(above_high(0, seconds=0.5)) == []
