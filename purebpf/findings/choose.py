@@ -58,7 +58,7 @@ _BUSY = 0.5
 """Seconds a second in functions of a server which explain that its clients wait."""
 _BUSY_SERVER = 0.4
 """CPUs that keep a server from its requests."""
-_MANY_HELD = 3.0
+_MANY_HELD = 1.7
 """Requests that a server holds, by those of its own that it waits for."""
 _LEAST_LOSS = 0.05
 

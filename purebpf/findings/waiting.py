@@ -100,7 +100,12 @@ _LIBRARIES_THAT_WAIT = (
             r"Barrier\.wait$"
         ),
     ),
-    ("result", compile_later(r"std::(__atomic_futex_unsigned_base|__basic_future|__future_base)")),
+    (
+        "result",
+        compile_later(
+            r"std::(__atomic_futex_unsigned_base|__basic_future|__future_base)|Future\.result$"
+        ),
+    ),
     ("queue-full", compile_later(r".*Queue\.put$|.*[Cc]hannel<.*>::send")),
     (
         "permit",

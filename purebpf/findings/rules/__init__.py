@@ -48,7 +48,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(answers.slow_answers, answers.unanswered_requests, answers.delayed_acknowledgements),
     *(lookups.open_lookups, round_trips.round_trips, held_requests.held_requests),
     *(blocking.full_pipes, blocking.blocked_loops, blocking.children, blocking.other_waits),
-    *(pools.accept_queues, goroutines.waiting_handlers),
+    *(pools.accept_queues, pools.herds_of_workers, goroutines.waiting_handlers),
     *(storage.synced_writes, storage.disk_waits),
     *(cpu.busy_programs,),
     *(processes.started_programs, processes.started_threads, processes.costly_forks),

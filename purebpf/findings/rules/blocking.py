@@ -36,6 +36,7 @@ _PURPOSES = {
 _LOOP = "uv_run"
 _WAITS_ITSELF = compile_later(r"uv_run|futex|pthread|uv_(cond|sem)|WaitSync")
 _WAKERS = {"barrier": "the last to come"}
+_PYTHON_WORKER = compile_later(r"concurrent/futures/thread\.py$")
 _NUMBER = compile_later(r"\d+$")
 _STDERR = 2
 _NO_FILES = ("/dev/", "/proc/", "/sys/")
@@ -234,27 +235,34 @@ def _waker(evidence: Evidence, stays: list[Stay]) -> str:
     ]
     does = [one for one in does if one.kind != "queue"] or does
     who, activity = _WAKERS.get(stays[0].kind, "who wakes them"), describe_activity(evidence, does)
+    if not activity and all(stay.is_open for stay in stays):
+        return "nobody woke them all the time"
     return f"{who} {activity}" if activity else f"{who} did not show"
 
 
 def _own_pool(evidence: Evidence, stays: list[Stay]) -> str:
-    """A clause about threads that wait for results, where no thread of their pool is left.
-
-    The threads of a pool have one name and numbers.
-    """
-    name = _NUMBER.sub("", stays[0].comm)
-    tids = {stay.tid for stay in stays}
-    pool = {
+    """A clause about threads that wait for results, where no thread of their pool is left."""
+    if stays[0].kind != "result" or not all(stay.is_open for stay in stays):
+        return ""
+    teams = {_team(evidence, stay) for stay in stays}
+    team = next(iter(teams))
+    others = (
         stay.tid
         for stay in evidence.by_process.get(stays[0].pid, ())
-        if _NUMBER.sub("", stay.comm) == name
-    }
-    is_numbered = name != stays[0].comm and all(_NUMBER.sub("", one.comm) == name for one in stays)
-    if stays[0].kind != "result" or not is_numbered or pool != tids:
+        if _team(evidence, stay) == team and stay.kind not in ("cpu", "queue")
+    )
+    if len(teams) > 1 or not team or set(others) - {stay.tid for stay in stays}:
         return ""
-    if not all(stay.is_open for stay in stays):
-        return ""
-    return f'these are all threads "{name}", and none got a result: a deadlock of pools?'
+    return f"these are all threads {team}, and none got a result: a deadlock of pools?"
+
+
+def _team(evidence: Evidence, stay: Stay) -> str:
+    """The pool of a thread: threads of one name with numbers, or of an executor of Python."""
+    name = _NUMBER.sub("", stay.comm)
+    if name != stay.comm != evidence.process(stay.pid).comm:
+        return f'"{name}"'
+    is_worker = any(_PYTHON_WORKER.search(frame.module) for frame in stay.user)
+    return "of a Python executor" if is_worker else ""
 
 
 def _writer(evidence: Evidence, stays: list[Stay]) -> str:
@@ -280,7 +288,8 @@ def _are_waited_for(evidence: Evidence, stays: list[Stay]) -> bool:
     those that never get one, unless they are a pool themselves.
     """
     if stays[0].kind == "result" and all(stay.is_open for stay in stays):
-        return bool(_own_pool(evidence, stays))
+        is_asked = evidence.connections.is_service(chief(stays)) and stays[0].is_called
+        return is_asked or bool(_own_pool(evidence, stays))
     if evidence.connections.is_service({stay.pid for stay in stays}):
         return True
     return stays[0].kind in _PURPOSES and (stays[0].kind != "result" or threads_of(stays) > 1)
@@ -289,7 +298,7 @@ def _are_waited_for(evidence: Evidence, stays: list[Stay]) -> bool:
 def _via(evidence: Evidence, stay: Stay) -> str:
     """The library's function that the own one called."""
     assert stay.own is not None
-    if stay.kind == "barrier":
+    if stay.kind in ("barrier", "result"):
         return ""
     below = stay.user[: stay.user.index(stay.own)]
     called = next((frame for frame in reversed(below) if frame.kind == "python"), None)

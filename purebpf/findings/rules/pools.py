@@ -10,13 +10,19 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
 from purebpf.findings.words import describe_activity
 
-__all__ = ["accept_queues", "busy_team"]
+__all__ = ["accept_queues", "busy_team", "herds_of_workers"]
 
 _BUSY = 0.85
 """The part of the time that a worker is at work which is never free."""
 _QUEUED = 0.5
 """Connections that wait to be accepted, in the mean."""
 _LISTEN = 10
+_HERD, _EVENLY, _FOR_NOTHING, _MANY = 8, 0.3, 4.0, 2000.0
+"""Workers that wake up at once, how evenly, how often for one request, and how often a second."""
+_LOOP_WAITS = frozenset({"epoll_wait", "epoll_pwait", "poll", "ppoll", "select", "pselect6"})
+_TAKES = frozenset({"accept", "accept4", "read", "recvfrom", "recvmsg", "readv"})
+_WAKE_S = 1.5e-5
+"""CPU time of a process that wakes up, finds nothing and sleeps again."""
 
 
 def busy_team(evidence: Evidence, pids: Sequence[int]) -> str:
@@ -68,6 +74,31 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
             (_meanwhile(evidence, does), team),
             ("tcp", "-p", str(pids[0])),
             place=str(socket.port),
+        )
+
+
+def herds_of_workers(evidence: Evidence) -> Iterator[Finding]:
+    """Each connection wakes all processes that wait for the same listener; one of them gets it."""
+    for port, listening in evidence.connections.listeners.items():
+        woken = {
+            pid: sum(one.times for one in evidence.waits_of.get(pid, ()) if one.call in _LOOP_WAITS)
+            for pid in listening
+        }
+        most = max(woken.values(), default=0)
+        herd = sorted(pid for pid, times in woken.items() if times > _EVENLY * most)
+        wakes = sum(woken[pid] for pid in herd)
+        taken = evidence.count_calls(herd, _TAKES, 0)
+        rate = wakes / evidence.elapsed_s
+        if len(herd) < _HERD or rate < _MANY or wakes < _FOR_NOTHING * taken:
+            continue
+        accepted = evidence.count_calls(herd, ("accept", "accept4"), 0) / evidence.elapsed_s
+        yield Finding(
+            *("wakeups", evidence.process(herd[0]).comm, tuple(herd), rate * _WAKE_S),
+            f"{len(herd)} workers on port {port} wake up {rate:.0f} times a second in all for "
+            f"{accepted:.0f} connections: each wakes them all (a thundering herd)",
+            ("EPOLLEXCLUSIVE, or a listener for each worker (SO_REUSEPORT), ends that",),
+            ("summary", "-p", str(herd[0])),
+            place=str(port),
         )
 
 

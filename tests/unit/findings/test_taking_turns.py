@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.findings.facts import Activity, Endpoint, Facts, Process, Socket, WaitSum, WakerSum
+from purebpf.findings.facts import (
+    Activity,
+    Endpoint,
+    Facts,
+    Process,
+    Socket,
+    StackFrame,
+    WaitSum,
+    WakerSum,
+)
 from purebpf.findings.find import find
 from purebpf.findings.finding import Finding
 from tests.support.builders.facts import facts, native, own, running, waiting
@@ -92,6 +101,10 @@ def test_threads_of_a_pool_that_all_wait_for_results() -> None:
     ]
     (text,) = texts(stuck._replace(activities=tuple(pool)))
     assert 'these are all threads "pool-1-thread-", and none got a result' in text
+    python = StackFrame("_worker", "/usr/lib/python3.11/concurrent/futures/thread.py", 8, "python")
+    workers = [one._replace(user=(*one.user, python), comm="app7") for one in pool]
+    (text,) = texts(stuck._replace(activities=tuple(workers)))
+    assert "these are all threads of a Python executor, and none got a result" in text
     idle = pool[0]._replace(tid=30, user=(STARTED,), comm="pool-1-thread-30")
     assert texts(stuck._replace(activities=(*pool, idle))) == []
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.findings.facts import Activity, Blocked, Facts, Process, Socket, Start, ThreadTime
+from purebpf.findings.facts import (
+    Activity,
+    Blocked,
+    CallCount,
+    Endpoint,
+    Facts,
+    Process,
+    Socket,
+    Start,
+    ThreadTime,
+    WaitSum,
+)
 from purebpf.findings.find import find
 from tests.support.builders.facts import (
     PYTHON,
@@ -93,6 +104,48 @@ def test_workers_that_end_after_some_requests() -> None:
 )
 def test_servers_that_start_processes(well: Facts) -> None:
     assert "workers" not in said(well)
+
+
+# Workers that all wake up
+
+
+def herd(workers: int = 12, times: int = 2600, accepted: int = 2600, first: int = 2600) -> Facts:
+    pids = range(20, 20 + workers)
+    woken = tuple(
+        WaitSum(
+            pid, pid, "epoll_wait", 4, -1, 0, Endpoint(), 9.0, times if pid > 20 else first, 0.1
+        )
+        for pid in pids
+    )
+    processes = tuple(Process(pid, FIRST, "hub", "/srv/hub") for pid in pids)
+    calls = tuple(CallCount(pid, "accept4", 0, accepted // workers) for pid in pids)
+    return Facts(
+        *(10.0, 2),
+        processes=processes,
+        waits=woken,
+        calls=calls,
+        sockets=(LISTENER,),
+        descriptors={pid: {3: "socket:[51]"} for pid in pids},
+    )
+
+
+def test_workers_that_each_connection_wakes() -> None:
+    text = said(herd())
+    assert "12 workers on port 8000 wake up 3120 times a second in all for 259 connections" in text
+    assert "each wakes them all (a thundering herd)" in text
+
+
+@pytest.mark.parametrize(
+    "well",
+    [herd(workers=6, times=9000, first=9000), herd(times=200, first=200), herd(accepted=24000)],
+    ids=["few", "seldom", "each has work"],
+)
+def test_workers_that_share_their_connections(well: Facts) -> None:
+    assert said(well) == ""
+
+
+def test_a_worker_that_wakes_up_alone_is_no_herd() -> None:
+    assert "herd" not in said(herd(times=300, first=26_000))
 
 
 # A pipe that is not closed
