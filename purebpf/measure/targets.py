@@ -188,9 +188,11 @@ def check_processes(pids: Sequence[int], *, thread_option: str) -> None:
     """Check that there is a target: of several processes, some may have ended.
 
     Raises:
-        NoSuchTargetError: every one has ended, or one is none; for a thread's number, names the
-            option for it.
+        NoSuchTargetError: every one has ended, or one is none, or /proc hides it; for a thread's
+            number, names the option for it.
     """
+    for pid in pids:
+        _check_shown(pid)
     for pid in without_gone(pids):
         tgid = _process_of(pid)
         if tgid != pid:
@@ -210,9 +212,23 @@ def check_threads(tids: Iterable[int]) -> None:
         _process_of(tid)
 
 
+def _check_shown(task: int) -> None:
+    """Check that /proc does not hide a process or thread: such a one has not ended.
+
+    Raises:
+        NoSuchTargetError: it does.
+    """
+    if proc.hides(task):
+        raise NoSuchTargetError(
+            f"{task} lives, and /proc does not show it: {proc.PROC} is mounted with hidepid, or "
+            "for another PID namespace. Run this as root there"
+        )
+
+
 def _process_of(task: int) -> int:
     status = proc.status(task)
     if status is None:
+        _check_shown(task)
         raise NoSuchTargetError(
             f"no process or thread has ID {task} (/proc/{task} does not exist in this PID "
             "namespace)"

@@ -60,13 +60,14 @@ _GONE = (errno.ENOENT, errno.ESRCH)
 _CHUNK = 1 << 16
 _ARGUMENTS_START = 45
 """The field arg_start of /proc/PID/stat, counted from the one behind the name."""
+_OF_PROCESSES = tuple(f"{PROC}/{digit}" for digit in range(1, 10))
 _PIDS = 1 << 22  # PID_MAX_LIMIT
 _FIRST_NAMESPACES = {"cgroup": 0xEFFFFFFB, "pid": 0xEFFFFFFC, "user": 0xEFFFFFFD}
 """PROC_CGROUP_INIT_INO and its like of include/linux/proc_ns.h."""
 
 
 def read(path: str) -> str | None:
-    """The file's text, None when it (or its process) does not exist.
+    """The file's text, None when it (or its process) does not exist, or /proc hides the process.
 
     Lines end with a newline alone: a carriage return is a part of a name, which the kernel does not
     escape (seq_file_path() of fs/seq_file.c). So split the text at newlines:
@@ -78,7 +79,7 @@ def read(path: str) -> str | None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        if error.errno in _GONE:
+        if _is_none(error, path):
             return None
         raise KernelError(f"read({path})", error.errno or 0) from None
     try:
@@ -90,6 +91,17 @@ def read(path: str) -> str | None:
     finally:
         os.close(fd)
     return b"".join(parts).decode("utf-8", "surrogateescape")
+
+
+def _is_none(error: OSError, path: str) -> bool:
+    """Return True if opening a file failed because there is none, or because its process is hidden.
+
+    With hidepid=1, the kernel lists other users' processes and refuses all below with EPERM
+    (proc_pid_permission() of fs/proc/base.c); a file that root alone may read is EACCES.
+    """
+    if error.errno in _GONE:
+        return True
+    return error.errno == errno.EPERM and path.startswith(_OF_PROCESSES)
 
 
 def pids() -> list[int]:
@@ -283,7 +295,7 @@ def open_memory(pid: int | str) -> int | None:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        if error.errno in _GONE:
+        if _is_none(error, path):
             return None
         raise KernelError(f"open({path})", error.errno or 0) from None
 
@@ -305,7 +317,7 @@ def descriptor(fd: int) -> str:
 def hides(pid: int) -> bool:
     """Return True if a process lives that /proc does not show.
 
-    It is mounted with hidepid=2 (proc(5)), or for another pid namespace than this process's.
+    It is mounted with hidepid (proc(5)), or for another pid namespace than this process's.
     """
     if not 0 < pid < _PIDS:
         return False
@@ -315,7 +327,7 @@ def hides(pid: int) -> bool:
         return False
     except PermissionError:
         pass
-    return not os.path.exists(f"{PROC}/{pid}")
+    return not os.path.exists(f"{PROC}/{pid}/stat")
 
 
 def cgroup(pid: int | str) -> str | None:

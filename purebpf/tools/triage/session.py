@@ -22,6 +22,7 @@ from purebpf.measure.targets import NoSuchTargetError, PidNamespace
 from purebpf.observe.instruments.wait_reasons import WaitReasons, call_name
 from purebpf.results import Profile
 from purebpf.symbols.budget import Budget
+from purebpf.syscall import proc
 from purebpf.tools import mem, profile
 from purebpf.tools.triage.activities import cpu_times, memory_use, waiting_times
 from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
@@ -58,6 +59,11 @@ _LEAST_SAMPLES = 5
 """Of a process whose functions matter."""
 _LEAST_CPU_S = 0.03
 """Of a process that may have so many samples."""
+_FIRST_PID = 1
+_HIDDEN = (
+    "other users' processes: /proc does not show them, as it is mounted with hidepid. "
+    "Run it as root"
+)
 _BEFORE_MEMORY, _LATEST_MEMORY = 0.25, 0.7
 """The parts of the time between which the processes are chosen whose page faults are traced."""
 
@@ -83,7 +89,7 @@ class Triage(Closing):
         self._reasons: WaitReasons | None = None
         self._owned = ExitStack()
         self._own = frozenset((os.getpid(),))
-        self._missing: list[str] = []
+        self._missing: list[str] = [_HIDDEN] if proc.hides(_FIRST_PID) else []
         self.profiles: list[tuple[str, Profile, str]] = []
 
     @property

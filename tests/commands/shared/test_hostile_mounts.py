@@ -141,13 +141,39 @@ def test_a_result_beyond_the_limit_leaves_no_half_of_it(name: str, tmp_path: Pat
     assert not list(tmp_path.iterdir())
 
 
+HIDDEN = pytest.mark.parametrize("hidepid", [1, 2])
+
+
 @pytest.mark.needs("setpriv")
+@HIDDEN
 @every_command
-def test_processes_are_hidden(name: str) -> None:
-    """hidepid=2, and a user without CAP_SYS_PTRACE: other users' processes are not in /proc."""
-    hidden = mounted("mount -t proc -o hidepid=2 proc /proc")
+def test_processes_are_hidden(name: str, hidepid: int) -> None:
+    """A user without CAP_SYS_PTRACE: /proc lists other users' processes without data (hidepid=1),
+    or not at all.
+    """
+    hidden = mounted(f"mount -t proc -o hidepid={hidepid} proc /proc")
     user = as_user(least_user(name))
     assert worked(run(name, prefix=(*hidden, *user)))
+
+
+@pytest.mark.needs("setpriv")
+@pytest.mark.parametrize("name", ["profile", "offcpu", "dump", "trace", "stat", "mem"])
+@HIDDEN
+def test_a_hidden_process_has_not_ended(name: str, hidepid: int) -> None:
+    hidden = mounted(f"mount -t proc -o hidepid={hidepid} proc /proc")
+    prefix = (*hidden, *as_user(least_user(name)))
+    target = () if name == "dump" else ("-p",)
+    result = run(name, *target, str(os.getpid()), prefix=prefix)
+    assert result.returncode == 1
+    assert f"{os.getpid()} lives, and /proc does not show it" in said(result)
+
+
+@pytest.mark.needs("setpriv")
+@HIDDEN
+def test_triage_says_that_it_does_not_see_hidden_processes(hidepid: int) -> None:
+    hidden = mounted(f"mount -t proc -o hidepid={hidepid} proc /proc")
+    result = run("triage", "1", prefix=(*hidden, *as_user(least_user("triage"))))
+    assert "not measured: other users' processes" in result.stdout, result.stderr
 
 
 @pytest.mark.needs("pid_namespace")
