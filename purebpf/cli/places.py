@@ -129,10 +129,10 @@ def _lines(
         yield f"  {_spell(rest):>7}         in {left_out} (all: --all)\n"
 
 
-def wrapped_place(place: TimePlace, use: str = "") -> Iterator[str]:
+def wrapped_place(place: TimePlace, use: str = "", noun: str = "threads") -> Iterator[str]:
     """Return the lines of a place without its time: `5 threads  wait for a lock in hold (w.py)`."""
     first, *rest = _sentence(place, with_process=False)
-    head = f"  {count_text(place.threads, 'threads'):<10}"
+    head = f"  {count_text(place.threads, noun):<10}"
     yield from _wrapped(head, [f"{use}{first}", *rest], answer.WIDTH)
 
 

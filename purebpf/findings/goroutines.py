@@ -6,7 +6,7 @@ own code that a library has called: in the handler of a request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from purebpf.findings.facts import Endpoint, Facts, Goroutines, StackFrame
 from purebpf.findings.ownership import Program
@@ -14,7 +14,7 @@ from purebpf.findings.stays import Stay
 from purebpf.findings.waiting import Side
 from purebpf.late_pattern import compile_later
 
-__all__ = ["goroutine_stays", "mean_of"]
+__all__ = ["goroutine_stays", "judge_goroutine", "mean_of"]
 
 _KINDS = tuple(
     (kind, compile_later(pattern))
@@ -46,12 +46,10 @@ def goroutine_stays(facts: Facts, program_of: Callable[[int], Program]) -> Itera
     names = {process.pid: process.comm for process in facts.processes}
     number = 0
     for one in facts.goroutines:
-        program, most = program_of(one.pid), min(_MOST, max(one.counts, default=0))
-        at = next((at for at, frame in enumerate(one.user) if program.owns(frame)), None)
+        most = min(_MOST, max(one.counts, default=0))
+        kind, at, is_called = judge_goroutine(program_of(one.pid), one.user)
         if at is None:
             continue
-        kind = _kind(one.user[:at])
-        is_called = any(_is_library(program, frame) for frame in one.user[at + 1 :])
         seconds = mean_of(one) * facts.elapsed_s / max(1, most)
         for _ in range(most):
             number -= 1
@@ -61,7 +59,18 @@ def goroutine_stays(facts: Facts, program_of: Callable[[int], Program]) -> Itera
             )
 
 
-def _kind(inside: tuple[StackFrame, ...]) -> str:
+def judge_goroutine(program: Program, user: Sequence[StackFrame]) -> tuple[str, int | None, bool]:
+    """Return the kind of a goroutine's wait, where its own function is, and if a library called it.
+
+    The place is an index of `user`, or None without an own function.
+    """
+    at = next((at for at, frame in enumerate(user) if program.owns(frame)), None)
+    if at is None:
+        return _kind(user), None, False
+    return _kind(user[:at]), at, any(_is_library(program, frame) for frame in user[at + 1 :])
+
+
+def _kind(inside: Sequence[StackFrame]) -> str:
     """The reason of a wait, by the functions inside of the own one."""
     for kind, pattern in _KINDS:
         if any(pattern.match(frame.name) for frame in inside):

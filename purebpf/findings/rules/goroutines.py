@@ -39,7 +39,7 @@ def waiting_handlers(evidence: Evidence) -> Iterator[Finding]:
             *("waits", stay.comm, (stay.pid,), cost),
             f"{count_threads(stays, 'wait')}{what} in {evidence.spell(stay.own)}",
             (_KINDS[stay.kind],),
-            ("offcpu", "-p", str(stay.pid)),
+            ("dump", str(stay.pid)),
             own=evidence.source(stay.own),
         )
 
@@ -66,7 +66,7 @@ def goroutine_leaks(evidence: Evidence) -> Iterator[Finding]:
             f"starts {rate:.0f} goroutines a second that do not end: {grown.counts[-1]} wait{where}"
             ", and their number grows",
             (f"all goroutines: {round(sum(map(mean_of, groups)))} in the mean",),
-            ("mem", "-p", str(pid)),
+            ("dump", str(pid)),
             own=evidence.source(own),
         )
 

@@ -47,13 +47,15 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
         if cost < least or _is_stuck(evidence, stays):
             continue
         pids, where = chief(stays), _taker(stays)
-        is_futex = not any(map(is_java, stays[0].user)) and not are_goroutines(stays)
         command: tuple[str, ...] = ("offcpu", "-p", str(pids[0]))
         if stays[0].kind == "file-lock":
             text, support = _file_lock(evidence, stays)
         else:
             text, support = _convoy(evidence, stays, pids, where)
-            command = ("lock", "--userspace", "-p", str(pids[0])) if is_futex else command
+            if are_goroutines(stays):
+                command = ("dump", str(pids[0]))
+            elif not any(map(is_java, stays[0].user)):  # its locks are no futexes
+                command = ("lock", "--userspace", "-p", str(pids[0]))
         source = evidence.source(where)
         name = evidence.process(pids[0]).comm
         yield Finding("lock-convoy", name, pids, cost, text, (support,), command, own=source)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from purebpf.tuples import NamedTuple
 
-__all__ = ["MONITOR", "DumpedFrame", "DumpedTask", "DumpedThread", "ProcessDump"]
+__all__ = [
+    "MONITOR",
+    "DumpedFrame",
+    "DumpedGoroutines",
+    "DumpedTask",
+    "DumpedThread",
+    "ProcessDump",
+]
 
 MONITOR = "the monitor "
 """The beginning of `waits_for` of a thread that wants to enter a monitor of Java."""
@@ -77,6 +84,18 @@ class DumpedTask(NamedTuple):
     problems: tuple[str, ...]
 
 
+class DumpedGoroutines(NamedTuple):
+    """Goroutines of Go that no thread runs, with equal stacks.
+
+    Attributes:
+        number: how many they are; of very many, an estimate.
+        frames: innermost first.
+    """
+
+    number: int
+    frames: tuple[DumpedFrame, ...]
+
+
 class ProcessDump(NamedTuple):
     """A process.
 
@@ -90,6 +109,7 @@ class ProcessDump(NamedTuple):
         tasks: the tasks of asyncio; None: the user did not want them, or they cannot be read.
         java: the version of its JVM, "17.0.15+6-Debian-1deb12u1"; "" for none.
         v8: the version of its V8, "13.6"; "" for none.
+        goroutines: those that wait; () of a program that is not Go's, or has no symbols.
     """
 
     pid: int
@@ -102,3 +122,4 @@ class ProcessDump(NamedTuple):
     tasks: tuple[DumpedTask, ...] | None = None
     java: str = ""
     v8: str = ""
+    goroutines: tuple[DumpedGoroutines, ...] = ()

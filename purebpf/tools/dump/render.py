@@ -9,9 +9,12 @@ from purebpf.findings.facts import Activity, StackFrame
 from purebpf.findings.places import WORK, classify, sum_places
 from purebpf.findings.rings import find_ring
 from purebpf.results.model.json_values import json_object
+from purebpf.results.model.spelling import count_text
+from purebpf.tools.dump.goroutine_places import goroutine_places
 from purebpf.tools.dump.model import (
     MONITOR,
     DumpedFrame,
+    DumpedGoroutines,
     DumpedTask,
     DumpedThread,
     ProcessDump,
@@ -37,6 +40,7 @@ def lines(dump: ProcessDump, *, verbose: bool = False) -> Iterator[str]:
     for note in dump.notes:
         yield f"note: {_printable(note)}\n"
     yield from _summary(dump)
+    yield from goroutine_places(dump)
     if verbose:
         for thread in dump.threads:
             yield "\n"
@@ -45,6 +49,9 @@ def lines(dump: ProcessDump, *, verbose: bool = False) -> Iterator[str]:
         for alike in _groups(dump.threads):
             yield "\n"
             yield from _thread(alike[0], [thread.tid for thread in alike])
+    for group in dump.goroutines:
+        yield f"\n{count_text(group.number, 'goroutines')}:\n"
+        yield from _frames(group)
     if dump.tasks is not None:
         yield f"\nasyncio: {len(dump.tasks)} tasks\n"
         for task in dump.tasks:
@@ -140,10 +147,10 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _frames(of: DumpedThread | DumpedTask) -> Iterator[str]:
+def _frames(of: DumpedThread | DumpedTask | DumpedGoroutines) -> Iterator[str]:
     for frame in of.frames:
         yield f"    {_printable(_frame(frame))}\n"
-    for problem in of.problems:
+    for problem in of.problems if not isinstance(of, DumpedGoroutines) else ():
         yield f"    ({_printable(problem)})\n"
 
 
@@ -176,6 +183,7 @@ def document(dump: ProcessDump) -> str:
     import json
 
     tree = {**dump._asdict(), "threads": [_fields(thread) for thread in dump.threads]}
+    tree["goroutines"] = [_fields(group) for group in dump.goroutines]
     if dump.tasks is None:
         del tree["tasks"]
     else:
@@ -183,5 +191,5 @@ def document(dump: ProcessDump) -> str:
     return json.dumps(json_object("dump", tree), indent=1) + "\n"
 
 
-def _fields(of: DumpedThread | DumpedTask) -> dict[str, object]:
+def _fields(of: DumpedThread | DumpedTask | DumpedGoroutines) -> dict[str, object]:
     return {**of._asdict(), "frames": [frame._asdict() for frame in of.frames]}

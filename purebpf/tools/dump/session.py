@@ -33,6 +33,7 @@ from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
 from purebpf.tools.dump.frames import FrameNames, GeneratedStack, kernel_frames
+from purebpf.tools.dump.goroutines import dump_goroutines
 from purebpf.tools.dump.model import MONITOR, DumpedFrame, DumpedThread, ProcessDump
 from purebpf.tools.dump.waits import STATES, describe_wait
 from purebpf.tuples import NamedTuple
@@ -164,6 +165,7 @@ def dump(
             from purebpf.tools.dump.async_tasks import dump_tasks
 
             dumped_tasks = dump_tasks(pid, python, notes)
+        goroutines = dump_goroutines(pid) if python is None and runtime is None else ()
         holders = state.holders(copies)
         owners = lock_owners(pid, copies)
         with names.batch():
@@ -184,6 +186,7 @@ def dump(
         dumped_tasks,
         java.release if java else "",
         v8.version if v8 else "",
+        goroutines,
     )
 
 

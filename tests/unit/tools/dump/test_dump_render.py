@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.tools.dump.model import DumpedFrame, DumpedThread, ProcessDump
+from purebpf.tools.dump.model import DumpedFrame, DumpedGoroutines, DumpedThread, ProcessDump
 from purebpf.tools.dump.options import parse
 from purebpf.tools.dump.render import lines
 
@@ -84,3 +84,33 @@ def test_the_process_may_be_given_by_an_option(capsys: pytest.CaptureFixture[str
         with pytest.raises(SystemExit):
             parse(wrong)
     assert "purebpf dump PID" in capsys.readouterr().err
+
+
+def goroutines(number: int, *names: str) -> DumpedGoroutines:
+    frames = tuple(DumpedFrame("user", name, "/srv/billing") for name in names)
+    return DumpedGoroutines(number, frames)
+
+
+def test_goroutines_stand_between_the_threads_and_their_stacks() -> None:
+    handler = ("main.post", "net/http.HandlerFunc.ServeHTTP", "runtime.goexit.abi0")
+    groups = (
+        goroutines(5, "runtime.gopark", "sync.(*Mutex).lockSlow", *handler),
+        goroutines(1, "runtime.gopark", "runtime.chansend", *handler),
+        goroutines(2, "runtime.gopark", "runtime.chanrecv", "main.work", "runtime.goexit.abi0"),
+        goroutines(4, "runtime.gopark", "runtime.bgsweep", "runtime.goexit.abi0"),
+    )
+    text = "".join(lines(dump()._replace(python="", goroutines=groups)))
+    assert text.startswith(
+        """\
+PID 5: python3 bank.py
+  5 goroutines wait for a lock in main.post
+  1 goroutine waits to send to a channel in main.post
+  2 goroutines idle: wait to receive from a channel in main.work
+  4 goroutines of Go's runtime and libraries
+
+5 goroutines:
+    runtime.gopark (billing)
+    sync.(*Mutex).lockSlow (billing)
+    main.post (billing)
+"""
+    )

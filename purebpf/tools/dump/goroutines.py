@@ -1,0 +1,37 @@
+"""The goroutines of a Go program that wait: its threads are idle meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from purebpf.observe.runtimes.golang.goroutines_now import find_goroutines, read_goroutines
+from purebpf.observe.symbols.symbolizer import Symbolizer
+from purebpf.symbols.frame import Frame
+from purebpf.tools.dump.model import DumpedFrame, DumpedGoroutines
+
+__all__ = ["dump_goroutines"]
+
+_MOST, _MOST_STACKS = 10_000, 200
+"""Goroutines that are read, 0.3 s, and stacks that are named."""
+
+
+def dump_goroutines(pid: int) -> tuple[DumpedGoroutines, ...]:
+    """Return the goroutines of a process that wait, by stack; () where there are none."""
+    listed = find_goroutines(pid)
+    if listed is None:
+        return ()
+    found, weight = read_goroutines(pid, listed, _MOST)
+    counts = Counter(one.addresses for one in found)
+    names = Symbolizer()
+    return tuple(
+        DumpedGoroutines(
+            round(weight * count),
+            tuple(
+                DumpedFrame("user", entry.name, entry.module)
+                if isinstance(entry, Frame)
+                else DumpedFrame("user", f"{address:#x}", entry.module)
+                for address, entry in zip(addresses, names.user_stack(pid, addresses), strict=False)
+            ),
+        )
+        for addresses, count in counts.most_common(_MOST_STACKS)
+    )
