@@ -2,9 +2,11 @@
 // Instruction pointers within ranges: each one sent to user space, or counted here.
 #include "counter.h"
 #include "pid_namespace.h"
+#include "slab.h"
 #include "targets.h"
 
 #define MAX_RANGES 64
+#define REGISTERS 15 // r15 to rdi
 
 // The context of a perf_event program on x86_64 begins with its struct pt_regs.
 struct sample_context {
@@ -36,6 +38,24 @@ struct ip_key {
 	u32 reserved;
 };
 
+// The object that a register led to, the same one in each sample of an address.
+struct slab_object {
+	u64 cache; // 0: in no slab
+	u32 offset;
+	u32 differs; // not in each sample
+};
+
+struct slab_objects {
+	u64 samples;
+	struct slab_object by_register[REGISTERS];
+};
+
+struct slab_cache {
+	char name[CACHE_LENGTH];
+	u32 object_size;
+	u32 shared; // caches of other objects are part of it
+};
+
 struct stats {
 	u64 seen;	       // the program ran
 	u64 others;	       // of tasks that were not asked for
@@ -52,6 +72,7 @@ struct stats {
 
 CONFIG bool counting = false;
 CONFIG u32 range_count = 0;
+CONFIG bool has_slabs = false; // counts note the slab caches that the registers lead to
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
@@ -80,6 +101,22 @@ struct {
 	__type(value, struct stats);
 } stats SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, struct slab_objects);
+} slabs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, struct slab_cache);
+} slab_caches SEC(".maps");
+
+static const struct slab_objects no_objects = {};
+
 struct ip_event *anchor_ip_event; // keeps the type in BTF
 
 static __always_inline bool inside(u64 ip, u32 tgid)
@@ -98,6 +135,59 @@ static __always_inline bool inside(u64 ip, u32 tgid)
 			return true;
 	}
 	return false;
+}
+
+static __noinline int name_cache(u64 number)
+{
+	struct kmem_cache *cache = (void *)number;
+	struct slab_cache entry = {};
+
+	if (bpf_map_lookup_elem(&slab_caches, &number))
+		return 0;
+	bpf_probe_read_kernel_str(entry.name, sizeof(entry.name), BPF_CORE_READ(cache, name));
+	entry.object_size = BPF_CORE_READ(cache, object_size);
+	entry.shared = (int)BPF_CORE_READ(cache, refcount) > 1;
+	return bpf_map_update_elem(&slab_caches, &number, &entry, BPF_NOEXIST);
+}
+
+static __always_inline void note_object(struct slab_object *object, u64 address, bool is_first)
+{
+	struct kmem_cache *cache = NULL;
+	u32 offset = 0;
+
+	if (address >> 47 == 0x1ffff)
+		cache = bpf_get_kmem_cache(address);
+	if (cache) {
+		offset = slab_offset(cache, address, BPF_CORE_READ(cache, oo.x));
+		if (offset != slab_offset(cache, address, BPF_CORE_READ(cache, min.x)))
+			cache = NULL; // the slab may be of either size
+	}
+	if (is_first) {
+		object->cache = (u64)cache;
+		object->offset = offset;
+		if (cache)
+			name_cache((u64)cache);
+	} else if (object->cache != (u64)cache || object->offset != offset) {
+		object->differs = 1;
+	}
+}
+
+// A full map notes no further addresses: they have no evidence then.
+static __always_inline void note_objects(struct sample_context *ctx, u64 ip)
+{
+	struct slab_objects *objects = bpf_map_lookup_elem(&slabs, &ip);
+	bool is_first = !objects;
+
+	if (is_first) {
+		bpf_map_update_elem(&slabs, &ip, &no_objects, BPF_NOEXIST);
+		objects = bpf_map_lookup_elem(&slabs, &ip);
+	}
+	if (!objects)
+		return;
+	objects->samples++;
+#pragma unroll
+	for (u32 i = 0; i < REGISTERS; i++)
+		note_object(&objects->by_register[i], ctx->registers[i], is_first);
 }
 
 static __always_inline int sample(struct sample_context *ctx, bool typed)
@@ -127,6 +217,8 @@ static __always_inline int sample(struct sample_context *ctx, bool typed)
 		struct ip_key key = {.ip = ip, .tgid = (s64)ip < 0 ? 0 : event.tgid};
 
 		count(&counts, &key, &st->counted, &st->counts_full, &st->counts_busy);
+		if (has_slabs && bpf_get_kmem_cache && (s64)ip < 0)
+			note_objects(ctx, ip);
 		return 0;
 	}
 	event.ip = ip;

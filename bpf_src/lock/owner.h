@@ -4,6 +4,7 @@
 #define LOCK_OWNER_H
 
 #include "pid_namespace.h"
+#include "slab.h"
 #include "stacks.h"
 
 typedef struct {
@@ -51,28 +52,8 @@ struct task_struct___queued {
 	struct sched_entity se;
 } __attribute__((preserve_access_index));
 
-struct kmem_cache_order_objects {
-	u32 x; // from bit 16 on: the order of a slab's pages
-} __attribute__((preserve_access_index));
-
-struct kmem_cache {
-	const char *name;
-	u32 size; // from an object to the next
-	u32 object_size;
-	struct kmem_cache_order_objects oo;
-	struct kmem_cache_order_objects min; // where memory is short
-	u32 red_left_pad;		     // with CONFIG_SLUB_DEBUG
-	int refcount;			     // caches that were merged into it, and itself
-} __attribute__((preserve_access_index));
-
-extern struct kmem_cache *bpf_get_kmem_cache(u64 address) __ksym __weak; // Linux 6.13
-extern struct task_struct *bpf_task_from_pid(int pid) __ksym __weak;	 // Linux 6.2
+extern struct task_struct *bpf_task_from_pid(int pid) __ksym __weak; // Linux 6.2
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
-
-#define CACHE_LENGTH 32
-#define OO_SHIFT 16 // mm/slub.c
-
-CONFIG u32 page_size = 4096;
 
 // The object of a slab cache that a lock is in.
 struct slab_place {
@@ -110,20 +91,6 @@ static __always_inline u64 own_run_queue(void)
 	if (!bpf_core_field_exists(task->se.cfs_rq))
 		return 0;
 	return (u64)BPF_CORE_READ(task, se.cfs_rq, rq);
-}
-
-// Where in its object an address is: slabs are aligned to their size, and objects follow each other.
-static __always_inline u32 slab_offset(struct kmem_cache *cache, u64 address, u32 order)
-{
-	u64 slab = (u64)page_size << ((order >> OO_SHIFT) & 15), offset = address & (slab - 1);
-	u32 size = BPF_CORE_READ(cache, size);
-
-	if (!size)
-		return ~0U;
-	offset %= size;
-	if (bpf_core_field_exists(cache->red_left_pad))
-		offset -= BPF_CORE_READ(cache, red_left_pad);
-	return offset;
 }
 
 static __always_inline void read_slab(u64 address, struct slab_place *place)

@@ -13,7 +13,7 @@ from purebpf.dataflow.layout import PADDING, find, is_record, name_of
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Claim", "Unclaimed", "claim_at", "claim_before"]
+__all__ = ["Claim", "Unclaimed", "claim_at", "claim_before", "sampled_operand"]
 
 _STRINGS = frozenset(
     (
@@ -120,11 +120,35 @@ def _claim_or_fused(flow: Flow, number: int) -> Claim | Unclaimed:
     instruction = code.instructions[number]
     if instruction.flow_control in _CALLS:
         return Unclaimed.AFTER_CALL
-    if instruction.flow_control == FlowControl.CONDITIONAL_BRANCH and number > 0:
-        compared = code.instructions[number - 1]
-        if compared.mnemonic in _COMPARES and code.before[number] == [number - 1]:
-            return claim_at(flow, compared.ip)
-    return claim_at(flow, instruction.ip)
+    return claim_at(flow, code.instructions[_compared(code, number)].ip)
+
+
+def _compared(code: Code, number: int) -> int:
+    """Return the comparison that is fused with a branch, or the instruction itself."""
+    is_branch = code.instructions[number].flow_control == FlowControl.CONDITIONAL_BRANCH
+    if is_branch and number > 0 and code.before[number] == [number - 1]:
+        return number - (code.instructions[number - 1].mnemonic in _COMPARES)
+    return number
+
+
+def sampled_operand(flow: Flow, address: int, *, is_precise: bool) -> tuple[int, Access] | None:
+    """Return the instruction whose memory operand a sample belongs to, and its use.
+
+    None: there is no memory operand, or several instructions lead there.
+    """
+    code = flow.code
+    number = code.index.get(address)
+    if number is None:
+        return None
+    if not is_precise:
+        before = code.before[number]
+        if len(before) != 1 or _turns_interrupts_on(code, before[0]):
+            return None
+        number = _compared(code, before[0])
+        if code.instructions[number].flow_control in _CALLS:
+            return None
+    access = access_of(code.instructions[number])
+    return None if access is None else (number, access)
 
 
 def claim_at(flow: Flow, address: int) -> Claim | Unclaimed:

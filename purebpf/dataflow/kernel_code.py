@@ -8,16 +8,23 @@ from collections.abc import Callable
 from iced_x86 import Register
 
 from purebpf.dataflow.btf_types import BtfTypes, Prototype
-from purebpf.dataflow.claims import Claim, Unclaimed, claim_at, claim_before
-from purebpf.dataflow.code import Code
+from purebpf.dataflow.claims import Claim, Unclaimed, claim_at, claim_before, sampled_operand
+from purebpf.dataflow.code import Access, Code, displacement
 from purebpf.dataflow.flow import Flow, Pointer
 from purebpf.dataflow.kernel_scope import KernelScope
 from purebpf.dataflow.later_uses import Functions
 from purebpf.dataflow.types import Kind, Type
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Argument", "KernelCode", "Span"]
+__all__ = ["Argument", "KernelCode", "Site", "Span"]
 
+_NAMES: dict[int, str] = {
+    int(getattr(Register, name.upper())): name
+    for name in (
+        *("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp"),
+        *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
+    )
+}
 _THUNK = re.compile(r"(?:__pi_)?__x86_indirect_thunk_(r\w+)")
 _ASSEMBLY = {
     "__raw_callee_save___pv_queued_spin_unlock": "qspinlock",
@@ -39,6 +46,23 @@ class Span(NamedTuple):
     start: int
     end: int
     name: str
+
+
+class Site(NamedTuple):
+    """The memory operand that a sample belongs to: one register, and a constant.
+
+    Attributes:
+        register: its name, such as `rbx`; it holds the same address at the sample.
+        displacement: the constant, in bytes.
+        access: how it is touched.
+        type, offset: the object that the register is known to lead to; None: unknown.
+    """
+
+    register: str
+    displacement: int
+    access: Access
+    type: Type | None
+    offset: int
 
 
 class Argument(NamedTuple):
@@ -91,6 +115,35 @@ class KernelCode:
         if isinstance(flow, str):
             return span.name, flow
         return span.name, (claim_at if is_precise else claim_before)(flow, address)
+
+    def site(self, address: int, *, is_precise: bool) -> Site | None:
+        """Return the memory operand that a sample at an address belongs to.
+
+        None: several, or it has an index or a segment, or its register changed since.
+        """
+        span = self._function(address)
+        flow = None if span is None else self._flow(span)
+        if flow is None or isinstance(flow, str):
+            return None
+        found = sampled_operand(flow, address, is_precise=is_precise)
+        return None if found is None else self._site(flow, *found, is_precise=is_precise)
+
+    @staticmethod
+    def _site(flow: Flow, number: int, access: Access, *, is_precise: bool) -> Site | None:
+        instruction, state = flow.code.instructions[number], flow.before[number]
+        base = int(instruction.memory_base)
+        is_plain = (
+            int(instruction.memory_index) == Register.NONE
+            and int(instruction.segment_prefix) == Register.NONE
+        )
+        is_kept = is_precise or base not in flow.code.written[number]
+        name = _NAMES.get(base)
+        if not is_plain or not is_kept or name is None or state is None:
+            return None
+        pointer = state.get(base)
+        is_known = pointer is not None and not pointer.moved and not pointer.is_per_cpu
+        of, offset = (pointer.of, pointer.offset) if pointer is not None and is_known else (None, 0)
+        return Site(name, displacement(instruction), access, of, offset)
 
     def argument(self, address: int) -> Argument | None:
         """Return the first argument of the call that returns to an address.

@@ -20,6 +20,7 @@ from purebpf.syscall import proc
 from purebpf.unwind.machine import X86_64
 
 if TYPE_CHECKING:
+    from purebpf.dataflow.btf_types import BtfTypes
     from purebpf.dataflow.kernel_code import Argument, KernelCode, Span
 
 __all__ = ["KernelData", "has_decoder"]
@@ -41,6 +42,7 @@ class KernelData(Closing):
 
     Attributes:
         code: claims by address.
+        types: of the kernel.
 
     Raises:
         ImportError: the decoder is not installed.
@@ -66,6 +68,7 @@ class KernelData(Closing):
             if all(limits):
                 start, end = limits
                 per_cpu = find_per_cpu(types, reader.read(start, end - start), start)
+            self.types: BtfTypes = types
             self.code: KernelCode = KernelCode(types, self._find, reader.read, per_cpu)
             self._closing = undo.pop_all()
 

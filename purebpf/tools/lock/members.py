@@ -6,35 +6,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf
+from purebpf.dataflow.slab_caches import structs_in
 from purebpf.tuples import NamedTuple
 
 __all__ = ["SlabPlace", "member_at", "member_of"]
-
-_STRUCTS = {
-    "filp": "file",
-    "bfilp": "backing_file",
-    "files_cache": "files_struct",
-    "signal_cache": "signal_struct",
-    "sighand_cache": "sighand_struct",
-    "mnt_cache": "mount",
-    "sock_inode_cache": "socket_alloc",
-    "proc_inode_cache": "proc_inode",
-    "bdev_cache": "bdev_inode",
-    "tracefs_inode_cache": "tracefs_inode",
-    "net_namespace": "net",
-    "skbuff_head_cache": "sk_buff",
-    "TCP": "tcp_sock",
-    "TCPv6": "tcp6_sock",
-    "UDP": "udp_sock",
-    "UDPv6": "udp6_sock",
-    "RAW": "raw_sock",
-    "RAWv6": "raw6_sock",
-    "UNIX": "unix_sock",
-    "UNIX-STREAM": "unix_sock",
-    "AF_VSOCK": "vsock_sock",
-}
-"""Slab caches with names that are not those of the structs in them."""
-_SUFFIX = "_cache"
 
 _TYPES = {
     "semaphore": ("semaphore",),
@@ -77,7 +52,7 @@ def member_of(btf: Btf, place: SlabPlace, kind: str) -> str:
         kind: one of `purebpf.tools.lock.request.TYPES`.
     """
     wanted = _TYPES.get(kind.partition(":")[0], ())
-    for name in _candidates(place.cache):
+    for name in structs_in(place.cache):
         paths = set(_paths(btf, name, place, wanted))
         if paths:
             return paths.pop() if len(paths) == 1 else ""
@@ -98,15 +73,6 @@ def member_at(btf: Btf, struct: str, offset: int, kind: str) -> str:
     paths = {_descend(btf, number, offset, wanted) for number in numbers}
     path = paths.pop() if len(paths) == 1 else None
     return f"{struct}{path}" if path else ""
-
-
-def _candidates(cache: str) -> Iterator[str]:
-    if cache in _STRUCTS:
-        yield _STRUCTS[cache]
-    yield cache
-    if cache.endswith(_SUFFIX):
-        stem = cache.removesuffix(_SUFFIX)
-        yield from (stem, f"{stem}_info", f"{stem}_struct")
 
 
 def _paths(btf: Btf, name: str, place: SlabPlace, wanted: Collection[str]) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import select
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -40,11 +41,13 @@ from purebpf.symbols.frame import Frame, Unknown
 from purebpf.tools.sampleip.loss import losses
 from purebpf.tools.sampleip.ranges import resolve
 from purebpf.tools.sampleip.request import SampleIpOptions
+from purebpf.tools.sampleip.slab_objects import Objects, read_objects
 from purebpf.tuples import NamedTuple
 
 __all__ = ["IpCounts", "Sample", "Sampler"]
 
 _ROUND_S = 0.25
+_SLAB_ADDRESSES, _SLAB_CACHES = 4096, 1024
 
 
 class Sample(NamedTuple):
@@ -58,17 +61,24 @@ class Sample(NamedTuple):
 class IpCounts(NamedTuple):
     """The result of a run: rows of address, pid (0: the kernel's), count, place; and its loss.
 
-    `program` is a sentence about the user's own program, or "".
+    `program` is a sentence about the user's own program, or "". `slabs` has the objects that the
+    registers led to by kernel address, where they were asked for and the kernel knows.
     """
 
     rows: tuple[tuple[int, int, int, Frame | Unknown], ...]
     stats: dict[str, int]
     loss: Loss
     program: str = ""
+    slabs: Mapping[int, Objects] = {}
 
 
 class Sampler(Closing):
     """Samples from when its context is entered until `stop()`.
+
+    Args:
+        options: the measurement.
+        command_pid: the child that waits to execute the command; 0: none.
+        has_slabs: counts note the slab objects that registers lead to.
 
     Attributes:
         budget: pays for the names; after `budget.stop()`, frames without a name so far stay
@@ -80,8 +90,10 @@ class Sampler(Closing):
         KernelError: the kernel refused something; the message says why, and names a fix.
     """
 
-    def __init__(self, options: SampleIpOptions, command_pid: int = 0) -> None:
-        self._options = options
+    def __init__(
+        self, options: SampleIpOptions, command_pid: int = 0, *, has_slabs: bool = False
+    ) -> None:
+        self._options, self._has_slabs = options, has_slabs
         self._command_pid = command_pid
         self._tree: process_tree.ProcessTree | None = None
         self._own: OwnProgram | None = None
@@ -170,13 +182,19 @@ class Sampler(Closing):
             spec.only(*((first, rest) if self._options.program is not None else (rest,)))
             .set(
                 counting=self._options.counting,
+                has_slabs=self._has_slabs,
+                page_size=mmap.PAGESIZE,
                 range_count=range_count,
                 has_uid=self._options.uid is not None,
                 uid=self._options.uid or 0,
                 pid_namespace_dev=namespace.dev,
                 pid_namespace_ino=namespace.ino,
             )
-            .resize(counts=self._options.map_entries)
+            .resize(
+                counts=self._options.map_entries,
+                slabs=_SLAB_ADDRESSES if self._has_slabs else 1,
+                slab_caches=_SLAB_CACHES if self._has_slabs else 1,
+            )
         )
 
     def _open_events(self, where: Iterable[EventPlace], stack: ExitStack) -> list[PerfEvent]:
@@ -273,7 +291,9 @@ class Sampler(Closing):
                 for key, count in self._object.maps["counts"].items()
             )
             lost = 0 if self._buffer is None else self._buffer.lost
-            return rest, IpCounts(rows, stats, self._loss(readings, stats, lost), program)
+            loss = self._loss(readings, stats, lost)
+            slabs = read_objects(self._object.maps) if self._has_slabs else {}
+            return rest, IpCounts(rows, stats, loss, program, slabs)
 
     def _loss(self, readings: Sequence[Reading], stats: dict[str, int], lost: int) -> Loss:
         due = samples_due(self._events[0].attr, [reading.value for reading in readings])

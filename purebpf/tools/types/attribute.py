@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import IO
 
 from purebpf.closable import Closing
-from purebpf.dataflow.claims import Unclaimed
+from purebpf.dataflow.claims import Claim, Unclaimed
 from purebpf.dataflow.program import NoDebugInfoError, Program
+from purebpf.dataflow.slab_evidence import Verdict, judge, struct_of, type_by_cache
 from purebpf.dataflow.stored import Answer
 from purebpf.errors import FormatError, KernelError, NotSupportedError
 from purebpf.loader.host.debug_files import debug_file, image_of
@@ -18,6 +19,7 @@ from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.elf_image import EM_X86_64, PF_X, PT_LOAD, ElfImage, virtual_offset
 from purebpf.symbols.frame import Address
 from purebpf.symbols.proc_maps import Mapping
+from purebpf.tools.sampleip.slab_objects import Objects
 from purebpf.tools.types.kept_answers import KeptAnswers
 
 __all__ = ["Answer", "DataOfPrograms"]
@@ -25,6 +27,11 @@ __all__ = ["Answer", "DataOfPrograms"]
 _KERNEL = 1 << 63
 IN_KERNEL = "in the kernel of a recording, whose code is not read"
 GENERATED = "code that is in no file"
+CONTRADICTED = "the slab cache of its address is for another type"
+_UNKNOWN = (
+    *(Unclaimed.UNKNOWN_BASE.value, Unclaimed.OUTSIDE.value),
+    *(Unclaimed.UNKNOWN_INDEX.value, Unclaimed.INCOMPLETE.value),
+)
 NO_FILE = "the program's file is not there any more"
 
 
@@ -71,6 +78,37 @@ class DataOfPrograms(Closing):
             return Answer("", self._kernel)
         function, claim = self._kernel.code.claim(address, is_precise=self._is_precise)
         return Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
+
+    def weigh(self, address: int, answer: Answer, objects: Objects) -> tuple[Answer, Verdict]:
+        """Compare an answer about kernel code with the slab objects that its registers led to.
+
+        An inferred type that they contradict is dropped; an unknown one comes from the cache.
+
+        Args:
+            address: in the kernel.
+            answer: of `find`.
+            objects: by register, at the address.
+        """
+        if not isinstance(self._kernel, KernelData):
+            return answer, Verdict.NONE
+        site = self._kernel.code.site(address, is_precise=self._is_precise)
+        found = None if site is None else objects.get(site.register)
+        struct = found and struct_of(self._kernel.types, found.cache, found.object_size)
+        if site is None or found is None or struct is None:
+            return answer, Verdict.NONE
+        claim = answer.claim
+        if isinstance(claim, Claim):
+            verdict = judge(site, struct, found.offset)
+            if verdict is not Verdict.WRONG or not claim.is_inferred:
+                return answer, verdict
+        elif claim not in _UNKNOWN:
+            return answer, Verdict.NONE
+        else:
+            verdict = Verdict.NONE
+        typed = type_by_cache(site, struct, found.offset)
+        if typed is not None:
+            return Answer(answer.function, typed), Verdict.TYPED
+        return Answer(answer.function, CONTRADICTED if verdict is Verdict.WRONG else claim), verdict
 
     def _program(self, mapping: Mapping, pid: int) -> _File | str:
         file_program = self._programs.get(mapping.file)

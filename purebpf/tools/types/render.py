@@ -142,6 +142,7 @@ def closing_lines(result: DataTypes) -> Iterator[str]:
     )
     for reason, samples in result.reasons.items():
         yield f"  {_percent(samples, total)} {reason}"
+    yield from _slab_lines(result)
     if result.is_precise:
         yield f"event: {result.event}; it is precise: each sample counts for its own instruction"
         return
@@ -149,6 +150,16 @@ def closing_lines(result: DataTypes) -> Iterator[str]:
         f"event: {result.event}; it points behind the instruction that waited, so each sample"
         " counts for the instruction before"
     )
+
+
+def _slab_lines(result: DataTypes) -> Iterator[str]:
+    right, wrong, typed = result.slabs
+    if right or wrong or typed:
+        share = _percent(typed, result.samples).strip()
+        yield (
+            f"slab caches: the types of {right:,} of the {right + wrong:,} samples that they can"
+            f" judge agree; {share} have their type from the cache"
+        )
 
 
 def _json(result: DataTypes) -> Iterator[str]:
@@ -169,6 +180,7 @@ def _json(result: DataTypes) -> Iterator[str]:
                     "typed": result.typed,
                     "inferred": result.inferred,
                     "untyped": result.reasons,
+                    "slabs": result.slabs._asdict(),
                     "event": result.event,
                     "loss": {cause.name: cause.lost for cause in result.loss.causes},
                 },

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
+from purebpf.dataflow.slab_evidence import Verdict
 from purebpf.results import Loss
 from purebpf.tools.types.layouts import Layout, element_of, layout_of, signature
 from purebpf.tuples import NamedTuple
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from purebpf.dataflow.claims import Claim
     from purebpf.dataflow.types import Type
 
-__all__ = ["DataTypes", "MemberHeat", "StructHeat", "Tally"]
+__all__ = ["DataTypes", "MemberHeat", "SlabFigures", "StructHeat", "Tally"]
 
 
 class MemberHeat(NamedTuple):
@@ -46,6 +47,19 @@ class StructHeat(NamedTuple):
     layout: Layout
 
 
+class SlabFigures(NamedTuple):
+    """The samples whose kernel address is in a slab cache of a known struct.
+
+    Attributes:
+        right, wrong: the type by the code agrees with the cache, or does not.
+        typed: the type is from the cache.
+    """
+
+    right: int = 0
+    wrong: int = 0
+    typed: int = 0
+
+
 class DataTypes(NamedTuple):
     """The result of a run.
 
@@ -56,6 +70,7 @@ class DataTypes(NamedTuple):
         event: the words for the sampled event.
         loss: the losses of the sampling.
         is_precise: the event points at the instruction that caused it.
+        slabs: the evidence of the kernel's allocator.
     """
 
     structs: tuple[StructHeat, ...]
@@ -64,6 +79,7 @@ class DataTypes(NamedTuple):
     event: str
     loss: Loss
     is_precise: bool = False
+    slabs: SlabFigures = SlabFigures()
 
     @property
     def typed(self) -> int:
@@ -105,6 +121,7 @@ class Tally:
     def __init__(self) -> None:
         self.samples = 0
         self.reasons: Counter[str] = Counter()
+        self._verdicts: Counter[Verdict] = Counter()
         self._members: dict[Hashable, dict[str, _Counts]] = defaultdict(dict)
         self._types: dict[Hashable, Type | None] = {}
 
@@ -126,6 +143,10 @@ class Tally:
         counts = self._members[key].setdefault(name, _Counts(member))
         counts.add(member, function, samples)
 
+    def judge(self, verdict: Verdict, samples: int) -> None:
+        """Add the judgement of a slab cache about samples."""
+        self._verdicts[verdict] += samples
+
     def finish(self, event: str, loss: Loss, *, is_precise: bool = False) -> DataTypes:
         """Return the result."""
         structs = [
@@ -136,7 +157,11 @@ class Tally:
         ]
         structs.sort(key=lambda struct: (-struct.samples, struct.name))
         reasons = dict(self.reasons.most_common())
-        return DataTypes(tuple(structs), self.samples, reasons, event, loss, is_precise)
+        figures = (self._verdicts[one] for one in (Verdict.RIGHT, Verdict.WRONG, Verdict.TYPED))
+        return DataTypes(
+            *(tuple(structs), self.samples, reasons, event, loss, is_precise),
+            SlabFigures(*figures),
+        )
 
 
 def _struct(key: Hashable, members: Iterable[MemberHeat], layout: Layout) -> StructHeat:

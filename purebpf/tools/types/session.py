@@ -31,7 +31,8 @@ class TypeSampler(Closing):
     """
 
     def __init__(self, options: TypesOptions, command_pid: int = 0) -> None:
-        self._sampler = Sampler(Sampling(counting=True, **options._asdict()), command_pid)
+        sampling = Sampling(counting=True, **options._asdict())
+        self._sampler = Sampler(sampling, command_pid, has_slabs=True)
 
     @property
     def event(self) -> Event:
@@ -69,6 +70,10 @@ class TypeSampler(Closing):
         with DataOfPrograms(self._sampler.spaces, is_precise=False, is_live=True) as data:
             for address, pid, samples, where in counts.rows:
                 answer = data.find(pid, address)
+                objects = counts.slabs.get(address) if address >> 63 else None
+                if objects is not None:
+                    answer, verdict = data.weigh(address, answer, objects)
+                    tally.judge(verdict, samples)
                 function = answer.function or spell_location(where, offset=False)
                 tally.add(answer.claim, function, samples)
         return tally.finish(self.event.name, counts.loss)

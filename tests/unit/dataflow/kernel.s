@@ -3,6 +3,7 @@
 	.globl around, flags, spilled, returned, by_members, clash, realigned
 	.globl only_holder, several_holders, behind, of_page, on_frame, masked, in_tree, numbers
 	.globl __raw_callee_save___pv_queued_spin_unlock, by_accesses
+	.globl sites
 	.globl __x86_indirect_thunk_rax, __x86_return_thunk, open_box, wait_for
 	.text
 probe:				# (struct file *)
@@ -301,4 +302,20 @@ by_accesses:			# no prototype
 	leaq	56(%rbx), %rdi
 	call	open_box
 	popq	%rbx
+	ret
+	.p2align 4
+sites:				# (struct inode *)
+	movl	4(%rdi), %eax	# a register that stays
+	nop
+	movq	8(%rsi), %rsi	# one that changes
+	nop
+	movl	4(%rdi,%rcx,8), %eax	# an index
+	nop
+	movl	%gs:4(%rdi), %eax	# a segment
+	nop
+	cmpl	$0, -4(%rsi)	# fused with the branch
+	je	1f
+	nop
+1:	leaq	4(%rdi), %rax	# no access
+	nop
 	ret

@@ -76,6 +76,7 @@ def kernel_types() -> Btf:
         b.func(function, b.func_proto(0, [("sem", b.ptr(sem))]))
     for function in ("on_frame", "masked"):
         b.func(function, b.func_proto(0, [("inode", inode_pointer)]))
+    b.func("sites", b.func_proto(0, [("inode", inode_pointer)]))
     b.func("returned", b.func_proto(inode_pointer, [("key", u64)]))
     b.func("open_box", b.func_proto(0, [("sem", b.ptr(sem))]))
     b.func("wait_for", b.func_proto(0, [("queue", b.ptr(queue))]))
@@ -227,6 +228,25 @@ def test_the_first_argument_of_a_call_is_a_place_in_an_object(kernel: Kernel) ->
     of = bare(taken.type)
     assert (taken.function.name, of and of.name, taken.offset) == ("take", "inode", 16)
     assert kernel.kernel.argument(start) is None
+
+
+def test_a_sample_has_the_operand_of_the_instruction_before(kernel: Kernel) -> None:
+    start = next(a for a, name in kernel.names.items() if name == "sites")
+    flow = kernel.kernel._flow(kernel._span(start))
+    assert not isinstance(flow, str)
+    nops = [one.ip for one in flow.code.instructions if str(one) == "nop"]
+    sites = [kernel.kernel.site(at, is_precise=False) for at in nops]
+    kept, *others, compared, address = sites
+    assert kept is not None
+    of = bare(kept.type)
+    assert (kept.register, kept.displacement, of and of.name) == ("rdi", 4, "inode")
+    assert others == [None] * 3
+    assert compared is not None
+    assert (compared.register, compared.displacement, compared.type) == ("rsi", -4, None)
+    assert address is None
+    changed = kernel.kernel.site(nops[0] + 1, is_precise=True)
+    assert changed is not None
+    assert changed.register == "rsi"
 
 
 @pytest.mark.parametrize("base", [0, PER_CPU])

@@ -13,6 +13,7 @@ pytest.importorskip("iced_x86", reason="the extra purebpf[types] is not installe
 from purebpf.abi.perf import PERF_EVENT_ATTR  # noqa: E402
 from purebpf.dataflow.claims import Claim  # noqa: E402
 from purebpf.dataflow.code import Access  # noqa: E402
+from purebpf.dataflow.slab_evidence import Verdict  # noqa: E402
 from purebpf.dataflow.types import Kind, Member, Type  # noqa: E402
 from purebpf.results import Loss  # noqa: E402
 from purebpf.tools.types.options import parse  # noqa: E402
@@ -152,3 +153,19 @@ def test_options() -> None:
     )
     with pytest.raises(SystemExit):
         parse(["--by", "line"])
+
+
+def test_the_verdicts_of_slab_caches_have_a_line() -> None:
+    tally = Tally()
+    for verdict, samples in ((Verdict.RIGHT, 6), (Verdict.WRONG, 1), (Verdict.TYPED, 2)):
+        tally.add("on the stack", "walk", samples)
+        tally.judge(verdict, samples)
+    tally.add("on the stack", "walk", 1)
+    tally.judge(Verdict.NONE, 1)
+    judged = tally.finish("cpu-clock", Loss())
+    (line,) = (line for line in closing_lines(judged) if line.startswith("slab caches"))
+    assert line.startswith("slab caches: the types of 6 of the 7 samples that they can judge agree")
+    assert line.endswith("; 20.0% have their type from the cache")
+    (text,) = list(render(judged, "json", "struct"))[-1:]
+    assert json.loads(text)["slabs"] == {"right": 6, "wrong": 1, "typed": 2}
+    assert not any(line.startswith("slab") for line in closing_lines(result()))
