@@ -13,6 +13,7 @@ from elftools.dwarf.ranges import BaseAddressEntry as RangeBase
 from elftools.elf.elffile import ELFFile
 
 from purebpf.dataflow.dwarf_types import TypeReader, name_of_entry, origin
+from purebpf.dataflow.layout import find
 from purebpf.dataflow.types import Type, byte_size
 from purebpf.tuples import NamedTuple
 
@@ -28,6 +29,7 @@ _SPACES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW
 _C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})
 """DW_LANG_* of C from 1989 to 2023, whose structs have no functions."""
 _END = 1 << 64
+_WORD = 8
 _SPLIT = ("DW_AT_dwo_name", "DW_AT_GNU_dwo_name")
 
 
@@ -246,6 +248,7 @@ class _UnitReader:
         for start, end, operations in self._lists(entry, "DW_AT_location"):
             place = _single(operations)
             if place is None:
+                yield from self._pieces(entry, start, end, operations)
                 continue
             name, number = place
             if name == "DW_OP_addrx":
@@ -256,6 +259,18 @@ class _UnitReader:
             else:
                 of = self.type_of(entry)
                 yield Location(start, end, name, number, name_of_entry(entry), of)
+
+    def _pieces(
+        self, entry: DIE, start: int, end: int, operations: list[DWARFExprOp]
+    ) -> Iterator[Location]:
+        """Yield the registers that have parts of a variable, such as the pointer of a slice."""
+        parts = _registers(operations)
+        of = self.type_of(entry) if parts else None
+        for register, offset in parts:
+            member = find(of, offset, _WORD)
+            if member.type is not None and not member.within and offset < byte_size(of):
+                name = name_of_entry(entry)
+                yield Location(start, end, "DW_OP_reg", register, name, member.type)
 
     def _lists(self, entry: DIE, name: str) -> Iterator[tuple[int, int, list[DWARFExprOp]]]:
         """Yield ranges of addresses with an expression each."""
@@ -278,6 +293,19 @@ class _UnitReader:
             shift = 0 if getattr(one, "is_absolute", False) else base
             operations = self._expressions.parse_expr(one.loc_expr)
             yield one.begin_offset + shift, one.end_offset + shift, operations
+
+
+def _registers(operations: list[DWARFExprOp]) -> list[tuple[int, int]]:
+    """Return the registers of eight bytes, and their places in the value, of a list of pieces."""
+    found, offset = [], 0
+    for before, operation in zip([None, *operations], operations, strict=False):
+        if operation.op_name != "DW_OP_piece":
+            continue
+        place = _single([before]) if before is not None else None
+        if place is not None and place[0] == "DW_OP_reg" and operation.args[0] == _WORD:
+            found.append((place[1], offset))
+        offset += operation.args[0]
+    return found
 
 
 def _single(operations: list[DWARFExprOp]) -> tuple[str, int] | None:

@@ -8,6 +8,7 @@ instruction that is not understood.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -41,6 +42,9 @@ _WORD, _HALF = 8, 4
 ELEMENT = -1
 _PAGE = 4096
 _BYTE = 8
+_THREE = 3
+_LARGEST = 1 << 20
+"""Bytes of an element."""
 _ALIGNED = 1 << 24
 _FIXED = 0x400000
 """The lowest address of a variable in a program that is not position-independent."""
@@ -69,6 +73,9 @@ class Pointer(NamedTuple):
 
 NULL = Pointer(Type(Kind.SCALAR), 0)
 """A constant that is no address: NULL, or an error number. Paths with it agree with any other."""
+
+_NUMBER = Type(Kind.SCALAR)
+"""The type behind `Pointer(_NUMBER, 0, moved)`, a number: a multiple of `moved`."""
 
 State = Mapping[int, Pointer]
 """Pointers by register (of iced_x86); and by `_SLOT` minus an offset from the CFA, on the stack."""
@@ -247,7 +254,8 @@ class Flow:
         known = pointer if pointer is not None else other
         if known is None or known.of is None:
             return None
-        return _moved(known, constant, scale)
+        step = scale * _factor(state, index if pointer is not None else base)
+        return _moved(known, constant, step)
 
     def place(self, instruction: Instruction, state: State) -> Pointer | None:
         """Return the object that a memory operand touches, and the place in it; None: unknown.
@@ -324,7 +332,7 @@ class Flow:
         elif instruction.op0_kind == OpKind.REGISTER:
             register = instruction.op0_register
             if is_whole(register):
-                value = self._value(instruction, state)
+                value = self._value(instruction, state) or _product(instruction, state)
                 if value is not None:
                     after[register] = value
         return after
@@ -389,12 +397,16 @@ class Flow:
                 return known._replace(is_per_cpu=False)
             other = held(state, instruction.op1_register) if kind == OpKind.REGISTER else None
             if mnemonic == Mnemonic.ADD and other is None and known.of is not None:
-                return _moved(known, 0, 1)
+                is_register = kind == OpKind.REGISTER
+                return _moved(
+                    known, 0, _factor(state, instruction.op1_register) if is_register else 1
+                )
         if mnemonic == Mnemonic.ADD and kind == OpKind.REGISTER and known is None:
             other = held(state, instruction.op1_register)
             if other is not None and other.is_per_cpu:
                 return other._replace(is_per_cpu=False)
-            return _moved(other, 0, 1) if other is not None and other.of else None
+            if other is not None and other.of is not None:
+                return _moved(other, 0, _factor(state, instruction.op0_register))
         return self.scope.computed(instruction.ip)
 
     def _is_offset_of_cpu(self, instruction: Instruction) -> bool:
@@ -450,7 +462,7 @@ def find_in(of: Type | None, offset: int, size: int) -> Type | None:
 def _moved(pointer: Pointer, constant: int, by: int) -> Pointer:
     """Return a pointer moved by a constant, and by an unknown multiple of `by`."""
     unknown = [step for step in (pointer.moved, by) if step > 0]
-    moved = min(unknown, default=by)
+    moved = math.gcd(*unknown) if unknown else by
     return pointer._replace(offset=pointer.offset + constant, moved=moved)
 
 
@@ -469,7 +481,14 @@ def _within(pointer: Pointer | None) -> Pointer | None:
 def held(state: State, register: int) -> Pointer | None:
     """Return the pointer in a register; None: unknown, or no address."""
     pointer = state.get(register)
-    return None if pointer is None or pointer.of is NULL.of else pointer
+    is_number = pointer is not None and pointer.of in (NULL.of, _NUMBER)
+    return None if is_number else pointer
+
+
+def _factor(state: State, register: int) -> int:
+    """Return the number that a register is a multiple of; 1: not known."""
+    pointer = state.get(register)
+    return pointer.moved if pointer is not None and pointer.of is _NUMBER else 1
 
 
 def _is_inside(pointer: Pointer, size: int) -> bool:
@@ -486,6 +505,43 @@ def _is_null(instruction: Instruction) -> bool:
         return is_whole and same and instruction.op0_register == instruction.op1_register
     constant = constant_of(instruction) if instruction.mnemonic == Mnemonic.MOV else None
     return constant is not None and -_LAST_ERROR <= constant <= 0
+
+
+def _product(instruction: Instruction, state: State) -> Pointer | None:
+    """Return the factor of a number that was multiplied, as an index by the size of a struct."""
+    mnemonic, constant = instruction.mnemonic, None
+    source = int(instruction.op0_register)
+    if mnemonic == Mnemonic.IMUL and instruction.op_count == _THREE:
+        constant = instruction.immediate(2)
+        source = int(instruction.op1_register) if instruction.op1_kind == OpKind.REGISTER else 0
+    elif mnemonic == Mnemonic.SHL and instruction.op1_kind == OpKind.IMMEDIATE8:
+        constant = 1 << instruction.immediate8
+    elif mnemonic == Mnemonic.LEA:
+        return _sum(instruction, state)
+    elif mnemonic in (Mnemonic.ADD, Mnemonic.SUB) and constant_of(instruction) is not None:
+        step = math.gcd(_factor(state, source), constant_of(instruction) or 0)
+        return Pointer(_NUMBER, 0, step) if step > 1 else None
+    elif mnemonic == Mnemonic.ADD and instruction.op1_kind == OpKind.REGISTER:
+        step = math.gcd(_factor(state, source), _factor(state, instruction.op1_register))
+        return Pointer(_NUMBER, 0, step) if step > 1 else None
+    if constant is None or not 1 < constant < _LARGEST:
+        return None
+    return Pointer(_NUMBER, 0, constant * _factor(state, source))
+
+
+def _sum(instruction: Instruction, state: State) -> Pointer | None:
+    """Return the factor of `base + index * scale`, as `lea (%rax,%rax,4)` multiplies by five."""
+    base, index = int(instruction.memory_base), int(instruction.memory_index)
+    scale = instruction.memory_index_scale
+    if index == Register.NONE or displacement(instruction):
+        return None
+    if base == index:
+        step = (scale + 1) * _factor(state, index)
+    elif base == Register.NONE:
+        step = scale * _factor(state, index)
+    else:
+        step = math.gcd(_factor(state, base), scale * _factor(state, index))
+    return Pointer(_NUMBER, 0, step) if 1 < step < _LARGEST else None
 
 
 def _clears_byte(instruction: Instruction) -> bool:
@@ -511,6 +567,8 @@ def _merge(one: State, other: State) -> State:
             merged[key] = also if value.of is NULL.of else value
         elif also is not None and also._replace(by_use=value.by_use) == value:
             merged[key] = value._replace(by_use=True)
+        elif also is not None and value.of is _NUMBER and also.of is _NUMBER:
+            merged[key] = value._replace(moved=math.gcd(value.moved, also.moved))
         elif also is not None and value.of is not None and _is_neighbour(value, also):
             merged[key] = _moved(value, 0, ELEMENT)
     return merged
@@ -534,6 +592,8 @@ def _better(known: Pointer | None, declared: Pointer) -> Pointer:
 
     The built one says more where it leads into a record, to a member of the declared type.
     """
+    if known is not None and known.of is _NUMBER and known.moved > 1:
+        return known  # a product is no pointer, though clang says so of an index
     if known is None or known.of is None or known.offset < 0 or not byte_size(known.of):
         return declared
     if bare(known.of) is bare(declared.of):

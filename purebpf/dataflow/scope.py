@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from iced_x86 import Register
 
 from purebpf.dataflow.flow import Pointer, State, pointer_of
+from purebpf.dataflow.layout import find, is_record
 from purebpf.dataflow.types import Type, byte_size
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DwarfScope"]
 
+_WORD = 8
 _REGISTERS = (
     *(Register.RAX, Register.RDX, Register.RCX, Register.RBX),
     *(Register.RSI, Register.RDI, Register.RBP, Register.RSP),
@@ -38,7 +40,7 @@ class DwarfScope:
             (one.start, one.end, _REGISTERS[one.operand], pointer)
             for one in variables
             if one.operation == "DW_OP_reg" and one.operand < len(_REGISTERS)
-            if (pointer := pointer_of(one.type)) is not None
+            if (pointer := pointer_of(_only_member(one.type))) is not None
         )
         self._stack = [one for one in variables if one.operation == "DW_OP_fbreg"]
 
@@ -108,6 +110,14 @@ class DwarfScope:
         """Return the type that the function at an address returns; None: unknown, or void."""
         function = self._info.function(address)
         return None if function is None or function.start != address else function.result
+
+
+def _only_member(of: Type | None) -> Type | None:
+    """Return the pointer that a class of eight bytes has only, as iterators do; else the type."""
+    if not is_record(of) or byte_size(of) != _WORD:
+        return of
+    inside = find(of, 0, _WORD)
+    return inside.type if inside.size == _WORD else of
 
 
 class _Intervals:

@@ -3,7 +3,7 @@
 	.globl around, flags, spilled, returned, by_members, clash, realigned
 	.globl only_holder, several_holders, behind, of_page, on_frame, masked, in_tree, numbers
 	.globl __raw_callee_save___pv_queued_spin_unlock, by_accesses
-	.globl sites
+	.globl sites, indexed
 	.globl __x86_indirect_thunk_rax, __x86_return_thunk, open_box, wait_for
 	.text
 probe:				# (struct file *)
@@ -318,4 +318,20 @@ sites:				# (struct inode *)
 	nop
 1:	leaq	4(%rdi), %rax	# no access
 	nop
+	ret
+	.p2align 4
+indexed:			# (struct table *), 40 bytes with two arrays of numbers
+	imulq	$40, %rsi, %rax
+	movq	(%rdi,%rax), %rdx	# table.key
+	addq	%rdi, %rax
+	movq	(%rax), %rdx		# table.key
+	leaq	(%rsi,%rsi,4), %rax
+	movq	(%rdi,%rax,8), %rdx	# table.key
+	movq	%rsi, %rcx
+	shlq	$3, %rcx
+	leaq	(%rcx,%rcx,4), %rcx
+	movq	(%rdi,%rcx), %rdx	# table.key
+	imulq	$24, %rsi, %rax
+	movq	(%rdi,%rax), %rdx	# unknown: no element, and one of two arrays
+	movq	(%rdi,%rsi,8), %rdx	# one of two arrays
 	ret

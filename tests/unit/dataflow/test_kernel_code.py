@@ -76,6 +76,9 @@ def kernel_types() -> Btf:
         b.func(function, b.func_proto(0, [("sem", b.ptr(sem))]))
     for function in ("on_frame", "masked"):
         b.func(function, b.func_proto(0, [("inode", inode_pointer)]))
+    two = b.array(u64, 2)
+    table = b.struct("table", [("key", u64), ("left", two), ("right", two)])
+    b.func("indexed", b.func_proto(0, [("table", b.ptr(table))]))
     b.func("sites", b.func_proto(0, [("inode", inode_pointer)]))
     b.func("returned", b.func_proto(inode_pointer, [("key", u64)]))
     b.func("open_box", b.func_proto(0, [("sem", b.ptr(sem))]))
@@ -194,6 +197,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
         ("by_members", [("box.key", True)]),
         ("clash", ["UNKNOWN_BASE"]),
         ("realigned", [("inode.mode", False)]),
+        ("indexed", [*[("table.key", True)] * 4, *["UNKNOWN_INDEX"] * 2]),
         ("only_holder", [("label.weight", True), "OUTSIDE"]),
         ("several_holders", ["OUTSIDE"]),
         ("behind", [("inode.mode", True)]),
