@@ -38,7 +38,11 @@ class NoDebugInfoError(ValueError):
 
 
 class Location(NamedTuple):
-    """A variable, and its place while the instruction pointer is in [start, end)."""
+    """A variable, and its place while the instruction pointer is in [start, end).
+
+    Attributes:
+        depth: of the block or inlined function that it belongs to; 0: the function's own.
+    """
 
     start: int
     end: int
@@ -46,6 +50,7 @@ class Location(NamedTuple):
     operand: int
     name: str
     type: Type | None
+    depth: int = 0
 
 
 class Function:
@@ -236,12 +241,21 @@ class _UnitReader:
         bases = [operations for _, _, operations in self._lists(entry, "DW_AT_frame_base")]
         return _single(bases[0]) if len(bases) == 1 else None
 
-    def _variables(self, entry: DIE) -> Iterator[Location]:
+    def _variables(self, entry: DIE, depth: int = 0) -> Iterator[Location]:
         for child in entry.iter_children():
             if child.tag in _VARIABLES:
-                yield from self._places(child)
+                for place in self._places(child):
+                    yield from self._within(place._replace(depth=depth), entry)
             elif child.tag in _BLOCKS:
-                yield from self._variables(child)
+                yield from self._variables(child, depth + 1)
+
+    def _within(self, place: Location, block: DIE) -> Iterator[Location]:
+        """Yield a variable's place, while its block runs if it does not say when it is valid."""
+        if not place.depth or place.end != _END:
+            yield place
+            return
+        for start, end in self._info._extents(block, self._unit, self._base):  # noqa: SLF001
+            yield place._replace(start=start, end=end)
 
     def _places(self, entry: DIE) -> Iterator[Location]:
         """Yield the places of a variable; note those at a fixed address."""

@@ -37,7 +37,7 @@ class DwarfScope:
         self._info, self._function = info, function
         variables = function.variables
         self._registers = _Intervals(
-            (one.start, one.end, _REGISTERS[one.operand], pointer)
+            (one.start, one.end, _REGISTERS[one.operand], pointer, one.depth)
             for one in variables
             if one.operation == "DW_OP_reg" and one.operand < len(_REGISTERS)
             if (pointer := pointer_of(_only_member(one.type))) is not None
@@ -74,7 +74,7 @@ class DwarfScope:
     def declared(self, address: int) -> Mapping[int, Pointer]:
         """Return the pointers that variables hold in registers before the instruction there.
 
-        Where two variables of different types share a register, neither is named.
+        Where two variables of one block share a register and differ in type, neither is named.
         """
         return self._registers.at(address)
 
@@ -126,14 +126,14 @@ class _Intervals:
     A large function has thousands of places, and the flow asks for each instruction several times.
     """
 
-    def __init__(self, places: Iterable[tuple[int, int, int, Pointer]]) -> None:
+    def __init__(self, places: Iterable[tuple[int, int, int, Pointer, int]]) -> None:
         listed = list(places)
         self._edges = sorted({edge for start, end, *_ in listed for edge in (start, end)})
         numbers = {edge: number for number, edge in enumerate(self._edges)}
-        self._held: list[list[tuple[int, Pointer]]] = [[] for _ in self._edges]
-        for start, end, register, pointer in listed:
+        self._held: list[list[tuple[int, int, Pointer]]] = [[] for _ in self._edges]
+        for start, end, register, pointer, depth in listed:
             for number in range(numbers[start], numbers[end]):
-                self._held[number].append((register, pointer))
+                self._held[number].append((depth, register, pointer))
         self._known: dict[int, Mapping[int, Pointer]] = {}
 
     def at(self, address: int) -> Mapping[int, Pointer]:
@@ -145,11 +145,15 @@ class _Intervals:
         return known
 
 
-def _agreed(held: Iterable[tuple[int, Pointer]]) -> dict[int, Pointer]:
-    found: dict[int, Pointer] = {}
+def _agreed(held: Iterable[tuple[int, int, Pointer]]) -> dict[int, Pointer]:
+    """Return the pointer of each register: of the outermost variable, or of several that agree.
+
+    Variables of inlined functions lead to the same object, or to its start.
+    """
+    found: dict[int, tuple[int, Pointer]] = {}
     unclear = set()
-    for register, pointer in held:
-        known = found.setdefault(register, pointer)
-        if known.of is not pointer.of:
+    for depth, register, pointer in sorted(held, key=lambda one: one[0]):
+        known_depth, known = found.setdefault(register, (depth, pointer))
+        if known_depth == depth and known.of is not pointer.of:
             unclear.add(register)
-    return {key: value for key, value in found.items() if key not in unclear}
+    return {key: pointer for key, (_, pointer) in found.items() if key not in unclear}

@@ -67,6 +67,7 @@ def test_the_registers_of_a_value_have_their_places() -> None:
     [
         (("g++", "-O2", "-g"), "cpp", LISTS),
         (("g++", "-O2", "-g", "-flto"), "cpp", LISTS),
+        (("clang++-19", "-O2", "-g"), "cpp", LISTS),
         (("rustc", "-g", "-C", "opt-level=2"), "rs", SLICES),
     ],
 )
