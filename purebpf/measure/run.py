@@ -27,6 +27,9 @@ __all__ = ["Ends", "collecting", "prepare", "run"]
 Result = TypeVar("Result")
 SomeSession = TypeVar("SomeSession", bound=Session[object])  # a string would be compiled
 
+_HURRY_S = 2.0
+"""CPU seconds of the end that go before other programs: somebody waits for the answer."""
+
 
 class Ends(NamedTuple):
     """The events that end a run before its duration is over: a signal, or the end of the command.
@@ -110,7 +113,7 @@ def run(
             with collecting():
                 while not _wait_promptly(wait, ends):
                     on_tick()
-    with naming or nullcontext():
+    with naming or nullcontext(), raised_priority(at_most_s=_HURRY_S):
         return session.stop()
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
+import threading
+import time
 
 import pytest
 
@@ -58,6 +61,75 @@ def test_only_the_usual_priority_is_raised_and_comes_back(
         fail()
     assert nice_within == within
     assert priority.nice == before
+
+
+def burn(cpu_s: float) -> None:
+    end_s = time.process_time() + cpu_s
+    while time.process_time() < end_s:
+        pass
+
+
+@pytest.fixture
+def priority(monkeypatch: pytest.MonkeyPatch) -> Priority:
+    """The usual one, of a thread that may rise."""
+    usual = Priority(0)
+    monkeypatch.setattr(os, "getpriority", usual.get)
+    monkeypatch.setattr(os, "setpriority", usual.set)
+    return usual
+
+
+def test_after_some_cpu_time_a_limited_priority_is_the_usual_one(priority: Priority) -> None:
+    with raised_priority(at_most_s=0.05):
+        assert priority.nice == NICE
+        time.sleep(0.1)  # no CPU time
+        assert priority.nice == NICE
+        burn(0.2)
+        assert priority.nice == 0
+        priority.nice = NICE
+    assert priority.nice == 0
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+    assert signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
+
+
+def test_a_limited_priority_ends_with_its_context(priority: Priority) -> None:
+    with raised_priority(at_most_s=60):
+        assert priority.nice == NICE
+    assert priority.nice == 0
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+    assert signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
+
+
+def test_a_signal_that_somebody_uses_stays_his(priority: Priority) -> None:
+    ticks: list[int] = []
+    before = signal.signal(signal.SIGPROF, lambda *_: ticks.append(1))
+    try:
+        with raised_priority(at_most_s=60):
+            assert priority.nice == 0
+            signal.raise_signal(signal.SIGPROF)
+        assert ticks == [1]
+    finally:
+        signal.signal(signal.SIGPROF, before)
+    signal.setitimer(signal.ITIMER_PROF, 60)
+    try:
+        with raised_priority(at_most_s=60):
+            assert priority.nice == 0
+        assert signal.getitimer(signal.ITIMER_PROF)[0] > 0
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def test_other_threads_do_not_rise_for_some_time(priority: Priority) -> None:
+    seen: list[int] = []
+
+    def look() -> None:
+        with raised_priority(at_most_s=60):
+            seen.append(priority.nice)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert (seen, priority.nice) == ([0], 0)
+    assert signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
 
 
 def test_a_process_that_may_not_ask_reads_its_limits_from_proc(

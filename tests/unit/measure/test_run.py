@@ -124,8 +124,8 @@ def test_what_is_read_in_time_goes_before_others_but_neither_the_command_nor_tic
     said = tmp_path / "nice"
 
     @contextmanager
-    def raised() -> Iterator[None]:
-        log.append("raised")
+    def raised(at_most_s: float | None = None) -> Iterator[None]:
+        log.append("raised" if at_most_s is None else f"raised for {at_most_s} s")
         yield
         log.append("usual")
 
@@ -135,5 +135,6 @@ def test_what_is_read_in_time_goes_before_others_but_neither_the_command_nor_tic
         run(session, ends, lambda: log.append("tick"))
         ends.status()
     wait = ["raised", "wait", "usual"]
-    assert log == ["raised", "enter", "usual", *wait, "tick", *wait, "stop", "exit"]
+    stop = ["raised for 2.0 s", "stop", "usual"]
+    assert log == ["raised", "enter", "usual", *wait, "tick", *wait, *stop, "exit"]
     assert int(said.read_text()) == os.getpriority(os.PRIO_PROCESS, 0)
