@@ -26,7 +26,7 @@ __all__ = ["QuestionPool"]
 
 T = TypeVar("T")
 _PATIENCE_S = 120.0
-_QUICK_CPU_S, _QUICK_S = 0.4, 2.0
+_QUICK_CPU_S, _QUICK_S = 0.8, 10.0
 """After this time of a CPU, or this time, a question leaves the quick lane."""
 _SLOW_WAIT_S = 20.0
 _AGAIN_S = 0.1
@@ -47,8 +47,8 @@ class _Lane:
 class _Run:
     """A question that is being answered, and the lane that it is in."""
 
-    def __init__(self, worker: Worker, lane: _Lane) -> None:
-        self.worker, self.lane = worker, lane
+    def __init__(self, worker: Worker, lane: _Lane, question: Hashable) -> None:
+        self.worker, self.lane, self.question = worker, lane, question
         self.has_to_move = False
         self._clock, self._cpu_s, self._began_s = 0, 0.0, 0.0
 
@@ -101,14 +101,29 @@ class QuestionPool:
             BusyError: too many wait already, or two minutes are over.
             PurebpfError: as `work`.
         """
-        if question is None or question not in self._slow_questions:
+        if not self._is_slow(question):
             await self._quick.turns.take(reader, question)
             try:
-                return await self._run(work, self._quick)
+                return await self._run_quick(work, question)
             except _MovedError:
                 self._remember(question)
         await self._slow.turns.take(reader, question)
         return await self._run(work, self._slow, question)
+
+    def _is_slow(self, question: Hashable) -> bool:
+        return question is not None and question in self._slow_questions
+
+    async def _run_quick(self, work: Callable[[Worker], T], question: Hashable) -> T:
+        """Answer in the quick lane, unless it turned out while the question waited that it is slow.
+
+        Raises:
+            _MovedError: ask again in the slow lane.
+            BusyError, PurebpfError: as `answer`.
+        """
+        if self._is_slow(question):
+            self._quick.turns.give()
+            raise _MovedError
+        return await self._run(work, self._quick, question)
 
     async def stream(
         self,
@@ -148,7 +163,7 @@ class QuestionPool:
         The reader may be gone by then. The next question still waits, as it needs the memory.
         """
         worker = Worker(self._store, lane.memory, lane.most)
-        run = _Run(worker, lane)
+        run = _Run(worker, lane, question)
         future = self._begin(run, work)
         loop = asyncio.get_running_loop()
         timers = [loop.call_later(_PATIENCE_S, _give_up, worker)]
@@ -203,6 +218,7 @@ class QuestionPool:
             asyncio.get_running_loop().call_later(_AGAIN_S, self._leave_quick_lane, run)
         elif self._slow.turns.take_free():
             run.lane = self._slow
+            self._remember(run.question)
             self._quick.turns.give()
         elif self._quick.turns.are_waited_for:
             run.has_to_move = True

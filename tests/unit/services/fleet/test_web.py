@@ -305,12 +305,35 @@ def test_a_question_is_answered_while_two_endless_ones_are(tmp_path: Path) -> No
     assert begun == ["first", "second", "asked again"]  # that one waits in the slow lane
 
 
+def test_of_many_that_ask_the_same_slow_question_one_takes_the_quick_lane(tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    begun: list[str] = []
+
+    def endless(worker: Worker) -> object:
+        question = worker.ask(Selection(0, HOUR_US))
+        begun.append("endless")
+        return question.ask(ENDLESS)
+
+    async def ask() -> str:
+        pool = QuestionPool(Directory(str(tmp_path)))
+        asked = [asyncio.ensure_future(pool.answer(endless, "eve", "same")) for _ in range(100)]
+        await until(lambda: begun)
+        answer = await pool.answer(lambda _: "quick", "eve", "new")
+        assert len(begun) == 1
+        pool.end()
+        await asyncio.gather(*asked, return_exceptions=True)
+        return answer
+
+    assert asyncio.run(ask()) == "quick"
+
+
 def test_a_page_that_moves_to_the_slow_lane_has_each_part_once(tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     may_end, begun = threading.Event(), list[str]()
 
-    def blocking(_: Worker) -> object:
-        return may_end.wait(60)
+    def blocking(_: Worker) -> None:
+        while not may_end.is_set():
+            pass
 
     def parts(worker: Worker) -> Iterator[str]:
         begun.append("page")
@@ -321,7 +344,7 @@ def test_a_page_that_moves_to_the_slow_lane_has_each_part_once(tmp_path: Path) -
     async def ask() -> str:
         pool = QuestionPool(Directory(str(tmp_path)))
         blocker = asyncio.ensure_future(pool.answer(blocking))
-        await asyncio.sleep(0.6)  # it is in the slow lane now
+        await until(lambda: pool._slow.turns._is_taken)
 
         async def page() -> str:
             return "".join([part async for part in pool.stream(parts)])
