@@ -59,6 +59,49 @@ def test_members_have_the_time_of_their_phases(phases: Path) -> None:
     assert box["samples"] > total["samples"] / 2, total
 
 
+C, CPP = ("-x", "c", "six.c"), ("-x", "c++", "six.c")
+COMPILERS = {
+    "gcc": ("gcc", "-g", "-O2", *C),
+    "clang": ("clang-19", "-g", "-O2", *C),
+    "LTO": ("gcc", "-g", "-O2", "-flto", *C),
+    "g++": ("g++", "-g", "-O2", *CPP),
+    "clang++": ("clang++-19", "-g", "-O2", *CPP),
+    "rust": ("rustc", "-g", "-C", "opt-level=2", "six.rs"),
+}
+POINTS = 0.02
+"""The largest error: a phase also reads the place of its member."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name == "gcc" else pytest.mark.nightly) for name in COMPILERS],
+)
+def test_each_member_has_the_cpu_time_of_its_phase(name: str, tmp_path: Path) -> None:
+    command = COMPILERS[name]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    *words, source = command
+    target = tmp_path / "six"
+    subprocess.run(
+        [*words, "-o", target, SOURCE.with_name(source)], check=True, timeout=120, text=True
+    )
+    run = types("--format", "json", "-F", "1999", "--", str(target))
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    *records, total = [json.loads(line) for line in lines if line.startswith("{")]
+    found = {
+        member["name"]: member["samples"] / total["samples"]
+        for record in records
+        if record["struct"].rpartition("::")[2].lower() in ("item", "row")
+        for member in record["members"]
+    }
+    phases = dict(line.split()[1:] for line in lines if line.startswith("phase "))
+    for member, share in phases.items():
+        deviation = math.sqrt(float(share) * (1 - float(share)) / total["samples"])
+        error = abs(found.get(member, 0) - float(share))
+        assert error <= POINTS + 3 * deviation, (member, share, found, run.stderr)
+
+
 def _own_shares(text: str) -> list[float]:
     (line,) = (line for line in text.splitlines() if not line.startswith("{"))
     return [float(word) for word in line.split()]
