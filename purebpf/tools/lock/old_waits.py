@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from purebpf.findings.rings import find_ring
 from purebpf.measure.blocked_threads import blocked_threads
@@ -12,7 +12,7 @@ from purebpf.tuples import NamedTuple
 
 __all__ = ["OldWait", "OldWaits", "count_old_waits", "describe_held"]
 
-_MOST_HOLDERS = 5
+_MOST_HOLDERS, _MOST_NUMBERS = 5, 4
 
 
 class OldWait(NamedTuple):
@@ -64,9 +64,22 @@ def describe_held(waits: Iterable[OldWait]) -> Iterator[str]:
         if ring:
             steps = ", ".join(f"{tid} waits for the lock of {held[tid]}" for tid in ring)
             yield f"deadlock in process {pid}: thread {steps}"
-        others = [tid for tid in held if tid not in ring]
-        for tid in others[:_MOST_HOLDERS]:
-            yield f"thread {tid} waits for the lock of {held[tid]} since before the run"
+        behind: dict[int, list[int]] = {}
+        for tid, holder in held.items():
+            if tid not in ring:
+                behind.setdefault(holder, []).append(tid)
+        asleep = {wait.tid for wait in waiting} - held.keys()
+        for holder, tids in list(behind.items())[:_MOST_HOLDERS]:
+            text = f"{_name_threads(tids)} for the lock of {holder} since before the run"
+            yield f"{text}; {holder} waits since then, too" if holder in asleep else text
+
+
+def _name_threads(tids: Sequence[int]) -> str:
+    """Return `thread 7 waits`, or `3 threads (7, 8, 9) wait`."""
+    if len(tids) == 1:
+        return f"thread {tids[0]} waits"
+    more = ", ..." if len(tids) > _MOST_NUMBERS else ""
+    return f"{len(tids)} threads ({', '.join(map(str, tids[:_MOST_NUMBERS]))}{more}) wait"
 
 
 def count_old_waits(waits: Iterable[OldWait]) -> Iterator[str]:

@@ -20,6 +20,13 @@ def test_a_ring_is_a_deadlock_and_those_behind_it_are_named() -> None:
     )
 
 
+def test_threads_behind_one_holder_are_one_line() -> None:
+    waits = [OldWait(5, tid, 30) for tid in range(20, 26)]
+    line = "6 threads (20, 21, 22, 23, ...) wait for the lock of 30 since before the run"
+    assert list(describe_held(waits)) == [line]
+    assert list(describe_held([*waits, OldWait(5, 30)])) == [f"{line}; 30 waits since then, too"]
+
+
 def test_a_thread_without_a_known_holder_is_counted() -> None:
     assert list(describe_held([OldWait(5, 8)])) == []
     (line,) = count_old_waits([OldWait(5, 8)])
