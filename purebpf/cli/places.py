@@ -98,6 +98,9 @@ def _tables(places: Sequence[TimePlace], width: int, *, everything: bool) -> Ite
         yield from _lines(working, total, width, _MOST_WORK, with_process, everything=everything)
     else:
         yield "  no thread was seen at work, or waiting in the middle of it\n"
+    of_go = sorted({pid for place in idle if place.kind == "go-park" for pid in place.pids})
+    if of_go:
+        yield f"  goroutines wait without a thread: purebpf dump {of_go[0]} shows them\n"
     if idle:
         yield f"idle, waiting for something to do: {_spell(sum(p.seconds for p in idle))}\n"
         yield from _lines(idle, 0, width, _MOST_IDLE, with_process, everything=everything)

@@ -58,6 +58,17 @@ not known, as the stack could not be read: 500 ms
     )
 
 
+def test_threads_of_go_lead_to_its_goroutines() -> None:
+    parked = Profile("", unit="ns")
+    names = ("runtime.futex.abi0", "runtime.notesleep", "runtime.findRunnable", "runtime.mcall")
+    stack = tuple(Frame(name, 0, "/srv/billing", Address(0), "user") for name in names)
+    labels = Labels("billing", 5, 6, state="S")
+    parked.add(stack, kernel("futex_do_wait", "futex_wait"), 2_000_000_000, labels)
+    text = "".join(pieces(parked))
+    assert "  goroutines wait without a thread: purebpf dump 5 shows them\n" in text
+    assert "goroutines" not in "".join(pieces(profile()))
+
+
 def test_all_has_the_stacks_of_idle_waits() -> None:
     text = "".join(pieces(profile(), everything=True))
     assert "3 of 3 stacks" in text
