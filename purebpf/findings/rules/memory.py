@@ -28,6 +28,8 @@ _UP = 0.6
 """The part of the steps in which memory that leaks grows."""
 _EARLY = 0.8
 """A program that did more than this of its growth in the first half is warming up."""
+_JUMP = 0.55
+"""The part of its growth that a program which leaks all the time does not make in one step."""
 _NOISE = 65536
 _READINGS = 5
 _COMPUTES = 0.9
@@ -152,7 +154,7 @@ def _steady_growth(anon: Sequence[int]) -> float:
     grown = anon[-1] - anon[0]
     if grown <= 0 or min(steps) < -_NOISE or sum(step > 0 for step in steps) < _UP * len(steps):
         return 0.0
-    if anon[len(anon) // 2] - anon[0] > _EARLY * grown:
+    if anon[len(anon) // 2] - anon[0] > _EARLY * grown or max(steps) > _JUMP * grown:
         return 0.0
     return grown / len(steps)
 

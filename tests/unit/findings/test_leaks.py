@@ -58,3 +58,15 @@ def test_threads_that_do_not_end() -> None:
 )
 def test_numbers_that_stay_in_bounds(counts: tuple[int, ...]) -> None:
     assert about_growth(measured(files=counts, thread_counts=counts)) == []
+
+
+# Memory
+
+
+def test_memory_that_grows_in_one_jump_is_no_leak() -> None:
+    steady = (39868, 41500, 43000, 44900, 46300, 48100, 49900, 51276)
+    jumping = (39868, 39868, 39860, 42120, 48876, 49248, 49360, 51276)
+    kinds = [one.kind for one in find(measured(anon=tuple(kib << 10 for kib in steady)))]
+    assert "growth" in kinds
+    kinds = [one.kind for one in find(measured(anon=tuple(kib << 10 for kib in jumping)))]
+    assert "growth" not in kinds
