@@ -57,25 +57,48 @@ struct java_process {
 	u8 pad[3];
 };
 
+// V8 in a process: offsets and types as in purebpf/runtimes/v8/layout.py.
+struct v8_process {
+	u64 identity; // of the program that the process executed; 0: any
+	u64 generation;
+	u64 builtins[2]; // where they begin; V8 may map them again beside the code that it generates
+	u64 builtins_size; // 0: the process has no V8
+	__u16 map_type;
+	__u16 function_shared;
+	__u16 shared_script;
+	__u16 shared_literal;
+	__u16 script_id;
+	__u16 bytecode_data; // less the tag of a pointer
+	__u16 type_function_first;
+	__u16 type_function_last;
+	__u16 type_shared;
+	__u16 type_script;
+	__u16 type_bytecode;
+	__u16 pad;
+};
+
 // Compilations have numbers of their own; of a method, also its ConstMethod tells it from one that had its
 // memory before.
+// A function of V8 has the numbers of its script and of the function in it, and its generation the thread.
 struct java_key {
 	u64 generation;
-	u64 address; // of the blob, or of the Method
-	u64 check;   // the number of the compilation, or the address of the ConstMethod
+	u64 address; // of the blob, or of the Method; V8: the numbers
+	u64 check; // the number of the compilation, or the address of the ConstMethod; V8: the address of
+		// generated code, 0 in the interpreter
 };
 
 // What `java_names` carries.
 struct java_code {
 	struct java_key key;
-	u64 method; // address of the Method
-	u64 pc;
+	u64 method; // address of the Method; V8: of the SharedFunctionInfo
+	u64 pc;	    // V8, in the interpreter: the bytecodes
 	u32 number;
 	u32 is_interpreted;
 };
 
 struct java_walk {
 	struct java_process layout;
+	struct v8_process v8;
 	struct java_key key;
 	struct java_code record;
 	u64 at; // the blob
@@ -102,6 +125,9 @@ struct java_stats {
 	u64 java_leaf;	      // a leaf in a state that is not known
 	u64 java_names_lost;  // `java_names` had no room
 	u64 java_told;
+	u64 v8_frames;
+	u64 v8_stacks; // with frames of V8
+	u64 v8_cut;    // ends of stacks at a frame of V8 that is elsewhere
 };
 
 CONFIG bool java = false;
@@ -112,6 +138,13 @@ struct {
 	__type(key, u32); // tgid of the initial pid namespace
 	__type(value, struct java_process);
 } javas SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32); // tgid of the initial pid namespace
+	__type(value, struct v8_process);
+} v8s SEC(".maps");
 
 // What has not been met for long makes room: it is introduced again when it is.
 struct {

@@ -348,18 +348,23 @@ static __always_inline bool is_java(u32 place, u64 address)
 	return walk && address - walk->layout.low < walk->size;
 }
 
-// Prepares for the JVM of the process that is walked, at the first frame of its stack. What that needs is in
+// Prepares for the JVM or V8 of the process that is walked, at the first frame of its stack. What that needs is in
 // the walk: some programs have no room for more calls in their stacks (512 bytes in all, Linux 6.1).
 __noinline int begin_java(u32 place)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
 	struct java_process *layout;
+	struct v8_process *v8;
 
 	if (!walk || !java)
 		return 0;
 	java->size = 0;
 	java->frames = 0;
+	java->v8.builtins_size = 0;
+	v8 = bpf_map_lookup_elem(&v8s, &walk->process);
+	if (v8 && (!v8->identity || v8->identity == walk->identity))
+		java->v8 = *v8;
 	layout = bpf_map_lookup_elem(&javas, &walk->process);
 	if (!layout || (layout->identity && layout->identity != walk->identity))
 		return 0;

@@ -8,8 +8,8 @@
 #ifndef UNWIND_WALK_H
 #define UNWIND_WALK_H
 
-#include "java_steps.h"
 #include "process_identity.h"
+#include "v8_steps.h"
 #include "walk_call.h"
 #include "walk_guesses.h"
 #include "walk_lookup.h"
@@ -43,6 +43,8 @@ __noinline int step(u32 place)
 	walk->depth = depth + 1;
 	if (walks_frame_pointers && depth)
 		return step_by_guess(place);
+	if (java && is_v8(walk, place, found))
+		return step_v8(place);
 	if (found == WALK_NO_UNWIND_INFO)
 		return step_without_rule(place, -1);
 	if (found != GO_ON)

@@ -52,6 +52,8 @@ _JAVA_LIBRARIES = compile_later(
 )
 _JAVA_STARTS = frozenset({"java.lang.Thread.run", "java.lang.Thread.runWith"})
 _NATIVE = ("user", "inlined")
+_SCRIPT = compile_later(r"\.[cm]?[jt]sx?$|^node:")
+"""The module of a JavaScript function."""
 
 
 class FrameLike(Protocol):
@@ -114,7 +116,7 @@ class Program(NamedTuple):
         name, module = frame.name, frame.module
         if is_java(frame):
             return not _is_java_library(name) and "$$Lambda" not in name
-        if frame.kind not in _NATIVE:
+        if frame.kind not in _NATIVE or _SCRIPT.search(module):
             return self._owns_script(name, module)
         if _is_plumbing(name) or is_interpreter(self.exe):
             return False
@@ -136,7 +138,7 @@ class Program(NamedTuple):
         """Return True for a function of a library that calls others: not the start of a thread."""
         if is_java(frame):
             return _is_java_library(frame.name) and frame.name not in _JAVA_STARTS
-        if frame.kind in _NATIVE:
+        if frame.kind in _NATIVE and not _SCRIPT.search(frame.module):
             return False
         return (
             frame.name not in _STARTS

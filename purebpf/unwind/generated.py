@@ -30,11 +30,16 @@ class FrameState(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """The caller of a frame: its return address, stack pointer and frame pointer."""
+    """The caller of a frame: its return address, stack pointer and frame pointer.
+
+    Attributes:
+        is_guess: whether the frame may not have been made yet, so that the caller is another one's.
+    """
 
     pc: int
     sp: int
     fp: int
+    is_guess: bool = False
 
 
 class GeneratedCode(Protocol):

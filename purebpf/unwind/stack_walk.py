@@ -288,6 +288,7 @@ class StackWalk:
         sp = self._registers[self._machine.sp]
         if caller is None or sp is None or caller.sp <= sp:
             raise EndOfTrace(Reason.NO_UNWIND_INFO)
+        self.guessed += caller.is_guess
         return self._leave(caller.sp, caller.fp, caller.pc)
 
     def _by_depth_of_call(self) -> int:

@@ -51,7 +51,7 @@ _NOT_COPIED = ("refused", "output_full", "output_none", "output_failed")
 """Counters of user_stacks.h: stacks that needed a copy and got none."""
 _TABLES = ("rules", "exes", "procs", "shards", "call_sites")
 _PYTHON = ("pythons", "python_codes", "python_functions", "python_names")
-_JAVA = ("javas", "java_codes", "java_names")
+_JAVA = ("javas", "v8s", "java_codes", "java_names")
 """Maps that the program refers to and does not use by frame pointers."""
 _OF_STACKS_BY_TABLES = (
     *_TABLES,

@@ -20,6 +20,7 @@ from purebpf.runtimes.v8.tables import (
     Safepoint,
     TranslatedFrame,
     baseline_bytecode,
+    every_position,
     find_position,
     find_safepoint,
     inlined_calls,
@@ -43,6 +44,11 @@ _CLEARED = 2
 _DEOPT_HEADER, _DEOPT_ENTRY = 4, 3
 """Words of deoptimisation data from the positions to the entries, and of an entry."""
 _LEAST_POINTER = 1 << 16
+_RETURN, _RETURN_MORE = b"\xc3", b"\xc2"
+_PROLOGUES = (b"\x55\x48\x89\xe5", b"\x55\x48\x8b\xec")
+"""push %rbp; mov %rsp, %rbp."""
+_EPILOGUES = (b"\x5d\xc3", b"\x5d\xc2")
+"""pop %rbp; ret."""
 
 
 class Code(NamedTuple):
@@ -95,6 +101,21 @@ class CodeReader:
             self._known[pc] = self._search(pc)
         return self._known[pc]
 
+    def leaf_words(self, pc: int) -> int:
+        """The words on the stack up to a leaf's return address, and this one, by the code at it.
+
+        0: it has its frame, or is in a state that is not known. bpf_src/include/v8_steps.h has the
+        same rules.
+        """
+        try:
+            code = self._heap.raw(pc - 1, 5)
+        except UnreadableError:
+            return 0
+        now = code[1:]
+        if now[:1] == _RETURN or (now[:1] == _RETURN_MORE and not now[2]) or now in _PROLOGUES:
+            return 1
+        return 2 if code[:4] in _PROLOGUES or now[:2] in _EPILOGUES else 0
+
     def bytecode_line(self, shared: int, bytecode: int, offset: int) -> int:
         """The line of a bytecode of a function; 0: not known."""
         heap, layout = self._heap, self._layout
@@ -130,6 +151,52 @@ class CodeReader:
         if offset is None or heap.type(bytecode) != layout.type_bytecode:
             return ActiveFunction(shared, 0)
         return ActiveFunction(shared, self.bytecode_line(shared, bytecode, offset))
+
+    def baseline_of(self, code: Code, shared: int, pc: int) -> ActiveFunction:
+        """The function of baseline code, by the bytecodes that it was made of."""
+        try:
+            bytecode = self._bytecode_of(shared)
+            if self._bytecode_behind(self._heap.word(code.at, self._layout.code_deopt)) != bytecode:
+                return ActiveFunction(shared, 0)
+        except UnreadableError:
+            return ActiveFunction(shared, 0)
+        return self.baseline(code, shared, bytecode, pc)
+
+    def lines_of(self, shared: int) -> list[tuple[int, int]]:
+        """The first bytecode and the line of each entry of a function's table.
+
+        Raises:
+            UnreadableError: its bytecodes are not there.
+        """
+        heap, layout = self._heap, self._layout
+        bytecode = self._bytecode_of(shared)
+        if heap.type(bytecode) != layout.type_bytecode:
+            raise UnreadableError
+        table = heap.byte_array(heap.word(bytecode, layout.bytecode_positions))
+        return [
+            (offset, self._functions.line(shared, position.offset))
+            for offset, position in every_position(table, layout.version)
+        ]
+
+    def optimisation(self, code: Code) -> int:
+        """The number of a compilation of optimised code; -1: it cannot be read."""
+        heap, layout = self._heap, self._layout
+        try:
+            deopt = heap.word(code.at, layout.code_deopt)
+            return small_integer(heap.element(deopt, layout.deopt_optimisation))
+        except UnreadableError:
+            return -1
+
+    def interrupted(self, code: Code, pc: int) -> list[ActiveFunction] | None:
+        """The functions of an instruction of TurboFan's code; None: its tables do not say."""
+        if code.kind != self._layout.kind_turbofan:
+            return None
+        try:
+            table = self._positions(code)
+            position = find_position(table, pc - code.start, self._layout.version)
+            return self._by_positions(code, position)
+        except UnreadableError:
+            return None
 
     def optimised(self, code: Code, pc: int) -> list[ActiveFunction] | None:
         """The functions at a return address of optimised code, innermost first.
@@ -219,8 +286,11 @@ class CodeReader:
 
     def _bytecode_of(self, shared: int) -> int:
         """The bytecodes of a function, which may be behind those of its baseline code."""
+        return self._bytecode_behind(self._heap.word(shared, self._layout.shared_data))
+
+    def _bytecode_behind(self, pointer: int) -> int:
+        """The bytecodes that data of a function, or of baseline code, lead to."""
         heap, layout = self._heap, self._layout
-        pointer = heap.word(shared, layout.shared_data)
         if heap.type(pointer) == layout.type_code:
             pointer = heap.word(pointer, layout.code_deopt)
         if heap.type(pointer) == layout.type_interpreter:

@@ -30,6 +30,22 @@ class CodeRanges:
         """Return True if an address is in memory for generated code."""
         return _start(self._generated, address) is not None
 
+    @property
+    def has_copy(self) -> bool:
+        """Return True if the builtins are mapped twice."""
+        return len(self._builtins) > 1
+
+    def builtins_at(self, most: int) -> tuple[list[int], int]:
+        """The starts of the builtins, `most` of them, and their size.
+
+        The last start stands in place of missing ones; without any, the size is 0.
+        """
+        if not self._builtins:
+            return [0] * most, 0
+        starts = [start for start, _ in self._builtins[:most]]
+        size = max(end - start for start, end in self._builtins)
+        return starts + starts[-1:] * (most - len(starts)), size
+
     def region(self, address: int) -> int:
         """The start of the memory for generated code that has an address; the address if none."""
         start = _start(self._generated, address)

@@ -72,14 +72,22 @@ class JavaScriptFrames:
     def leave(self, frame: FrameState) -> Caller | None:
         """See `purebpf.unwind.generated.GeneratedCode`."""
         sp, fp = frame.registers[X86_64.sp], frame.registers[X86_64.fp]
-        if frame.is_exact:
-            self.problem = "interrupted in JavaScript code"
-            return None
-        if sp is None or fp is None or not sp <= fp < sp + _LARGEST_FRAME or fp % _WORD:
+        if sp is None or fp is None:
             self.problem = "a frame of V8 elsewhere"
             return None
+        words = self._code.leaf_words(frame.pc) if frame.is_exact else 0
+        if words:  # its function has no frame yet, or none any more
+            end = sp + words * _WORD
+            saved = fp if words == 1 else frame.word(sp)
+            return Caller(frame.word(end - _WORD), end, saved)
+        if not sp <= fp < sp + _LARGEST_FRAME or fp % _WORD:
+            self.problem = "a frame of V8 elsewhere"
+            return None
+        if frame.is_exact:
+            self.notes["interrupted in JavaScript code, where a function may be missing"] += 1
         self.found[frame.number] = self._name(frame, fp)
-        return Caller(frame.word(fp + _WORD), fp + 2 * _WORD, frame.word(fp))
+        saved = frame.word(fp)
+        return Caller(frame.word(fp + _WORD), fp + 2 * _WORD, saved, is_guess=frame.is_exact)
 
     def _name(self, frame: FrameState, fp: int) -> list[JavaScriptFrame]:
         context = frame.word(fp - _WORD)
@@ -104,7 +112,7 @@ class JavaScriptFrames:
 
     def _javascript(self, frame: FrameState, fp: int, shared: int) -> list[JavaScriptFrame]:
         bytecode = frame.word(fp + _WORD * _BYTECODE)
-        if not self._ranges.is_generated(frame.pc - 1):
+        if not self._ranges.is_generated(frame.pc - (not frame.is_exact)):
             return [self._interpreted(frame, fp, shared, bytecode)]
         code, layout = self._code.find(frame.pc), self._layout
         if code is None:
@@ -115,7 +123,8 @@ class JavaScriptFrames:
             return [self._frame(active)]
         if code.kind not in (layout.kind_maglev, layout.kind_turbofan):
             return [self._interpreted(frame, fp, shared, bytecode)]
-        functions = self._code.optimised(code, frame.pc)
+        find = self._code.interrupted if frame.is_exact else self._code.optimised
+        functions = find(code, frame.pc)
         if functions is None or functions[-1].shared != shared:
             self.notes["optimised code whose inlined functions are not known"] += 1
             return [self._frame(ActiveFunction(shared, 0))]

@@ -89,6 +89,18 @@ class Functions:
                 self._known[shared] = None
         return self._known[shared]
 
+    def numbers(self, shared: int) -> tuple[int, int] | None:
+        """The numbers of a function's script, and of the function in it; None: it has none."""
+        heap, layout = self._heap, self._layout
+        try:
+            script = heap.word(shared, layout.shared_script)
+            if heap.type(shared) != layout.type_shared or heap.type(script) != layout.type_script:
+                return None
+            number = small_integer(heap.word(script, layout.script_id))
+            return number, heap.number(shared, layout.shared_flags + _LITERAL, _LITERAL_BYTES)
+        except UnreadableError:
+            return None
+
     def line(self, shared: int, position: int) -> int:
         """The line of a character of a function's script; 0: not known."""
         if position < 0:

@@ -19,6 +19,7 @@ __all__ = [
     "SafepointTable",
     "TranslatedFrame",
     "baseline_bytecode",
+    "every_position",
     "find_position",
     "find_safepoint",
     "inlined_calls",
@@ -79,19 +80,25 @@ def find_position(table: bytes, offset: int, version: int) -> Position:
         offset: in that.
         version: of V8, see `V8Layout`.
     """
-    at, code, raw = 0, -1, 0
     last = Position(-1, 0)
+    for at, position in every_position(table, version):
+        if at > offset:
+            break
+        last = position
+    return last
+
+
+def every_position(table: bytes, version: int) -> Iterator[tuple[int, Position]]:
+    """The code offsets of a table, ascending, and their positions; see `find_position`."""
+    at, code, raw = 0, -1, 0
     while at < len(table):
         delta, at = _unsigned(table, at)
         code += delta >> (2 if version >= _NEW_DELTAS else 1)
         if at >= len(table):
             break
         change, at = _unsigned(table, at)
-        if code > offset:
-            break
         raw += (change >> 1) ^ -(change & 1)
-        last = split_position(raw)
-    return last
+        yield code, split_position(raw)
 
 
 def baseline_bytecode(table: bytes, code: bytes, sizes: bytes, offset: int) -> int | None:

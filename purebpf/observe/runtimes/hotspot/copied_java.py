@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from purebpf.runtimes.hotspot.frames import JavaFrame, JavaFrames
+from purebpf.runtimes.v8.frames import JavaScriptFrames
+from purebpf.runtimes.v8.javascript_frame import JavaScriptFrame
 from purebpf.unwind.generated import Caller, FrameState
 
 __all__ = ["CopiedJava"]
@@ -21,8 +23,8 @@ class CopiedJava:
 
     def __init__(
         self,
-        walk: JavaFrames,
-        number: Callable[[tuple[JavaFrame, ...]], int],
+        walk: JavaFrames | JavaScriptFrames,
+        number: Callable[[tuple[JavaFrame | JavaScriptFrame, ...]], int],
         *,
         is_old: bool,
     ) -> None:
@@ -31,7 +33,7 @@ class CopiedJava:
         self._is_old = is_old
 
     def has(self, address: int) -> bool:
-        """Return True if an address is in the JVM's code."""
+        """Return True if an address is in the runtime's code."""
         return self._walk.has(address)
 
     def leave(self, frame: FrameState) -> Caller | None:

@@ -14,9 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from purebpf.observe.runtimes.hotspot.java_process import JavaReading
+from purebpf.observe.runtimes.v8.v8_code import V8Code, read_v8_code
+from purebpf.observe.runtimes.v8.v8_process import V8Reading
 from purebpf.runtimes.hotspot.frames import UNKNOWN_METHOD, VIRTUAL, JavaFrame
 from purebpf.runtimes.hotspot.inlined import Inlined
 from purebpf.runtimes.hotspot.methods import JavaMethod
+from purebpf.runtimes.v8.javascript_frame import UNKNOWN_FUNCTION, JavaScriptFrame
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.java_words import (
     IN_HEAP,
@@ -30,10 +33,14 @@ from purebpf.tuples import NamedTuple
 __all__ = ["JavaCodeNames", "JavaRecord", "read_record"]
 
 _RECORD = struct.Struct("<QQQQQII")
+_GENERATION = 0xFFFFFFFF
 _MOST_CODES = 1 << 17
 _MODULE = "[jit]"
 _KEPT_FRAMES = 4096
+_FILE = "file://"
 Answer = Frame | Unknown
+NamedFrame = JavaFrame | JavaScriptFrame
+Reading = JavaReading | V8Reading
 
 
 class JavaRecord(NamedTuple):
@@ -43,6 +50,7 @@ class JavaRecord(NamedTuple):
         generation: of the entry of its process.
         address: of the compilation, or of the interpreted method.
         check: the number of the compilation, or the address of the ConstMethod.
+        method: the address of the Method; of a function of V8 its SharedFunctionInfo.
         pc: an address in the compilation.
         number: in the words of its frames.
         is_interpreted: as it says.
@@ -51,6 +59,7 @@ class JavaRecord(NamedTuple):
     generation: int
     address: int
     check: int
+    method: int
     pc: int
     number: int
     is_interpreted: bool
@@ -58,8 +67,9 @@ class JavaRecord(NamedTuple):
 
 def read_record(raw: bytes) -> JavaRecord:
     """Decode a record of `java_names`."""
-    generation, address, check, _, pc, number, is_interpreted = _RECORD.unpack(raw)
-    return JavaRecord(generation >> 1, address, check, pc, number, bool(is_interpreted))
+    generation, address, check, method, pc, number, is_interpreted = _RECORD.unpack(raw)
+    own = (generation & _GENERATION) >> 1  # above it, V8's thread
+    return JavaRecord(own, address, check, method, pc, number, bool(is_interpreted))
 
 
 class _Code(NamedTuple):
@@ -82,26 +92,28 @@ class JavaCodeNames:
 
     def __init__(self, *, lines: bool) -> None:
         self._lines = lines
-        self._codes: dict[int, _Code] = {}
-        self._interpreted: dict[int, JavaRecord] = {}
-        self._copied: dict[tuple[JavaFrame, ...], int] = {}
+        self._codes: dict[int, _Code | V8Code] = {}
+        self._rechecked: dict[int, JavaRecord] = {}
+        self._copied: dict[tuple[NamedFrame, ...], int] = {}
         self._answers: list[Sequence[Answer]] = []
         self.unread = 0
 
-    def add(self, record: JavaRecord, reading: JavaReading | None) -> None:
-        """Read the names of some code; None: its process has ended."""
+    def add(self, record: JavaRecord, reading: Reading | None) -> bool:
+        """Read the names of some code; None: its process has ended. False: it has none."""
         code = None
         if reading is not None and len(self._codes) < _MOST_CODES:
             code = _read(record, reading)
         if code is None:
             self.unread += 1
-        else:
-            self._codes[record.number] = code
-            if record.is_interpreted:
-                self._interpreted[record.number] = record
+            return False
+        self._codes[record.number] = code
+        if record.is_interpreted is not isinstance(code, V8Code):
+            self._rechecked[record.number] = record
+        return True
 
-    def recheck(self, look: Callable[[int], JavaReading | None], most: int = _MOST_CODES) -> None:
-        """Give up the names of interpreted methods whose memory has another method by now.
+    def recheck(self, look: Callable[[int], Reading | None], most: int = _MOST_CODES) -> None:
+        """Give up the names of interpreted methods whose memory has another method by now, and the
+        inlined functions of V8's code where other code of the same function is.
 
         It is not known which samples were of which, so all of them lose the name.
 
@@ -109,24 +121,30 @@ class JavaCodeNames:
             look: the memory of a generation as it is now; None: its process has ended.
             most: methods to look at; the next call goes on with others.
         """
-        readings: dict[int, JavaReading | None] = {}
-        for number in list(self._interpreted)[:most]:
-            record = self._interpreted.pop(number)
+        readings: dict[int, Reading | None] = {}
+        for number in list(self._rechecked)[:most]:
+            record = self._rechecked.pop(number)
             if record.generation not in readings:
                 readings[record.generation] = look(record.generation)
             reading = readings[record.generation]
             if reading is None:
                 continue  # and never again
-            now = _read(record, reading)
-            if now is None or now.methods != self._codes[number].methods:
+            before, now = self._codes[number], _read(record, reading)
+            if isinstance(before, V8Code):
+                if isinstance(now, V8Code) and before.is_other(now):
+                    self._codes[number] = before.root()
+                    self.unread += 1
+                else:
+                    self._rechecked[number] = record
+            elif not isinstance(now, _Code) or now.methods != before.methods:
                 del self._codes[number]
                 self.unread += 1
             else:
-                self._interpreted[number] = record
+                self._rechecked[number] = record
 
-    def number(self, frames: tuple[JavaFrame, ...]) -> int:
+    def number(self, frames: tuple[NamedFrame, ...]) -> int:
         """Return a word for the functions of a frame that was walked in user space."""
-        method_frames = tuple(frame for frame in frames if frame.is_method)
+        method_frames = tuple(frame for frame in frames if _is_function(frame))
         if not method_frames:
             return no_method_word()
         if method_frames not in self._copied:
@@ -146,16 +164,20 @@ class JavaCodeNames:
         code = self._codes.get(word.number)
         if code is None:
             return (_unknown(),)
+        if isinstance(code, V8Code):
+            return [self._named(frame) for frame in code.frames(word.place)]
         if word.is_interpreted:
             (place,) = code.places[0]
             return (self._frame(code.methods[place.method], word.place),)
         at = min(bisect_left(code.offsets, word.place), len(code.places) - 1)
         return [self._frame(code.methods[each.method], each.bytecode) for each in code.places[at]]
 
-    def _named(self, frame: JavaFrame) -> Answer:
-        if frame.name == UNKNOWN_METHOD:
+    def _named(self, frame: NamedFrame) -> Answer:
+        if frame.name in (UNKNOWN_METHOD, UNKNOWN_FUNCTION):
             return _unknown()
         line = frame.line if self._lines else 0
+        if isinstance(frame, JavaScriptFrame):
+            return _script_frame(frame.name, frame.file, line)
         return _frame(frame.name, frame.file if line else "", line)
 
     def _frame(self, method: JavaMethod | None, bytecode: int) -> Answer:
@@ -170,13 +192,25 @@ def _frame(name: str, file: str, line: int) -> Answer:
     return Frame(name, 0, _MODULE, Address(0), "user", file=file, line=line)
 
 
+@lru_cache(maxsize=_KEPT_FRAMES)
+def _script_frame(name: str, file: str, line: int) -> Answer:
+    path = file.removeprefix(_FILE)
+    return Frame(name, 0, path or _MODULE, Address(0), "user", file=path if line else "", line=line)
+
+
+def _is_function(frame: NamedFrame) -> bool:
+    return frame.is_method if isinstance(frame, JavaFrame) else frame.is_function
+
+
 @lru_cache(maxsize=1)
 def _unknown() -> Answer:
     return Unknown(Reason.JAVA_UNNAMED, "", Address(0), "user")
 
 
-def _read(record: JavaRecord, reading: JavaReading) -> _Code | None:
+def _read(record: JavaRecord, reading: Reading) -> _Code | V8Code | None:
     """Read some code; None: it is not there any more."""
+    if isinstance(reading, V8Reading):
+        return read_v8_code(record, reading)
     if record.is_interpreted:
         method = reading.methods.find(record.address)
         if method is None or reading.constant(record.address) != record.check:

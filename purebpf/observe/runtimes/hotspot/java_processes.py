@@ -1,4 +1,4 @@
-"""`JavaProcesses`: the JVMs among the processes of a run, and the names of their frames.
+"""`JavaProcesses`: the JVMs and V8s among the processes of a run, and the names of their frames.
 
 Nothing of the reader is imported before there is a JVM.
 """
@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
+from purebpf.symbols.runtimes import is_node
 from purebpf.syscall import proc
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["JavaProcesses"]
 
 _MOST_KNOWN = 1 << 16
-_LAUNCHER = "java"
+_LAUNCHERS = ("java", "node", "nodejs")
 _LIBRARIES = ("/libjvm.so", "/libjli.so")
 
 
@@ -57,7 +58,7 @@ class JavaProcesses(Closing):
         return () if self._tables is None else self._tables.published
 
     def publish_running(self, pids: Iterable[int] = ()) -> None:
-        """Publish the JVMs of these processes, or all whose program is called java.
+        """Publish the JVMs of these processes, or all whose program is called java or node.
 
         Only in the initial PID namespace: in others, processes are published as they are met.
         """
@@ -110,7 +111,7 @@ class JavaProcesses(Closing):
 
         if isinstance(record, Comm) and record.exec:
             self._end(record.pid)
-            if self._is_first_namespace and record.comm == _LAUNCHER:
+            if self._is_first_namespace and record.comm in _LAUNCHERS:
                 self.publish(record.pid, record.pid)
         elif isinstance(record, Exit) and record.pid == record.tid:
             self._end(record.pid)
@@ -175,16 +176,16 @@ class JavaProcesses(Closing):
 
 
 def _may_be_java(tgid: int, mappings: Iterable[CodePlace] | None) -> bool:
-    """Return True if a process has a JVM, or starts one."""
+    """Return True if a process has a JVM or V8, or starts one."""
     if mappings is None:
         return _runs_java(tgid)
-    if any(one.file.path.endswith(_LIBRARIES) for one in mappings):
+    if any(one.file.path.endswith(_LIBRARIES) or is_node(one.file.path) for one in mappings):
         return True
-    return proc.comm(tgid) == _LAUNCHER
+    return proc.comm(tgid) in _LAUNCHERS
 
 
 def _runs_java(pid: int) -> bool:
-    """Return True if the program of a process is called java."""
+    """Return True if the program of a process is called java or node."""
     with suppress(OSError):
-        return os.readlink(f"{proc.PROC}/{pid}/exe").rpartition("/")[2] == _LAUNCHER
+        return os.readlink(f"{proc.PROC}/{pid}/exe").rpartition("/")[2] in _LAUNCHERS
     return False

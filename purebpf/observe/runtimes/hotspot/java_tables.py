@@ -1,4 +1,6 @@
-"""`JavaTables`: JVMs published for bpf_src/include/java_steps.h, and the names of their frames."""
+"""`JavaTables`: JVMs published for bpf_src/include/java_steps.h, and V8s for v8_steps.h, and the
+names of their frames.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,8 @@ from purebpf.observe.runtimes.hotspot.copied_java import CopiedJava
 from purebpf.observe.runtimes.hotspot.java_layout import pack_java_process
 from purebpf.observe.runtimes.hotspot.java_names import Answer, JavaCodeNames, read_record
 from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading, find_java
+from purebpf.observe.runtimes.v8.v8_layout import pack_v8_process
+from purebpf.observe.runtimes.v8.v8_process import V8Process, V8Reading, find_v8
 from purebpf.results.model.loss import Cause
 from purebpf.runtimes.hotspot.layout import LayoutError
 from purebpf.symbols.java_words import split_java
@@ -29,17 +33,19 @@ _MOST_LOOKS = 50
 _OLD_COPY_NS = 1_000_000_000
 """Copies of this age are not walked: the code may be another one by now."""
 
+_KEY_BYTES = 24
+"""Of a record: struct java_key."""
 _RECHECK_S, _RECHECKED = 1.0, 128
 """Seconds between two looks at the names of interpreted methods, and methods of a look."""
 
 
 class _Published(NamedTuple):
-    """A published JVM."""
+    """A published JVM or V8."""
 
     process: int
     generation: int
     identity: int
-    java: JavaProcess
+    runtime: JavaProcess | V8Process
 
 
 class _Later(NamedTuple):
@@ -64,13 +70,14 @@ class JavaTables(Closing):
     """
 
     def __init__(self, maps: Mapping[str, Map], *, lines: bool = False) -> None:
-        self._table = maps["javas"]
+        self._javas, self._v8s = maps["javas"], maps["v8s"]
+        self._codes = maps["java_codes"]
         self._stats = maps["java_stats"]
         self._ring = RingBuffer(maps["java_names"], bytes)
         self._over: list[int] = []
         self._later: dict[int, _Later] = {}
         self._published: dict[int, _Published] = {}
-        self._by_generation: dict[int, JavaProcess] = {}
+        self._by_generation: dict[int, JavaProcess | V8Process] = {}
         self._generation = 0
         self._named: set[int] = set()
         self._recheck_due_s = 0.0
@@ -108,12 +115,12 @@ class JavaTables(Closing):
                 is_complete = self._put(tgid, published)
             else:
                 self._forget(tgid)
-                java = find_java(tgid)
-                if java is not None:
+                runtime = find_java(tgid) or find_v8(tgid)
+                if runtime is not None:
                     self._generation += 1
-                    one = _Published(process, self._generation, identity, java)
+                    one = _Published(process, self._generation, identity, runtime)
                     self._published[tgid] = one
-                    self._by_generation[one.generation] = java
+                    self._by_generation[one.generation] = runtime
                     is_complete = self._put(tgid, one)
         except NotSupportedError as error:
             self.skipped[tgid] = error.reason
@@ -126,12 +133,18 @@ class JavaTables(Closing):
 
     def _put(self, tgid: int, published: _Published) -> bool:
         """Write how to walk a JVM; whether all kinds of its code are known."""
-        reading = published.java.look()
-        layout, generation = reading.layout, published.generation
-        packed, is_complete = pack_java_process(
-            layout, reading.cache, published.identity, generation
-        )
-        bpf.map_update_elem(self._table.fileno(), published.process.to_bytes(4, "little"), packed)
+        reading, identity = published.runtime.look(), published.identity
+        generation = published.generation
+        if isinstance(reading, V8Reading):
+            table = self._v8s
+            packed = pack_v8_process(reading.layout, reading.ranges, identity, generation)
+            is_complete = reading.ranges.has_copy
+        else:
+            table = self._javas
+            packed, is_complete = pack_java_process(
+                reading.layout, reading.cache, identity, generation
+            )
+        bpf.map_update_elem(table.fileno(), published.process.to_bytes(4, "little"), packed)
         self.skipped.pop(tgid, None)
         return is_complete
 
@@ -153,8 +166,9 @@ class JavaTables(Closing):
             return
         self._by_generation.pop(published.generation).close()
         self._named.add(tgid)
+        table = self._javas if isinstance(published.runtime, JavaProcess) else self._v8s
         with suppress(KernelError):  # ENOENT
-            bpf.map_delete_elem(self._table.fileno(), published.process.to_bytes(4, "little"))
+            bpf.map_delete_elem(table.fileno(), published.process.to_bytes(4, "little"))
 
     def drain(self) -> None:
         """Take in the names that came, and look again at JVMs that had just started."""
@@ -162,12 +176,15 @@ class JavaTables(Closing):
         for tgid, later in [each for each in self._later.items() if each[1].due_s <= now]:
             del self._later[tgid]
             self._look(tgid, later.process, later.identity, later.looks)
-        readings: dict[int, JavaReading | None] = {}
+        readings: dict[int, JavaReading | V8Reading | None] = {}
         for raw in self._ring.drain():
             record = read_record(raw)
             if record.generation not in readings:
                 readings[record.generation] = self._read(record.generation)
-            self.names.add(record, readings[record.generation])
+            reading = readings[record.generation]
+            if not self.names.add(record, reading) and isinstance(reading, V8Reading):
+                with suppress(KernelError):  # the function has moved: the next sample tells again
+                    bpf.map_delete_elem(self._codes.fileno(), raw[:_KEY_BYTES])
         if now >= self._recheck_due_s:
             self._recheck_due_s = now + _RECHECK_S
             self.names.recheck(self._read, _RECHECKED)
@@ -175,12 +192,12 @@ class JavaTables(Closing):
         for tgid in over:
             self._forget(tgid)
 
-    def _read(self, generation: int) -> JavaReading | None:
-        java = self._by_generation.get(generation)
-        if java is None:
+    def _read(self, generation: int) -> JavaReading | V8Reading | None:
+        runtime = self._by_generation.get(generation)
+        if runtime is None:
             return None
         with suppress(NotSupportedError):
-            return java.look()
+            return runtime.look()
         return None
 
     def look_again_s(self) -> float:
@@ -243,8 +260,13 @@ class JavaTables(Closing):
             Cause(
                 "java_unnamed",
                 unread + lost,
-                f"{unread + lost} Java methods have no name: {lost} found no room in a ring, "
-                f"{unread} were freed or replaced",
+                f"{unread + lost} Java or JavaScript functions have no name: {lost} found no room "
+                f"in a ring, {unread} were freed, replaced or moved",
+            ),
+            Cause(
+                "v8_cut",
+                counts["v8_cut"],
+                f"{counts['v8_cut']} user stacks end at a frame of V8 that is elsewhere",
             ),
         )
 
@@ -256,5 +278,5 @@ class JavaTables(Closing):
     def close(self) -> None:
         """Close the ring and the memories; again is harmless."""
         self._ring.close()
-        for java in self._by_generation.values():
-            java.close()
+        for runtime in self._by_generation.values():
+            runtime.close()

@@ -12,7 +12,7 @@ from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.v8.node_file import find_node
 from purebpf.observe.runtimes.v8.v8_program import V8Program, read_program
-from purebpf.runtimes.cpython.memory import CachedMemory
+from purebpf.runtimes.cpython.memory import CachedMemory, Memory
 from purebpf.runtimes.v8.code import CodeReader
 from purebpf.runtimes.v8.code_ranges import CodeRanges
 from purebpf.runtimes.v8.frames import JavaScriptFrames
@@ -53,21 +53,29 @@ class V8Reading:
 
     Attributes:
         has_monitors: False: no thread waits for a monitor of an object.
+        layout, ranges: of its V8, and where its code is.
         functions, code: the parts of V8.
     """
 
     def __init__(self, memory: ProcessMemory, program: V8Program, ranges: CodeRanges) -> None:
         cached = CachedMemory(memory.read, _MEMORY_READS)
         self.has_monitors = False
-        self._program = program
-        self._ranges = ranges
+        self.layout = program.layout
+        self.ranges = ranges
+        self._kinds = program.kinds
         heap = Heap(cached, program.layout)
         self.functions = Functions(heap)
         self.code = CodeReader(heap, self.functions, program.sizes, ranges)
+        self._now = Heap(Memory(memory.read), program.layout)
+
+    def is_still(self, shared: int, script: int, literal: int) -> bool:
+        """Return True if a SharedFunctionInfo is now the one of these numbers."""
+        found = Functions(self._now).numbers(shared)
+        return found == (script, literal)
 
     def frames(self) -> JavaScriptFrames:
         """Return a new walk through the JavaScript frames of a stack."""
-        return JavaScriptFrames(self._ranges, self.functions, self.code, self._program.kinds)
+        return JavaScriptFrames(self.ranges, self.functions, self.code, self._kinds)
 
 
 class V8Process(Closing):

@@ -208,9 +208,9 @@ def located(dump: bytes, name: bytes) -> tuple[int, int]:
     return words[0], words[1]
 
 
-@pytest.mark.needs("node", "bpf", "perf_event")
-@pytest.mark.parametrize(("options", "is_hinted"), [((), True), (("--perf-basic-prof",), False)])
-def test_the_hint_for_node_helps(tmp_path: Path, options: tuple[str, ...], is_hinted: bool) -> None:
+@pytest.mark.needs("node", "bpf", "perf_event", "x86_64")
+@pytest.mark.parametrize("options", [(), ("--perf-basic-prof",)])
+def test_node_needs_no_flag_and_no_hint(tmp_path: Path, options: tuple[str, ...]) -> None:
     program = tmp_path / "loop.js"
     program.write_text(NODE.replace("1e6", "1e7"))
     with running("node", *options, program, cwd=tmp_path) as child:
@@ -218,6 +218,7 @@ def test_the_hint_for_node_helps(tmp_path: Path, options: tuple[str, ...], is_hi
         found = subprocess.run(
             [*command, str(child.pid), "-F", "99", "3"], check=True, capture_output=True, text=True
         )
-    assert ("--perf-basic-prof" in found.stderr) is is_hinted
-    assert ("hints" in json.loads(found.stdout)) is is_hinted
-    assert ("JS:*spin_here" in found.stdout) is not is_hinted
+    assert "--perf-basic-prof" not in found.stderr
+    tree = json.loads(found.stdout)
+    assert "hints" not in tree
+    assert any(frame.get("name") == "spin_here" for frame in tree["frames"])

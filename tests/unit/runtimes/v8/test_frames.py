@@ -255,10 +255,45 @@ def test_a_frame_pointer_elsewhere_cuts_the_stack(fp: int) -> None:
     assert walk.problems == ["javascript_cut: a frame of V8 elsewhere"]
 
 
-def test_an_interrupted_frame_cuts_the_stack() -> None:
+def test_an_interrupted_frame_is_left_by_its_frame_pointer_as_a_guess() -> None:
     caller, _, walk = Stack().leave(BUILTINS + 5, is_exact=True)
-    assert caller is None
-    assert walk.problems == ["javascript_cut: interrupted in JavaScript code"]
+    assert caller == CALLER._replace(is_guess=True)
+    assert "interrupted in JavaScript code" in walk.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "words"),
+    [
+        (b"\x90", b"\x55\x48\x89\xe5", 1),  # push %rbp; mov %rsp, %rbp
+        (b"\x90", b"\x55\x48\x8b\xec", 1),
+        (b"\x55", b"\x48\x89\xe5\x90", 2),
+        (b"\x90", b"\xc3\x90\x90\x90", 1),
+        (b"\x90", b"\xc2\x10\x00\x90", 1),
+        (b"\x90", b"\x5d\xc3\x90\x90", 2),
+        (b"\x90", b"\x5d\xc2\x10\x00", 2),
+        (b"\x90", b"\x48\x89\xe5\x90", 0),
+        (b"\x90", b"\xc2\x10\x01\x90", 0),
+        (b"\x90", b"\x5d\x90\x90\xc3", 0),
+    ],
+)
+def test_a_leaf_without_a_frame_is_left_by_the_code_at_it(
+    before: bytes, now: bytes, words: int
+) -> None:
+    stack = Stack()
+    stack.v8.put_bytes(JIT + 0x20000, before + now)
+    stack.words |= {SP: 0x77 if words == 1 else 0x9990, SP + 8: 0x88}
+    caller, found, walk = stack.leave(JIT + 0x20001, is_exact=True)
+    expected = {0: CALLER._replace(is_guess=True), 1: Caller(0x77, SP + 8, FP)}
+    assert caller == expected.get(words, Caller(0x88, SP + 16, 0x9990))
+    assert bool(found) is not bool(words)
+    assert bool(walk.problems) is not bool(words)
+
+
+def test_an_interrupted_instruction_of_turbofan_has_the_functions_of_its_position() -> None:
+    stack = Stack()
+    start = optimised(stack, stack.v8.layout.kind_turbofan)
+    _, found, _ = stack.leave(start + 0x31, is_exact=True)
+    assert [(frame.name, frame.line) for frame in found] == [("query", 50), ("handle", 7)]
 
 
 def test_code_full_of_maps_that_lead_nowhere_is_bounded() -> None:

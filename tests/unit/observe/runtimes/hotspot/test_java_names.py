@@ -11,7 +11,7 @@ from purebpf.observe.runtimes.hotspot.java_names import JavaCodeNames, JavaRecor
 from purebpf.runtimes.hotspot.methods import JavaMethod
 from purebpf.symbols.frame import Frame, Reason, Unknown
 
-RECORD = JavaRecord(1, 0x1000, 0x2000, 0, 7, is_interpreted=True)
+RECORD = JavaRecord(1, 0x1000, 0x2000, 0, 0, 7, is_interpreted=True)
 WORD: Any = SimpleNamespace(number=7, place=3, copied=None, is_interpreted=True)
 
 
