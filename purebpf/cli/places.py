@@ -7,7 +7,8 @@ idle, waiting for something to do: 5.02 s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from purebpf.findings.facts import Activity
 from purebpf.findings.places import IDLE, UNREAD, WORK, TimePlace, classify, sum_places
@@ -46,8 +47,8 @@ def pieces(
     if not any(row.user for row in rows):
         yield from answer.pieces(profile, everything=everything, whole_names=whole_names)
         return
-    activities = [_activity(row) for row in rows]
-    places = places_of(rows)
+    activities = _activities(rows)
+    places = _sum(rows, activities)
     width = 1 << 30 if whole_names else answer.WIDTH
     yield from _tables(places, width, everything=everything)
     yield "\n"
@@ -64,14 +65,28 @@ def pieces(
 
 def places_of(rows: Sequence[Row]) -> list[TimePlace]:
     """Return the places of rows in nanoseconds, the longest first."""
+    return _sum(rows, _activities(rows))
+
+
+def _sum(rows: Sequence[Row], activities: Sequence[Activity]) -> list[TimePlace]:
     names = {row.labels.pid: row.labels.process_name for row in rows}
-    return sum_places([_activity(row) for row in rows], names)
+    return sum_places(activities, names)
 
 
-def _activity(row: Row) -> Activity:
+def _activities(rows: Iterable[Row]) -> list[Activity]:
+    """The activities of rows. Equal stacks are one object: 10,000 threads may wait at one place."""
+    stacks: dict[object, Any] = {}
+    return [_activity(row, lambda stack: stacks.setdefault(stack, stack)) for row in rows]
+
+
+def _activity(row: Row, share: Callable[[Any], Any]) -> Activity:
     kind = _KINDS.get(row.marks.kind, "wait")
-    return activity_of(row, kind, row.weight / 1e9)._replace(
-        times=row.marks.times, is_open=row.marks.is_open
+    activity = activity_of(row, kind, row.weight / 1e9)
+    return activity._replace(
+        times=row.marks.times,
+        is_open=row.marks.is_open,
+        user=share(activity.user),
+        kernel=share(activity.kernel),
     )
 
 

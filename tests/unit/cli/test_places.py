@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from purebpf.cli import places
 from purebpf.cli.places import pieces
 from purebpf.results import Labels, Marks, Profile
 from purebpf.symbols.frame import Address, Frame
@@ -87,3 +88,13 @@ def test_lines_fit_eighty_columns() -> None:
     made.add(frames, kernel("pipe_write"), 10**12, Labels("shop", 5, 5, state="S"))
     made.add(frames, kernel("pipe_write"), 10**12, Labels("an other", 6, 6, state="S"))
     assert max(len(line) for line in "".join(pieces(made)).splitlines()) <= 80
+
+
+def test_threads_at_one_place_share_its_stacks() -> None:
+    made = Profile("", unit="ns")
+    for tid in range(50):
+        made.add((py("pause"),), kernel("do_nanosleep"), 1_000, Labels("shop", 5, tid, state="S"))
+    activities = places._activities(made.rows())
+    assert len(activities) == 50
+    assert len({id(activity.user) for activity in activities}) == 1
+    assert len({id(activity.kernel) for activity in activities}) == 1
