@@ -27,7 +27,8 @@ def start() -> NoReturn:
     """Run the command of this process, and end it: the console script."""
     bytecode.install()
     leave = _Leave()
-    if not atexit._ncallbacks():  # noqa: SLF001 - the last one is called first: this one at the end
+    is_first = not atexit._ncallbacks()  # noqa: SLF001 - the first is called last: at the end
+    if is_first and not sys.flags.dev_mode:  # which shows resources that are open at the end
         atexit.register(leave)
     leave.status = main()
     sys.exit(leave.status)

@@ -157,6 +157,14 @@ def test_what_was_registered_before_a_command_happens_at_its_end() -> None:
     ]
 
 
+def test_development_mode_shows_what_a_command_left_open() -> None:
+    code = ENDING.replace("Last()", "open('/dev/null')")
+    command = [sys.executable, "-X", "dev", "-c", code, "3", ""]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 3
+    assert "ResourceWarning: unclosed file" in ended.stderr
+
+
 def test_a_bug_in_a_command_keeps_its_traceback() -> None:
     script = ENDING.replace("program.status = eval(sys.argv.pop())", "sys.argv.pop()")
     command = [sys.executable, "-c", script, "", ""]
