@@ -33,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if place := os.environ.pop("PUREBPF_FEATURES", ""):
         config.stash[_USAGE] = Usage(Path(place))
         config.stash[_USAGE].watch()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started by `sh -c "... &"`
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
