@@ -35,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_USAGE].watch()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started by `sh -c "... &"`
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
