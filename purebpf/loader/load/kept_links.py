@@ -82,10 +82,10 @@ class KeptLinks:
         if not (self._key and self._is_new):
             return
         ids = "".join(f"{question} {number}\n" for question, number in self._type_ids.items())
-        parts = [*self._about, ids.encode()]
+        parts = [*self._about, _encode(ids)]
         for (code, relocations), (patched, poisoned) in self._patched.items():
             reasons = "".join(f"{slot} {why}\n" for slot, why in poisoned.items())
-            parts += (code, relocations, patched, reasons.encode())
+            parts += (code, relocations, patched, _encode(reasons))
         packed = b"".join(_U32.pack(len(part)) + part for part in parts)
         if len(packed) <= _LARGEST:
             _files().keep(self._key, [packed])
@@ -101,7 +101,7 @@ class KeptLinks:
             about, (ids, *rest) = parts[: len(self._about)], parts[len(self._about) :]
             if about != self._about or len(rest) % 4:
                 return
-            type_ids = dict(line.rsplit(" ", 1) for line in ids.decode().splitlines())
+            type_ids = dict(line.rsplit(" ", 1) for line in _lines(ids))
             numbers = {question: int(number) for question, number in type_ids.items()}
             patched = dict(_functions(rest))
         except (OSError, ValueError, struct.error):
@@ -118,13 +118,23 @@ def _functions(parts: Sequence[bytes]) -> Iterator[tuple[tuple[bytes, bytes], Pa
     for code, relocations, patched, reasons in zip(*(parts[at::4] for at in range(4)), strict=True):
         if len(code) != len(patched):
             raise ValueError("code of another length")
-        lines = (line.split(" ", 1) for line in reasons.decode().splitlines())
+        lines = (line.split(" ", 1) for line in _lines(reasons))
         poisoned = {int(slot): why for slot, why in lines}
         yield (code, relocations), Patched(patched, poisoned)
 
 
 def _question(function: FunctionSpec) -> tuple[bytes, bytes]:
     return function.code, repr([tuple(each) for each in function.core_relocations]).encode()
+
+
+def _encode(text: str) -> bytes:
+    """Return lines with names of an object, which may be any bytes."""
+    return text.encode(errors="surrogateescape")
+
+
+def _lines(encoded: bytes) -> list[str]:
+    """Return lines that `_encode` has encoded. Raises: ValueError: they are damaged."""
+    return encoded.decode(errors="surrogateescape").split("\n")[:-1]
 
 
 def _parts(packed: bytes) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from purebpf.loader.load.kernel_types import KernelTypes
 from purebpf.loader.load.link_programs import link_programs
 from purebpf.loader.load.prepare_spec import Prepared, prepare_spec
 from purebpf.loader.types import kernel_btf as module
-from purebpf.relocate.linked_program import LinkedProgram
+from purebpf.relocate.linked_program import LinkedProgram, Patched
 from purebpf.spec import ObjectSpec
 
 pytestmark = pytest.mark.needs("vmlinux_btf")
@@ -143,6 +143,23 @@ def test_a_damaged_file_says_nothing_and_is_written_again(kept: Path) -> None:
         assert KernelTypes(spec).patched(function) is None
         assert link(spec)[1] == linked
         assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize("name", ["a\udca9", "a\x85b", "a b", "\u2028", ""])
+def test_names_are_any_bytes(kept: Path, name: str) -> None:
+    spec = objects.spec("task_registers")
+    function = next(each for each in spec.functions.values() if each.core_relocations)
+    answer = Patched(function.code, {3: f"no type {name}"})
+    for _ in range(2):  # kept by the first, read by the second
+        links = kept_links.KeptLinks(spec)
+        assert links.patched(function) in (None, answer)
+        assert links.type_id(4, name) in (0, 17)
+        links.add_patched(function, answer)
+        links.add_type_id(4, name, 17)
+        links.save()
+    assert kept_links.KeptLinks(spec).patched(function) == answer
+    assert kept_links.KeptLinks(spec).type_id(4, name) == 17
+    assert list(kept.iterdir())
 
 
 def test_a_file_that_others_may_write_is_not_read(kept: Path) -> None:
