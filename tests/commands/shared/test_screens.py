@@ -88,7 +88,8 @@ def running(*words: str) -> Iterator[Command]:
         yield Command(leader, follower, process)
     finally:
         if process.poll() is None:
-            os.killpg(os.tcgetpgrp(leader), signal.SIGKILL)
+            with suppress(ProcessLookupError):  # the command ends, and its shell takes notice
+                os.killpg(os.tcgetpgrp(leader), signal.SIGKILL)
         process.kill()
         process.wait()
         os.close(leader)
