@@ -37,7 +37,7 @@ _MOST = 100
 
 
 def mean_of(one: Goroutines) -> float:
-    """How many goroutines waited with this stack, in the mean."""
+    """The mean number of goroutines that waited with this stack."""
     return sum(one.counts) / max(1, len(one.counts))
 
 

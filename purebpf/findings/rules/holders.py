@@ -1,4 +1,4 @@
-"""Who holds a lock, and what that thread does meanwhile."""
+"""Finds the holder of a lock, and the place where that thread is meanwhile."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def herds_of_workers(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _meanwhile(evidence: Evidence, stays: list[Stay]) -> str:
-    """What the workers do while nobody accepts."""
+    """The workers' activity while nobody accepts."""
     computing = [stay for stay in stays if stay.kind == "cpu"]
     if seconds_of(computing) > 0.5 * seconds_of(stays):
         where = busiest_function(evidence, computing)

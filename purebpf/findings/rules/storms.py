@@ -273,7 +273,7 @@ def _herd(evidence: Evidence, pid: int) -> str:
 
 
 def _woken_at_once(evidence: Evidence, pid: int) -> int:
-    """How many threads one thread wakes with each of its calls of futex(2): 0 for fewer than 8.
+    """The threads that one thread wakes with each of its calls of futex(2): 0 for fewer than 8.
 
     A thread that gives jobs to others in turn needs a call for each.
     """

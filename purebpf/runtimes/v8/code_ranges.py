@@ -9,7 +9,7 @@ __all__ = ["CodeRanges"]
 
 
 class CodeRanges:
-    """Where V8's code is.
+    """The places of V8's code.
 
     Args:
         generated: memory for code that V8 generates, as starts and ends.

@@ -21,7 +21,7 @@ _NUMBER_BITS = 32
 
 
 class V8Record(Protocol):
-    """What BPF has sent of some code, see `JavaRecord`."""
+    """The part of some code that BPF has sent, see `JavaRecord`."""
 
     @property
     def address(self) -> int:
@@ -37,7 +37,7 @@ class V8Record(Protocol):
 
     @property
     def is_interpreted(self) -> bool:
-        """Whether the interpreter runs it."""
+        """True if the interpreter runs it."""
 
 
 class V8Code(NamedTuple):

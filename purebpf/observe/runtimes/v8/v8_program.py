@@ -1,4 +1,4 @@
-"""What the program or library of a process says of the V8 in it: constants, and where builtins are.
+"""Reads about V8 from the program or library of a process: constants, and where builtins are.
 
 The builtins are code without call frame information, by far the largest piece of it in the file.
 """

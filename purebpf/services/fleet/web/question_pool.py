@@ -59,7 +59,7 @@ class _Run:
         self._cpu_s = clock_gettime(self._clock)
 
     def takes_long(self) -> bool:
-        """Whether the answer is not for the quick lane; CPUs that others keep busy do not count."""
+        """True if the answer is not for the quick lane; CPUs that others keep busy do not count."""
         return bool(self._began_s) and (
             clock_gettime(self._clock) - self._cpu_s > _QUICK_CPU_S
             or monotonic() - self._began_s > _QUICK_S

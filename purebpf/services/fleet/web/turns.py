@@ -88,7 +88,7 @@ class Turns:
 
     @property
     def are_waited_for(self) -> bool:
-        """Whether somebody waits for a turn."""
+        """True if somebody waits for a turn."""
         return bool(self._waiting)
 
     def take_free(self) -> bool:
