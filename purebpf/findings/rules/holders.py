@@ -1,4 +1,4 @@
-"""Finds the holder of a lock, and the place where that thread is meanwhile."""
+"""Finds the thread that holds a lock, and its activity meanwhile."""
 
 from __future__ import annotations
 

@@ -42,6 +42,7 @@ __all__ = [
     "Held",
     "Identity",
     "Problem",
+    "cache_key",
     "functions_of",
     "mapped_status",
     "open_mapped",
@@ -234,7 +235,7 @@ class ElfFiles:
     def _read(self, image: ElfImage, path: str, pid: int, identity: Identity) -> ElfFunctions:
         """Return the functions of a file, from the cache or from the file."""
         owner = identity.owner
-        key = _key(identity, image.build_id)
+        key = cache_key(identity, image.build_id)
         may_keep = key not in self._uncached
         table = self._cache.load(key) if may_keep else None
         if table is not None:
@@ -248,7 +249,7 @@ class ElfFiles:
         try:
             is_stripped = _is_stripped(image, debug.image if debug else None)
             if is_stripped:  # a file of its own, as a debug file may be installed later
-                key = _key(identity, image.build_id, is_stripped=True)
+                key = cache_key(identity, image.build_id, is_stripped=True)
                 table = self._cache.load(key) if may_keep else None
                 if table is not None:
                     return ElfFunctions(image.build_id, True, _loadable_segments(image), table)  # noqa: FBT003
@@ -276,8 +277,8 @@ class ElfFiles:
             if kept_table is functions:
                 del self._tables[identity]
                 whose = identity, functions.build_id
-                self._cache.drop(_key(*whose, is_stripped=functions.is_stripped))
-                self._uncached.add(_key(*whose))
+                self._cache.drop(cache_key(*whose, is_stripped=functions.is_stripped))
+                self._uncached.add(cache_key(*whose))
 
     def _keep(self, identity: Identity, functions: ElfFunctions) -> None:
         self._tables[identity] = functions
@@ -310,9 +311,9 @@ class ElfFiles:
     def _leave_in_file(self, identity: Identity, functions: ElfFunctions) -> None:
         """Replace a table in memory by the file of it, if there is one."""
         whose = identity, functions.build_id
-        if _key(*whose) in self._uncached:
+        if cache_key(*whose) in self._uncached:
             return
-        table = self._cache.load(_key(*whose, is_stripped=functions.is_stripped))
+        table = self._cache.load(cache_key(*whose, is_stripped=functions.is_stripped))
         if table is not None:
             table.places, table.functions = functions.table.places, functions.table.functions
             self._tables[identity] = functions._replace(table=table)
@@ -329,7 +330,7 @@ class ElfFiles:
             others -= self._tables.pop(oldest).table.nbytes
 
 
-def _key(identity: Identity, build_id: str, *, is_stripped: bool = False) -> str:
+def cache_key(identity: Identity, build_id: str, *, is_stripped: bool = False) -> str:
     """Return the cache key of a file's table: its build id and owner, or its identity on this
     machine.
     """

@@ -16,7 +16,7 @@ from purebpf.closable import Closing
 from purebpf.errors import FormatError
 from purebpf.loader.host.debug_files import Spend
 from purebpf.loader.host.process_limits import open_files
-from purebpf.observe.symbols.elf_files import open_place
+from purebpf.observe.symbols.elf_files import Identity, cache_key, open_place
 from purebpf.observe.symbols.vdso import VDSO, vdso_image
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_stack import go_stack
@@ -35,15 +35,6 @@ _MOST, _FEWEST = 512, 16
 """Files that are open at a time: a few KB each at rest. At most a third of the limit."""
 _MOST_RECENT = 4096
 """Mapped files of which it is remembered which open file they are."""
-
-
-class _Identity(NamedTuple):
-    """A file that was not written to in between."""
-
-    device: int
-    inode: int
-    mtime_ns: int
-    size: int
 
 
 class _Open(NamedTuple):
@@ -112,7 +103,7 @@ class CodeFiles(Closing):
             with suppress(OSError):  # ESTALE, of a network file system
                 status = os.fstat(opened.fd)
                 is_known = owner == pid or _is_where(file, status)
-                if is_known and _identity(status) == recent.key:
+                if is_known and Identity.of(status) == recent.key:
                     return opened.fd
         return None
 
@@ -170,7 +161,7 @@ class CodeFiles(Closing):
             with suppress(OSError):  # ESTALE, of a network file system
                 status = os.fstat(opened.fd)
                 is_known = _is_where(file, status) or time.monotonic() < recent.until_s
-                if is_known and _identity(status) == recent.key:
+                if is_known and Identity.of(status) == recent.key:
                     return recent.key, opened.image
         return self._open(mapping, pid)
 
@@ -192,17 +183,16 @@ class CodeFiles(Closing):
     def _take(self, fd: int, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
         """Return the rules of an open file; store or close the descriptor."""
         status = os.fstat(fd)
-        key = _identity(status)
+        key = Identity.of(status)
         code_file = self._files.get(key)
         if code_file is not None:
             os.close(fd)
             return key, code_file.image
         try:
             image = ElfImage(_reader(fd, self._spend), status.st_size, mapping.file.path)
-            build_id, depths = image.build_id, go_stack(image)
-            name = build_id or f"{status.st_dev:x}.{status.st_ino:x}.{status.st_mtime_ns:x}"
-            cache_key = f"{name}-{status.st_uid}" if depths is None else ""
-            cfi = CfiFile(image, depths, cache_key, self._tables.get(key))
+            depths = go_stack(image)
+            kept_as = cache_key(key, image.build_id) if depths is None else ""
+            cfi = CfiFile(image, depths, kept_as, self._tables.get(key))
         except FormatError:
             os.close(fd)
             if mapping.file.is_memory_file:
@@ -233,10 +223,6 @@ class CodeFiles(Closing):
         """Close every file; again is harmless."""
         for key in list(self._files):
             self._drop(key)
-
-
-def _identity(status: os.stat_result) -> _Identity:
-    return _Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def _as_mapped(file: MappedFile) -> MappedFile:
