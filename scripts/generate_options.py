@@ -34,6 +34,10 @@ _TREE = """
 adds the children, existing and future ones. A command behind `--` is always measured with all
 its children.
 
+Four commands lack most of these. `kwork` shows work of the kernel that belongs to no task, `triage`
+looks at the whole machine, `dump` at one process, and a script filters by itself:
+`/uid == 1000 && cgroup == cgroupid("/sys/fs/cgroup/web")/`.
+
 `profile` and `record` also take `--count N`, as bcc and perf spell it, for `--period N`.
 """
 _SHORT = """

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from purebpf.cli.arguments import output
+from purebpf.cli.arguments import output, positive_int
 from purebpf.errors import KernelError
 from purebpf.formats import FORMATS, of_path
 from purebpf.tuples import NamedTuple
@@ -27,6 +27,7 @@ __all__ = [
     "add_answer",
     "add_destinations",
     "add_folded",
+    "add_top",
     "destinations",
     "encode",
     "head",
@@ -96,12 +97,34 @@ def add_folded(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
-def add_answer(group: argparse._ArgumentGroup, *, other: str = "") -> None:
-    """Options `all_stacks` and `layout`; `other` says which options ask for bcc's."""
-    default = f"answer; bcc with {other}" if other else "answer"
-    group.add_argument(
+def add_top(
+    group: argparse._ArgumentGroup, *letters: str, what: str = "functions and stacks"
+) -> None:
+    """Options `top` and `all_stacks`; `letters` are more spellings of the first."""
+    either = group.add_mutually_exclusive_group()
+    either.add_argument(
+        *("-n", "--top", *letters),
+        metavar="N",
+        type=positive_int,
+        help=f"the first N {what} (text)",
+    )
+    either.add_argument(
         "--all", dest="all_stacks", action="store_true", help="every function and stack (text)"
     )
+
+
+def add_answer(
+    group: argparse._ArgumentGroup,
+    *letters: str,
+    other: str = "",
+    what: str = "functions and stacks",
+) -> None:
+    """Options `top`, `all_stacks` and `layout`; `other` says which options ask for bcc's.
+
+    `letters` and `what` are those of `add_top`.
+    """
+    default = f"answer; bcc with {other}" if other else "answer"
+    add_top(group, *letters, what=what)
     group.add_argument(
         "--layout", choices=("answer", "bcc"), default="",
         help="of text: functions and the heaviest stacks, or each stack by address as bcc "
@@ -233,6 +256,7 @@ def _text(profile: Profile, view: ResultOptions) -> Iterable[str | bytes]:
     yield from answer.pieces(
         profile,
         cpus=answer.cpus_of_sample(profile),
+        top=view.top,
         everything=view.all_stacks,
         whole_names=view.verbose,
     )

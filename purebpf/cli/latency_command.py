@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["USAGE", "SpanOptions", "add_options", "parse", "run"]
 
+_ROUNDING = 1e-9
 USAGE = "[interval [count]] [-- command...]"
 
 
@@ -66,6 +67,10 @@ def add_options(command_parser: argparse.ArgumentParser) -> argparse._ArgumentGr
     command_parser.add_argument(
         *("times",), metavar="count", nargs="?", type=positive_int, help="number of tables"
     )
+    command_parser.add_argument(
+        *("--duration",), dest="whole_s", metavar="TIME", type=seconds,
+        help="end after this time: one table, or one for each interval",
+    )  # fmt: skip
     whose = command_parser.add_argument_group("targets")
     parser.add_targets(whose, cpus="what ends on these CPUs")
     grouping = command_parser.add_argument_group(
@@ -106,6 +111,14 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
 def parse(command_parser: argparse.ArgumentParser, argv: Sequence[str]) -> SpanOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
+    whole_s = vars(parsed).pop("whole_s")
+    if whole_s is not None:
+        parsed.interval_s = interval_s = parsed.interval_s or whole_s
+        if parsed.times is not None:
+            command_parser.error("argument --duration: excludes the number of tables")
+        parsed.times = round(whole_s / interval_s)
+        if abs(parsed.times * interval_s - whole_s) > _ROUNDING * whole_s:
+            command_parser.error("argument --duration: it must be a multiple of the interval")
     return SpanOptions(**vars(parsed))
 
 

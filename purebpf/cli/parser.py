@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from purebpf.cli import command
@@ -27,7 +27,9 @@ __all__ = [
     "add_delimited",
     "add_duration",
     "add_duration_option",
+    "add_frequency",
     "add_names",
+    "add_old_name",
     "add_output",
     "add_serve",
     "add_stack_kinds",
@@ -78,7 +80,15 @@ class Parser(argparse.ArgumentParser):
         command.say(f"{self.format_usage()}{self.prog}: error: {message}")
         sys.exit(2)
 
-    def refuse_unknown_options(self, arguments: Sequence[str]) -> None:
+    def parse_known_args(  # type: ignore[override] # argparse has overloads
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse's own, which all ways of parsing call, but without unknown options."""
+        if args is not None:
+            self._refuse_unknown_options(_split(args)[0])
+        return super().parse_known_args(args, namespace)
+
+    def _refuse_unknown_options(self, arguments: Sequence[str]) -> None:
         """End with the name of an unknown option, before the value behind it is taken for an
         argument.
         """
@@ -159,8 +169,6 @@ def parse(
     `intermixed`: a list of words may have options between them.
     """
     arguments, command = _split(argv)
-    if isinstance(parser, Parser):
-        parser.refuse_unknown_options(arguments)
     parsed = (parser.parse_intermixed_args if intermixed else parser.parse_args)(arguments)
     parsed.command = tuple(command or ())
     if command is not None:
@@ -240,7 +248,7 @@ def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
 def add_targets(
     group: argparse._ArgumentGroup,
     *,
-    thread: str = "-t",
+    thread: tuple[str, ...] = (),
     threads: str = "these threads only",
     cpus: str | None = "these CPUs only",
     user: tuple[str, ...] = ("--uid",),
@@ -248,8 +256,8 @@ def add_targets(
 ) -> None:
     """Options `pids`, `tids`, `cpus` (empty: all), `tree`, `uid`, `cgroup`.
 
-    `thread` and `user` are the spellings of `-t` and `--uid`. The others are helps; without `cpus`
-    there is no such option.
+    `thread` are more letters of `-t`, `user` the spellings of `--uid`. The others are helps;
+    without `cpus` there is no such option.
     """
     either = group.add_mutually_exclusive_group()
     either.add_argument(
@@ -257,7 +265,7 @@ def add_targets(
         help="these processes, with all their threads: PID[,PID...]",
     )  # fmt: skip
     either.add_argument(
-        *(thread, "--tid"), dest="tids", metavar="TID", type=id_list,
+        *(*thread, "-t", "--tid"), dest="tids", metavar="TID", type=id_list,
         help=f"{threads}: TID[,TID...]",
     )  # fmt: skip
     if cpus is not None:
@@ -388,6 +396,53 @@ def add_duration(
 def add_duration_option(parser: argparse.ArgumentParser, about: str) -> None:
     """The option that `parse` copies to `duration_s`."""
     parser.add_argument("--duration", metavar="TIME", type=seconds, help=about)
+
+
+def add_frequency(group: argparse._ActionsContainer, about: str) -> None:
+    """Option `frequency`; profilers before this one call it by both names."""
+    group.add_argument(
+        *("-F", "--frequency", "--freq"), dest="frequency", metavar="HZ", type=positive_int,
+        help=about,
+    )  # fmt: skip
+
+
+class _OldName(argparse.Action):
+    """An option that has another name now: it works, and says so."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        command.say(
+            f"{parser.prog}: {option_string} is called {self.const} now; the old name goes away "
+            "with the next minor version"
+        )
+        setattr(namespace, self.dest, values)
+
+
+def add_old_name(
+    group: argparse._ActionsContainer,
+    old: str,
+    new: str,
+    *,
+    dest: str,
+    type: Callable[[str], object],  # noqa: A002 - as argparse calls it
+) -> None:
+    """The former name of an option with a value: it works for one minor version, and warns.
+
+    Args:
+        group: the place of the option itself.
+        old: the former name, such as `--rows`. It is in no help.
+        new: the present name.
+        dest: the attribute of the option.
+        type: the reader of its value.
+    """
+    group.add_argument(
+        old, dest=dest, type=type, action=_OldName, const=new, help=argparse.SUPPRESS
+    )
 
 
 def add_output(group: argparse._ArgumentGroup) -> None:

@@ -31,7 +31,11 @@ _KINDS = {"on-CPU": "cpu", "run-queue": "queue"}
 
 
 def pieces(
-    profile: Profile, *, everything: bool = False, whole_names: bool = False
+    profile: Profile,
+    *,
+    top: int | None = None,
+    everything: bool = False,
+    whole_names: bool = False,
 ) -> Iterator[str]:
     """Return the places of threads' time, then the stacks of those that work, the heaviest last.
 
@@ -40,17 +44,18 @@ def pieces(
 
     Args:
         profile: in nanoseconds, a row for each thread and stack.
+        top: how many places of each kind, functions and stacks; None: 5 to 12.
         everything: all places, functions and stacks.
         whole_names: names however long they are.
     """
     rows = profile.rows()
     if not any(row.user for row in rows):
-        yield from answer.pieces(profile, everything=everything, whole_names=whole_names)
+        yield from answer.pieces(profile, top=top, everything=everything, whole_names=whole_names)
         return
     activities = _activities(rows)
     places = _sum(rows, activities)
     width = 1 << 30 if whole_names else answer.WIDTH
-    yield from _tables(places, width, everything=everything)
+    yield from _tables(places, width, top, everything=everything)
     yield "\n"
     shown = profile
     if not everything:
@@ -59,7 +64,7 @@ def pieces(
         shown = _of_rows(profile, working) if working else profile
     has_table = everything or shown is profile
     yield from answer.pieces(
-        shown, everything=everything, whole_names=whole_names, has_table=has_table
+        shown, top=top, everything=everything, whole_names=whole_names, has_table=has_table
     )
 
 
@@ -103,14 +108,18 @@ def _of_rows(profile: Profile, rows: Iterable[Row]) -> Profile:
     return part
 
 
-def _tables(places: Sequence[TimePlace], width: int, *, everything: bool) -> Iterator[str]:
+def _tables(
+    places: Sequence[TimePlace], width: int, top: int | None, *, everything: bool
+) -> Iterator[str]:
     working = [place for place in places if place.use == WORK]
     idle = [place for place in places if place.use == IDLE]
     unread = [place for place in places if place.use == UNREAD]
     total = sum(place.seconds for place in working)
     with_process = len({place.process for place in places}) > 1
     if working:
-        yield from _lines(working, total, width, _MOST_WORK, with_process, everything=everything)
+        yield from _lines(
+            working, total, width, top or _MOST_WORK, with_process, everything=everything
+        )
     else:
         yield "  no thread was seen at work, or waiting in the middle of it\n"
     of_go = sorted({pid for place in idle if place.kind == "go-park" for pid in place.pids})
@@ -118,7 +127,7 @@ def _tables(places: Sequence[TimePlace], width: int, *, everything: bool) -> Ite
         yield f"  goroutines wait without a thread: purebpf dump {of_go[0]} shows them\n"
     if idle:
         yield f"idle, waiting for something to do: {_spell(sum(p.seconds for p in idle))}\n"
-        yield from _lines(idle, 0, width, _MOST_IDLE, with_process, everything=everything)
+        yield from _lines(idle, 0, width, top or _MOST_IDLE, with_process, everything=everything)
     if unread:
         yield (
             f"not known, as the stack could not be read: {_spell(sum(p.seconds for p in unread))}\n"

@@ -16,11 +16,16 @@ def add_whose(group: argparse._ArgumentGroup, *, cpus: str) -> None:
     parser.add_thread_kinds(group)
 
 
-def add_output(group: argparse._ArgumentGroup, *, details: str) -> None:
-    """Formats, files, and their contents; `details` ask for the layout of bcc."""
+def add_output(
+    group: argparse._ArgumentGroup, *letters: str, details: str, what: str = "places and stacks"
+) -> None:
+    """Formats, files, and their contents; `details` ask for the layout of bcc.
+
+    `letters` are more spellings of `--top`, which limits `what`.
+    """
     add_folded(group)
     add_destinations(group)
-    add_answer(group, other=details)
+    add_answer(group, *letters, other=details, what=what)
     parser.add_delimited(group)
     group.add_argument(
         *("-s", "--offset"), dest="offsets", action="store_true", help="offsets after names (text)"

@@ -74,6 +74,7 @@ def pieces(
     profile: Profile,
     *,
     cpus: float = 0.0,
+    top: int | None = None,
     everything: bool = False,
     whole_names: bool = False,
     has_table: bool = True,
@@ -83,6 +84,7 @@ def pieces(
     Args:
         profile: the profile to print; its title is not part of the text.
         cpus: how many CPUs a weight of 1 is; 0.0 where that is not known.
+        top: how many functions and stacks; None: 12 and 10.
         everything: every function and every stack, and all of its frames.
         whole_names: names as they are, however long, in lines as long as they are.
         has_table: begin with the table of functions.
@@ -93,9 +95,9 @@ def pieces(
     merged = _merge(profile, whole_names=whole_names)
     width = 1 << 30 if whole_names else WIDTH
     if has_table:
-        yield from _table(merged.ranked, total, cpus, None if everything else _FUNCTIONS, width)
+        yield from _table(merged.ranked, total, cpus, _limit(top, _FUNCTIONS, everything), width)
         yield "\n"
-    heaviest = merged.weights.most_common(None if everything else _STACKS)
+    heaviest = merged.weights.most_common(_limit(top, _STACKS, everything))
     shown = sum(weight for _, weight in heaviest)
     number = f"{len(heaviest)} of {count_text(len(merged.weights), 'stacks')}"
     share = f"{100 * shown / total:.0f} % of {_spell_total(total, profile.unit)}"
@@ -109,6 +111,10 @@ def pieces(
         in_cpus = f"  {weight * cpus:.2f} CPUs" if cpus else ""
         spelled = weight_in_unit(weight, profile.unit)
         yield f"        {100 * weight / total:.1f} %{in_cpus}  {spelled}\n\n"
+
+
+def _limit(top: int | None, usual: int, everything: bool) -> int | None:  # noqa: FBT001
+    return top or (None if everything else usual)
 
 
 def rank(profile: Profile, *, whole_names: bool = False) -> list[Ranked]:

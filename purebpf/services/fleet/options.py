@@ -156,9 +156,10 @@ def _add_answers(group: argparse._ArgumentGroup) -> None:
         help="status 3 if a function's own time grew by more points (regressions: at least)",
     )  # fmt: skip
     group.add_argument(
-        "--rows", metavar="N", type=positive_int,
+        *("-n", "--top"), dest="rows", metavar="N", type=positive_int,
         help="lines of a table (default %(default)s)",
     )  # fmt: skip
+    parser.add_old_name(group, "--rows", "--top", dest="rows", type=positive_int)
     group.add_argument(
         *("-o", "--output"), dest="outputs", metavar="FILE", action="append", default=[],
         help="write to FILE, in the format of its name, when it is complete; repeatable; -: "

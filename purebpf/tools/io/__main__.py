@@ -34,7 +34,7 @@ def _run(options: IoOptions, view: EventView, details: IoView) -> int:
     make, session = event_command.keep(partial(Io, options))
 
     def rows() -> Sequence[IoRow]:
-        return session().rows
+        return session().rows[: details.top]
 
     printer: Printer[Request] = IoText(
         rows, options.by, slow=options.slower_ms is not None, histogram=details.histogram

@@ -43,6 +43,7 @@ class IoView(NamedTuple):
     """Options of the text beyond `EventView`."""
 
     histogram: bool = False
+    top: int | None = None
 
 
 def parse(argv: Sequence[str]) -> tuple[IoOptions, EventView, IoView]:
@@ -77,6 +78,9 @@ def build_parser() -> argparse.ArgumentParser:
     output.add_argument("--by", choices=GROUPINGS, help="a row for each")
     output.add_argument(
         "--hist", dest="histogram", action="store_true", help="a histogram below each row"
+    )
+    output.add_argument(
+        *("-n", "--top"), metavar="N", type=positive_int, help="only the first N rows"
     )
     output.add_argument(
         *("--rows",), metavar="N", type=positive_int,

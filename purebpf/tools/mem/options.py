@@ -7,7 +7,13 @@ from collections.abc import Sequence
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import positive_int
-from purebpf.cli.destination import ResultOptions, add_destinations, add_folded, destinations
+from purebpf.cli.destination import (
+    ResultOptions,
+    add_destinations,
+    add_folded,
+    add_top,
+    destinations,
+)
 from purebpf.tools.mem.request import COST_PERCENT, SHOWN, MemOptions
 
 __all__ = ["build_parser", "parse"]
@@ -109,9 +115,7 @@ def _percent(text: str) -> float:
 def _add_output(group: argparse._ArgumentGroup) -> None:
     add_folded(group)
     add_destinations(group)
-    group.add_argument(
-        "--all", dest="all_stacks", action="store_true", help="every function and stack (text)"
-    )
+    add_top(group)
     parser.add_call_graph(group)
     parser.add_python(group)
     parser.add_storage(group, "(process, stack, kind)")

@@ -52,7 +52,9 @@ def _text(use: MemoryUse, options: MemOptions, view: ResultOptions) -> Iterator[
     if not profile.total:
         return
     yield f"\n{_HEADS[profile_name]}, by function:\n\n"
-    yield from answer.pieces(profile, everything=view.all_stacks, whole_names=view.verbose)
+    yield from answer.pieces(
+        profile, top=view.top, everything=view.all_stacks, whole_names=view.verbose
+    )
 
 
 def _growths(use: MemoryUse) -> tuple[list[Growth], float]:

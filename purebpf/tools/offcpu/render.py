@@ -21,6 +21,8 @@ def render(profile: Profile, options: ResultOptions, format_name: str) -> Iterab
     has_waker = any(row.marks.waker for row in profile.rows())
     details = options.delimited or options.offsets or has_waker
     if wants_answer(options, format_name, details=details):
-        return places.pieces(profile, everything=options.all_stacks, whole_names=options.verbose)
+        return places.pieces(
+            profile, top=options.top, everything=options.all_stacks, whole_names=options.verbose
+        )
     style = writer.Style(options.delimited, offsets=options.offsets)
     return writer.write(profile, format_name, style)

@@ -76,7 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:
-    parser.add_targets(group, thread="-L")
+    parser.add_targets(group, thread=("-L",))
     group.add_argument("-I", "--include-idle", action="store_true", help="also count the idle task")
     group.add_argument(
         *("--cgroupmap",),
@@ -92,10 +92,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
 
 def _add_sampling(group: argparse._ArgumentGroup) -> None:
     rate = group.add_mutually_exclusive_group()
-    rate.add_argument(
-        *("-F", "--frequency", "--freq"), metavar="HZ", type=positive_int,
-        help=f"samples a second on each CPU (default {DEFAULT_FREQUENCY})",
-    )  # fmt: skip
+    parser.add_frequency(rate, f"samples a second on each CPU (default {DEFAULT_FREQUENCY})")
     rate.add_argument(
         *("-c", "--period"), dest="period", metavar="N", type=positive_int,
         help="sample every N events: CPU cycles, or nanoseconds of cpu-clock without a PMU",

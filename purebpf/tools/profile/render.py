@@ -31,7 +31,11 @@ def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[
         if idle is not None:
             return [idle]
         return answer.pieces(
-            profile, cpus=cpus, everything=view.all_stacks, whole_names=view.verbose
+            profile,
+            cpus=cpus,
+            top=view.top,
+            everything=view.all_stacks,
+            whole_names=view.verbose,
         )
     from purebpf.results.formats import writer  # not before everything is measured
 

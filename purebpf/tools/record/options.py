@@ -125,10 +125,7 @@ def _add_events(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     parser.add_program(group)
     rate = group.add_mutually_exclusive_group()
-    rate.add_argument(
-        *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int,
-        help=f"samples a second (default {FREQUENCY}; of tracepoints: each one)",
-    )  # fmt: skip
+    parser.add_frequency(rate, f"samples a second (default {FREQUENCY}; of tracepoints: each one)")
     rate.add_argument(
         *("-c", "--period"), dest="period", metavar="N", type=positive_int,
         help="a sample every so many events (of cpu-clock: ns)",

@@ -68,10 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     how = command_parser.add_argument_group("rate")
     parser.add_program(how)
     rate = how.add_mutually_exclusive_group()
-    rate.add_argument(
-        *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int,
-        help="samples a second (default %(default)s)",
-    )  # fmt: skip
+    parser.add_frequency(rate, "samples a second (default %(default)s)")
     rate.add_argument(
         *("-c", "--period"),
         metavar="PERIOD",

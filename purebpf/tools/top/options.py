@@ -81,12 +81,9 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     command_parser = parser.new("purebpf top", _DESCRIPTION, _EPILOG)
     parser.add_duration(command_parser, "sample")
-    parser.add_targets(command_parser.add_argument_group("what to sample"), thread="-L")
+    parser.add_targets(command_parser.add_argument_group("what to sample"), thread=("-L",))
     how = command_parser.add_argument_group("how")
-    how.add_argument(
-        *("-F", "--frequency", "--freq"), metavar="HZ", type=positive_int,
-        help="samples a second on each CPU (default %(default)s)",
-    )  # fmt: skip
+    parser.add_frequency(how, "samples a second on each CPU (default %(default)s)")
     how.add_argument(
         *("-i", "--interval"), dest="interval_s", metavar="S", type=seconds,
         help="seconds between tables (default 2)",

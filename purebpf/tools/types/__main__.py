@@ -86,7 +86,7 @@ def _pieces(result: DataTypes, view: View) -> Iterable[str]:
     from purebpf.tools.types.render import render, render_struct
 
     if not view.struct:
-        return render(result, view.format, view.by)
+        return render(result, view.format, view.by, view.top)
     found = [struct for struct in result.structs if struct.name == view.struct]
     if not found:
         command.note(f"no sample touches a struct {view.struct}")

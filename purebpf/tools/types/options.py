@@ -35,12 +35,13 @@ Needs CAP_BPF and CAP_PERFMON, or root. docs/types.md"""
 
 
 class View(NamedTuple):
-    """The display of the result. `struct` "": a table of all; `path`: of a perf.data
-    file with the samples, and its `event`; `output` None: standard output.
+    """The display of the result. `top`: structs of a text; `struct` "": a table of all; `path`:
+    of a perf.data file with the samples, and its `event`; `output` None: standard output.
     """
 
     format: str = "text"
     by: str = "member"
+    top: int = 40
     struct: str = ""
     path: str = ""
     event: str | None = None
@@ -70,10 +71,9 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     command_parser = parser.new("purebpf types", _DESCRIPTION, _EPILOG)
     parser.add_duration(command_parser, "sample")
-    command_parser.add_argument_group("rate").add_argument(
-        *("-F", "--freq"), dest="frequency", metavar="HZ", type=positive_int,
-        help="samples a second (default %(default)s)",
-    )  # fmt: skip
+    parser.add_frequency(
+        command_parser.add_argument_group("rate"), "samples a second (default %(default)s)"
+    )
     parser.add_targets(command_parser.add_argument_group("targets"))
     source = command_parser.add_argument_group("samples of a file")
     source.add_argument(
@@ -87,6 +87,10 @@ def build_parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--by", choices=("member", "function"),
         help="rows below each struct (default %(default)s)",
+    )  # fmt: skip
+    group.add_argument(
+        *("-n", "--top"), metavar="N", type=positive_int,
+        help="the first N structs (text; default %(default)s)",
     )  # fmt: skip
     group.add_argument(
         "--struct", metavar="NAME",

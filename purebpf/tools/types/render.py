@@ -18,31 +18,33 @@ __all__ = ["closing_lines", "render", "render_struct"]
 LINE = 64
 """Bytes of a cache line of x86-64."""
 _FUNCTIONS = 3
-_STRUCTS = 40
 _CSV = (
     *("struct", "struct_size", "member", "offset", "size", "line", "samples", "percent"),
     *("reads", "writes", "inferred", "functions"),
 )
 
 
-def render(result: DataTypes, form: str, by: str) -> Iterator[str]:
-    """The table: `form` is "text", "json" or "csv"; `by` is "member" or "function"."""
+def render(result: DataTypes, form: str, by: str, top: int = 40) -> Iterator[str]:
+    """The table: `form` is "text", "json" or "csv"; `by` is "member" or "function".
+
+    A text has the `top` structs with most samples, the others have all.
+    """
     if form == "json":
         return _json(result)
-    return _csv(result) if form == "csv" else _text(result, by)
+    return _csv(result) if form == "csv" else _text(result, by, top)
 
 
-def _text(result: DataTypes, by: str) -> Iterator[str]:
+def _text(result: DataTypes, by: str, top: int) -> Iterator[str]:
     if not result.samples:
         yield "no samples\n"
         return
     head = "FUNCTION" if by == "function" else f"{'STRUCT, then MEMBER':39s} FUNCTIONS"
     yield f" SHARE  SAMPLES OFFSET  SIZE LINE R/W {head}\n"
-    for struct in result.structs[:_STRUCTS]:
+    for struct in result.structs[:top]:
         share = _percent(struct.samples, result.samples)
         yield f"{share} {struct.samples:8d} {struct.size:12d} {'':8s} {printable(struct.name)}\n"
         yield from _functions(struct, result) if by == "function" else _members(struct, result)
-    rest = result.structs[_STRUCTS:]
+    rest = result.structs[top:]
     if rest:
         left = sum(struct.samples for struct in rest)
         yield f"{_percent(left, result.samples)} {left:8d}  ({len(rest):,} other types)\n"

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 
 from purebpf.cli import parser, time_options
-from purebpf.cli.arguments import positive_int
 from purebpf.cli.destination import ResultOptions, destinations
 from purebpf.tools.wall.request import WallOptions
 
@@ -59,13 +58,6 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        *("-F", "--frequency", "--freq"), metavar="HZ", type=positive_int,
-        help="samples a second on each CPU (default %(default)s)",
-    )  # fmt: skip
+    parser.add_frequency(group, "samples a second on each CPU (default %(default)s)")
     parser.add_stack_kinds(group)
-    group.add_argument(
-        *("-n", "--top", "-T"), metavar="N", type=positive_int,
-        help="only the N threads that ran longest in the table of threads",
-    )  # fmt: skip
-    time_options.add_output(group, details="-d and -s")
+    time_options.add_output(group, "-T", details="-d and -s", what="places, stacks and threads")

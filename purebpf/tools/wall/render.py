@@ -25,7 +25,9 @@ def render(
     if format_name == "json":
         return [json.document(profile, threads=[_as_dict(thread) for thread in threads])]
     if wants_answer(options, format_name, details=options.delimited or options.offsets):
-        text = places.pieces(profile, everything=options.all_stacks, whole_names=options.verbose)
+        text = places.pieces(
+            profile, top=options.top, everything=options.all_stacks, whole_names=options.verbose
+        )
         most = options.top or (len(threads) if options.all_stacks else _THREADS)
         rest = len(threads) - len(threads[:most])
         more = [f"{'':42}and {rest} more (all: --all)\n"] if rest and not options.top else []

@@ -71,3 +71,36 @@ def test_two_durations_are_one_too_many(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit):
         parser.parse(made(), ["5", "--duration", "6"], {})
     assert "given twice" in capsys.readouterr().err
+
+
+def test_every_way_of_parsing_refuses_an_unknown_option_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for parse in (made().parse_args, made().parse_intermixed_args):
+        with pytest.raises(SystemExit):
+            parse(["--loudnes", "x"])
+        assert "arguments: --loudnes (similar: --loudness)" in capsys.readouterr().err
+
+
+def test_a_command_behind_dashes_has_options_of_its_own() -> None:
+    assert parser.parse(made(), ["5", "--", "ls", "--all"], {}).command == ("ls", "--all")
+
+
+def test_an_old_name_works_and_says_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+    singer = made()
+    parser.add_old_name(singer, "--volume", "--loudness", dest="loudness", type=int)
+    assert singer.parse_args(["--volume", "7"]).loudness == 7
+    assert capsys.readouterr().err == (
+        "purebpf sing: --volume is called --loudness now; the old name goes away with the next "
+        "minor version\n"
+    )
+    assert singer.parse_args(["--loudness", "7"]).loudness == "7"
+    assert not capsys.readouterr().err
+    assert "--volume" not in singer.format_help()
+
+
+def test_a_frequency_has_both_names() -> None:
+    singer = made()
+    parser.add_frequency(singer, "notes a second")
+    for flag in ("-F", "--freq", "--frequency"):
+        assert singer.parse_args([flag, "9"]).frequency == 9

@@ -76,6 +76,17 @@ def test_all_has_the_stacks_of_idle_waits() -> None:
     assert "do_epoll_wait [kernel]" in text
 
 
+def test_so_many_places_functions_and_stacks() -> None:
+    made = Profile("", unit="ns")
+    for number in range(20):
+        frames = (py(f"pause_{number}"), py("answer"))
+        made.add(frames, kernel("pipe_write"), 10**9, Labels("shop", 5, 5, state="S"))
+    for top, others in ((None, 10), (3, 17)):
+        text = "".join(pieces(made, top=top))
+        assert f"in {others} others (all: --all)" in text
+    assert "3 of 20 stacks" in text
+
+
 def test_a_profile_of_kernel_stacks_is_told_by_its_functions() -> None:
     made = Profile("", unit="ns")
     made.add(None, kernel("worker_thread", "kthread"), 10, Labels("kworker/0:1", 9, 9, state="I"))

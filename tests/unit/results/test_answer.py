@@ -73,6 +73,10 @@ def test_long_profiles_are_cut_and_say_so() -> None:
     assert "and 1988 more\n" in text
     assert "10 of 40 stacks, 43 % of 820 samples, the heaviest last (all: --all):" in text
     assert text.count("    ... 26 more functions\n") == 10
+    few = "".join(answer.pieces(made, top=3))
+    assert few.count("(1)\n") == 3
+    assert "and 1997 more\n" in few
+    assert "3 of 40 stacks, 14 % of 820 samples, the heaviest last (all: --all):" in few
     whole = "".join(answer.pieces(made, everything=True))
     assert " more" not in whole
     assert whole.count("(1)\n") == 40
