@@ -24,7 +24,7 @@ from purebpf.findings.facts import (
 )
 from purebpf.findings.finding import Source
 from purebpf.findings.goroutines import goroutine_stays
-from purebpf.findings.ownership import Program, is_interpreter, short_name
+from purebpf.findings.ownership import Program, is_interpreter, spell_function
 from purebpf.findings.stays import Stay, seconds_of, threads_of
 from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
 
@@ -164,7 +164,7 @@ class Evidence:
             waited_s, waits = sum(one.seconds for one in sums), sum(one.times for one in sums)
             times = max(1, round(activity.seconds * waits / waited_s)) if waited_s else 1
             longest = max(one.longest_s for one in sums)
-            endpoint = max(sums, key=lambda one: (bool(one.endpoint.kind), one.seconds)).endpoint
+            endpoint = max(sums, key=self._telling).endpoint
         blocked = self.blocked.get(activity.tid)
         in_progress = blocked is not None and blocked.call == activity.call
         left_s = activity.seconds - waited_s  # not explained by the waits that ended
@@ -247,6 +247,11 @@ class Evidence:
         known |= {blocked.tid: blocked.pid for blocked in self.facts.blocked}
         return known | {thread.tid: thread.pid for thread in self.facts.threads}
 
+    def _telling(self, one: WaitSum) -> tuple[bool, bool, float]:
+        """Order reasons of waits: what both ends of are known of says most."""
+        is_known = one.endpoint.inode in self.facts.unix_peers
+        return bool(one.endpoint.kind), is_known, one.seconds
+
     # Descriptors
 
     def _endpoint_now(self, blocked: Blocked) -> Endpoint:
@@ -297,11 +302,7 @@ class Evidence:
         if frame is None:
             return None
         if frame.kind in ("user", "inlined"):
-            name = frame.name if len(frame.name) < 40 and "<" not in frame.name else ""  # noqa: PLR2004
-            name = (
-                name.partition("(")[0] if name and "lambda" not in name else short_name(frame.name)
-            )
-            return Source(name, "", 0)
+            return Source(spell_function(frame.name), "", 0)
         return Source(frame.name.replace(".<locals>", ""), frame.module, frame.line)
 
     def spell(self, frame: StackFrame | None) -> str:

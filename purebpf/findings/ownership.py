@@ -12,9 +12,18 @@ from functools import lru_cache
 from typing import Protocol
 
 from purebpf.late_pattern import compile_later
+from purebpf.symbols.short_names import merge_clones
 from purebpf.tuples import NamedTuple
 
-__all__ = ["RESOLVER", "FrameLike", "Program", "is_interpreter", "is_java", "short_name"]
+__all__ = [
+    "RESOLVER",
+    "FrameLike",
+    "Program",
+    "is_interpreter",
+    "is_java",
+    "short_name",
+    "spell_function",
+]
 
 _INTERPRETERS = compile_later(
     r"/(python[\d.]*t?|pypy[\d.]*|uwsgi|node|nodejs|bun|deno|php(-fpm|-cgi)?[\d.]*|ruby[\d.]*"
@@ -27,10 +36,15 @@ _LIBRARIES = compile_later(
 _GO_OWN = compile_later(r"main\.|[\w-]+(\.[\w-]+)+/")
 _GO_PLUMBING = compile_later(r"(runtime|internal/|syscall|sync)\b[^/]*\.")
 _PLUMBING = compile_later(
-    r"_start\b|_?_libc_start|start_thread|_?_?clone3?$|(\S+ )?std::|__GI_|_*futex|_*pthread_"
-    r"|__lll|syscall|runtime\.|operator |__gnu|_Unwind|boost::"
-    r"|(<?)(tokio|core|alloc|std|hyper|mio|futures)::"
-    r"|<[^>]* as (core|alloc|std)::"
+    r"_start\b|_*libc_start|start_thread|_?_?clone3?$|(\S+ )?std::|__GI_|_*futex|_*pthread_"
+    r"|__lll|syscall|sccp$|runtime\.|operator |__gnu|_Unwind|(\S+ )?(boost|folly|absl|fmt|tbb)::"
+    r"|(<?)(tokio|core|alloc|std|hyper|mio|futures|hashbrown|crossbeam\w*|parking_lot\w*|rayon\w*)::"
+    r"|<[^>:]* as (core|alloc|std)::|__rust"
+    r"|_*(GI_|libc_)?_*(u?sleep|(clock_)?nanosleep|p?read|p?write|readv|writev|recv|recvfrom|recvmsg"
+    r"|send|sendto|sendmsg|p?poll|p?select|epoll_p?wait|accept4?|connect|wait(pid|4|id)?|f(data)?sync"
+    r"|open(at)?|close|fork|vfork|dprintf|v?s?n?f?printf|vdprintf|fwrite|fputs|fgets|fread)"
+    r"(64|_nocancel)?$"
+    r"|_IO_|__vfprintf|vfprintf|printf_core|__stdio_|__\w+_(fma|avx2?|sse\w*|evex)(_\w+)*$"
     r"|_?_?(mem|str)(cpy|set|move|cmp|len|chr)|asm_|_int_(malloc|free)|malloc|calloc|realloc|free$"
     r"|execute_native_thread_routine|thread_start|_rt0_|main$|main\.main$"
 )
@@ -52,6 +66,10 @@ _JAVA_LIBRARIES = compile_later(
 )
 _JAVA_STARTS = frozenset({"java.lang.Thread.run", "java.lang.Thread.runWith"})
 _NATIVE = ("user", "inlined")
+_GO_NAME = compile_later(r"[\w./%~-]+\.(\(\*|\w+\[)|([\w.%~-]+/)+[\w%~-]+\.[\w.]+$")
+"""A method of a pointer, a generic function, or a function with the path of its package."""
+_MODERATE = 40
+_HARD_TO_READ = compile_later(r"[< ]|operator")
 _SCRIPT = compile_later(r"\.[cm]?[jt]sx?$|^node:")
 """The module of a JavaScript function."""
 
@@ -154,21 +172,58 @@ class Program(NamedTuple):
 
 @lru_cache(16384)
 def short_name(name: str) -> str:
-    """A C++ name without templates and arguments, its last two parts."""
-    text = re.sub(r"( \[clone [^]]*\])+$", "", name)
+    """A name of C++, Go or Rust without templates and arguments, its last two parts.
+
+    `main.(*Pool).Submit` stays, as Go spells a method of a pointer.
+    """
+    if _GO_NAME.match(name):
+        return _without_brackets(name.rpartition("/")[2], "[", "]")
+    text = _without_clones(name)
     lambda_of = re.search(r"([\w:~]+)(?:\([^()]*\))?(?: const)?::\{lambda", text)
     if lambda_of:
         return f"a lambda in {lambda_of[1].rpartition('<')[2]}()"
     text = text.replace("(anonymous namespace)::", "")
+    if text.startswith("<"):
+        text = _of_type(text)
+    calls = "()" if "operator()" in text else ""
     text = re.sub(r"operator(\(\)|[<>=!+*/&|^~\[\]-]+)", "operator", text)
+    kept = _without_brackets(_without_brackets(text, "<", ">"), "(", ")")
+    parts = kept.removesuffix(" const").split(" ")[-1].split("::")
+    return ("::".join(parts[-2:]) + calls) or name
+
+
+def spell_function(name: str) -> str:
+    """A function in a sentence: one of moderate length keeps its namespaces."""
+    text = name.replace("(anonymous namespace)::", "")
+    if "lambda" in text or _GO_NAME.match(text):
+        return short_name(name)
+    plain = text.partition("(")[0]
+    is_plain = len(plain) < _MODERATE and not _HARD_TO_READ.search(plain)
+    return _without_clones(plain) if is_plain else short_name(name)
+
+
+def _without_clones(name: str) -> str:
+    return name if name.startswith("main.") else merge_clones(name)  # of Go
+
+
+def _of_type(name: str) -> str:
+    """`Type::method` of Rust's `<shop::Type as Trait>::method`."""
+    depth = 0
+    for at, char in enumerate(name):
+        depth += {"<": 1, ">": -1}.get(char, 0)
+        if not depth:
+            return name[1:at].partition(" as ")[0] + name[at + 1 :]
+    return name
+
+
+def _without_brackets(text: str, opening: str, closing: str) -> str:
     kept: list[str] = []
     depth = 0
     for char in text:
-        if char in "<(" and not (char == "<" and not kept):
+        if char == opening and kept:
             depth += 1
-        elif char in ">)" and depth:
+        elif char == closing and depth:
             depth -= 1
         elif not depth:
             kept.append(char)
-    parts = "".join(kept).removesuffix(" const").split(" ")[-1].split("::")
-    return "::".join(parts[-2:]) or name
+    return "".join(kept)

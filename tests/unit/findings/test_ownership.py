@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from purebpf.findings.facts import StackFrame
-from purebpf.findings.ownership import Program, short_name
+from purebpf.findings.ownership import Program, short_name, spell_function
 
 GO, CPP, PYTHON, JAVA = (
     Program("/srv/spooler", is_go=True),
@@ -40,6 +40,18 @@ GO, CPP, PYTHON, JAVA = (
         (JAVA, StackFrame("LazyCompile:~run /srv/a.js:1:2", "[jit]"), False),
         (JAVA, StackFrame("JavaCalls::call_helper", "/opt/jdk/lib/libjvm.so"), False),
         (CPP, StackFrame("quoted!0x1230", "/srv/quoted"), False),
+        (CPP, StackFrame("__clock_nanosleep", "/srv/quoted"), False),
+        (CPP, StackFrame("__libc_read", "/srv/quoted"), False),
+        (CPP, StackFrame("libc_start_main_stage2", "/srv/quoted"), False),
+        (CPP, StackFrame("sccp", "/srv/quoted"), False),
+        (CPP, StackFrame("__sin_fma", "/srv/quoted"), False),
+        (CPP, StackFrame("read_orders", "/srv/quoted"), True),
+        (CPP, StackFrame("open_session", "/srv/quoted"), True),
+        (CPP, StackFrame("Feed::poll", "/srv/quoted"), True),
+        (CPP, StackFrame("<shop::Row as core::fmt::Display>::fmt", "/srv/quoted"), True),
+        (CPP, StackFrame("<T as core::convert::Into<U>>::into", "/srv/quoted"), False),
+        (CPP, StackFrame("<alloc::vec::Vec<T> as core::ops::Drop>::drop", "/srv/quoted"), False),
+        (CPP, StackFrame("hashbrown::map::HashMap<K,V>::insert", "/srv/quoted"), False),
         (GO, StackFrame("main.storeJob", "/srv/spooler"), True),
         (GO, StackFrame("github.com/me/shop.Serve", "/srv/spooler"), True),
         (GO, StackFrame("net/http.(*conn).serve", "/srv/spooler"), False),
@@ -63,7 +75,35 @@ def test_libraries_of_java_call_and_the_start_of_a_thread_does_not() -> None:
         ("main::{lambda()#1}::operator()() const", "a lambda in main()"),
         ("work", "work"),
         ("(anonymous namespace)::Pool::run()", "Pool::run"),
+        ("void Worker::run<int>(int)", "Worker::run"),
+        ("Worker::operator()() const", "Worker::operator()"),
+        ("std::map<int, double>::operator[](int const&)", "map::operator"),
+        ("main.(*Pool[go.shape.string_0]).Submit", "main.(*Pool).Submit"),
+        ("github.com/acme/shop/db.(*Conn).Query", "db.(*Conn).Query"),
+        ("github.com/acme/shop/db.open", "db.open"),
+        ("main.Map[go.shape.int_0,go.shape.[]string_1]", "main.Map"),
+        ("<catalog::Catalog>::render", "Catalog::render"),
+        ("<shop::Row as core::fmt::Display>::fmt", "Row::fmt"),
+        ("ask_tax.constprop.0", "ask_tax"),
+        ("Foo::bar(int) [clone .isra.0]", "Foo::bar"),
     ],
 )
 def test_short_names(name: str, short: str) -> None:
     assert short_name(name) == short
+
+
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [
+        ("(anonymous namespace)::work()", "work"),
+        ("shop::(anonymous namespace)::work(int)", "shop::work"),
+        ("shop::db::Cache::get(std::string const&)", "shop::db::Cache::get"),
+        ("main.(*inventory).lookup", "main.(*inventory).lookup"),
+        ("main.(*inventory).lookup.func1", "main.(*inventory).lookup.func1"),
+        ("main.main.func1", "main.main.func1"),
+        ("store::Store::save", "store::Store::save"),
+        ("main.cold", "main.cold"),
+    ],
+)
+def test_functions_in_a_sentence(name: str, spelled: str) -> None:
+    assert spell_function(name) == spelled
