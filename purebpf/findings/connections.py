@@ -101,7 +101,18 @@ class Connections:
         return Side.CLIENT if is_client else Side.UNKNOWN
 
     def _unix_peers(self, endpoint: Endpoint) -> list[int]:
-        return self.sockets.get(self._facts.unix_peers.get(endpoint.inode, 0), [])
+        """The processes at the other end; of a closed connection, those with its address."""
+        peer = self._facts.unix_peers.get(endpoint.inode, 0)
+        name = self._facts.unix_names.get(peer, "")
+        return self.sockets.get(peer) or self._unix_owners.get(name, [])
+
+    @cached_property
+    def _unix_owners(self) -> dict[str, list[int]]:
+        """The processes that have the sockets of an address open."""
+        owners: dict[str, list[int]] = defaultdict(list)
+        for inode, name in self._facts.unix_names.items():
+            owners[name] += (pid for pid in self.sockets.get(inode, ()) if pid not in owners[name])
+        return owners
 
     def side(self, endpoint: Endpoint) -> Side:
         """Return the side of the connection: client, server or unknown."""

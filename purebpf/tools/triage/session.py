@@ -36,7 +36,7 @@ from purebpf.tools.triage.process_counters import (
 )
 from purebpf.tools.triage.socket_watch import SocketWatch
 from purebpf.tools.triage.unanswered import UnansweredWatch
-from purebpf.tools.triage.unix_sockets import unix_sockets
+from purebpf.tools.triage.unix_sockets import UnixWatch
 
 __all__ = ["Triage"]
 
@@ -110,7 +110,7 @@ class Triage(Closing):
             self._profiler.sample_waits(_LOOKS, by_thread=True, share=_SHARE, longest_s=_LONGEST_S)
             self._cgroups, self._counters = read_cgroups(), machine_counters()
             self._processes, self._sockets = ProcessCounters(self._own), SocketWatch()
-            self._unanswered = UnansweredWatch()
+            self._unanswered, self._unix = UnansweredWatch(), UnixWatch()
             self._goroutines = GoroutineWatch(self._processes.exe, self._profiler.budget)
             self._owned = stack.pop_all()
         self._started_s = self._ticked_s = self._asked_s = time.monotonic()
@@ -165,6 +165,7 @@ class Triage(Closing):
         now_s = time.monotonic()
         if now_s - self._asked_s >= _ROUND_S:
             self._unanswered.tick()
+            self._unix.tick()
             self._asked_s = now_s
 
     def _tick(self, elapsed_s: float) -> None:
@@ -198,7 +199,7 @@ class Triage(Closing):
             }
             processes, threads = self._processes.finish()
             self._sockets.tick()
-            peers, names = unix_sockets()
+            self._unix.tick()
             facts = Facts(
                 elapsed_s,
                 os.cpu_count() or 1,
@@ -212,8 +213,8 @@ class Triage(Closing):
                 cgroups=since(read_cgroups(), self._cgroups),
                 counters=counters,
                 descriptors=descriptors(process.pid for process in processes),
-                unix_peers=peers,
-                unix_names=names,
+                unix_peers=self._unix.peers,
+                unix_names=self._unix.names,
                 lock_holders=python_lock_holders(blocked, self._processes.exe),
                 monitors=tuple(java_monitors(filter(self._runs_java, pids))),
             )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import time
 
 from purebpf.tools.triage.sock_diag import attributes, dump
 
-__all__ = ["unix_sockets"]
+__all__ = ["UnixWatch", "unix_sockets"]
 
 _REQUEST = struct.Struct("<BxxxIIIQ")
 """struct unix_diag_req of linux/unix_diag.h: family, states, inode, show, cookie."""
@@ -17,6 +18,32 @@ _MESSAGE = struct.Struct("<4xI8x")
 _ALL_STATES, _SHOW_NAME, _SHOW_PEER = 0xFFFFFFFF, 1, 4
 _NAME, _PEER = 0, 2
 _INODE = struct.Struct("<I")
+_REST = 50
+"""Time between two looks, by the time that one takes: at most 2 % of a CPU."""
+
+
+class UnixWatch:
+    """Both ends of unix sockets at each `tick`: most connections are closed before the end.
+
+    Attributes:
+        peers, names: as of `unix_sockets`, of all looks.
+    """
+
+    def __init__(self) -> None:
+        self.peers: dict[int, int] = {}
+        self.names: dict[int, str] = {}
+        self._due_s = 0.0
+
+    def tick(self) -> None:
+        """Look again, unless that would take too much time."""
+        began_s = time.monotonic()
+        if began_s < self._due_s:
+            return
+        peers, names = unix_sockets()
+        self.peers |= peers
+        self.names |= names
+        now_s = time.monotonic()
+        self._due_s = now_s + _REST * (now_s - began_s)
 
 
 def unix_sockets() -> tuple[dict[int, int], dict[int, str]]:
@@ -35,7 +62,9 @@ def unix_sockets() -> tuple[dict[int, int], dict[int, str]]:
             (inode,) = _MESSAGE.unpack_from(message)
             for kind, value in attributes(message, _MESSAGE.size):
                 if kind == _PEER and len(value) >= _INODE.size:
-                    (peers[inode],) = _INODE.unpack_from(value)
+                    (peer,) = _INODE.unpack_from(value)
+                    if peer:  # 0: its server has not accepted it
+                        peers[inode] = peer
                 elif kind == _NAME and value:
                     names[inode] = _spell(value)
     except OSError:

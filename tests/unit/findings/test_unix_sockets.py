@@ -90,3 +90,24 @@ def test_a_writer_without_a_known_function_has_no_question_mark() -> None:
     writing = waiting(7, 7, "write", argument=1)
     (finding,) = find(facts(writing))
     assert finding.text == "blocks in pipe_write: fd 1 is full"
+
+
+def test_connections_that_are_closed_have_the_owner_of_their_address() -> None:
+    """One of many short connections was seen when both of its ends were there."""
+    ends = [Endpoint("socket", "other", inode=inode) for inode in (31, 33, 35)]
+    waits = tuple(
+        WaitSum(7, 7, "recvfrom", 3, 3, 0, end, seconds, 10, 0.3)
+        for end, seconds in zip(ends, (3.0, 2.0, 4.0), strict=True)
+    )
+    reader = waiting(7, 7, "recvfrom", StackFrame("ask", "/srv/shop"), argument=3)
+    measured = facts(
+        reader,
+        waits=waits,
+        descriptors={9: {3: "socket:[40]"}},
+        unix_peers={33: 34, 34: 33},
+        unix_names={34: "/run/tax.sock", 40: "/run/tax.sock"},
+    )
+    processes = (Process(7, 1, "shop", "/srv/shop"), Process(9, 1, "tax", "/srv/tax"))
+    (finding,) = find(measured._replace(processes=processes))
+    assert "waits for answers of /run/tax.sock in ask: 300 ms each" in finding.text
+    assert "the peer is tax (9)" in finding.evidence[0]

@@ -23,6 +23,8 @@ def test_both_ends_of_a_pair_and_of_a_connection_are_known(tmp_path: Path) -> No
     server.listen()
     client = socket.socket(socket.AF_UNIX)
     client.connect(str(tmp_path / "s"))
+    waiting, _ = unix_sockets.unix_sockets()
+    assert inode(client) not in waiting
     accepted, _ = server.accept()
     with near, far, server, client, accepted:
         peers, names = unix_sockets.unix_sockets()
@@ -54,3 +56,23 @@ def test_a_cut_attribute_ends_a_message() -> None:
     assert list(sock_diag.attributes(whole + whole, 0)) == [(2, whole[4:])] * 2
     assert list(sock_diag.attributes(whole + b"\x02\x00\x02\x00", 0)) == [(2, whole[4:])]
     assert list(sock_diag.attributes(whole + b"\x08", 0)) == [(2, whole[4:])]
+
+
+def test_a_watch_keeps_what_earlier_looks_saw(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = [({5: 6, 6: 5}, {6: "/run/s"}), ({7: 8}, {})]
+    monkeypatch.setattr(unix_sockets, "unix_sockets", lambda: looks.pop(0))
+    monkeypatch.setattr(unix_sockets, "_REST", 0)
+    watch = unix_sockets.UnixWatch()
+    watch.tick()
+    watch.tick()
+    assert (watch.peers, watch.names) == ({5: 6, 6: 5, 7: 8}, {6: "/run/s"})
+
+
+def test_a_watch_rests_after_a_look_that_took_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = [({5: 6}, {}), ({7: 8}, {})]
+    monkeypatch.setattr(unix_sockets, "unix_sockets", lambda: looks.pop(0))
+    monkeypatch.setattr(unix_sockets, "_REST", 1e9)
+    watch = unix_sockets.UnixWatch()
+    watch.tick()
+    watch.tick()
+    assert watch.peers == {5: 6}
