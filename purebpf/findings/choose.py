@@ -60,6 +60,7 @@ _BUSY_SERVER = 0.4
 """CPUs that keep a server from its requests."""
 _MANY_HELD = 1.7
 """Requests that a server holds, by those of its own that it waits for."""
+_FOR_PAGES = 0.5
 _LEAST_LOSS = 0.05
 
 
@@ -117,7 +118,7 @@ def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]
         )
     ]
     kept = [finding for finding in kept if finding not in explained]
-    kept = [finding for finding in kept if not _is_explained(finding, found)]
+    kept = [f for f in kept if not _is_explained(f, found) and not _is_for_pages(f, found)]
     for waits in explained:
         _add_waits(kept, waits)
     return kept
@@ -135,6 +136,15 @@ def _is_explained(finding: Finding, found: Iterable[Finding]) -> bool:
         set(other.pids) & set(finding.pids) and other.cost > least.get(other.kind, 0.0)
         for other in found
         if other.kind not in ("held", "delayed-ack", "accept-queue")
+    )
+
+
+def _is_for_pages(finding: Finding, found: Iterable[Finding]) -> bool:
+    """Return True for CPU time that goes to page faults, of which there is a finding."""
+    return finding.kind == "cpu" and any(
+        other.kind == "page-faults" and other.cost > _FOR_PAGES * finding.cost
+        for other in found
+        if set(other.pids) & set(finding.pids)
     )
 
 

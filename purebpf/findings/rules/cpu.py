@@ -12,7 +12,7 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import is_interpreter, short_name
 from purebpf.findings.words import chief, share, way_to
 
-__all__ = ["busiest_function", "busy_programs"]
+__all__ = ["busiest_function", "busiest_own", "busy_programs"]
 
 _LEAST = 0.08
 _GONE = ("", "")
@@ -34,6 +34,8 @@ _MOSTLY = 0.4
 _MUCH_ALLOCATION, _MUCH_KERNEL = 0.25, 0.3
 _ENOUGH = 0.1
 """The part of a thread's time whose stacks stand for the others, which were cut off."""
+_CALL = re.compile(r"__(?:x64|arm64|ia32|se)_sys_(\w+)$")
+_FAULT = re.compile(r"(asm_)?exc_page_fault$|do_page_fault$|el0_da$")
 _PYTHON_CALLERS = frozenset({"<module>", "_bootstrap"})
 
 
@@ -69,7 +71,8 @@ def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         text += _without_own(evidence, stays, total_s)
         evidences.append(_deepest_common(stays, total_s))
     text += _library(evidence, stays, total_s)
-    text += f", {share(in_kernel, 1.0)} in the kernel" if in_kernel > _MUCH_KERNEL else ""
+    if in_kernel > _MUCH_KERNEL:
+        text += f", {share(in_kernel, 1.0)} in the kernel{_entry(stays)}"
     evidences.insert(1, _allocation(stays, total_s))
     evidences.append(_leaves(stays, total_s))
     text += _threads(evidence, stays, pids[0], total_s)
@@ -91,6 +94,12 @@ def busiest_function(evidence: Evidence, stays: list[Stay]) -> str:
         return f"{evidence.spell(own[0][0])} {share(own[0][1], total_s)}"
     common = _deepest_common(stays, total_s).removeprefix("most of it in ")
     return common or _without_own(evidence, stays, total_s).removeprefix(": ")
+
+
+def busiest_own(stays: list[Stay]) -> StackFrame | None:
+    """The own function that most of the CPU time goes to; None if none is known."""
+    own = _own_functions(stays)
+    return own[0][0] if own else None
 
 
 def _without_cut(stays: list[Stay]) -> list[Stay]:
@@ -211,6 +220,18 @@ def _deepest_common(stays: list[Stay], total_s: float) -> str:
     common.sort(key=lambda name: sum(depths[name]) / len(depths[name]))
     named = [f"{name} {share(below[name] / 1e6, total_s)}" for name in common[:3]]
     return f"most of it in {', '.join(named)}" if named else ""
+
+
+def _entry(stays: Iterable[Stay]) -> str:
+    """How most of the time in the kernel got there: ` (page faults)`, ` (write)`."""
+    entries: Counter[str] = Counter()
+    for stay in stays:
+        names = [match[1] for name in stay.kernel if (match := _CALL.match(name))]
+        is_fault = any(_FAULT.search(name) for name in stay.kernel)
+        kind = "page faults" if is_fault and not names else "".join(names[-1:])
+        entries[kind] += round(1e6 * stay.seconds) * bool(stay.kernel)
+    kind, most = entries.most_common(1)[0] if entries else ("", 0)
+    return f" ({kind})" if kind and most > _MOSTLY * entries.total() else ""
 
 
 def _is_named(frame: StackFrame) -> bool:

@@ -14,7 +14,7 @@ from purebpf.findings.facts import Endpoint, Unanswered
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
 from purebpf.findings.waiting import Side
-from purebpf.findings.words import describe_activity, share, spell_endpoint
+from purebpf.findings.words import count_threads, describe_activity, share, spell_endpoint
 
 __all__ = ["held_requests"]
 
@@ -25,6 +25,7 @@ _SLOW_S, _EVENTS_S = 0.05, 2.0
 _COMPUTES = 0.25
 """The part of the time that a thread runs, or is ready, which holds up requests."""
 _UNKNOWN = "its code waits for a timer, or a lock of coroutines, promises or goroutines"
+_OWN_WAITS = frozenset({"sock-read", "connect", "pipe-read"})
 _QUEUED = 0.3
 """Waits for a CPU, by held requests: a machine that is busy holds requests, too."""
 
@@ -66,7 +67,7 @@ def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, str]:
         activity = describe_activity(evidence, waiting)
         if activity:
             return "its threads are idle", f"a goroutine of a request {activity}"
-        reason = _turns(evidence, pids)
+        reason = _turns(evidence, pids) or _waits(evidence, pids)
         return "its threads are idle", reason or _UNKNOWN
     stays = [stay for stay in evidence.by_thread.get(busiest.tid, ()) if stay.kind == "cpu"]
     where = busiest_function(evidence, stays)
@@ -74,6 +75,19 @@ def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, str]:
         f"one thread computes {share(wanted_s, evidence.elapsed_s)} of the time",
         f"it is in {where}, and all requests wait for that" if where else "",
     )
+
+
+def _waits(evidence: Evidence, pids: tuple[int, ...]) -> str:
+    """A clause about threads that wait in own functions, but not for requests."""
+    stays = [
+        stay
+        for pid in pids
+        for stay in evidence.by_process.get(pid, ())
+        if stay.own is not None and stay.kind in _OWN_WAITS and stay.side is not Side.SERVER
+    ]
+    if evidence.rate(stays) < _LEAST:
+        return ""
+    return f"{count_threads(stays, 'wait')}: each {describe_activity(evidence, stays)}"
 
 
 def _turns(evidence: Evidence, pids: tuple[int, ...]) -> str:

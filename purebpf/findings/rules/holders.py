@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from purebpf.findings.evidence import Evidence, Stay
+from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.facts import StackFrame
 from purebpf.findings.words import describe_activity
 
@@ -12,6 +12,8 @@ __all__ = ["are_goroutines", "describe_holder", "is_below", "is_still", "owners_
 
 _STILL, _STILL_CPUS = 2.0, 0.02
 """Waits a second that end, and CPUs, of a process in which nothing happens."""
+_EXPLAINS = 0.4
+"""The part of the longest wait that work of the holder explains."""
 
 
 def owners_now(evidence: Evidence, pid: int) -> dict[int, int]:
@@ -84,16 +86,22 @@ def _inside(evidence: Evidence, pid: int, where: StackFrame | None) -> list[Stay
 
 
 def _of_others(evidence: Evidence, stays: list[Stay], wakers: Counter[int]) -> list[Stay]:
-    """The work of the thread that wakes most of them, and never waits in their place: a writer."""
+    """The work of the thread that wakes most of them, and never waits in their place: a writer.
+
+    Its sleeps between two turns count only if its work is too short to explain the waits.
+    """
     waiting = {stay.tid for stay in stays}
     waker = next((tid for tid, _ in wakers.most_common() if tid), 0)
     if waker in waiting:
         return []
-    return [
-        stay
+    does = [
+        stay._replace(kind="cpu" if stay.kind == "queue" else stay.kind)
         for stay in evidence.by_thread.get(waker, ())
-        if stay.own is not None and stay.kind not in ("lock", "queue")
+        if stay.own is not None and stay.kind != "lock"
     ]
+    longest_s = max(seconds_of(one for one in stays if one.tid == tid) for tid in waiting)
+    work = [stay for stay in does if stay.is_work]
+    return work if seconds_of(work) > _EXPLAINS * longest_s else does
 
 
 def is_below(stay: Stay, where: StackFrame | None) -> bool:

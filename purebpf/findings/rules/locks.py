@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
 from purebpf.findings.facts import StackFrame
@@ -33,6 +33,7 @@ _LIBC = re.compile(r"/(libc|libpthread|ld-linux|libstdc\+\+)[^/]*$")
 _PARKS = re.compile(r"Unsafe_Park|Parker::|ObjectMonitor|java\.util\.concurrent\.locks")
 _INTERPRETER = re.compile(r"libpython|\.cpython-")
 _SEMAPHORE_CALLS = ("semop", "semtimedop")
+_SEM_WAIT, _NEAR = re.compile(r"_*(new_)?sem_(clock|timed)?wait"), 4
 _FREE = frozenset({"accept", "epoll", "poll", "signal", "sock-read"})
 """Waits of workers for requests. Some servers take a semaphore before they accept one."""
 _MOSTLY_FREE = 0.1
@@ -126,18 +127,19 @@ def deadlocks(evidence: Evidence) -> Iterator[Finding]:
 
 
 def shared_semaphores(evidence: Evidence) -> Iterator[Finding]:
-    """Processes take turns for a System V semaphore: who holds it is one of them."""
-    groups: dict[tuple[tuple[str, str], int], list[Stay]] = defaultdict(list)
+    """Threads or processes take turns for a semaphore: who holds it is one of them."""
+    groups: dict[tuple[tuple[str, str], Hashable], list[Stay]] = defaultdict(list)
     for stay in evidence.stays:
-        if stay.kind == "semaphore" and stay.call in _SEMAPHORE_CALLS and not stay.is_work:
-            groups[evidence.family(stay.pid), stay.argument].append(stay)
+        semaphore = _semaphore(stay)
+        if semaphore is not None and not stay.is_work:
+            groups[evidence.family(stay.pid), semaphore].append(stay)
     for stays in groups.values():
         cost, tids = evidence.rate(stays), {stay.tid for stay in stays}
         does = [
             stay
             for tid in tids
             for stay in evidence.by_thread[tid]
-            if stay.kind not in ("semaphore", "queue")
+            if _semaphore(stay) is None and stay.kind != "queue"
         ]
         free_s = seconds_of(stay for stay in does if stay.kind in _FREE)
         is_given = any(tids & evidence.wakers.get(tid, {}).keys() for tid in tids)
@@ -145,13 +147,28 @@ def shared_semaphores(evidence: Evidence) -> Iterator[Finding]:
         if cost < _LEAST_OF_SEMAPHORES or len(tids) < 2 or not takes_turns:  # noqa: PLR2004
             continue
         pids, activity = chief(stays), describe_activity(evidence, does)
+        where = _taker(stays)
+        kind = "System V" if stays[0].call in _SEMAPHORE_CALLS else "POSIX"
+        call = "semop" if kind == "System V" else "sem_wait"
         yield Finding(
             *("lock-convoy", evidence.process(pids[0]).comm, pids, cost),
-            f"{count_threads(stays, 'wait')} for a System V semaphore (semop) that they give to "
-            "each other",
+            f"{count_threads(stays, 'wait')} for a {kind} semaphore ({call})"
+            f"{f' in {evidence.spell(where)}' if where else ''} that they give to each other",
             (f"who has it {activity}", evidence.process(pids[0]).command),
             ("offcpu", "-p", str(pids[0])),
+            own=evidence.source(where),
         )
+
+
+def _semaphore(stay: Stay) -> Hashable:
+    """What the waits for one semaphore have in common; None for another wait.
+
+    Processes that share a POSIX semaphore have it at addresses of their own.
+    """
+    if stay.kind == "semaphore" and stay.call in _SEMAPHORE_CALLS:
+        return stay.argument
+    is_posix = any(_SEM_WAIT.match(frame.name) for frame in stay.user[:_NEAR])
+    return stay.own.name if is_posix and stay.own is not None else None
 
 
 def _places(evidence: Evidence) -> list[list[Stay]]:

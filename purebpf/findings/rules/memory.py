@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.facts import Process
 from purebpf.findings.finding import Finding, Source
+from purebpf.findings.rules.cpu import busiest_own
 from purebpf.findings.words import share
 
 __all__ = ["growth", "major_faults", "page_faults"]
@@ -42,30 +43,37 @@ _FILLS_ITS_HEAP = "/java"
 
 def page_faults(evidence: Evidence) -> Iterator[Finding]:
     """Memory is mapped, touched and given back again and again."""
+    groups: dict[tuple[str, str], list[Process]] = defaultdict(list)
     for process in evidence.facts.processes:
-        rate = process.minor_faults / evidence.elapsed_s
-        if rate < _FAULTS or process.is_new:
+        if not process.is_new:
+            groups[evidence.family(process.pid)].append(process)
+    for group in groups.values():
+        group.sort(key=lambda process: -process.minor_faults)
+        rate = sum(process.minor_faults for process in group) / evidence.elapsed_s
+        if rate < _FAULTS:
             continue
-        pid = process.pid
-        sites = _sites(evidence, pid, "faults") or _sites(evidence, pid, "grown")
+        pids = tuple(process.pid for process in group if process.minor_faults)
+        sites = _sites_of(evidence, pids, "faults") or _sites_of(evidence, pids, "grown")
         total = sum(amount for _, amount in sites)
-        maps = evidence.count_calls((pid,), _MAPS)
+        maps = evidence.count_calls(pids, _MAPS)
         faulting = [
             stay
+            for pid in pids
             for stay in evidence.by_process.get(pid, ())
             if stay.kind == "cpu" and any(_is_fault(name) for name in stay.kernel)
         ]
-        cost = evidence.rate(faulting)
+        cost, own = evidence.rate(faulting), busiest_own(faulting)
         where = f", {share(sites[0][1], total)} in {sites[0][0]}" if sites else ""
+        where = f", most in {evidence.spell(own)}" if own and not sites else where
         yield Finding(
-            *("page-faults", process.comm, (pid,), max(cost, rate * _FAULT_S)),
+            *("page-faults", group[0].comm, pids, max(cost, rate * _FAULT_S)),
             f"has {rate:.0f} page faults a second{where}",
             (
                 f"{maps / evidence.elapsed_s:.0f} mmap and munmap calls a second",
                 f"the faults take {cost:.2f} CPUs",
             ),
-            ("mem", "--show", "faults", "-p", str(pid)),
-            own=sites[0][0] if sites else None,
+            ("mem", "--show", "faults", "-p", str(pids[0])),
+            own=sites[0][0] if sites else evidence.source(own),
         )
 
 
@@ -160,16 +168,20 @@ def _steady_growth(anon: Sequence[int]) -> float:
 
 
 def _sites(evidence: Evidence, pid: int, kind: str) -> list[tuple[Source, int]]:
+    return _sites_of(evidence, (pid,), kind)
+
+
+def _sites_of(evidence: Evidence, pids: Sequence[int], kind: str) -> list[tuple[Source, int]]:
     """The functions of page faults or growth, own ones where there are some, heaviest first.
 
     Stacks of one or two frames are of the time before the process could be unwound: they say
     nothing beside whole ones.
     """
-    uses = [use for use in evidence.facts.memory if use.pid == pid and use.kind == kind]
+    uses = [use for use in evidence.facts.memory if use.pid in pids and use.kind == kind]
     whole = [use for use in uses if len(use.user) >= _WHOLE]
     weights: Counter[Source] = Counter()
-    program = evidence.program(pid)
     for use in whole or uses:
+        program = evidence.program(use.pid)
         own = next((frame for frame in use.user if program.owns(frame)), None)
         source = evidence.source(own or next((frame for frame in use.user if frame.name), None))
         if source is not None:

@@ -132,3 +132,18 @@ def test_the_writer_that_wakes_readers_is_their_holder() -> None:
     found = find(measured._replace(activities=(*readers, writer), wakers=wakers, threads=times))
     finding = next(one for one in found if one.kind == "lock-convoy")
     assert finding.evidence[0].startswith("who gives it to them sleeps in Orders.reload")
+
+
+def test_what_a_writer_does_between_two_turns_is_not_what_it_holds_the_lock_for() -> None:
+    code = (native("Book::recalculate()", "/srv/quoted"), native("main", "/srv/quoted"))
+    busy = running(7, 10, *code, seconds=2.0)
+    queued = busy._replace(kind="queue", seconds=1.5)
+    home = waiting(7, 10, "clock_nanosleep", native("main", "/srv/quoted"), seconds=6.0)
+    read = (native("__pthread_rwlock_rdlock"), native("Book::quote()", "/srv/quoted"))
+    readers = [waiting(7, tid, "futex", *read, seconds=4.0) for tid in (8, 9)]
+    wakers = tuple(WakerSum(tid, "futex", 7, 10, 4.0, 70) for tid in (8, 9))
+    times = tuple(ThreadTime(7, tid, 2.0, 0.0) for tid in (8, 9, 10))
+    measured = facts(*readers, busy, queued, home, wakers=wakers, threads=times)
+    found = find(measured._replace(processes=(Process(7, 1, "quoted", "/srv/quoted"),)))
+    finding = next(one for one in found if one.kind == "lock-convoy")
+    assert finding.evidence[0].startswith("who gives it to them runs in Book::recalculate")

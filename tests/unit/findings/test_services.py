@@ -159,6 +159,17 @@ def test_requests_that_wait_for_their_turn_to_ask_another_service() -> None:
     assert said(find(many._replace(unanswered=one_each)), "held") == ""
 
 
+def test_requests_whose_threads_wait_for_somebody_unknown() -> None:
+    ask = StackFrame("ask_tax", "/srv/shop")
+    waits = [waiting(7, tid, "recvfrom", ask, argument=tid) for tid in (8, 9)]
+    unix = Endpoint("socket", "other", inode=77)
+    sums = tuple(WaitSum(7, tid, "recvfrom", tid, tid, 0, unix, 9.0, 50, 0.2) for tid in (8, 9))
+    measured = holding(waits=sums)
+    measured = measured._replace(activities=(*measured.activities, *waits))
+    text = said(find(measured._replace(processes=(Process(7, 1, "shop", "/srv/shop"),))), "held")
+    assert "2 threads wait: each waits for an answer of a unix socket in ask_tax" in text
+
+
 def test_requests_that_wait_for_a_loop_that_computes() -> None:
     loop = running(7, 7, native("lookup", "/srv/shop"), native("serve", "/srv/shop"), seconds=3)
     measured = holding(threads=(ThreadTime(7, 7, 3.0, 4.0),))
@@ -345,3 +356,40 @@ def test_a_thread_that_sleeps_for_moments_is_found_by_its_cpu_time() -> None:
     text = said(find(sleeping(native("next_job", "/srv/sched"))), "timers")
     assert "sets 900 timers a second (clock_nanosleep); in next_job" in text
     assert said(find(sleeping(native("start_thread"))), "timers") == ""
+
+
+# Page faults
+
+
+def touching(pids: tuple[int, ...] = (7, 8, 9), faults: int = 45_000, user_s: float = 0.2) -> Facts:
+    """Workers that take new pages for each request."""
+    fault = ("clear_page_erms", "do_anonymous_page", "exc_page_fault", "asm_exc_page_fault")
+    code = (native("memset"), native("scale", "/srv/scaled"), native("main", "/srv/scaled"))
+    activities = [
+        stay
+        for pid in pids
+        for stay in (
+            running(pid, pid, *code, seconds=1.0)._replace(kernel=fault),
+            running(pid, pid, *code, seconds=user_s),
+        )
+    ]
+    workers = tuple(
+        Process(pid, 1, "scaled", "/srv/scaled", minor_faults=faults, cpu_s=1.2) for pid in pids
+    )
+    return facts(*activities)._replace(processes=workers)
+
+
+def test_page_faults_of_equal_workers_are_one_finding() -> None:
+    found = find(touching())
+    text = said(found, "page-faults")
+    assert "has 13500 page faults a second, most in scale" in text
+    assert said(found, "cpu") == ""
+
+
+def test_workers_that_compute_and_have_few_page_faults() -> None:
+    found = find(touching(user_s=9.0))
+    assert "page faults" not in said(found, "cpu")
+    assert said(found, "cpu") != ""
+    found = find(touching(faults=30_000))
+    assert said(found, "page-faults") == ""
+    assert "83 % in the kernel (page faults)" in said(found, "cpu")

@@ -72,6 +72,30 @@ def test_semaphores_of_idle_workers(well: Facts) -> None:
     assert texts(well) == []
 
 
+def sharing(giver: int = 0) -> Facts:
+    """Processes that wait for a POSIX semaphore in shared memory, as `queueing`."""
+    named = "__new_sem_wait_slow64.constprop.0"
+    measured = queueing(giver)
+    code = (native(named), native("take_license", CPP), native("main", CPP))
+    stays = [
+        one if one.call != "semtimedop" else waiting(
+            one.pid, one.pid, "futex", *code, seconds=8.0, argument=0x1000 * one.pid
+        )
+        for one in measured.activities
+    ]  # fmt: skip
+    processes = tuple(one._replace(comm="quoted", exe=CPP) for one in measured.processes)
+    wakers = tuple(one._replace(call="futex") for one in measured.wakers)
+    return measured._replace(activities=tuple(stays), processes=processes, wakers=wakers)
+
+
+def test_processes_that_take_turns_for_a_posix_semaphore() -> None:
+    (finding,) = faults(sharing())
+    assert finding.kind == "lock-convoy"
+    assert "POSIX semaphore (sem_wait) in take_license that they give" in finding.text
+    assert "who has it sleeps" in finding.evidence[0]
+    assert texts(sharing(giver=40)) == []
+
+
 # A result of a pool
 
 
