@@ -17,6 +17,7 @@ __all__ = [
     "Endpoint",
     "Facts",
     "Goroutines",
+    "JavaHeap",
     "JavaMonitor",
     "MemoryUse",
     "PathCount",
@@ -300,6 +301,21 @@ class JavaMonitor(NamedTuple):
     owner: int
 
 
+class JavaHeap(NamedTuple):
+    """The old generation of a JVM: bytes that survivors of collections use, once a second.
+
+    Attributes:
+        most: the bytes that it may use.
+        young, old: how many collections there were of the young generation, and of all.
+    """
+
+    pid: int
+    used: tuple[int, ...]
+    most: int = 0
+    young: int = 0
+    old: int = 0
+
+
 class Goroutines(NamedTuple):
     """Goroutines of a process that wait with one stack: how many at each look.
 
@@ -347,6 +363,7 @@ class Facts(NamedTuple):
     cgroups: tuple[Cgroup, ...] = ()
     memory: tuple[MemoryUse, ...] = ()
     monitors: tuple[JavaMonitor, ...] = ()
+    java_heaps: tuple[JavaHeap, ...] = ()
     goroutines: tuple[Goroutines, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
     held: tuple[Unanswered, ...] = ()

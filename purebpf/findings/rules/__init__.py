@@ -63,6 +63,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
         memory.page_faults,
         memory.major_faults,
         memory.growth,
+        memory.java_growth,
         leaks.descriptor_leaks,
         leaks.thread_leaks,
         goroutines.goroutine_leaks,

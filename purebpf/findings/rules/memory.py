@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from purebpf.findings.evidence import Evidence
-from purebpf.findings.facts import Process
+from purebpf.findings.facts import JavaHeap, Process, StackFrame
 from purebpf.findings.finding import Finding, Source
 from purebpf.findings.rules.cpu import busiest_own
 from purebpf.findings.words import share
 
-__all__ = ["growth", "major_faults", "page_faults"]
+__all__ = ["growth", "java_growth", "major_faults", "page_faults"]
 
 _FAULTS, _FAULT_S = 10_000.0, 2e-6
 _MAJOR_FAULTS = 100.0
@@ -36,9 +36,13 @@ _READINGS = 5
 _COMPUTES = 0.9
 """The part of the time that a thread ran, or was ready."""
 _WHOLE = 3
+_LEAST_JAVA_GROWTH, _OF_NEW_PAGES = 300_000.0, 0.5
+"""Bytes a second; the part of the growth for which the JVM uses memory that it never used."""
+_COLLECTIONS = 3
+_ALLOCATES = re.compile(r"new_?(type_|object_)?(array|instance)|MemAllocator|::allocate|[aA]llocat")
 _COLLECTED = re.compile(r"/(ruby|node|nodejs|php)[\d.]*$")
 _FILLS_ITS_HEAP = "/java"
-"""A JVM uses new pages until its heap is as large as it may be. A leak shows as kind `gc`."""
+"""A JVM uses new pages until its heap is as large as it may be."""
 
 
 def page_faults(evidence: Evidence) -> Iterator[Finding]:
@@ -110,7 +114,7 @@ def _is_fault(name: str) -> bool:
 
 
 def growth(evidence: Evidence) -> Iterator[Finding]:
-    """Anonymous memory grows all the time."""
+    """Anonymous memory grows all the time; of a JVM see `java_growth`."""
     for process in evidence.facts.processes:
         rate = _steady_growth(process.anon)
         if rate < _LEAST_GROWTH or process.is_new or process.exe.endswith(_FILLS_ITS_HEAP):
@@ -137,6 +141,53 @@ def growth(evidence: Evidence) -> Iterator[Finding]:
             ("mem", "-p", str(process.pid)),
             own=sites[0][0] if sites else None,
         )
+
+
+def java_growth(evidence: Evidence) -> Iterator[Finding]:
+    """The old generation of a JVM grows, and its memory with it: objects outlive collections.
+
+    A heap that has been as large before grows between two old collections, and says nothing.
+    """
+    for heap in evidence.facts.java_heaps:
+        process = evidence.process(heap.pid)
+        rate = _growth_by_collections(heap)
+        anon = process.anon[-1] - process.anon[0] if process.anon else 0
+        is_new_memory = anon > _OF_NEW_PAGES * (heap.used[-1] - heap.used[0])
+        if rate < _LEAST_JAVA_GROWTH or not is_new_memory or _is_batch(evidence, process):
+            continue
+        stays = [stay for stay in evidence.by_process.get(heap.pid, ()) if stay.kind == "cpu"]
+        allocating = [stay for stay in stays if any(map(_allocates, stay.user))]
+        own = busiest_own(allocating) or busiest_own(stays)
+        verb = "allocated" if busiest_own(allocating) else "its own code runs most"
+        size = f"old generation: {heap.used[-1] >> 20} of {heap.most >> 20} MiB"
+        left = f"; it is full in {(heap.most - heap.used[-1]) / rate:.0f} s" if heap.most else ""
+        yield Finding(
+            *("growth", process.comm, (heap.pid,), 0.15 + min(1.0, rate / 5e6)),
+            f"its Java heap grows by {rate / 1e6:.1f} MB a second: objects outlive the collections"
+            f"{f'; {verb} in {evidence.spell(own)}' if own else ''}",
+            (
+                f"{size}, after {heap.young} young collections{left}",
+                "a leak, or a cache that fills",
+            ),
+            ("mem", "-p", str(heap.pid)),
+            own=evidence.source(own),
+        )
+
+
+def _growth_by_collections(heap: JavaHeap) -> float:
+    """Bytes a second that collections leave more and more of; else 0.0."""
+    steps = [after - before for before, after in pairwise(heap.used)]
+    grown = heap.used[-1] - heap.used[0]
+    rises = sum(step > 0 for step in steps)
+    if heap.old or min(heap.young, rises) < _COLLECTIONS or min(steps) < 0:
+        return 0.0
+    if heap.used[len(heap.used) // 2] - heap.used[0] > _EARLY * grown:
+        return 0.0
+    return grown / len(steps)
+
+
+def _allocates(frame: StackFrame) -> bool:
+    return bool(_ALLOCATES.search(frame.name))
 
 
 def _is_batch(evidence: Evidence, process: Process) -> bool:

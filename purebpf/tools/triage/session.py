@@ -27,6 +27,7 @@ from purebpf.tools import mem, profile
 from purebpf.tools.triage.activities import cpu_times, memory_use, waiting_times
 from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
 from purebpf.tools.triage.goroutine_watch import GoroutineWatch
+from purebpf.tools.triage.java_heaps import JavaHeapWatch
 from purebpf.tools.triage.java_monitors import java_monitors
 from purebpf.tools.triage.process_counters import (
     ProcessCounters,
@@ -112,6 +113,8 @@ class Triage(Closing):
             self._processes, self._sockets = ProcessCounters(self._own), SocketWatch()
             self._unanswered, self._unix = UnansweredWatch(), UnixWatch()
             self._goroutines = GoroutineWatch(self._processes.exe, self._profiler.budget)
+            self._java_heaps = JavaHeapWatch(self._runs_java)
+            self._java_heaps.tick(self._processes.pids)
             self._owned = stack.pop_all()
         self._started_s = self._ticked_s = self._asked_s = time.monotonic()
         if self._reasons is not None:
@@ -173,6 +176,7 @@ class Triage(Closing):
             self._reasons.thin_out(elapsed_s)
         self._processes.tick()
         self._sockets.tick()
+        self._java_heaps.tick(self._processes.pids)
         self._ticks += 1
         if self._ticks % _TICKS_OF_GOROUTINES == 1:
             self._goroutines.tick(self._processes.threads)
@@ -216,6 +220,7 @@ class Triage(Closing):
                 unix_peers=self._unix.peers,
                 unix_names=self._unix.names,
                 lock_holders=python_lock_holders(blocked, self._processes.exe),
+                java_heaps=self._java_heaps.finish(),
                 monitors=tuple(java_monitors(filter(self._runs_java, pids))),
             )
             facts = self._with_stacks(facts)

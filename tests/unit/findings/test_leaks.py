@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.findings.facts import Facts, Process
+from purebpf.findings.facts import Facts, JavaHeap, Process
 from purebpf.findings.find import find
-from tests.support.builders.facts import PYTHON, THREAD, facts, own, waiting
+from tests.support.builders.facts import PYTHON, THREAD, facts, native, own, running, waiting
 
 STEADY = tuple(range(100, 200, 10))
 
@@ -70,3 +70,45 @@ def test_memory_that_grows_in_one_jump_is_no_leak() -> None:
     assert "growth" in kinds
     kinds = [one.kind for one in find(measured(anon=tuple(kib << 10 for kib in jumping)))]
     assert "growth" not in kinds
+
+
+# Java
+
+MIB = 1 << 20
+RISING = tuple(n * 4 * MIB for n in range(10, 20))
+
+
+def jvm(used: tuple[int, ...] = RISING, anon: tuple[int, ...] = RISING, **more: int) -> Facts:
+    """A JVM whose own function allocates; `used` is its old generation, `anon` its memory."""
+    heap = JavaHeap(7, used, **{"most": 600 * MIB, "young": 9, **more})
+    java = Process(7, 1, "java", "/opt/jdk/bin/java", anon=anon)
+    libjvm = "/opt/jdk/lib/server/libjvm.so"
+    code = (
+        *(native("MemAllocator::allocate() const", libjvm), native("Portal.open", "[jit]")),
+        native("java.lang.Thread.run", "[jit]"),
+    )
+    stay = running(7, 8, *code, seconds=0.2)
+    return facts(stay)._replace(processes=(java,), java_heaps=(heap,))
+
+
+def test_a_java_heap_whose_objects_outlive_collections() -> None:
+    (text,) = about_growth(jvm())
+    assert "its Java heap grows by 4.2 MB a second: objects outlive the collections" in text
+    assert "allocated in Portal.open" in text
+    assert "old generation: 76 of 600 MiB, after 9 young collections; it is full in 131 s" in text
+
+
+@pytest.mark.parametrize(
+    "well",
+    [
+        jvm(used=(40 * MIB,) * 10),
+        jvm(anon=(900 * MIB,) * 10),
+        jvm(old=1),
+        jvm(young=2),
+        jvm(used=(*RISING[:9], RISING[2])),
+        jvm(used=tuple(40 * MIB + n * 4 * MIB for n in (0, 3, 6, 7, 8, 8, 8, 8, 8, 9))),
+    ],
+    ids=["young only", "as before", "collected", "few collections", "it falls", "warms up"],
+)
+def test_java_heaps_that_tell_nothing(well: Facts) -> None:
+    assert about_growth(well) == []
