@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from itertools import groupby
 from typing import Generic, NamedTuple, TypeVar
 
 from purebpf.runtimes.cpython.frames import PythonFrame
 
-__all__ = ["Fit", "Merged", "merge"]
+__all__ = ["Fit", "Home", "Merged", "merge"]
 
 Native = TypeVar("Native")
 
@@ -26,16 +27,29 @@ class Fit(Enum):
     """Their order is not known: calls of the loop without Python frames, or the other way round."""
 
 
+class Home(Enum):
+    """The kind of code of a native frame."""
+
+    NONE = 0
+    """It never is a Python function."""
+    INTERPRETER = 1
+    """Of the interpreter's file; no Python function, but its API or its evaluation loop."""
+    COMPILED = 2
+    """Perhaps a Python function that was compiled, as Nuitka does."""
+
+
 class Merged(NamedTuple, Generic[Native]):
     """A stack trace, innermost first.
 
     Attributes:
         frames: native and Python frames; the calls of the evaluation loop are removed.
         fit: how both belong together.
+        is_compiled: whether calls without the evaluation loop have their place by `Home`.
     """
 
     frames: list[Native | PythonFrame]
     fit: Fit
+    is_compiled: bool = False
 
 
 def merge(
@@ -45,6 +59,7 @@ def merge(
     *,
     is_switch: Sequence[bool] = (),
     is_whole: bool = False,
+    homes: Sequence[Home] = (),
 ) -> Merged[Native]:
     """Merge both stack traces.
 
@@ -56,6 +71,8 @@ def merge(
         is_switch: for each native frame, whether it belongs to a library that switches stacks, as
             greenlet does: calls beyond may be of another one.
         is_whole: whether the native frames reach the first one of their thread.
+        homes: the kind of each native frame, for functions that have Python frames and no call of
+            the loop.
     """
     calls = _split(python)
     end = _find_base(is_loop, is_switch, len(calls)) if calls and any(is_switch) else None
@@ -68,8 +85,11 @@ def merge(
         return Merged(_pair(native, is_loop, calls), Fit.UNKNOWN)
     if not is_whole:
         return Merged(_pair(native, is_loop, calls), Fit.OUTSIDE)
+    place = None if any(is_switch) else _find_only_run(is_loop, homes)
     others = [frame for frame, loop in zip(native, is_loop, strict=True) if not loop]
-    return Merged([*python, *others], Fit.UNKNOWN)
+    if place is None:
+        return Merged([*python, *others], Fit.UNKNOWN)
+    return Merged([*others[:place], *python, *others[place:]], Fit.EXACT, is_compiled=True)
 
 
 def _pair(
@@ -99,6 +119,20 @@ def _find_base(is_loop: Sequence[bool], is_switch: Sequence[bool], calls: int) -
         if switch and not before and (sum(inside) == calls or _is_between(inside, calls)):
             return end
     return None
+
+
+def _find_only_run(is_loop: Sequence[bool], homes: Sequence[Home]) -> int | None:
+    """Find the first native frame of the only run of frames that may be Python functions.
+
+    Frames of the interpreter alone, called by a library, are no such run.
+    """
+    places = []
+    entries = enumerate(zip(homes, is_loop, strict=False))
+    for is_home, run in groupby(entries, lambda entry: entry[1][0] is not Home.NONE):
+        frames = list(run)
+        if is_home and any(home is Home.COMPILED or loop for _, (home, loop) in frames):
+            places.append(frames[0][0])
+    return places[0] if len(places) == 1 else None
 
 
 def _split(python: Sequence[PythonFrame]) -> list[list[PythonFrame]]:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.observe.instruments.thread_registers import ThreadNow
 from purebpf.observe.runtimes.cpython.python_process import PythonProcess
+from purebpf.observe.runtimes.cpython.running import program_path
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.runtimes.cpython.frames import PythonFrame, PythonStack
-from purebpf.runtimes.cpython.merge import Fit, merge
+from purebpf.runtimes.cpython.merge import Fit, Home, merge
 from purebpf.runtimes.hotspot.java_frame import JavaFrame
 from purebpf.runtimes.v8.javascript_frame import JavaScriptFrame
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import host_clock, proc
 from purebpf.tools.dump.model import DumpedFrame
@@ -141,10 +144,32 @@ class FrameNames(Closing):
         addresses = self._unwind(now, stack, problems)
         is_loop = [self._is_loop(address, at) for at, address in enumerate(addresses)]
         is_whole = not problems
-        merged = merge(addresses, is_loop, python_frames, is_whole=is_whole)
+        homes = self._homes(addresses, has_loop=any(is_loop))
+        merged = merge(addresses, is_loop, python_frames, is_whole=is_whole, homes=homes)
         if merged.fit is not Fit.EXACT:
             problems.append("python_merge: the native and the Python frames do not fit together")
-        return list(self._named(merged.frames, self._names(addresses, now.comm))), problems
+        wanted = addresses
+        if merged.is_compiled and not self._native:
+            pairs = zip(addresses, homes, strict=True)
+            wanted = [address for address, home in pairs if home is Home.NONE]
+        return list(self._named(merged.frames, self._names(wanted, now.comm))), problems
+
+    def _homes(self, addresses: list[int], *, has_loop: bool) -> list[Home]:
+        """Return what kind of code the frames of a stack run: perhaps Python that was compiled."""
+        own = [self._interpreter] if has_loop else [self._interpreter, self._program]
+        homes = [
+            Home.COMPILED if any(self._is_beside(address, at) for at in own) else Home.NONE
+            for address in addresses
+        ]
+        homes[-1:] = [Home.NONE] * len(homes[-1:])  # a thread's first function
+        return homes
+
+    @cached_property
+    def _program(self) -> int:
+        """An address of the program's own code; 0 if that is not known."""
+        path = program_path(self._pid)
+        mappings = parse_maps(proc.maps(self._pid) or "")
+        return next((mapping.start for mapping in mappings if mapping.file.path == path), 0)
 
     def _names(self, addresses: list[int], comm: str) -> dict[int, Answer]:
         """Return the names of the frames to print: an interpreter has many, which take long to
@@ -218,19 +243,23 @@ class FrameNames(Closing):
         return _is_function(frame)
 
     def _is_runtime(self, address: int) -> bool:
-        space = self._stacks.space(self._pid)
-        if not self._library or space is None:
-            return False
-        own, mapping = space.find(self._library), space.find(address - 1)
-        return mapping is not None and own is not None and mapping.file == own.file
+        return self._is_beside(address, self._library)
 
     def _is_interpreter(self, address: int) -> bool:
         """Return True if code is in the file of the interpreter."""
+        return self._is_beside(address, self._interpreter)
+
+    @property
+    def _interpreter(self) -> int:
+        """An address of the evaluation loop; 0 if that is not known."""
+        return self._python.loop[0].start if self._python and self._python.loop else 0
+
+    def _is_beside(self, address: int, other: int) -> bool:
+        """Return True if a call returns to the file that has another address; 0: there is none."""
         space = self._stacks.space(self._pid)
-        if self._python is None or not self._python.loop or space is None:
+        if not other or space is None:
             return False
-        own = space.find(self._python.loop[0].start)
-        mapping = space.find(address - 1)
+        own, mapping = space.find(other), space.find(address - 1)
         return mapping is not None and own is not None and mapping.file == own.file
 
     def close(self) -> None:

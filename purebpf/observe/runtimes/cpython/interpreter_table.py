@@ -19,7 +19,7 @@ from purebpf.observe.runtimes.cpython.python_process import (
     PythonProcess,
     find_python,
 )
-from purebpf.observe.runtimes.cpython.running import running, runs_python
+from purebpf.observe.runtimes.cpython.running import program_path, running, runs_python
 from purebpf.observe.runtimes.cpython.task_table import TaskTable
 from purebpf.runtimes.cpython.layout import NONE, Layout
 from purebpf.runtimes.cpython.runtime_file import CodeRange
@@ -40,13 +40,19 @@ _MOST_PROCESSES = 4096  # of the map `pythons`
 
 
 class Interpreter(NamedTuple):
-    """An interpreter of a published process."""
+    """An interpreter of a published process.
+
+    Attributes:
+        path: of its file.
+        program: of the program's, perhaps the same; "" if that is not known.
+    """
 
     tgid: int
     version: tuple[int, int]
     layout: Layout
     loop: tuple[CodeRange, ...]
     path: str
+    program: str
     process: PythonProcess
     slot: ThreadSlot
 
@@ -216,8 +222,16 @@ class InterpreterTable(Closing):
         self, tgid: int, process: int, identity: int, python: PythonProcess, slot: ThreadSlot
     ) -> None:
         """Publish an interpreter; it is closed with the program that runs it."""
-        layout, loop = python.layout, python.loop
-        interpreter = Interpreter(tgid, python.version, layout, loop, python.path, python, slot)
+        interpreter = Interpreter(
+            tgid,
+            python.version,
+            python.layout,
+            python.loop,
+            python.path,
+            program_path(tgid),
+            python,
+            slot,
+        )
         self._generation += 1
         packed = _pack(python, slot, identity, self._generation)
         if self._tasks is not None:  # first: no sample has the one without the other

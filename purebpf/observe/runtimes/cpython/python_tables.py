@@ -18,7 +18,7 @@ from purebpf.observe.runtimes.cpython.task_table import TaskTable
 from purebpf.results.model.loss import Cause, Loss
 from purebpf.results.model.stack_end import is_root, merge_mark
 from purebpf.runtimes.cpython.frames import PythonFrame
-from purebpf.runtimes.cpython.merge import Fit, merge
+from purebpf.runtimes.cpython.merge import Fit, Home, merge
 from purebpf.runtimes.cpython.runtime_file import CodeRange
 from purebpf.runtimes.cpython.threads import Gil
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
@@ -205,17 +205,20 @@ class PythonTables(Closing):
                 words = ()
             else:
                 self.cut += 1
+        own = {python_state.path} if any(is_loop) else {python_state.path, python_state.program}
         merged = merge(
             native,
             is_loop,
             [frame(word) for word in words if is_real(word)],
             is_switch=[_SWITCHES in entry.module for entry in native],
             is_whole=any(is_root(entry) for entry in native[-_ROOTS:]),
+            homes=_homes(native, own),
         )
         self.merges += 1
         self.inexact += merged.fit is Fit.UNKNOWN
         left = sum(map(is_real, words[:of_task]))
         answers: list[Answer] = []
+        hidden = own if merged.is_compiled else {python_state.path}
         shown_frames = merged.frames
         if not self._native:
             shown_frames = shown_frames[: len(shown_frames) - count_starts(shown_frames)]
@@ -225,7 +228,7 @@ class PythonTables(Closing):
                 left -= 1
                 if not left:
                     answers += self._awaiting(awaiting)
-            elif self._native or entry.module != python_state.path:
+            elif self._native or entry.module not in hidden:
                 answers.append(entry)
         is_complete = len(words) not in (PYTHON_FRAMES, DEEP_PYTHON_FRAMES)
         is_complete = is_complete and not (words and is_cut(words[-1]))
@@ -305,6 +308,23 @@ def _in_loop(loop: Sequence[CodeRange], addresses: Sequence[int]) -> list[bool]:
     if addresses:
         is_in_loop[0] = any(start <= addresses[0] < end for start, end in loop)
     return is_in_loop
+
+
+def _homes(native: Sequence[Answer], own: Container[str]) -> list[Home]:
+    """Return what kind of code the frames of a stack run; `own`: the files of Python code."""
+    homes = [
+        (Home.INTERPRETER if _is_api(entry) else Home.COMPILED)
+        if entry.module in own
+        else Home.NONE
+        for entry in native
+    ]
+    for at in range(len(native) - count_starts(native), len(native)):
+        homes[at] = Home.NONE
+    return homes
+
+
+def _is_api(entry: Answer) -> bool:
+    return isinstance(entry, Frame) and entry.name.startswith(("Py", "_Py"))
 
 
 @lru_cache(maxsize=_KEPT_FRAMES)

@@ -6,7 +6,7 @@ import os
 
 from purebpf.syscall import proc
 
-__all__ = ["running", "runs_python"]
+__all__ = ["program_path", "running", "runs_python"]
 
 
 def running() -> list[int]:
@@ -19,9 +19,12 @@ def running() -> list[int]:
 
 def runs_python(pid: int) -> bool:
     """Return True if the program of a process has "python" in its name."""
+    return "python" in program_path(pid).rpartition("/")[2]
+
+
+def program_path(pid: int) -> str:
+    """Return the path of the program of a process, by /proc/PID/exe; "" if it is not known."""
     try:
-        return (
-            "python" in os.readlink(f"{proc.PROC}/{proc.with_memory(pid)}/exe").rpartition("/")[2]
-        )
+        return os.readlink(f"{proc.PROC}/{proc.with_memory(pid)}/exe")
     except OSError:
-        return False
+        return ""

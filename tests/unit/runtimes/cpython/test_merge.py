@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from purebpf.runtimes.cpython.frames import PythonFrame
-from purebpf.runtimes.cpython.merge import Fit, merge
+from purebpf.runtimes.cpython.merge import Fit, Home, merge
 
 
 def frame(name: str, *, entry: bool = False) -> PythonFrame:
@@ -11,9 +11,15 @@ def frame(name: str, *, entry: bool = False) -> PythonFrame:
 
 
 def merged(native: str, *python: PythonFrame, is_whole: bool = False) -> tuple[str, Fit]:
-    """`native` has a letter for each frame: L is the loop, G a library that switches stacks."""
+    """`native` has a letter for each frame: L is the loop, G a library that switches stacks, A the
+    interpreter's API, C a function of its file, or of one that was compiled from Python.
+    """
     is_loop, is_switch = ([letter == kind for letter in native] for kind in "LG")
-    found = merge(list(native), is_loop, python, is_switch=is_switch, is_whole=is_whole)
+    home = {"A": Home.INTERPRETER, "C": Home.COMPILED, "L": Home.INTERPRETER}
+    homes = [home.get(letter, Home.NONE) for letter in native]
+    found = merge(
+        list(native), is_loop, python, is_switch=is_switch, is_whole=is_whole, homes=homes
+    )
     names = (each.name if isinstance(each, PythonFrame) else each for each in found.frames)
     return "".join(names), found.fit
 
@@ -68,8 +74,26 @@ def test_calls_of_another_stack_without_a_known_library_do_not_fit() -> None:
 
 
 def test_compiled_python_has_no_loop() -> None:
-    """Nuitka's functions have Python frames, and no call of the loop: their place is not known."""
+    """Nuitka's functions have Python frames, and no call of the loop: native frames between two
+    parts of the program leave it open which part called them.
+    """
     python = frame("a", entry=True), frame("b", entry=True)
     assert merged("xyz", *python, is_whole=True) == ("abxyz", Fit.UNKNOWN)
-    assert merged("xLz", *python, is_whole=True) == ("abxz", Fit.UNKNOWN)
+    assert merged("xLz", *python, is_whole=True) == ("xabz", Fit.EXACT)
+    assert merged("CxCz", *python, is_whole=True) == ("abCxCz", Fit.UNKNOWN)
+    assert merged("LxCz", *python, is_whole=True) == ("abxCz", Fit.UNKNOWN)
     assert merged("xy", *python) == ("xyab", Fit.OUTSIDE)
+
+
+def test_compiled_python_in_one_piece_has_its_place() -> None:
+    """All that runs Python follows one another: what stands further in was called by it."""
+    python = frame("a"), frame("b", entry=True)
+    assert merged("xCACy", *python, is_whole=True) == ("xabCACy", Fit.EXACT)
+    assert merged("CLCy", frame("a", entry=True), *python, is_whole=True) == ("aabCCy", Fit.EXACT)
+    assert merged("xCACGy", *python, is_whole=True)[1] is Fit.UNKNOWN
+
+
+def test_a_call_of_the_interpreter_by_a_library_runs_no_compiled_python() -> None:
+    python = frame("a"), frame("b", entry=True)
+    assert merged("AAxAxCAy", *python, is_whole=True) == ("AAxAxabCAy", Fit.EXACT)
+    assert merged("AxAy", *python, is_whole=True) == ("abAxAy", Fit.UNKNOWN)
