@@ -1,4 +1,4 @@
-"""The JSON of doctor and dump meets the schemas in docs/schemas, which are those of their types."""
+"""The schemas in docs/schemas are the generated ones, and JSON of the commands meets them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import Any
 import jsonschema
 import pytest
 
+from purebpf.cli.event_lines import event_document, json_loss
+from purebpf.results import Labels, Loss, Profile
+from purebpf.results.formats import json as report_format
+from purebpf.results.shape import diff
 from purebpf.tools.doctor.model import Answer, Command, Fact, Report
 from purebpf.tools.doctor.render import document as doctor_document
 from purebpf.tools.dump.model import DumpedFrame, DumpedTask, DumpedThread, ProcessDump
 from purebpf.tools.dump.render import document as dump_document
-from scripts.generate_schemas import DOCUMENTS, ROOT, schema
+from scripts.generate_schemas import NAMES, ROOT, schema
 
 REPORT = Report(
     "Linux 6.18",
@@ -37,8 +41,8 @@ def validate(name: str, text: str) -> dict[str, Any]:
     return tree
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_the_schema_is_that_of_the_types(name: str) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_the_schema_is_the_generated_one(name: str) -> None:
     assert json.loads((ROOT / f"docs/schemas/{name}-1.json").read_text()) == schema(name)
 
 
@@ -58,3 +62,27 @@ def test_a_missing_member_or_another_type_is_refused() -> None:
     for wrong in ({**tree, "pid": 0.5}, {**tree, "schema": "purebpf.dump/2"}, {"pid": 7}):
         with pytest.raises(jsonschema.ValidationError):
             validate("dump", json.dumps(wrong))
+
+
+def test_every_schema_is_in_the_list_of_promises() -> None:
+    promised = (ROOT / "docs/releases.md").read_text()
+    for file in (ROOT / "docs/schemas").iterdir():
+        assert f"(schemas/{file.name})" in promised
+
+
+def test_a_profile_and_a_difference_meet_theirs() -> None:
+    profile = Profile("a title")
+    profile.add((), None, 7, Labels("shop", 185))
+    assert validate("report", report_format.document(profile))["total"] == 7
+    validate("diff", diff.document(diff.compare(profile, profile, "a -> b")))
+
+
+def test_a_line_of_events_fits_one_of_their_kinds() -> None:
+    (last,) = json_loss(Loss())
+    validate("events", last)
+    task = {"pid": 7, "tid": 7, "uid": 0, "comm": "sh", "ppid": 1, "cgroup": ""}
+    used = event_document("used", 1, {**task, "cpu_ns": 5})
+    validate("events", json.dumps(used))
+    for wrong in ({**used, "cpu_ns": "5"}, {**used, "event": "use"}, {"event": "used"}):
+        with pytest.raises(jsonschema.ValidationError):
+            validate("events", json.dumps(wrong))
