@@ -43,19 +43,19 @@ def held_requests(evidence: Evidence) -> Iterator[Finding]:
         pids = tuple(dict.fromkeys(evidence.connections.sockets[one.inode][0] for one in group))
         if cost < _LEAST or not _SLOW_S < age_s < _EVENTS_S or _is_starved(evidence, pids, cost):
             continue
-        state, support = _activity(evidence, pids)
+        state, *support = _activity(evidence, pids)
         yield Finding(
             *("held", family[0], pids, cost),
             f"answers late on port {port}: it holds {cost:.1f} requests at a time, "
             f"{1000 * age_s:.0f} ms old in the mean, and {state}",
-            (support,),
+            tuple(filter(None, support)),
             ("dump", str(pids[0])),
             place=str(port),
         )
 
 
-def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, str]:
-    """Return the state of the threads of a server, and what its code does."""
+def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the state of the threads of a server, and what its code does, in clauses."""
     busiest = max(
         (one for one in evidence.facts.threads if one.pid in pids),
         key=lambda one: one.cpu_s + one.queued_s,
@@ -66,7 +66,8 @@ def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, str]:
         waiting = [stay for stay in evidence.goroutines if stay.pid in pids and stay.is_called]
         activity = describe_activity(evidence, waiting)
         if activity:
-            return "its threads are idle", f"a goroutine of a request {activity}"
+            request = f"a goroutine of a request {activity}"
+            return "its threads are idle", request, _turns(evidence, pids)
         reason = _turns(evidence, pids) or _waits(evidence, pids)
         return "its threads are idle", reason or _UNKNOWN
     stays = [stay for stay in evidence.by_thread.get(busiest.tid, ()) if stay.kind == "cpu"]

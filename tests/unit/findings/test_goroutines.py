@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.findings.facts import Endpoint, Facts, Goroutines, Process, StackFrame, WaitSum
+from purebpf.findings.facts import (
+    Endpoint,
+    Facts,
+    Goroutines,
+    Process,
+    Socket,
+    StackFrame,
+    Unanswered,
+    WaitSum,
+)
 from purebpf.findings.find import find
 from purebpf.findings.finding import Finding
 from tests.support.builders.facts import facts, native, running, waiting
@@ -115,3 +124,30 @@ def test_goroutines_that_do_not_end() -> None:
 @pytest.mark.parametrize("counts", [(100, 400, 300, 500, 600), (100, 110, 110, 120, 125), (2, 90)])
 def test_goroutines_that_come_and_go(counts: tuple[int, ...]) -> None:
     assert find(measured(group(RECEIVING, "main.await", BACKGROUND, *counts))) == []
+
+
+# Requests that are held
+
+
+def test_requests_of_goroutines_with_the_few_that_ask_for_them() -> None:
+    """Handlers wait for one of two workers, which ask another service."""
+    inside = ("runtime.gopark", "runtime.selectgo")
+    waits = measured(group(inside, "main.(*Pool).Submit", SERVE, 6, 5, 6, 6, 5))
+    asked = tuple(Unanswered(70 + n, 0.9, 0.1, "127.0.0.1", 6401, 41000 + n) for n in (0, 1))
+    held = tuple(Unanswered(60 + n, 0.9, 0.3, "127.0.0.1", 40001 + n, 8000) for n in range(6))
+    ends = {n: f"socket:[{n}]" for n in (51, 60, 61, 62, 63, 64, 65, 70, 71)}
+    listeners = (
+        Socket(51, "tcp", "0.0.0.0", 8000, "", 0, 10),
+        Socket(50, "tcp", "0.0.0.0", 6401, "", 0, 10),
+    )
+    found = find(
+        waits._replace(
+            held=held,
+            unanswered=asked,
+            sockets=listeners,
+            descriptors={7: ends, 9: {3: "socket:[50]"}},
+        )
+    )
+    text = said(found, "held")
+    assert "a goroutine of a request waits in a select in main.(*Pool).Submit" in text
+    assert "it asks 127.0.0.1:6401 1.8 at a time: a lock, or a limit of connections" in text
