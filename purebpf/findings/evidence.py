@@ -26,7 +26,8 @@ from purebpf.findings.finding import Source
 from purebpf.findings.goroutines import goroutine_stays
 from purebpf.findings.ownership import Program, is_interpreter, spell_function
 from purebpf.findings.stays import Stay, seconds_of, threads_of
-from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
+from purebpf.findings.unread import fill_unread
+from purebpf.findings.waiting import HAVE_HOMES, Judgement, Side, are_deeper_than_home, judge
 
 __all__ = ["Evidence", "Stay", "seconds_of", "threads_of"]
 
@@ -34,6 +35,7 @@ _FORKS = ("BaseProcess._bootstrap", "Popen._launch", "ForkServer.")
 """Python's functions in which a forked child begins: frames outside of them are its parent's."""
 _TIMED = ("nanosleep", "clock_nanosleep", "restart_syscall")
 _HOME_SHARE = 0.02
+_SEVERAL = 3
 _NOBODY = Process(0, 0, "?")
 
 Key = TypeVar("Key")
@@ -119,7 +121,7 @@ class Evidence:
     @cached_property
     def stays(self) -> tuple[Stay, ...]:
         """The time of all threads, and of goroutines that are at work."""
-        merged = _merge_unread(self.facts.activities)
+        merged = fill_unread(self.facts.activities)
         stays = [self._stay(activity) for activity in merged]
         at_work = (stay for stay in self.goroutines if stay.is_work or stay.is_called)
         return (*self._with_homes(stays), *at_work)
@@ -202,7 +204,16 @@ class Evidence:
                 for stay in waits
             ]
             deeper = are_deeper_than_home(judged, _HOME_SHARE * self.elapsed_s)
-            raised = {id(stay) for stay, is_deep in zip(waits, deeper, strict=True) if is_deep}
+            if any(map(_awaits_requests, group)):
+                deeper = [
+                    is_deep or (stay.own is not None and not _awaits_requests(stay))
+                    for stay, is_deep in zip(waits, deeper, strict=True)
+                ]
+            raised = {
+                id(stay)
+                for stay, is_deep in zip(waits, deeper, strict=True)
+                if is_deep and stay.kind in HAVE_HOMES
+            }
             for stay in group:
                 yield stay._replace(is_work=True) if id(stay) in raised else stay
 
@@ -226,18 +237,33 @@ class Evidence:
 
     @cached_property
     def wakers(self) -> dict[int, Counter[int]]:
-        """Nanoseconds of waits by the thread that ended them, by thread.
+        """Nanoseconds of waits by the thread that ended them, by thread."""
+        wakers: dict[int, Counter[int]] = defaultdict(Counter)
+        for (tid, _), counts in self._wakers_by_call.items():
+            wakers[tid].update(counts)
+        return wakers
+
+    def wakers_of(self, stays: Iterable[Stay]) -> Counter[int]:
+        """The same of waits of these threads in these calls, in all."""
+        wakers: Counter[int] = Counter()
+        for key in {(stay.tid, stay.call) for stay in stays}:
+            wakers.update(self._wakers_by_call.get(key, {}))
+        return wakers
+
+    @cached_property
+    def _wakers_by_call(self) -> dict[tuple[int, str], Counter[int]]:
+        """As `wakers`, by thread and call.
 
         The interrupt of a timer may come while any process runs, which then seems to have ended a
         wait for a futex; only processes of the same program share futexes.
         """
-        wakers: dict[int, Counter[int]] = defaultdict(Counter)
+        wakers: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
         for one in self.facts.wakers:
             pid = self.process_of_thread.get(one.tid, 0)
             is_strange = bool(pid and one.waker_pid) and one.call == "futex"
             if is_strange and self.family(pid) != self.family(one.waker_pid):
                 continue
-            wakers[one.tid][one.waker_tid] += round(1e9 * one.seconds)
+            wakers[one.tid, one.call][one.waker_tid] += round(1e9 * one.seconds)
         return wakers
 
     @cached_property
@@ -370,6 +396,11 @@ def _own(program: Program, user: tuple[StackFrame, ...]) -> StackFrame | None:
     return next(last, None)
 
 
+def _awaits_requests(stay: Stay) -> bool:
+    """Return True for the wait of a thread that serves one connection after the other."""
+    return stay.kind == "sock-read" and stay.side is Side.SERVER and stay.times > _SEVERAL
+
+
 def _depth(program: Program, user: tuple[StackFrame, ...]) -> int:
     return sum(map(program.owns, user))
 
@@ -380,21 +411,3 @@ def _since_fork(user: tuple[StackFrame, ...]) -> tuple[StackFrame, ...]:
         if frame.kind == "python" and frame.name.startswith(_FORKS):
             return user[: at + 1]
     return user
-
-
-def _merge_unread(activities: Iterable[Activity]) -> list[Activity]:
-    """Looks that could not read the user stack, added to where their thread was at other looks."""
-    whole: dict[tuple[int, str, str, tuple[str, ...], str, int], int] = {}
-    merged: list[Activity] = []
-    for activity in sorted(activities, key=lambda one: -len(one.user)):
-        key = (
-            *(activity.tid, activity.kind, activity.state, activity.kernel),
-            *(activity.call, activity.argument),
-        )
-        at = whole.get(key)
-        if activity.user or at is None or activity.kind == "cpu":
-            whole.setdefault(key, len(merged))
-            merged.append(activity)
-        else:
-            merged[at] = merged[at]._replace(seconds=merged[at].seconds + activity.seconds)
-    return merged

@@ -20,7 +20,7 @@ from purebpf.findings.ownership import FrameLike, Program
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Judgement", "Side", "are_deeper_than_home", "judge"]
+__all__ = ["HAVE_HOMES", "Judgement", "Side", "are_deeper_than_home", "judge"]
 
 
 class Side(Enum):
@@ -84,9 +84,10 @@ _ALWAYS_WORK = frozenset(
 _IDLE_UNLESS_CALLED = frozenset(
     {"sleep", "cond", "semaphore", "pipe-read", "poll", "child", "other"}
 )
-_HAVE_HOMES = frozenset(
+HAVE_HOMES = frozenset(
     {"sleep", "cond", "semaphore", "pipe-read", "sock-read", "child", "poll", "other"}
 )
+"""Kinds that may be the place a thread returns to."""
 
 _PYTHON_QUEUES = compile_later(
     r"(Condition|Event|Barrier|Semaphore|BoundedSemaphore)\.|Thread\.(join|_wait_for)|\w*Queue\.(get|put)|_worker$"
@@ -257,7 +258,7 @@ def are_deeper_than_home(
     ]
     home = max(1, min(depths, default=0))
     return [
-        judgement.kind in _HAVE_HOMES
+        judgement.kind in HAVE_HOMES
         and judgement.own_depth > home
         and not (judgement.kind == "sock-read" and side is Side.SERVER)
         for judgement, _, _, side in waits

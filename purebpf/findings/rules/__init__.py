@@ -64,6 +64,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
         memory.major_faults,
         memory.growth,
         memory.java_growth,
+        memory.direct_growth,
         leaks.descriptor_leaks,
         leaks.thread_leaks,
         goroutines.goroutine_leaks,

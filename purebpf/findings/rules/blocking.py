@@ -37,6 +37,8 @@ _LOOP = "uv_run"
 _WAITS_ITSELF = compile_later(r"uv_run|futex|pthread|uv_(cond|sem)|WaitSync")
 _WAKERS = {"barrier": "the last to come"}
 _PYTHON_WORKER = compile_later(r"concurrent/futures/thread\.py$")
+_TIMER, _MOSTLY = 0, 0.5
+"""What ends a wait that has a timeout."""
 _NUMBER = compile_later(r"\d+$")
 _STDERR = 2
 _NO_FILES = ("/dev/", "/proc/", "/sys/")
@@ -52,14 +54,15 @@ def full_pipes(evidence: Evidence) -> Iterator[Finding]:
             continue
         call = "pipe_write" if stay.kind == "pipe-write" else "a socket's write"
         fd = stay.argument & 0xFFFFFFFF
-        readers = _readers(evidence, stay, pids)
+        readers, path = _readers(evidence, stay, pids), evidence.path_of(stay.pid, fd)
         library = next((frame for frame in stay.user if frame.kind == "python"), None)
         function = evidence.spell(stay.own) if stay.own else ""
         function = function or call_site(evidence, pids, "send" if stay.kind[0] == "s" else "write")
+        full = " ".join(filter(None, (f"fd {fd} is full", path and f"({path})")))
         written = f"written in {evidence.spell(library)}" if library else ""
         yield Finding(
             *("full-pipe", evidence.process(pids[0]).comm, pids, cost),
-            f"blocks in {call}{f' of {function}' if function else ''}: fd {fd} is full",
+            f"blocks in {call}{f' of {function}' if function else ''}: {full}",
             (_reader(evidence, readers), _peer(stay), written),
             ("offcpu", "-p", str(pids[0])),
             own=evidence.source(stay.own),
@@ -67,7 +70,15 @@ def full_pipes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _readers(evidence: Evidence, stay: Stay, pids: tuple[int, ...]) -> list[int]:
-    return [pid for pid in evidence.connections.readers_of(stay.endpoint) if pid not in pids]
+    readers = evidence.connections.readers_of(stay.endpoint) or _sharers(evidence, stay)
+    return [pid for pid in readers if pid not in pids]
+
+
+def _sharers(evidence: Evidence, stay: Stay) -> list[int]:
+    """The processes that have a named pipe open."""
+    path = evidence.path_of(stay.pid, stay.argument & 0xFFFFFFFF)
+    links = evidence.facts.descriptors
+    return [pid for pid in links if path in links[pid].values()] if path else []
 
 
 def _feeds_a_program_that_computes(evidence: Evidence, stay: Stay, pids: tuple[int, ...]) -> bool:
@@ -223,10 +234,7 @@ def other_waits(evidence: Evidence) -> Iterator[Finding]:
 
 def _waker(evidence: Evidence, stays: list[Stay]) -> str:
     """The activity of the threads that end these waits."""
-    tids = {one.tid for one in stays}
-    wakers: Counter[int] = Counter()
-    for tid in tids:
-        wakers.update(evidence.wakers.get(tid, {}))
+    tids, wakers = {one.tid for one in stays}, evidence.wakers_of(stays)
     does = [
         one
         for waker, _ in wakers.most_common(8)
@@ -237,6 +245,9 @@ def _waker(evidence: Evidence, stays: list[Stay]) -> str:
     who, activity = _WAKERS.get(stays[0].kind, "who wakes them"), describe_activity(evidence, does)
     if not activity and all(stay.is_open for stay in stays):
         return "nobody woke them all the time"
+    if wakers[_TIMER] > _MOSTLY * wakers.total() > 0:
+        each_ms = 1000 * seconds_of(stays) / max(1, sum(stay.times for stay in stays))
+        return f"nobody wakes them: each wait ends by its timeout, {each_ms:.0f} ms in the mean"
     return f"{who} {activity}" if activity else f"{who} did not show"
 
 

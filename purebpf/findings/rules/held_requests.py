@@ -47,7 +47,7 @@ def held_requests(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             *("held", family[0], pids, cost),
             f"answers late on port {port}: it holds {cost:.1f} requests at a time, "
-            f"{1000 * age_s:.0f} ms old in the mean, and {state}",
+            f"{1000 * age_s:.0f} ms old, and {state}",
             tuple(filter(None, support)),
             ("dump", str(pids[0])),
             place=str(port),
@@ -66,10 +66,10 @@ def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, ...]:
         waiting = [stay for stay in evidence.goroutines if stay.pid in pids and stay.is_called]
         activity = describe_activity(evidence, waiting)
         if activity:
-            request = f"a goroutine of a request {activity}"
+            request = f"a request's goroutine {activity}"
             return "its threads are idle", request, _turns(evidence, pids)
-        reason = _turns(evidence, pids) or _waits(evidence, pids)
-        return "its threads are idle", reason or _UNKNOWN
+        turns, waits = _turns(evidence, pids), _waits(evidence, pids)
+        return "its threads are idle", turns or ("" if waits else _UNKNOWN), waits
     stays = [stay for stay in evidence.by_thread.get(busiest.tid, ()) if stay.kind == "cpu"]
     where = busiest_function(evidence, stays)
     return (

@@ -34,9 +34,7 @@ def owners_now(evidence: Evidence, pid: int) -> dict[int, int]:
 def describe_holder(evidence: Evidence, stays: list[Stay], where: StackFrame | None) -> str:
     """The activity of who holds the lock meanwhile: by its owner word, or as who woke a waiter."""
     owners: Counter[int] = Counter()
-    wakers: Counter[int] = Counter()
-    for tid in {stay.tid for stay in stays}:
-        wakers.update(evidence.wakers.get(tid, {}))
+    wakers = evidence.wakers_of(stays)
     for stay in stays:
         for one in evidence.sums.get((stay.tid, stay.call, stay.argument), ()):
             if one.owner and evidence.process_of_thread.get(one.owner) == stay.pid:

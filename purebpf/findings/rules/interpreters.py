@@ -11,6 +11,7 @@ from purebpf.findings.facts import JavaMonitor
 from purebpf.findings.finding import Finding
 from purebpf.findings.gil_waits import python_gil_waits
 from purebpf.findings.rings import find_ring
+from purebpf.findings.rules.holders import is_below
 from purebpf.findings.words import chief, count_threads, describe_activity, share
 
 __all__ = ["garbage_collection", "java_monitors", "python_gil", "ruby_gvl", "ruby_mutexes"]
@@ -164,7 +165,8 @@ def _monitor_text(evidence: Evidence, pid: int, waits: list[Stay]) -> tuple[str,
     owner = owners.most_common(1)[0][0]
     does = [stay for stay in evidence.by_thread.get(owner, ()) if stay.kind != "jvm-monitor"]
     does = [stay for stay in does if stay.kind != "queue"] or does
-    activity = describe_activity(evidence, does)
+    inside = next((stay.own for stay in waits if stay.own is not None), None)
+    activity = describe_activity(evidence, [s for s in does if is_below(s, inside)] or does)
     thread = _thread_name(evidence, owner)
     return text, f"its owner at the end was {thread}" + (f", which {activity}" if activity else "")
 

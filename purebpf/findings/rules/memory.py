@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from purebpf.findings.evidence import Evidence
-from purebpf.findings.facts import JavaHeap, Process, StackFrame
+from purebpf.findings.facts import JavaHeap, MemoryUse, Process, StackFrame
 from purebpf.findings.finding import Finding, Source
 from purebpf.findings.rules.cpu import busiest_own
 from purebpf.findings.words import share
 
-__all__ = ["growth", "java_growth", "major_faults", "page_faults"]
+__all__ = ["direct_growth", "growth", "java_growth", "major_faults", "page_faults"]
 
 _FAULTS, _FAULT_S = 10_000.0, 2e-6
 _MAJOR_FAULTS = 100.0
@@ -39,6 +39,8 @@ _WHOLE = 3
 _LEAST_JAVA_GROWTH, _OF_NEW_PAGES = 300_000.0, 0.5
 """Bytes a second; the part of the growth for which the JVM uses memory that it never used."""
 _COLLECTIONS = 3
+_DIRECT = re.compile(r"Unsafe_(Allocate|Reallocate|Set)Memory|java\.nio\.Direct\w*Buffer\.<init>")
+_MOSTLY_DIRECT = 0.4
 _ALLOCATES = re.compile(r"new_?(type_|object_)?(array|instance)|MemAllocator|::allocate|[aA]llocat")
 _COLLECTED = re.compile(r"/(ruby|node|nodejs|php)[\d.]*$")
 _FILLS_ITS_HEAP = "/java"
@@ -174,6 +176,29 @@ def java_growth(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def direct_growth(evidence: Evidence) -> Iterator[Finding]:
+    """The memory of a JVM grows outside of its heap: direct buffers that are kept."""
+    for process in evidence.facts.processes:
+        rate = _steady_growth(process.anon)
+        if rate < _LEAST_JAVA_GROWTH or not process.exe.endswith(_FILLS_ITS_HEAP):
+            continue
+        uses = [use for use in evidence.facts.memory if use.pid == process.pid]
+        faults = [use for use in uses if use.kind == "faults" and len(use.user) >= _WHOLE]
+        outside = [use for use in faults if any(_DIRECT.search(frame.name) for frame in use.user)]
+        part = sum(use.amount for use in outside) / max(1, sum(use.amount for use in faults))
+        sites = _weigh_sites(evidence, outside)
+        if part < _MOSTLY_DIRECT or not sites:
+            continue
+        yield Finding(
+            *("growth", process.comm, (process.pid,), 0.15 + min(1.0, part * rate / 5e6)),
+            f"grows by {part * rate / 1e6:.1f} MB a second outside of the Java heap: direct "
+            f"buffers, allocated in {sites[0][0]}",
+            (f"{process.anon[-1] >> 20} MiB now", f"{share(part, 1.0)} of its new pages"),
+            ("mem", "-p", str(process.pid)),
+            own=sites[0][0],
+        )
+
+
 def _growth_by_collections(heap: JavaHeap) -> float:
     """Bytes a second that collections leave more and more of; else 0.0."""
     steps = [after - before for before, after in pairwise(heap.used)]
@@ -228,7 +253,11 @@ def _sites_of(evidence: Evidence, pids: Sequence[int], kind: str) -> list[tuple[
     Stacks of one or two frames are of the time before the process could be unwound: they say
     nothing beside whole ones.
     """
-    uses = [use for use in evidence.facts.memory if use.pid in pids and use.kind == kind]
+    uses = (use for use in evidence.facts.memory if use.pid in pids and use.kind == kind)
+    return _weigh_sites(evidence, list(uses))
+
+
+def _weigh_sites(evidence: Evidence, uses: list[MemoryUse]) -> list[tuple[Source, int]]:
     whole = [use for use in uses if len(use.user) >= _WHOLE]
     weights: Counter[Source] = Counter()
     for use in whole or uses:

@@ -149,5 +149,5 @@ def test_requests_of_goroutines_with_the_few_that_ask_for_them() -> None:
         )
     )
     text = said(found, "held")
-    assert "a goroutine of a request waits in a select in main.(*Pool).Submit" in text
+    assert "a request's goroutine waits in a select in main.(*Pool).Submit" in text
     assert "it asks 127.0.0.1:6401 1.8 at a time: a lock, or a limit of connections" in text

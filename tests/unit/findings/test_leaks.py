@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.findings.facts import Facts, JavaHeap, Process
+from purebpf.findings.facts import Facts, JavaHeap, MemoryUse, Process
 from purebpf.findings.find import find
 from tests.support.builders.facts import PYTHON, THREAD, facts, native, own, running, waiting
 
@@ -112,3 +112,23 @@ def test_a_java_heap_whose_objects_outlive_collections() -> None:
 )
 def test_java_heaps_that_tell_nothing(well: Facts) -> None:
     assert about_growth(well) == []
+
+
+def direct(part: int = 9) -> Facts:
+    """A JVM whose new pages are a direct buffer's so many times of ten, else those of its heap."""
+    libjvm = "/opt/jdk/lib/server/libjvm.so"
+    code = (native("Frames.keep", "[jit]"), native("java.lang.Thread.run", "[jit]"))
+    buffer = (native("Unsafe_SetMemory0", libjvm), native("java.nio.ByteBuffer.allocate", "[jit]"))
+    uses = (
+        MemoryUse(7, "faults", 100 * part, (*buffer, *code)),
+        MemoryUse(7, "faults", 100 * (10 - part), (native("memset"), *code)),
+    )
+    return jvm(used=(MIB,) * 10)._replace(memory=uses)
+
+
+def test_direct_buffers_that_are_kept() -> None:
+    (text,) = about_growth(direct())
+    assert "grows by 3.8 MB a second outside of the Java heap: direct buffers" in text
+    assert "allocated in Frames.keep" in text
+    assert about_growth(direct(part=2)) == []
+    assert about_growth(direct()._replace(processes=jvm(anon=(MIB,) * 10).processes)) == []

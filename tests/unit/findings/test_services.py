@@ -175,7 +175,7 @@ def test_requests_that_wait_for_a_loop_that_computes() -> None:
     measured = holding(threads=(ThreadTime(7, 7, 3.0, 4.0),))
     measured = measured._replace(activities=(*measured.activities, loop))
     text = said(find(measured), "held")
-    assert "in the mean, and one thread computes 70 % of the time; it is in lookup" in text
+    assert "and one thread computes 70 % of the time; it is in lookup" in text
 
 
 # Servers of clients that wait

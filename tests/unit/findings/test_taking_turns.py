@@ -200,3 +200,15 @@ def test_stacks_of_one_frame_say_nothing_beside_whole_ones() -> None:
     assert "ExecScan" in "; ".join((finding.text, *finding.evidence))
     (alone,) = find(facts(cut, exe=postgres))
     assert "HeapTupleSatisfies 100 %" in alone.text
+
+
+def test_a_named_pipe_whose_reader_is_slow() -> None:
+    code = (native("write"), native("publish", "/srv/feed"), native("main", "/srv/feed"))
+    writer = waiting(7, 7, "write", *code, argument=3)
+    slow = (native("usleep"), native("archive", "/srv/archive"))
+    reader = waiting(9, 9, "clock_nanosleep", *slow)
+    processes = (Process(7, 1, "feed", "/srv/feed"), Process(9, 1, "archive", "/srv/archive"))
+    fifo = {7: {3: "/run/quotes"}, 9: {4: "/run/quotes"}, 11: {3: "/run/other"}}
+    (finding,) = faults(facts(writer, reader, processes=processes, descriptors=fifo))
+    assert finding.text == "blocks in pipe_write of publish: fd 3 is full (/run/quotes)"
+    assert finding.evidence[0] == "read by archive (9), which sleeps in archive"
