@@ -62,12 +62,14 @@ _MANY_HELD = 1.7
 """Requests that a server holds, by those of its own that it waits for."""
 _FOR_PAGES = 0.5
 _LEAST_LOSS = 0.05
+_VICTIMS, _NAMED = 2, 3
+"""Findings about one program that takes the CPUs of others; names in the last of them."""
 
 
 def choose(evidence: Evidence, found: Iterable[Finding]) -> list[Finding]:
     """Return the findings to print, the costliest first; merely busy programs are last."""
     kept = _without_replaced(evidence, list(found))
-    kept = _fold_queues(kept)
+    kept = _fold_victims(_fold_queues(kept))
     kept = _fold_clients(evidence, kept)
     kept = [_with_siblings(evidence, _with_names(evidence, finding)) for finding in kept]
     sharp = {pid for finding in kept if finding.kind not in _WEAK for pid in finding.pids}
@@ -168,6 +170,22 @@ def _fold_queues(found: list[Finding]) -> list[Finding]:
             continue
         support = (*kept[at].evidence, queue.text)
         kept[at] = kept[at]._replace(evidence=support, cost=max(kept[at].cost, queue.cost))
+    return kept
+
+
+def _fold_victims(found: list[Finding]) -> list[Finding]:
+    """Fold programs that wait for the CPUs of one other into the costliest of them."""
+    kept, by_hog = list[Finding](), defaultdict[str, list[Finding]](list)
+    for finding in found:
+        (by_hog[finding.place] if finding.kind == "run-queue" else kept).append(finding)
+    for victims in by_hog.values():
+        victims.sort(key=lambda finding: -finding.cost)
+        others = victims[_VICTIMS:]
+        for one in victims[:_VICTIMS]:
+            names = ", ".join(f"{other.name} ({other.pid})" for other in others[:_NAMED])
+            more = f"so do {len(others)} other programs: {names}" if others else ""
+            kept.append(one._replace(evidence=(*one.evidence, more)))
+            others = []
     return kept
 
 

@@ -36,6 +36,7 @@ def throttled_cgroups(evidence: Evidence) -> Iterator[Finding]:
         name = _tail(cgroup)
         cost = max(cgroup.throttled_s / evidence.elapsed_s, cgroup.throttled / cgroup.periods * 0.5)
         limit = f"cpu.max of {name} allows {cgroup.quota_cpus:.2f} CPUs"
+        own = _busiest_function(evidence, pids)
         yield Finding(
             "cpu-throttling",
             evidence.process(pids[0]).comm if pids else name,
@@ -43,7 +44,11 @@ def throttled_cgroups(evidence: Evidence) -> Iterator[Finding]:
             cost,
             "is throttled by its cgroup's CPU limit in "
             f"{share(cgroup.throttled, cgroup.periods)} of the periods",
-            (limit, f"throttled {cgroup.throttled_s / evidence.elapsed_s:.2f} s a second"),
+            (
+                limit,
+                f"its CPU time goes to {own}" if own else "",
+                f"throttled {cgroup.throttled_s / evidence.elapsed_s:.2f} s a second",
+            ),
             ("wall", "-p", str(pids[0])) if pids else ("top",),
             place=name,
         )
@@ -59,16 +64,14 @@ def memory_limits(evidence: Evidence) -> Iterator[Finding]:
         text, limit = _limit(evidence, cgroup, waited)
         if not text:
             continue
-        own = Counter(
-            evidence.spell(stay.own) for stay in evidence.stays if stay.pid in pids and stay.own
-        )
+        own = _busiest_function(evidence, pids)
         yield Finding(
             "memory-limit",
             evidence.process(pids[0]).comm if pids else name,
             pids,
             max(0.5, waited),
             text,
-            (limit, f"it works in {own.most_common(1)[0][0]}" if own else ""),
+            (limit, f"it works in {own}" if own else ""),
             ("mem", "--show", "faults", "-p", str(pids[0])) if pids else ("top",),
             place=name,
         )
@@ -140,6 +143,7 @@ def _queued(
             f"its own {used:.2f} CPUs go to {own}" if own else "",
         ),
         ("top", "--by", "process"),
+        place=evidence.name(hog),
     )
 
 

@@ -33,6 +33,8 @@ _LIBC = re.compile(r"/(libc|libpthread|ld-linux|libstdc\+\+)[^/]*$")
 _PARKS = re.compile(r"Unsafe_Park|Parker::|ObjectMonitor|java\.util\.concurrent\.locks")
 _INTERPRETER = re.compile(r"libpython|\.cpython-")
 _SEMAPHORE_CALLS = ("semop", "semtimedop")
+_LATCH = "PGSemaphoreLock"
+"""PostgreSQL's own locks: its rules say more."""
 _SEM_WAIT, _NEAR = re.compile(r"_*(new_)?sem_(clock|timed)?wait"), 4
 _FREE = frozenset({"accept", "epoll", "poll", "signal", "sock-read"})
 """Waits of workers for requests. Some servers take a semaphore before they accept one."""
@@ -167,7 +169,8 @@ def _semaphore(stay: Stay) -> Hashable:
     """
     if stay.kind == "semaphore" and stay.call in _SEMAPHORE_CALLS:
         return stay.argument
-    is_posix = any(_SEM_WAIT.match(frame.name) for frame in stay.user[:_NEAR])
+    names = [frame.name for frame in stay.user[:_NEAR]]
+    is_posix = any(map(_SEM_WAIT.match, names)) and _LATCH not in names
     return stay.own.name if is_posix and stay.own is not None else None
 
 

@@ -84,6 +84,19 @@ def test_a_victim_of_the_run_queue_says_its_own_function() -> None:
     assert finding.evidence[1] == "its own 0.30 CPUs go to price (app.py:3)"
 
 
+def test_many_victims_of_one_program_leave_room_for_other_findings() -> None:
+    hog = running(99, 99, own("crunch", 4, "/srv/batch/job.py"), seconds=18.0)
+    processes = [Process(99, 1, "batch", "/srv/batch")]
+    times = [ThreadTime(99, 99, 18.0, 0.0)]
+    for pid in range(10, 15):
+        processes.append(Process(pid, 1, f"shop{pid}", f"/srv/shop{pid}"))
+        times.append(ThreadTime(pid, pid, 0.1, 9.0 - 0.1 * pid))
+    found = find(facts(hog)._replace(threads=tuple(times), processes=tuple(processes)))
+    victims = [one for one in found if one.kind == "run-queue"]
+    assert [one.name for one in victims] == ["shop10", "shop11"]
+    assert "so do 3 other programs: shop12 (12), shop13 (13), shop14 (14)" in victims[0].evidence
+
+
 def test_packets_that_are_dropped_cost_more_than_their_cpu_time() -> None:
     sockets = (
         Socket(1, "udp", "127.0.0.1", 8125, "", 0, 7, drops=100_000),

@@ -72,11 +72,11 @@ def test_semaphores_of_idle_workers(well: Facts) -> None:
     assert texts(well) == []
 
 
-def sharing(giver: int = 0) -> Facts:
+def sharing(giver: int = 0, taker: str = "take_license") -> Facts:
     """Processes that wait for a POSIX semaphore in shared memory, as `queueing`."""
     named = "__new_sem_wait_slow64.constprop.0"
     measured = queueing(giver)
-    code = (native(named), native("take_license", CPP), native("main", CPP))
+    code = (native(named), native(taker, CPP), native("main", CPP))
     stays = [
         one if one.call != "semtimedop" else waiting(
             one.pid, one.pid, "futex", *code, seconds=8.0, argument=0x1000 * one.pid
@@ -94,6 +94,7 @@ def test_processes_that_take_turns_for_a_posix_semaphore() -> None:
     assert "POSIX semaphore (sem_wait) in take_license that they give" in finding.text
     assert "who has it sleeps" in finding.evidence[0]
     assert texts(sharing(giver=40)) == []
+    assert texts(sharing(taker="PGSemaphoreLock")) == []
 
 
 # A result of a pool
