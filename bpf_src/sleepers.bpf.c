@@ -14,6 +14,7 @@ CONFIG bool task_pt_regs = true; // bpf_task_pt_regs() is there (Linux 5.15, com
 
 u64 generation = 1; // user space changes it to have all threads listed whole
 bool asks = false;  // only whether they have run since they were listed: nothing is noted
+u32 only_tgid = 0;  // list this process alone, in our PID namespace; 0: all
 
 // When a thread was last listed.
 struct task_state {
@@ -86,6 +87,8 @@ int list_sleepers(struct bpf_iter__task *ctx)
 	if (pid_namespace_ino)
 		numbers_of(task, &sleeper->tgid, &sleeper->tid);
 	if (!sleeper->tgid || sleeper->tgid == own_tgid)
+		return 0;
+	if (only_tgid && sleeper->tgid != only_tgid)
 		return 0;
 	sleeper->started_ns = task->start_time;
 	sleeper->switches = switches_of(task);

@@ -97,13 +97,16 @@ class SleeperList(Closing):
         """List every thread whole the next time."""
         self._loaded.globals["generation"] += 1
 
-    def read(self) -> Iterator[Sleeper]:
+    def read(self, pid: int = 0) -> Iterator[Sleeper]:
         """Return the sleepers of this moment, except for our own threads.
+
+        Args:
+            pid: list this process alone; 0: all.
 
         Raises:
             KernelError, OSError: the iterator could not be read.
         """
-        data = self._link.read()
+        data = self._listed(only_tgid=pid)
         at = 0
         while at < len(data):
             started, _, tgid, tid, state, here, whole, depth = _HEAD.unpack_from(data, at)
@@ -114,17 +117,24 @@ class SleeperList(Closing):
                 at += _REST.size + 8 * depth
             yield Sleeper(tgid, tid, started, state_letter(state), bool(here), where)
 
-    def resting(self) -> set[int]:
+    def resting(self, pid: int = 0) -> set[int]:
         """Return threads that have not run since `read` listed them, and do not run now.
 
-        Raises: as `read`.
+        Args, raises: as `read`.
         """
-        self._loaded.globals["asks"] = True
-        try:
-            data = self._link.read()
-        finally:
-            self._loaded.globals["asks"] = False
+        data = self._listed(only_tgid=pid, asks=True)
         return {tid for *_, tid, _, _, has_run, _ in _HEAD.iter_unpack(data) if not has_run}
+
+    def _listed(self, **wanted: int) -> bytes:
+        """Read the iterator, with the program's globals set to values other than 0 meanwhile."""
+        changed = {name: value for name, value in wanted.items() if value}
+        try:
+            for name, value in changed.items():
+                self._loaded.globals[name] = value
+            return self._link.read()
+        finally:
+            for name in changed:
+                self._loaded.globals[name] = 0
 
     def _where(self, data: bytes, at: int, depth: int) -> Whereabouts:
         *words, pthread, has_registers, comm = _REST.unpack_from(data, at)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from purebpf.runtimes.cpython.layout import NONE, Layout
 from purebpf.runtimes.cpython.lines import LineTable
 from purebpf.runtimes.cpython.memory import Memory, UnreadableError
@@ -106,7 +108,7 @@ class CodeObjects:
             read_string(memory, layout, name, _MOST_NAME),
             read_string(memory, layout, file, _MOST_PATH),
             first_line,
-            LineTable(self._version, self._table(lines) if self.has_lines else b"", first_line),
+            _line_table(self._version, self._table(lines) if self.has_lines else b"", first_line),
             0 if layout.code_bytes == NONE else address + layout.code_bytes,
             self._version >= TRAMPOLINES and name == file,
         )
@@ -163,3 +165,9 @@ def _decode(raw: bytes, kind: int) -> str:
 
 def _word(raw: bytes, at: int) -> int:
     return int.from_bytes(raw[at : at + 8], "little")
+
+
+@lru_cache(1024)
+def _line_table(version: tuple[int, int], table: bytes, first_line: int) -> LineTable:
+    """Return the lines of a code object, decoded once although frames are read again and again."""
+    return LineTable(version, table, first_line)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
@@ -50,9 +50,11 @@ _MOST_THREADS, _MOST_READ = 32768, 256
 """Of a look: threads that count, and those of them of which the user stack is read, 64 KiB each."""
 _BATCH = 32
 """Threads of which the stacks are read before their states are asked for again."""
-_REPEATS, _SMALL_BATCH = 2, 8
-"""How often a look is repeated for threads that moved while it read others, and how many are read
-at a time then."""
+_REPEATS, _SMALL_BATCH = 4, 8
+"""How often a process is listed again whose threads moved while others were read, and how many of
+its threads are read at a time then."""
+_REPEATS_NS = 40_000_000
+"""CPU time of a look after which nothing is listed again."""
 _SHARE = 0.0015
 """Of a CPU, for what looks for weeks."""
 _WEIGHT = 0.2
@@ -118,6 +120,7 @@ class WaitSampler(Closing):
         self._started_s = now_s
         self._times: Counter[Place] = Counter()
         self._weights: dict[Place, float] = {}
+        self._read_of: Counter[int] = Counter()
         self.looks = self._seen = self._not_read = self._left_out = 0
         self._slot_s = now_s
         self._choose()
@@ -139,7 +142,7 @@ class WaitSampler(Closing):
         """Take in where threads are.
 
         Threads that wake often move while others are read. If threads are told apart, it looks
-        again for them: the rest has been read by then, so that little time passes.
+        again for them, at one process at a time, so that little time passes.
 
         Raises:
             KernelError, OSError: the list could not be read, or a table not be filled.
@@ -147,12 +150,10 @@ class WaitSampler(Closing):
         before_ns = time.thread_time_ns()
         with reading_others():
             sleepers = self._see(_BATCH)
-            for _ in range(_REPEATS if self._by_thread else 0):
-                if not self._missed:
-                    break
-                sleepers = self._see(_SMALL_BATCH)
+            if self._by_thread:
+                self._see_again(sleepers)
         places = [sleeping.place for sleeping in self._known.values()]
-        self._count(sleepers, places)
+        self._count(sleepers.values(), places)
         self._not_read += sum(place.user == _NOT_READ for place in places)
         self._seen += len(places)
         self.looks += 1
@@ -180,19 +181,39 @@ class WaitSampler(Closing):
 
     # Where threads are
 
-    def _see(self, batch: int) -> list[Sleeper]:
+    def _see(self, batch: int) -> dict[tuple[int, int], Sleeper]:
         """List the threads, and find where those are that have moved since the last time."""
         listed = self._list.read()
         sleepers = list(islice(listed, _MOST_THREADS))
         self._left_out += sum(1 for _ in listed)
+        self._missed.clear()
         self._known = self._find(sleepers, batch)
-        return sleepers
+        return {_key(sleeper): sleeper for sleeper in sleepers}
 
-    def _find(self, sleepers: Iterable[Sleeper], batch: int) -> dict[tuple[int, int], _Known]:
-        """Return the place of each thread."""
+    def _see_again(self, sleepers: dict[tuple[int, int], Sleeper]) -> None:
+        """Find the threads that moved while others were read; `sleepers` are updated.
+
+        Processes of which little was read come first.
+        """
+        until_ns = time.thread_time_ns() + _REPEATS_NS
+        order = sorted(self._missed, key=lambda pid: (self._read_of[pid], random.random()))  # noqa: S311
+        for pid in (pid for pid in order for _ in range(_REPEATS)):
+            if time.thread_time_ns() > until_ns:
+                return
+            if pid not in self._missed:
+                continue
+            again = {_key(one): one for one in self._list.read(pid)}
+            now = self._find(again.values(), _SMALL_BATCH, pid)
+            sleepers |= {key: again[key] for key in again.keys() & sleepers.keys()}
+            self._known |= {key: now[key] for key in now.keys() & sleepers.keys()}
+
+    def _find(
+        self, sleepers: Collection[Sleeper], batch: int, pid: int = 0
+    ) -> dict[tuple[int, int], _Known]:
+        """Return the place of each thread; these are all of the process `pid` unless it is 0."""
         sleeping, unread = self._known, {}
         for sleeper in sleepers:
-            before = sleeping.get((sleeper.tid, sleeper.started_ns))
+            before = sleeping.get(_key(sleeper))
             where = sleeper.where or (before.unread if before else None)
             if where is not None and where.registers is not None:
                 unread[sleeper.tid] = Sleeping(
@@ -202,10 +223,11 @@ class WaitSampler(Closing):
         chosen = unread
         if len(unread) > _MOST_READ:
             chosen = dict(random.sample([*unread.items()], _MOST_READ))
-        traces, waits = self._read(chosen, batch)
+        traces, waits = self._read(chosen, batch, pid)
+        self._note_missed(sleepers, chosen.keys() - traces.keys())
         now = {}
         for sleeper in sleepers:
-            tid, key = sleeper.tid, (sleeper.tid, sleeper.started_ns)
+            tid, key = sleeper.tid, _key(sleeper)
             before = sleeping.get(key) or _Known(self._unread(sleeper))
             where = sleeper.where or before.unread
             place = before.place if sleeper.where is None else self._place(sleeper)
@@ -216,6 +238,17 @@ class WaitSampler(Closing):
             is_left = tid in unread and tid not in chosen
             now[key] = _Known(place._replace(state=state), where if is_left else None)
         return now
+
+    def _note_missed(self, sleepers: Iterable[Sleeper], unread: Container[int]) -> None:
+        """Note the processes to list again: of threads in system calls.
+
+        Samples of the CPUs have the stacks of threads that are ready but in no call.
+        """
+        for sleeper in sleepers:
+            self._missed.discard(sleeper.pid)
+        for sleeper in sleepers:
+            if sleeper.tid in unread and sleeper.where and sleeper.where.call >= 0:
+                self._missed.add(sleeper.pid)
 
     def _place(self, sleeper: Sleeper) -> Place:
         """Return the place of a thread in the kernel; its user stack remains to be read."""
@@ -231,39 +264,41 @@ class WaitSampler(Closing):
         tid = sleeper.tid if self._by_thread else 0
         return Place("", sleeper.pid, tid, sleeper.state, _NOT_READ, _NOT_READ)
 
-    def _read(self, moved: Mapping[int, Sleeping], batch: int) -> tuple[dict[int, Trace], set[int]]:
+    def _read(
+        self, moved: Mapping[int, Sleeping], batch: int, pid: int
+    ) -> tuple[dict[int, Trace], set[int]]:
         """The user stacks of threads, by their numbers, and which of them wait for the GIL.
 
         A stack that was read while its thread ran is none. Threads that wake often have run again
         before hundreds of others were read: so few are read at a time, in any order, and first
-        those processes of which the last look read too little.
+        those processes of which little was read.
         """
         walking = self._sampling.walking
         pids = {thread.pid for thread in moved.values()}
-        order = {pid: (pid not in self._missed, random.random()) for pid in pids}  # noqa: S311
+        order = {pid: (self._read_of[pid], random.random()) for pid in pids}  # noqa: S311
         by_process = sorted(moved.items(), key=lambda item: order[item[1].pid])
         stacks: dict[int, ReadStack] = {}
         sleeping: dict[int, ReadPython] = {}
         for first in range(0, len(by_process), batch):
-            read, python = self._read_batch(dict(by_process[first : first + batch]))
+            read, python = self._read_batch(dict(by_process[first : first + batch]), pid)
             stacks |= read
             sleeping |= python
-        self._missed = {thread.pid for tid, thread in moved.items() if tid not in stacks}
+        self._read_of.update(moved[tid].pid for tid in stacks)
         traces = {
             tid: unwind(walking, moved[tid], stacks[tid], sleeping.get(tid)) for tid in stacks
         }
         return traces, {tid for tid, read in sleeping.items() if read.waits_for_gil}
 
     def _read_batch(
-        self, moved: Mapping[int, Sleeping]
+        self, moved: Mapping[int, Sleeping], pid: int
     ) -> tuple[dict[int, ReadStack], dict[int, ReadPython]]:
         """The stacks of threads that stayed where they were, and Python's words for any of them."""
         walking, python = self._sampling.walking, self._sampling.python
         stacks = read_stacks(moved.values(), copy=walking is not None)
-        still = self._list.resting() & stacks.keys()
+        still = self._list.resting(pid) & stacks.keys()
         sleeping = {} if python is None else read_python(python, moved.values(), still)
         if any(read.words for read in sleeping.values()):
-            still -= sleeping.keys() - self._list.resting()
+            still -= sleeping.keys() - self._list.resting(pid)
         return {tid: stacks[tid] for tid in still}, sleeping
 
     def _number(self, trace: Trace) -> int:
@@ -322,6 +357,11 @@ class WaitSampler(Closing):
     def close(self) -> None:
         """End it; again is harmless."""
         self._list.close()
+
+
+def _key(sleeper: Sleeper) -> tuple[int, int]:
+    """The thread, which its start tells from others of its number."""
+    return sleeper.tid, sleeper.started_ns
 
 
 def _span(place: Place, times: int, duration_ns: int) -> Span:

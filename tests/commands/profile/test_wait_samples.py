@@ -282,6 +282,32 @@ def test_what_ran_while_it_was_read_is_listed_again(naps: str) -> None:
     assert napping in whole - resting
 
 
+@SHOWN
+def test_one_process_is_listed_alone(naps: str) -> None:
+    with running([naps]) as pid, running([naps]) as other, SleeperList() as sleepers:
+        assert {sleeper.pid for sleeper in sleepers.read(pid)} == {pid}
+        assert other in sleepers.resting() | {sleeper.tid for sleeper in sleepers.read()}
+        assert sleepers.resting(pid) <= {*map(int, os.listdir(f"/proc/{pid}/task"))}
+
+
+@SHOWN
+def test_threads_that_wake_hundreds_of_times_a_second_are_read() -> None:
+    """They have run again before all other threads are read, so their process is listed again."""
+    words = [sys.executable, "-c", CROWD.replace("600", "300")]
+    busy = [sys.executable, "-c", CROWD.replace("600", "2").replace("0.2", "0.002")]
+    with (
+        running(words),
+        running(busy) as pid,
+        WindowProfiler(ProfileOptions(frequency=19), with_addresses=False) as profiler,
+    ):
+        profiler.sample_waits(20, by_thread=True)
+        look(profiler, 2)
+        rows = rows_of(look(profiler, 15), pid)
+    read = sum(row.marks.times for row in rows if "rest" in names(row))
+    seen = sum(row.marks.times for row in rows if row.labels.tid != pid)
+    assert read > (0.2 if slow_host() else 0.5) * seen, (read, seen)
+
+
 def test_looks_that_cost_much_still_come(naps: str) -> None:
     with (
         running([naps]),
