@@ -28,8 +28,10 @@ part() {
     site)
         # shellcheck source=scripts/packages.sh
         . scripts/packages.sh
-        packages_for_tests && npm_packages_for_tests && sh scripts/site.sh &&
-            .venv/bin/python -m tests.support.site_pictures
+        packages_for_tests && npm_packages_for_tests &&
+            .venv/bin/pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat \
+                -e ".[docs]" &&
+            sh scripts/site.sh && .venv/bin/python -m tests.support.site_pictures
         ;;
     # a worker of a Spark cluster is killed in the middle of a query
     engines)

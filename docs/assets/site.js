@@ -1,4 +1,13 @@
-// Buttons beside code have names of their own, and code that scrolls can be reached by the keyboard.
+// Code and tables that scroll can be reached by the keyboard: also in another tab, in a narrower window, and
+// where the theme takes the focus from code because the device has no pointer that hovers.
+function reach(changes) {
+  for (const { target } of changes) {
+    if (target.scrollWidth > target.clientWidth && target.tabIndex < 0) target.tabIndex = 0;
+  }
+}
+const sizes = new ResizeObserver(reach);
+const focus = new MutationObserver(reach);
+// Buttons beside code have names of their own.
 function completePage() {
   document.querySelectorAll(".md-code__nav").forEach((buttons, number) => {
     buttons.setAttribute("aria-label", `Code block ${number + 1}`);
@@ -9,8 +18,8 @@ function completePage() {
     part.removeAttribute("aria-label");
   });
   document.querySelectorAll("pre > code, .md-typeset__scrollwrap").forEach((part) => {
-    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
+    sizes.observe(part);
+    focus.observe(part, { attributeFilter: ["tabindex"] });
   });
 }
 window.addEventListener("load", completePage);
-window.addEventListener("resize", completePage);

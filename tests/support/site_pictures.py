@@ -1,7 +1,7 @@
 """Look at the site in a browser: .venv/bin/python -m tests.support.site_pictures [PAGE ...].
 
 Reads build/site, which scripts/site.sh makes. Prints what axe-core objects to, on each page in
-light and in dark colours, and pages that are wider than a window of 1,440, 1,024 or 390 pixels.
+windows of 1,440, 1,024 and 390 pixels, in light and in dark colours, and pages that are wider.
 Writes pictures of some pages into build/site-pictures. Exits with 1 if there is anything to print.
 Needs chromium, chromedriver, and axe-core in build/npm (scripts/packages.sh).
 """
@@ -28,13 +28,15 @@ SCHEMES = ("light", "dark")
 PICTURED = ("", "answers", "profile", "install", "compare", "gallery", "api")
 PATIENCE_S = 600  # the reference is long
 
-# colours depend on the scheme, everything else does not: the second run looks at them alone
+# Colours depend on the scheme, everything else does not: in dark, axe looks at them alone. The page
+# answers a new width in its next frame.
 _EXAMINE = """
 const [only, done] = arguments;
 const options = {resultTypes: ["violations"]};
 if (only) options.runOnly = {type: "rule", values: [only]};
-axe.run(document, options).then((found) => done(found.violations.map(
-  (rule) => `${rule.id}: ${rule.nodes.length} x ${rule.nodes[0].target.join(" ")}`)));
+const name = (rule) => `${rule.id}: ${rule.nodes.length} x ${rule.nodes[0].target.join(" ")}`;
+const look = () => axe.run(document, options).then((found) => done(found.violations.map(name)));
+requestAnimationFrame(() => requestAnimationFrame(look));
 """
 
 
@@ -61,13 +63,14 @@ def _look(driver: Any, address: str, page: str) -> Iterator[str]:
         driver.get(f"{address}/{page}/" if page else f"{address}/")
         driver.execute_script(AXE.read_text())
         rule = None if scheme == SCHEMES[0] else "color-contrast"
-        for violation in driver.execute_async_script(_EXAMINE, rule):
-            yield f"{page or 'index'}, {scheme}: {violation}"
         for width in WIDTHS:
             _resize(driver, width)
+            where = f"{page or 'index'}, {width} pixels, {scheme}"
+            for violation in driver.execute_async_script(_EXAMINE, rule):
+                yield f"{where}: {violation}"
             widest = driver.execute_script("return document.documentElement.scrollWidth")
             if widest > width:
-                yield f"{page or 'index'}, {scheme}: {widest} pixels in a window of {width}"
+                yield f"{where}: the page is {widest} pixels wide"
             if page in PICTURED:
                 name = f"{page or 'index'}-{width}-{scheme}.png"
                 driver.save_screenshot(str(PICTURES / name))
