@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import select
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from purebpf.closable import Closing
-from purebpf.measure import targets
+from purebpf.measure import targets, wait
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, follow_descendants
@@ -25,9 +25,6 @@ Event = TypeVar("Event")
 
 _QUIET_S = 0.02
 """Between two looks at the ring: a burst is read in batches, not event by event."""
-_LONGEST_S = 86400.0
-"""At a time: poll(2) takes an int of milliseconds, 24.8 days."""
-
 _COMMON = {
     "events_full": "events were dropped: the ring was full. Narrow the target, or write to a file",
     "children_missed": f"new processes were not followed: more than {CAPACITY} lived at once",
@@ -120,7 +117,7 @@ class EventSession(Closing, ABC, Generic[Event]):
 
     def pause_s(self) -> float:
         """After how long `drain()` is due at the latest."""
-        return _LONGEST_S
+        return math.inf
 
     def wall_ns(self, time_ns: int) -> int:
         """The time of a record as nanoseconds since 1970."""
@@ -128,48 +125,20 @@ class EventSession(Closing, ABC, Generic[Event]):
 
     def wait(self, *ends: HasFileno) -> bool:
         """Sleep until the run is over: True. False: there are events to `drain()`."""
-        if self._ends.are_over():
-            return True
         over = None
         if self._target.duration_s is not None:
             over = self._started_s + self._target.duration_s
         quiet = self._drained_at + _QUIET_S
-        due = max(quiet, self._drained_at + self.pause_s())
-        if self._poll(ends, quiet if over is None else min(quiet, over)):
+        if wait.until(over, ends, pause=quiet, targets=self._ends):
             return True
-        rings = {self.stream.fileno(), *self.sources()}
-        while True:
-            now = time.monotonic()
-            if over is not None and now >= over:
-                return True
-            if now >= due:
-                return False
-            if self._poll(ends, due if over is None else min(due, over), rings):
-                return True
-            if self._has_events:
-                return False
-
-    def _poll(
-        self, ends: Iterable[HasFileno], until: float | None, rings: Collection[int] = ()
-    ) -> bool:
-        """Sleep until then, or until there is something in `rings`; whether the run is over."""
-        poll = select.poll()
-        for end in ends:
-            poll.register(end.fileno(), select.POLLIN)
-        if self._ends:
-            poll.register(self._ends.fileno(), select.POLLIN)
-        for ring in rings:
-            poll.register(ring, select.POLLIN)
-        left_s = _LONGEST_S if until is None else max(0.0, until - time.monotonic())
-        ready = {fd for fd, _ in poll.poll(1000 * min(left_s, _LONGEST_S))}
-        self._has_events = not ready.isdisjoint(rings)
-        ready.difference_update(rings)
-        if self._ends and self._ends.fileno() in ready:
-            ready.discard(self._ends.fileno())
-            self._ends.drop_ended()
-            if not self._ends:
-                return True
-        return bool(ready)
+        return wait.until(
+            over,
+            ends,
+            pause=max(quiet, self._drained_at + self.pause_s()),
+            targets=self._ends,
+            sources={self.stream.fileno(), *self.sources()},
+            drain=lambda: True,
+        )
 
     def drain(self) -> Iterator[Event]:
         """The events that came since the last call."""

@@ -26,15 +26,15 @@ def until(
     pause: float | None = None,
     targets: TargetEnds | None = None,
     sources: Collection[int] = (),
-    drain: Callable[[], None] = lambda: None,
+    drain: Callable[[], object] = lambda: None,
     every_s: Callable[[], float] | None = None,
 ) -> bool:
     """Sleep until moment `over` or until one of `ends` is readable, but not beyond `pause`.
 
     The end of the last of `targets` is an end, too. Moments are times of time.monotonic(), in
     seconds; None never comes. Whenever one of `sources`, descriptors, is readable, `drain` is
-    called, and in any case after `every_s()` seconds; one that hangs up, as a ring with a CPU that
-    went offline does, is no longer polled.
+    called, and in any case after `every_s()` seconds; if it returns something true, there is a
+    pause. A source that hangs up, as a ring with a CPU that went offline does, is no longer polled.
 
     Returns:
         Whether the run is over; False when there is only to be a pause.
@@ -55,7 +55,7 @@ def _sleep(
     *,
     pause: float | None,
     sources: Collection[int],
-    drain: Callable[[], None],
+    drain: Callable[[], object],
     every_s: Callable[[], float] | None,
 ) -> bool:
     """Sleep as `until` does; the end of any target is an end here."""
@@ -76,10 +76,9 @@ def _sleep(
         for fd, happened in ready:
             if happened & (select.POLLHUP | select.POLLERR):
                 poll.unregister(fd)
-        if ready or every_s is not None:
-            drain()
+        pauses = (ready or every_s is not None) and drain()
         now = time.monotonic()
-        if deadline is not None and now >= deadline:
+        if pauses or (deadline is not None and now >= deadline):
             return over is not None and now >= over
 
 

@@ -19,7 +19,7 @@ from purebpf.files.binary_file import DataFile
 from purebpf.loader.host import cgroups
 from purebpf.loader.perf.expected_samples import samples_due
 from purebpf.loader.perf.inheritance import CHILDREN_COUNT
-from purebpf.measure import perf_targets, targets
+from purebpf.measure import perf_targets, targets, wait
 from purebpf.measure.limits import raise_open_files
 from purebpf.measure.privileges import needing
 from purebpf.measure.stop import HasFileno
@@ -74,7 +74,6 @@ class Recorder(Closing):
         self._build_ids = perf_data_headers.BuildIds()
         self._tasks = 1
         self._unreadable = 0
-        self._ends: set[int] = set()
         self._owned = ExitStack()
 
     def __enter__(self) -> Self:
@@ -207,32 +206,27 @@ class Recorder(Closing):
         Returns:
             True: it is over. False: `at_most_s` have passed.
         """
-        finished = {end.fileno() for end in ends}
-        for fd in finished - self._ends:
-            self._epoll.register(fd, select.EPOLLIN)
-        self._ends |= finished
+        if not self._watched:
+            return True
         duration_s = self._options.duration_s
-        deadline = None if duration_s is None else self._started + duration_s
-        tick = None if at_most_s is None else time.monotonic() + at_most_s
-        while self._watched:
-            left_s = _ROUND_S
-            if deadline is not None:
-                left_s = min(left_s, deadline - time.monotonic())
-                if left_s <= 0:
-                    return True
-            if tick is not None:
-                if tick <= time.monotonic():
-                    return False
-                left_s = min(left_s, tick - time.monotonic())
-            ready = self._epoll.poll(max(left_s, 0))
-            if any(fd in finished for fd, _ in ready):
-                return True
-            for fd, happened in ready:
-                if happened & (select.EPOLLHUP | select.EPOLLERR):  # its task or CPU is gone
-                    self._epoll.unregister(fd)
-                    self._watched.discard(fd)
-            self._drain()
-        return True
+        is_over = wait.until(
+            None if duration_s is None else self._started + duration_s,
+            ends,
+            pause=None if at_most_s is None else time.monotonic() + at_most_s,
+            sources={self._epoll.fileno()},
+            drain=self._drain_watched,
+            every_s=lambda: _ROUND_S,
+        )
+        return is_over or not self._watched
+
+    def _drain_watched(self) -> bool:
+        """Drain the rings; return True if all tasks and CPUs are gone."""
+        for fd, happened in self._epoll.poll(0):
+            if happened & (select.EPOLLHUP | select.EPOLLERR):
+                self._epoll.unregister(fd)
+                self._watched.discard(fd)
+        self._drain()
+        return not self._watched
 
     def _drain(self) -> None:
         """Copy the records of all rings once.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import mmap
-import select
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ from purebpf.loader.perf.inheritance import inherited_by_threads
 from purebpf.loader.perf.perf_event import Event, PerfEvent, Reading
 from purebpf.loader.rings.perf_buffer import PerfBuffer
 from purebpf.loader.rings.record_types import decoder
-from purebpf.measure import targets
+from purebpf.measure import targets, wait
 from purebpf.measure.limits import raise_open_files
 from purebpf.measure.perf_targets import EventPlace, places
 from purebpf.measure.privileges import needing
@@ -233,18 +232,14 @@ class Sampler(Closing):
         Returns:
             Whether the run is over: the duration has passed, or one of `ends` is readable.
         """
-        poll = select.poll()
-        finished = {end.fileno() for end in ends}
-        for fd in finished:
-            poll.register(fd, select.POLLIN)
-        if self._buffer is not None:
-            poll.register(self._buffer.fileno(), select.POLLIN)
-        left_s = _ROUND_S
-        if self._options.duration_s is not None:
-            left_s = min(left_s, self._started + self._options.duration_s - time.monotonic())
-        if left_s <= 0:
-            return True
-        return any(fd in finished for fd, _ in poll.poll(1000 * left_s))
+        duration_s = self._options.duration_s
+        return wait.until(
+            None if duration_s is None else self._started + duration_s,
+            ends,
+            pause=time.monotonic() + _ROUND_S,
+            sources=() if self._buffer is None else {self._buffer.fileno()},
+            drain=lambda: True,
+        )
 
     def drain(self) -> list[Sample]:
         """The samples that came since the last time, in the order of time.

@@ -105,6 +105,17 @@ def test_a_source_that_hangs_up_is_left_alone(end):
     os.close(source.reading)
 
 
+def test_drained_records_may_be_a_pause_but_never_hide_the_end(end):
+    source = End()
+    source.come()
+    assert not wait.until(soon(60), [end], sources=[source.reading], drain=lambda: True)
+    assert wait.until(soon(-1), [end], sources=[source.reading], drain=lambda: True)
+    end.come()
+    assert wait.until(None, [end], sources=[source.reading], drain=lambda: True)
+    os.close(source.reading)
+    os.close(source.writing)
+
+
 def test_it_is_over_when_a_pause_has_passed_before(end):
     assert wait.until(soon(-1), [end], pause=soon(-60))
 
