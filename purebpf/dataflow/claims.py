@@ -7,9 +7,10 @@ from enum import Enum
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from purebpf.dataflow.code import Access, Code, access_of
-from purebpf.dataflow.flow import Flow, Pointer, State
+from purebpf.dataflow.flow import Flow
 from purebpf.dataflow.indexed import find_indexed
 from purebpf.dataflow.layout import PADDING, find, is_record, name_of
+from purebpf.dataflow.pointers import Pointer, State
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 

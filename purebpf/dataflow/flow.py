@@ -8,11 +8,10 @@ instruction that is not understood.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Protocol
 
-from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
+from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from purebpf.dataflow.code import (
     Code,
@@ -24,11 +23,25 @@ from purebpf.dataflow.code import (
     is_whole,
 )
 from purebpf.dataflow.containers import contains
-from purebpf.dataflow.layout import find, is_record
+from purebpf.dataflow.layout import is_record
+from purebpf.dataflow.numbers import clears_byte, is_null, product
+from purebpf.dataflow.pointers import (
+    NULL,
+    Pointer,
+    State,
+    choose,
+    factor_of,
+    find_in,
+    held,
+    is_inside,
+    merge,
+    move,
+    pointer_of,
+    wrap,
+)
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
-from purebpf.tuples import NamedTuple
 
-__all__ = ["ELEMENT", "Flow", "Pointer", "Scope", "State", "pointer_of"]
+__all__ = ["Flow", "Scope"]
 
 _CALLER_SAVED = (
     *(Register.RAX, Register.RCX, Register.RDX, Register.RSI, Register.RDI),
@@ -36,50 +49,16 @@ _CALLER_SAVED = (
 )
 """System V AMD64 ABI, figure 3.4."""
 _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
-_LAST_ERROR = 4095
-"""The kernel returns `-errno` as a pointer (include/linux/err.h)."""
-_WORD, _HALF = 8, 4
-ELEMENT = -1
+_WORD = 8
 _PAGE = 4096
 _BYTE = 8
-_THREE = 3
-_LARGEST = 1 << 20
-"""Bytes of an element."""
 _ALIGNED = 1 << 24
 _FIXED = 0x400000
 """The lowest address of a variable in a program that is not position-independent."""
 _ROUNDS = 64
 """Visits of an instruction, on average, until a function counts as too difficult."""
-
-
-class Pointer(NamedTuple):
-    """A pointer `offset` bytes into an object; without a type, from the CFA of the frame.
-
-    Attributes:
-        moved: 0: it leads exactly there; `ELEMENT`: there in some element of an array; above: it
-            was moved by an unknown multiple of so many bytes.
-        is_fixed: the object is a global variable.
-        is_per_cpu: the address has no CPU's offset yet.
-        by_use: only a later use of the pointer, as an argument, says its type.
-    """
-
-    of: Type | None
-    offset: int
-    moved: int = 0
-    is_fixed: bool = False
-    is_per_cpu: bool = False
-    by_use: bool = False
-
-
-NULL = Pointer(Type(Kind.SCALAR), 0)
-"""A constant that is no address: NULL, or an error number. Paths with it agree with any other."""
-
-_NUMBER = Type(Kind.SCALAR)
-"""The type behind `Pointer(_NUMBER, 0, moved)`, a number: a multiple of `moved`."""
-
-State = Mapping[int, Pointer]
-"""Pointers by register (of iced_x86); and by `_SLOT` minus an offset from the CFA, on the stack."""
 _SLOT = -(1 << 32)
+"""Keys of a state: this, minus an offset from the CFA, for a pointer on the stack."""
 
 
 class Scope(Protocol):
@@ -131,14 +110,6 @@ class Scope(Protocol):
 
     def returns(self, address: int, /) -> Type | None:
         """Return the type that the function at an address returns; None: unknown, or void."""
-
-
-def pointer_of(of: Type | None) -> Pointer | None:
-    """Return the pointer that a value of a type is; None: it is none, or leads to void."""
-    stripped = bare(of)
-    if stripped is None or stripped.kind.name != "POINTER" or bare(stripped.target) is None:
-        return None
-    return Pointer(stripped.target, 0)
 
 
 class Flow:
@@ -207,14 +178,14 @@ class Flow:
     def _join(self, number: int, state: State) -> bool:
         """Merge a state into the one before an instruction; return True if that changes it."""
         known = self.before[number]
-        merged = state if known is None else _merge(known, state)
+        merged = state if known is None else merge(known, state)
         address = self.code.instructions[number].ip
         declared = self.scope.declared(address)
         if declared:
             merged = dict(merged)
             for register, pointer in declared.items():
                 if merged.get(register) != pointer:
-                    merged[register] = _better(merged.get(register), pointer)
+                    merged[register] = choose(merged.get(register), pointer)
         used = self.scope.used(address)
         if used and any(held(merged, register) is None for register in used):
             merged = {**merged, **{key: used[key] for key in used if held(merged, key) is None}}
@@ -254,8 +225,8 @@ class Flow:
         known = pointer if pointer is not None else other
         if known is None or known.of is None:
             return None
-        step = scale * _factor(state, index if pointer is not None else base)
-        return _moved(known, constant, step)
+        step = scale * factor_of(state, index if pointer is not None else base)
+        return move(known, constant, step)
 
     def place(self, instruction: Instruction, state: State) -> Pointer | None:
         """Return the object that a memory operand touches, and the place in it; None: unknown.
@@ -266,13 +237,13 @@ class Flow:
         if place is None or place.of is None or place.is_fixed or self.scope.follows_elements:
             return place
         size = access_size(instruction)
-        if place.moved or _is_inside(place, size):
+        if place.moved or is_inside(place, size):
             return place
         used = self.scope.used(instruction.ip).get(int(instruction.memory_base))
         if used is not None and used.of is not None:
             moved = used._replace(offset=used.offset + displacement(instruction))
             start = moved.offset - place.offset
-            if _is_inside(moved, size) and contains(used.of, start, place.of):
+            if is_inside(moved, size) and contains(used.of, start, place.of):
                 return moved
         return self.scope.around(place, size) or place
 
@@ -291,7 +262,7 @@ class Flow:
         if pointer is None or pointer.of is None:
             return None
         pointer = pointer._replace(offset=pointer.offset + constant, is_per_cpu=False)
-        return _moved(pointer, 0, scale) if scale else pointer
+        return move(pointer, 0, scale) if scale else pointer
 
     def _loaded(self, instruction: Instruction, state: State) -> Pointer | None:
         """Return the pointer that a load of eight bytes puts into its register."""
@@ -322,9 +293,9 @@ class Flow:
             after.pop(register, None)
         if instruction.op0_kind == OpKind.MEMORY:
             self._store(instruction, state, after)
-        elif _is_null(instruction):
+        elif is_null(instruction):
             after[full(instruction.op0_register)] = NULL
-        elif _clears_byte(instruction):
+        elif clears_byte(instruction):
             known = held(state, full(instruction.op0_register))
             value = self.scope.decoded(known, _BYTE) if known is not None else None
             if value is not None:
@@ -332,7 +303,7 @@ class Flow:
         elif instruction.op0_kind == OpKind.REGISTER:
             register = instruction.op0_register
             if is_whole(register):
-                value = self._value(instruction, state) or _product(instruction, state)
+                value = self._value(instruction, state) or product(instruction, state)
                 if value is not None:
                     after[register] = value
         return after
@@ -379,7 +350,7 @@ class Flow:
         if mnemonic == Mnemonic.MOV and kind == OpKind.MEMORY:
             return self._loaded(instruction, state)
         if mnemonic == Mnemonic.LEA:
-            return self._within(self.address(instruction, state))
+            return self._wrap(self.address(instruction, state))
         if is_choice(instruction):
             return self._chosen(instruction, state)
         if mnemonic == Mnemonic.AND:
@@ -392,21 +363,21 @@ class Flow:
         if mnemonic in (Mnemonic.ADD, Mnemonic.SUB) and known is not None:
             if constant is not None:
                 sign = 1 if mnemonic == Mnemonic.ADD else -1
-                return self._within(known._replace(offset=known.offset + sign * constant))
+                return self._wrap(known._replace(offset=known.offset + sign * constant))
             if known.is_per_cpu or self._is_offset_of_cpu(instruction):
                 return known._replace(is_per_cpu=False)
             other = held(state, instruction.op1_register) if kind == OpKind.REGISTER else None
             if mnemonic == Mnemonic.ADD and other is None and known.of is not None:
                 is_register = kind == OpKind.REGISTER
-                return _moved(
-                    known, 0, _factor(state, instruction.op1_register) if is_register else 1
+                return move(
+                    known, 0, factor_of(state, instruction.op1_register) if is_register else 1
                 )
         if mnemonic == Mnemonic.ADD and kind == OpKind.REGISTER and known is None:
             other = held(state, instruction.op1_register)
             if other is not None and other.is_per_cpu:
                 return other._replace(is_per_cpu=False)
             if other is not None and other.of is not None:
-                return _moved(other, 0, _factor(state, instruction.op0_register))
+                return move(other, 0, factor_of(state, instruction.op0_register))
         return self.scope.computed(instruction.ip)
 
     def _is_offset_of_cpu(self, instruction: Instruction) -> bool:
@@ -423,7 +394,7 @@ class Flow:
             moved = self._loaded(instruction, state)
         if kept is None or moved is None:
             return None
-        return _merge({0: kept}, {0: moved}).get(0)
+        return merge({0: kept}, {0: moved}).get(0)
 
     def _aligned(self, instruction: Instruction, known: Pointer | None) -> Pointer | None:
         """Return a masked pointer: without flags, NULL under speculation, or an aligned frame.
@@ -444,162 +415,11 @@ class Flow:
             return self.scope.decoded(known, _BYTE)
         return known if mask >= -_WORD and not known.offset % _WORD else None
 
-    def _within(self, pointer: Pointer | None) -> Pointer | None:
+    def _wrap(self, pointer: Pointer | None) -> Pointer | None:
         is_stepping = self.scope.follows_elements or (
             pointer is not None and pointer.of is not None and not is_record(pointer.of)
         )
-        return _within(pointer) if is_stepping else pointer
-
-
-def find_in(of: Type | None, offset: int, size: int) -> Type | None:
-    """Return the type of the member that an access touches; None: not exactly one member."""
-    whole = byte_size(of)
-    if offset < 0 or not whole:
-        return None
-    return find(of, offset % whole, size).type
-
-
-def _moved(pointer: Pointer, constant: int, by: int) -> Pointer:
-    """Return a pointer moved by a constant, and by an unknown multiple of `by`."""
-    unknown = [step for step in (pointer.moved, by) if step > 0]
-    moved = math.gcd(*unknown) if unknown else by
-    return pointer._replace(offset=pointer.offset + constant, moved=moved)
-
-
-def _within(pointer: Pointer | None) -> Pointer | None:
-    """Bring a pointer behind its object back into it: it leads to the next element."""
-    if pointer is None or pointer.of is None:
-        return pointer
-    whole = byte_size(pointer.of)
-    if not whole or 0 <= pointer.offset < whole:
-        return pointer
-    if pointer.offset < 0 and pointer.offset % whole:
-        return pointer  # not the start of an element: perhaps the object around it
-    return _moved(pointer._replace(offset=pointer.offset % whole), 0, ELEMENT)
-
-
-def held(state: State, register: int) -> Pointer | None:
-    """Return the pointer in a register; None: unknown, or no address."""
-    pointer = state.get(register)
-    is_number = pointer is not None and pointer.of in (NULL.of, _NUMBER)
-    return None if is_number else pointer
-
-
-def _factor(state: State, register: int) -> int:
-    """Return the number that a register is a multiple of; 1: not known."""
-    pointer = state.get(register)
-    return pointer.moved if pointer is not None and pointer.of is _NUMBER else 1
-
-
-def _is_inside(pointer: Pointer, size: int) -> bool:
-    return 0 <= pointer.offset <= byte_size(pointer.of) - size
-
-
-def _is_null(instruction: Instruction) -> bool:
-    """Return True for an instruction that sets a register to NULL or to an error number."""
-    if instruction.op0_kind != OpKind.REGISTER:
-        return False
-    if instruction.mnemonic in (Mnemonic.XOR, Mnemonic.SUB):
-        is_whole = RegisterExt.size(instruction.op0_register) >= _HALF
-        same = instruction.op1_kind == OpKind.REGISTER
-        return is_whole and same and instruction.op0_register == instruction.op1_register
-    constant = constant_of(instruction) if instruction.mnemonic == Mnemonic.MOV else None
-    return constant is not None and -_LAST_ERROR <= constant <= 0
-
-
-def _product(instruction: Instruction, state: State) -> Pointer | None:
-    """Return the factor of a number that was multiplied, as an index by the size of a struct."""
-    mnemonic, constant = instruction.mnemonic, None
-    source = int(instruction.op0_register)
-    if mnemonic == Mnemonic.IMUL and instruction.op_count == _THREE:
-        constant = instruction.immediate(2)
-        source = int(instruction.op1_register) if instruction.op1_kind == OpKind.REGISTER else 0
-    elif mnemonic == Mnemonic.SHL and instruction.op1_kind == OpKind.IMMEDIATE8:
-        constant = 1 << instruction.immediate8
-    elif mnemonic == Mnemonic.LEA:
-        return _sum(instruction, state)
-    elif mnemonic in (Mnemonic.ADD, Mnemonic.SUB) and constant_of(instruction) is not None:
-        step = math.gcd(_factor(state, source), constant_of(instruction) or 0)
-        return Pointer(_NUMBER, 0, step) if step > 1 else None
-    elif mnemonic == Mnemonic.ADD and instruction.op1_kind == OpKind.REGISTER:
-        step = math.gcd(_factor(state, source), _factor(state, instruction.op1_register))
-        return Pointer(_NUMBER, 0, step) if step > 1 else None
-    if constant is None or not 1 < constant < _LARGEST:
-        return None
-    return Pointer(_NUMBER, 0, constant * _factor(state, source))
-
-
-def _sum(instruction: Instruction, state: State) -> Pointer | None:
-    """Return the factor of `base + index * scale`, as `lea (%rax,%rax,4)` multiplies by five."""
-    base, index = int(instruction.memory_base), int(instruction.memory_index)
-    scale = instruction.memory_index_scale
-    if index == Register.NONE or displacement(instruction):
-        return None
-    if base == index:
-        step = (scale + 1) * _factor(state, index)
-    elif base == Register.NONE:
-        step = scale * _factor(state, index)
-    else:
-        step = math.gcd(_factor(state, base), scale * _factor(state, index))
-    return Pointer(_NUMBER, 0, step) if 1 < step < _LARGEST else None
-
-
-def _clears_byte(instruction: Instruction) -> bool:
-    """Return True for an instruction that clears the lowest byte of a register."""
-    low = (Register.AL, Register.CL, Register.DL, Register.BL, Register.SIL, Register.DIL)
-    is_xor = instruction.mnemonic == Mnemonic.XOR and instruction.op1_kind == OpKind.REGISTER
-    register = int(instruction.op0_register)
-    is_low = register in low or Register.BPL <= register <= Register.R15L
-    return is_xor and register == int(instruction.op1_register) and is_low
-
-
-def _merge(one: State, other: State) -> State:
-    """Return the pointers on which two paths agree.
-
-    A loop over an array moves its pointer; the pointer stays known, as one to any element.
-    """
-    merged = {}
-    for key, value in one.items():
-        also = other.get(key)
-        if also == value:
-            merged[key] = value
-        elif also is not None and NULL.of in (value.of, also.of):
-            merged[key] = also if value.of is NULL.of else value
-        elif also is not None and also._replace(by_use=value.by_use) == value:
-            merged[key] = value._replace(by_use=True)
-        elif also is not None and value.of is _NUMBER and also.of is _NUMBER:
-            merged[key] = value._replace(moved=math.gcd(value.moved, also.moved))
-        elif also is not None and value.of is not None and _is_neighbour(value, also):
-            merged[key] = _moved(value, 0, ELEMENT)
-    return merged
-
-
-def _is_neighbour(one: Pointer, other: Pointer) -> bool:
-    """Return True for the same place in two elements of an array, or in one element."""
-    if other.of is None or bare(one.of) is not bare(other.of):
-        return False
-    if one.offset == other.offset:
-        return True
-    if min(one.offset, other.offset) < 0:
-        return False
-    places = [find(one.of, pointer.offset, 0) for pointer in (one, other)]
-    first, second = ((place.path, place.offset, place.within) for place in places)
-    return places[0].through_array and first == second
-
-
-def _better(known: Pointer | None, declared: Pointer) -> Pointer:
-    """Choose between the pointer that the code built and the one that a declaration names.
-
-    The built one says more where it leads into a record, to a member of the declared type.
-    """
-    if known is not None and known.of is _NUMBER and known.moved > 1:
-        return known  # a product is no pointer, though clang says so of an index
-    if known is None or known.of is None or known.offset < 0 or not byte_size(known.of):
-        return declared
-    if bare(known.of) is bare(declared.of):
-        return known if known.offset == declared.offset else declared
-    inside = find(known.of, known.offset % byte_size(known.of), byte_size(declared.of)).type
-    return known if inside is not None and bare(inside) is bare(declared.of) else declared
+        return wrap(pointer) if is_stepping else pointer
 
 
 def _moved_stack(instruction: Instruction, state: State) -> State:

@@ -10,9 +10,10 @@ from iced_x86 import Register
 from purebpf.dataflow.btf_types import BtfTypes, Prototype
 from purebpf.dataflow.claims import Claim, Unclaimed, claim_at, claim_before, sampled_operand
 from purebpf.dataflow.code import Access, Code, displacement
-from purebpf.dataflow.flow import Flow, Pointer
+from purebpf.dataflow.flow import Flow
 from purebpf.dataflow.kernel_scope import KernelScope
 from purebpf.dataflow.later_uses import Functions
+from purebpf.dataflow.pointers import Pointer
 from purebpf.dataflow.types import Kind, Type
 from purebpf.tuples import NamedTuple
 

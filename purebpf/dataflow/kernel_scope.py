@@ -10,9 +10,9 @@ from iced_x86 import Mnemonic, OpKind, Register
 
 from purebpf.dataflow.btf_types import BtfTypes, Prototype
 from purebpf.dataflow.code import Code
-from purebpf.dataflow.flow import Pointer, State, pointer_of
 from purebpf.dataflow.later_uses import ARGUMENTS, Functions, later_uses
 from purebpf.dataflow.layout import is_record
+from purebpf.dataflow.pointers import Pointer, State, pointer_of
 from purebpf.dataflow.types import Type, bare, byte_size
 
 __all__ = ["KernelScope", "find_per_cpu"]

@@ -15,9 +15,9 @@ from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 from purebpf.dataflow.btf_types import Prototype
 from purebpf.dataflow.code import Code, access_of, constant_of, displacement, is_choice, is_whole
 from purebpf.dataflow.containers import Holders, Use, object_at
-from purebpf.dataflow.flow import Pointer, pointer_of
 from purebpf.dataflow.frames import Frames
 from purebpf.dataflow.layout import is_record
+from purebpf.dataflow.pointers import Pointer, pointer_of
 from purebpf.dataflow.types import Type, bare
 from purebpf.tuples import NamedTuple
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from iced_x86 import Register
 
-from purebpf.dataflow.flow import Pointer, State, pointer_of
 from purebpf.dataflow.layout import find, is_record
+from purebpf.dataflow.pointers import Pointer, State, pointer_of
 from purebpf.dataflow.types import Type, byte_size
 
 if TYPE_CHECKING:
