@@ -22,7 +22,6 @@ _PATIENCE_S = 60 if slow_host() else 10
 """Until the kernel has freed what was closed: 600 programs take it 3 s on a busy machine."""
 _LIMIT_S = float(os.environ.get("PUREBPF_TEST_LIMIT_S", "0"))
 _USAGE = pytest.StashKey[Usage]()
-_skipped: Counter[str] = Counter()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -78,7 +77,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         for feature in marker.args:
             if reason := probes.missing(feature):
                 _fail_if_required(feature, reason)
-                _skipped[f"{feature}: {reason}"] += 1
                 pytest.skip(f"needs {feature}: {reason}")
     if (usage := item.config.stash.get(_USAGE, None)) is not None:
         usage.names.update(*(marker.args for marker in item.iter_markers("needs")))
@@ -111,10 +109,15 @@ def _fail_if_required(feature: str, reason: str) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Group the skips by what was missing."""
-    if _skipped:
-        terminalreporter.section("skipped for want of")
-        for reason, count in _skipped.most_common():
+    """Count the skipped tests by reason."""
+    skipped = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.getreports("skipped")
+        if isinstance(report.longrepr, tuple)
+    )
+    if skipped:
+        terminalreporter.section("skipped")
+        for reason, count in skipped.most_common():
             terminalreporter.line(f"{count:5d}  {reason}")
 
 
