@@ -9,6 +9,7 @@ from purebpf.findings.evidence import Evidence
 from purebpf.findings.facts import CallCount
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import call_site, share
+from purebpf.late_pattern import compile_later
 
 __all__ = ["errors", "spinning"]
 
@@ -26,6 +27,7 @@ _STARTS = frozenset({"clone", "clone3", "fork", "vfork"})
 """Calls that fail with EAGAIN where a limit of processes or threads is met: fork(2)."""
 _RATE, _SHARE, _MANY = 0.3, 0.05, 20.0
 _NOT_TRIED_AGAIN = frozenset({"futex", "rt_sigtimedwait", "wait4", "rt_sigreturn"})
+_MEMORY = compile_later(r"/proc/\d+/(task/\d+/)?mem")
 _SAYS_WHERE = ("/dev/", "/proc/", "/sys/")
 
 
@@ -62,6 +64,7 @@ def errors(evidence: Evidence) -> Iterator[Finding]:
             (count.error not in _HARD and not is_limit)
             or rate < _RATE
             or count.pid not in evidence.processes
+            or _reads_other_memory(evidence, count)
         ):
             continue
         attempts = _attempts(evidence, count)
@@ -77,6 +80,12 @@ def errors(evidence: Evidence) -> Iterator[Finding]:
             (_files(evidence, count), f"in {function}" if function else ""),
             ("trace", "-p", str(count.pid)),
         )
+
+
+def _reads_other_memory(evidence: Evidence, count: CallCount) -> bool:
+    """Return True for a debugger or profiler: /proc/PID/mem says EIO where nothing is mapped."""
+    links = evidence.facts.descriptors.get(count.pid, {}).values()
+    return count.error == errno.EIO and any(map(_MEMORY.fullmatch, links))
 
 
 _MEANINGS = {

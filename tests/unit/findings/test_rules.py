@@ -473,6 +473,15 @@ def test_a_limit_of_processes_fails_starts_and_not_reads() -> None:
     assert kinds(facts(waiting(7, 7, "epoll_wait"), exe=CPP, calls=(reads,))) == []
 
 
+def test_a_profiler_may_read_where_nothing_is_mapped() -> None:
+    reads = CallCount(7, "pread64", errno.EIO, 500)
+    disk, memory = {3: "/srv/ledger.db"}, {3: "/srv/ledger.db", 4: "/proc/812/mem"}
+    idle = waiting(7, 7, "epoll_wait")
+    finding = only(facts(idle, exe=CPP, calls=(reads,), descriptors={7: disk}))
+    assert "pread64 fails with EIO (input/output error)" in finding.text
+    assert kinds(facts(idle, exe=CPP, calls=(reads,), descriptors={7: memory})) == []
+
+
 def above_high(hits: int, *, seconds: float = 8.0) -> Facts:
     """Threads of a cgroup that sleep because it has more memory than memory.high."""
     slept = ("schedule_timeout_killable", "__mem_cgroup_handle_over_high", "resume_user_mode_work")
