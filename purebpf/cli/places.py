@@ -21,7 +21,7 @@ from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import cut
 
-__all__ = ["describe_place", "pieces", "places_of", "wrapped_place"]
+__all__ = ["brief", "describe_place", "pieces", "places_of", "wrapped_place"]
 
 _MOST_WORK = 10
 _MOST_IDLE = 5
@@ -66,6 +66,17 @@ def pieces(
     yield from answer.pieces(
         shown, top=top, everything=everything, whole_names=whole_names, has_table=has_table
     )
+
+
+def brief(profile: Profile, most: int) -> Iterator[str]:
+    """Return the `most` longest places at work and at most as many idle ones, as lines.
+
+    A profile without user stacks has functions instead.
+    """
+    rows = profile.rows()
+    if any(row.user for row in rows):
+        return _tables(places_of(rows), answer.WIDTH, most, everything=False)
+    return iter(answer.functions(profile, most))
 
 
 def places_of(rows: Sequence[Row]) -> list[TimePlace]:

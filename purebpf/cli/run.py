@@ -32,7 +32,7 @@ __all__ = ["Run", "measure"]
 Result = TypeVar("Result")
 
 _TOP = 5
-"""Functions that are shown beside what was written."""
+"""Rows that are shown beside what was written."""
 
 
 class Run(NamedTuple, Generic[Result]):
@@ -63,17 +63,21 @@ class Run(NamedTuple, Generic[Result]):
         """Wait for the command, if there is one; its status, or 0."""
         return self.ends.status()
 
-    def say_what_was_written(self, profile: Profile, cpus: float = 0.0) -> None:
-        """Name the files, and show the five heaviest functions where the terminal has no result.
+    def say_what_was_written(
+        self, profile: Profile, brief: Callable[[Profile, int], Iterable[str]] | None = None
+    ) -> None:
+        """Name the files, and show the five heaviest rows where the terminal has no result.
 
-        `cpus` is how many CPUs a weight of 1 is, 0.0 where that is not known.
+        Args:
+            profile: the result.
+            brief: returns so many rows of it, as lines; None: of the functions.
         """
         for path in self.written:
             say_written(path)
         if len(self.written) == len(self.outputs) and profile.total:
             from purebpf.results.formats import answer
 
-            for line in answer.functions(profile, _TOP, cpus=cpus):
+            for line in (brief or answer.functions)(profile, _TOP):
                 command.say(line.rstrip("\n"))
 
     def write(self, render: Callable[[str], Iterable[str | bytes]]) -> None:

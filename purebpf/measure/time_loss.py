@@ -62,9 +62,9 @@ def losses(times: Times, request: Request) -> Loss:
             (
                 "threads were off the CPU when the run began, and "
                 + (
-                    "moved before their stacks were read"
+                    "moved before the stack was read"
                     if times.are_shown
-                    else "this kernel does not show their stacks (Linux 5.15 does)"
+                    else "this kernel does not show such stacks (Linux 5.15 does)"
                 )
             ),
         ),

@@ -40,10 +40,11 @@ def _run(options: OffCpuOptions, view: ResultOptions) -> int:
     ) as run:
         profile = run.add_lines(run.result)
         status = run.end()
-        from purebpf.tools.offcpu.render import render  # not before everything is measured
+        from purebpf.cli.places import brief  # not before everything is measured
+        from purebpf.tools.offcpu.render import render
 
         run.write(partial(render, profile, view))
-        run.say_what_was_written(profile)
+        run.say_what_was_written(profile, brief)
         _explain(profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status
 

@@ -41,11 +41,11 @@ def _run(options: ProfileOptions, view: ResultOptions) -> int:
     ) as run:
         profile = run.add_lines(run.result)
         status = run.end()
-        from purebpf.results.formats.answer import cpus_of_sample
+        from purebpf.results.formats.answer import cpus_of_sample, functions
         from purebpf.tools.profile.render import render  # not before everything is measured
 
         run.write(partial(render, profile, view))
-        run.say_what_was_written(profile, cpus_of_sample(profile))
+        run.say_what_was_written(profile, partial(functions, cpus=cpus_of_sample(profile)))
         _explain(options, profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status
 

@@ -41,10 +41,11 @@ def _run(options: WallOptions, view: ResultOptions) -> int:
         result = run.result
         profile = run.add_lines(result.profile)
         status = run.end()
-        from purebpf.tools.wall.render import render  # not before everything is measured
+        from purebpf.cli.places import brief  # not before everything is measured
+        from purebpf.tools.wall.render import render
 
         run.write(partial(render, profile, result.threads, view))
-        run.say_what_was_written(profile)
+        run.say_what_was_written(profile, brief)
         _explain(profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from purebpf.cli import places
-from purebpf.cli.places import pieces
+from purebpf.cli.places import brief, pieces
 from purebpf.results import Labels, Marks, Profile
 from purebpf.symbols.frame import Address, Frame
 
@@ -57,6 +57,18 @@ not known, as the stack could not be read: 500 ms
 
 """
     )
+
+
+def test_the_longest_waits_stand_beside_a_file() -> None:
+    lines = list(brief(profile(), 1))
+    assert lines[0] == "   3.00 s  100 %  1 thread   sleeps in pause (shop.py) < answer (shop.py)\n"
+    assert [line.partition(":")[0] for line in lines[1::2]] == [
+        "idle, waiting for something to do",
+        "not known, as the stack could not be read",
+    ]
+    threads = Profile("", unit="ns")
+    threads.add(None, kernel("worker_thread"), 10, Labels("kworker/0:1", 9, 9, state="I"))
+    assert "worker_thread [kernel]" in "".join(brief(threads, 5))
 
 
 def test_threads_of_go_lead_to_its_goroutines() -> None:
