@@ -42,6 +42,7 @@ def test_help_of_a_command_can_be_typed(name: str) -> None:
         ended = run(*arguments)
         assert (ended.returncode, ended.stderr) == (0, "")
         assert ended.stdout.startswith(f"usage: purebpf {name} ")
+        assert ended.stdout.partition("\n\n")[0].count("[options]") <= 1
         assert f"\n  purebpf {name} " in ended.stdout or f"\n  sudo purebpf {name} " in ended.stdout
         assert "python -m" not in ended.stdout
 

@@ -42,7 +42,7 @@ def parse(argv: Sequence[str]) -> ViewOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    command_parser = parser.new("purebpf view", _DESCRIPTION, _EPILOG, usage="[options] DIR")
+    command_parser = parser.new("purebpf view", _DESCRIPTION, _EPILOG, usage="DIR")
     command_parser.add_argument("folder", metavar="DIR", help="where the profiles are")
     command_parser.add_argument(
         "--serve", metavar="ADDR:PORT", type=address,
