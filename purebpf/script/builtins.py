@@ -61,7 +61,7 @@ def builtin_type(check: Checking, node: tree.Name) -> Type | None:
     if name == "args":
         return _args(check, node)
     if name == "ctx":
-        return pointer("void", lambda: Type("void"), "kernel")
+        return _context(check)
     if name == "func":
         if point.has_registers or point.kind in ("fentry", "fexit"):
             return late("ksym") if point.space == "kernel" else late("usym")
@@ -71,6 +71,14 @@ def builtin_type(check: Checking, node: tree.Name) -> Type | None:
     if (match := _ARGUMENT.fullmatch(name)) is not None:
         return _argument(check, node, int(match[1]))
     return None
+
+
+def _context(check: Checking) -> Type:
+    """Return the type of the context: an iterator's structure, else a pointer without a type."""
+    point = check.unit.point
+    label = f"struct bpf_iter__{point.name.partition(':')[2]}" if point.kind == "iter" else "void"
+    found = check.world.named(label) or Type("void")
+    return pointer(label, lambda: found, "kernel")
 
 
 def _refuse(node: tree.Node, message: str) -> ScriptError:

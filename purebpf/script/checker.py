@@ -18,7 +18,7 @@ from purebpf.script.functions.aggregates import MAP_FUNCTIONS, aggregate_type
 from purebpf.script.host import Host
 from purebpf.script.macros import Macros
 from purebpf.script.map_info import MapInfo
-from purebpf.script.point import DangerousProbeError, MissingProbeError, Point
+from purebpf.script.point import EXPECTED, DangerousProbeError, MissingProbeError, Point
 from purebpf.script.points import expand
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings
@@ -29,6 +29,7 @@ from purebpf.script.world import World
 __all__ = ["Checker"]
 
 _ROUNDS = 30
+_NO_POINTS = "Probe has no valid attach points."
 _PARAMETER = re.compile(r"\$(\d+)")
 _SCALAR_CASTS = ("int", "bool", "ptr")
 
@@ -59,6 +60,8 @@ class Checker(ExpressionTypes):
                 for node in probe.points
                 for point in self._find_points(self._with_parameters(node))
             ]
+            if not points:
+                self._remove(probe)
             if len(units) + len(points) > self.config.numbers["max_probes"]:
                 message = f"more than max_probes = {self.config.numbers['max_probes']} probes"
                 raise ScriptError(message, probe.start, probe.points[-1].end)
@@ -94,6 +97,16 @@ class Checker(ExpressionTypes):
             if choice == "warn":
                 self._warn(f"{error.missing} Skipping.", node)
         return []
+
+    def _remove(self, probe: tree.Probe) -> None:
+        """Leave a block out that has no places, if that may be: no name fits its patterns."""
+        choice, node = self.config.texts["missing_probes"], probe.points[0]
+        span = tree.Node(node.start, probe.points[-1].end)
+        if choice == "error":
+            raise ScriptError(f"{_NO_POINTS} {EXPECTED}", span.start, span.end)
+        if choice == "warn":
+            self._warn(f"{_NO_POINTS} It is being removed which may cause issues with "
+                       "program behavior.", span)  # fmt: skip
 
     def _with_parameters(self, node: tree.Point) -> tree.Point:
         """Return an attach point with values in the places of `$1`."""

@@ -10,7 +10,14 @@ from purebpf.script.point import Danger
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Host", "NoHost", "StaticProbe"]
+__all__ = ["Datum", "Host", "NoHost", "StaticProbe"]
+
+
+class Datum(NamedTuple):
+    """A variable of a program: the bytes from a function's start to it, and its size in bytes."""
+
+    distance: int
+    size: int
 
 
 class StaticProbe(NamedTuple):
@@ -70,6 +77,9 @@ class Host(Protocol):
 
     def missing_function(self, path: str, function: str) -> str:
         """Return the reason why a program does not have a function, "" if it may have it."""
+
+    def variable(self, path: str, function: str, name: str) -> Datum | None:
+        """Find a variable of a program by its distance from a function (or file offset)."""
 
     def probe_danger(self, path: str, function: str) -> Danger | None:
         """Return the harm that a probe at `FUNCTION+OFFSET` may do; None: none is known."""
@@ -131,6 +141,11 @@ class NoHost:
         """Return "": every function may be there."""
         del path, function
         return ""
+
+    def variable(self, path: str, function: str, name: str) -> Datum | None:
+        """Return None: no variable is known."""
+        del path, function, name
+        return None
 
     def probe_danger(self, path: str, function: str) -> Danger | None:
         """Return None: no function is known."""

@@ -13,6 +13,7 @@ from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 from purebpf.tuples import NamedTuple
 
 __all__ = [
+    "EXPECTED",
     "Danger",
     "DangerousProbeError",
     "MissingProbeError",
@@ -23,7 +24,8 @@ __all__ = [
 ]
 
 _WILD = re.compile(r"[*?\[]")
-_EXPECTED = "If this is expected, set the 'missing_probes' config variable to 'warn'."
+EXPECTED = "If this is expected, set the 'missing_probes' config variable to 'warn'."
+"""The advice for places that are not there."""
 
 
 class Danger(NamedTuple):
@@ -81,7 +83,7 @@ class MissingProbeError(ScriptError):
 
     def __init__(self, node: tree.Point, kind: str, rest: str, why: str = "") -> None:
         self.missing = f"No matches for {kind} {rest}."
-        hint = "\n      ".join(filter(None, (why, _EXPECTED)))
+        hint = "\n      ".join(filter(None, (why, EXPECTED)))
         super().__init__(self.missing, node.start, node.end, hint)
 
 

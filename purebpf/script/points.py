@@ -15,7 +15,7 @@ from purebpf.script.script_error import ScriptError
 from purebpf.script.user_points import static_points, user_functions
 from purebpf.similar import suggest
 
-__all__ = ["ALIASES", "HARDWARE", "SOFTWARE", "Point", "expand"]
+__all__ = ["ALIASES", "HARDWARE", "SOFTWARE", "Point", "expand", "iterators", "raw_tracepoints"]
 
 ALIASES: Mapping[str, str] = {
     "k": "kprobe", "kr": "kretprobe", "t": "tracepoint", "u": "uprobe", "ur": "uretprobe",
@@ -23,8 +23,10 @@ ALIASES: Mapping[str, str] = {
     "END": "end", "rt": "rawtracepoint", "f": "fentry", "fr": "fexit", "kfunc": "fentry",
     "kretfunc": "fexit", "U": "usdt", "it": "iter", "w": "watchpoint", "BENCH": "bench",
 }  # fmt: skip
-_LATER = frozenset({"iter", "watchpoint", "test", "asyncwatchpoint"})
+_LATER = frozenset({"test", "asyncwatchpoint"})
 _UNITS_NS: Mapping[str, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_CODE_SIZE = 8
+"""sizeof(long): the length of a breakpoint on code (include/uapi/linux/hw_breakpoint.h)."""
 _DURATION = re.compile(r"(\d+)(ns|us|ms|s|m|h)?")
 SOFTWARE: Mapping[str, tuple[str, int]] = {
     "alignment-faults": ("alignment-faults", 1), "bpf-output": ("bpf-output", 1),
@@ -138,22 +140,17 @@ def _tracepoint(node: tree.Point, kind: str, rest: str, host: Host) -> list[Poin
     if not category or not event:
         raise refuse_point(node, "tracepoint probe must have a category and an event")
     wanted = f"{category}:{event}"
-    if is_wild(wanted):
-        names = match_names(wanted, host.tracepoints())
-    else:
-        names = [wanted] if host.tracepoint_format(category, event) else []
-    if not names:
-        hint = "" if is_wild(wanted) else suggest(wanted, host.tracepoints())
-        raise MissingProbeError(node, kind, wanted, hint)
+    names = match_names(wanted, host.tracepoints()) if is_wild(wanted) else [wanted]
+    if not is_wild(wanted) and not host.tracepoint_format(category, event):
+        raise MissingProbeError(node, kind, wanted, suggest(wanted, host.tracepoints()))
     return [Point(kind, f"{kind}:{name}", f"tracepoint/{name.replace(':', '/')}") for name in names]
 
 
 def _raw_tracepoint(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
     event = rest.rpartition(":")[2]
-    names = raw_tracepoints(host) if is_wild(event) else []
-    matches = match_names(event, names) if is_wild(event) else [event] if event else []
-    if not matches:
+    if not event:
         raise MissingProbeError(node, kind, rest)
+    matches = match_names(event, raw_tracepoints(host)) if is_wild(event) else [event]
     return [Point(kind, f"{kind}:{name}", f"raw_tp/{name}") for name in matches]
 
 
@@ -175,12 +172,12 @@ def _kernel_function(node: tree.Point, kind: str, rest: str, host: Host) -> list
     module, _, function = rest.rpartition(":")
     if not function:
         raise refuse_point(node, f"{kind} probe type requires a function")
+    names = [function]
     if is_wild(function):
         names = match_names(function, host.kernel_functions())
-        if not names:
-            raise MissingProbeError(node, kind, rest)
-    else:
-        names = [function]
+        if kind in ("fentry", "fexit") and (btf := host.btf()) is not None:
+            described = {btf.name(type_id) for type_id in ids_of(btf, Kind.FUNC)}
+            names = [name for name in names if name in described]
     prefix = f"{module}:" if module and not is_wild(module) else ""
     has_target = kind in ("kprobe", "kretprobe")
     return [
@@ -190,11 +187,55 @@ def _kernel_function(node: tree.Point, kind: str, rest: str, host: Host) -> list
     ]  # fmt: skip
 
 
+def _iterator(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
+    name, pin, _ = rest.partition(":")
+    if not name or is_wild(rest):
+        raise refuse_point(node, "iter probes need a name without wildcards: iter:task")
+    if pin:
+        message = "iter probes that are pinned are not supported: their output is not a file's"
+        raise refuse_point(node, message)
+    names = iterators(host)
+    if name not in names:
+        message = f"iter {name} not available for your kernel version."
+        raise refuse_point(node, message, suggest(name, names))
+    return [Point(kind, f"{kind}:{name}", f"iter/{name}")]
+
+
+def iterators(host: Host) -> list[str]:
+    """List the kernel's iterators by its types; nothing if it has none."""
+    btf, start = host.btf(), "bpf_iter__"
+    found = ids_of(btf, Kind.STRUCT) if btf is not None else ()
+    names = {btf.name(type_id) for type_id in found} if btf is not None else set[str]()
+    return sorted(name.removeprefix(start) for name in names if name.startswith(start))
+
+
+def _watchpoint(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
+    del host
+    parts = rest.split(":")
+    if len(parts) != 3:
+        raise refuse_point(node, f"{kind} needs an address, a length and a mode: 0x1000:8:w")
+    address, length, mode = parts
+    try:
+        number = int(address, 0)
+    except ValueError:
+        raise refuse_point(node, f"Invalid function/address argument: {address}") from None
+    if length not in ("1", "2", "4", "8"):
+        raise refuse_point(node, f"Invalid length of {kind} probe: {length}", "1, 2, 4, 8")
+    letters = set(mode)
+    if not mode or len(letters) != len(mode) or letters not in ({"r", "w"}, {"w"}, {"x"}):
+        raise refuse_point(node, f"invalid {kind} mode: {mode}", "w, rw, x")
+    if letters == {"x"} and length != "1":
+        raise refuse_point(node, f"{kind}: a length of 1 is needed for the mode x")
+    size = _CODE_SIZE if letters == {"x"} else length
+    event = f"mem:{number:#x}/{size}:{''.join(sorted(letters))}"
+    return [Point(kind, f"{kind}:{rest}", "perf_event", event=event, period=1)]
+
+
 _MAKERS = {
     "begin": _special, "end": _special, "interval": _timer, "profile": _timer,
     "tracepoint": _tracepoint, "kprobe": _kernel_function, "kretprobe": _kernel_function,
     "fentry": _kernel_function, "fexit": _kernel_function, "uprobe": user_functions,
     "uretprobe": user_functions, "usdt": static_points, "software": _perf, "hardware": _perf,
     "rawtracepoint": _raw_tracepoint, "self": _own_signal,
-    "bench": _benchmark,
+    "bench": _benchmark, "iter": _iterator, "watchpoint": _watchpoint,
 }  # fmt: skip

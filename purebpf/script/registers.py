@@ -35,6 +35,7 @@ _X86 = {
          "di", "orig_ax", "ip", "cs", "flags", "sp", "ss")
     )
 }  # fmt: skip
+_X86["pc"] = _X86["ip"]
 _ARM = {**{f"r{index}": 8 * index for index in range(31)}, "sp": 248, "pc": 256, "pstate": 264}
 
 MACHINES: Mapping[str, Registers] = {

@@ -26,7 +26,7 @@ _LICENSES = ("Dual MIT/GPL", "Dual BSD/GPL", "Dual MPL/GPL", "GPL and additional
 STACK_MODES = ("bpftrace", "perf", "raw", "build_id")
 """The forms in which stacks are printed."""
 _MISSING = ("error", "warn", "ignore")
-_LONGEST_STRING = 1 << 14
+_LONGEST_STRING = 32000
 _MOST_PAGES = 1 << 19
 _MOST_KEYS = 1 << 27
 

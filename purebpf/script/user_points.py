@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from purebpf.script import tree
-from purebpf.script.host import Host, StaticProbe
+from purebpf.script.host import Datum, Host, StaticProbe
 from purebpf.script.point import MissingProbeError, Point, is_wild, match_names, refuse_point
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 
-__all__ = ["list_static", "static_points", "user_functions"]
+__all__ = ["find_variable", "list_static", "static_points", "user_functions"]
 
 _QUOTED = re.compile(r'^"(.*)"(\+\w+)?$')
 Arguments = tuple[Argument | UnknownArgument, ...]
@@ -44,9 +44,17 @@ def user_functions(node: tree.Point, kind: str, rest: str, host: Host) -> list[P
             Point(kind, f"{kind}:{file}:{name}", kind, f"{target}:{name}", danger=danger)
             for name in names
         ]
-    if not points:
+    if not points and not (is_wild(function) and host.user_files(path)):
         raise MissingProbeError(node, kind, rest, why)
     return points
+
+
+def find_variable(point: Point, name: str, host: Host) -> Datum | None:
+    """Find a variable of the program of a point, by its distance from the place of the point."""
+    if point.places:
+        return host.variable(point.target, hex(point.places[0][0]), name)
+    path, _, function = point.target.rpartition(":")
+    return host.variable(path, function, name)
 
 
 def static_points(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from purebpf.abi import syscalls
@@ -65,7 +65,16 @@ class World:
             return {"void": VOID, "bool": BOOL, "char": CHAR}[name]
         if (basic := _c_integer(name)) is not None:
             return basic
-        return self.kernel.named(name) if self.kernel is not None else None
+        if self.kernel is None:
+            return None
+        return self.kernel.named(name) or next(self._tagged(name), None)
+
+    def _tagged(self, name: str) -> Iterator[Type]:
+        """List the kernel's types of a name without its `struct`, `union` or `enum`."""
+        assert self.kernel is not None
+        for tag in ("struct", "union", "enum"):
+            if " " not in name and (found := self.kernel.named(f"{tag} {name}")) is not None:
+                yield found
 
     def type_of(self, name: tree.TypeName) -> Type:
         """Return the type that a script names.

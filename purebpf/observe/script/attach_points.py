@@ -9,11 +9,13 @@ from purebpf.errors import NotSupportedError
 from purebpf.loader.attach import uprobe
 from purebpf.loader.attach._common.probe_place import ProbePlaces, find_places
 from purebpf.loader.features.features import have_attach_cookie
+from purebpf.loader.perf.event_parser import choose_event
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.loader.programs.program import Program
 from purebpf.observe.script.return_probes import UnsafeReturnError, find_returns
 from purebpf.script.point import Point
+from purebpf.syscall import proc
 
 __all__ = ["attach_point"]
 
@@ -53,6 +55,8 @@ def _attach(program: Program, point: Point, pid: int, links: ExitStack) -> None:
     if point.kind == "interval":
         timer = links.enter_context(PerfEvent.sampling(event=point.event, cpu=0, **rate))
         links.enter_context(program.attach(timer))
+    elif point.kind == "watchpoint":
+        _attach_watchpoint(program, point, pid, links)
     elif point.kind in _PERF:
         events = links.enter_context(PerfEvents.sampling(event=point.event, **rate))
         for event in events:
@@ -69,6 +73,19 @@ def _attach(program: Program, point: Point, pid: int, links: ExitStack) -> None:
         links.enter_context(program.attach(point.target))
     else:
         links.enter_context(program.attach())
+
+
+def _attach_watchpoint(program: Program, point: Point, pid: int, links: ExitStack) -> None:
+    """Attach to a breakpoint of the processor: of the threads of a process, or of every CPU."""
+    choice = choose_event(point.event)
+    options: dict[str, Any] = {"event": choice.event, "period": point.period, **choice.attr}
+    if pid:
+        for thread in proc.threads(pid):
+            event = links.enter_context(PerfEvent.sampling(pid=thread, inherit=1, **options))
+            links.enter_context(program.attach(event))
+        return
+    for event in links.enter_context(PerfEvents.sampling(**options)):
+        links.enter_context(program.attach(event))
 
 
 def _attach_returns(

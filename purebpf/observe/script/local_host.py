@@ -14,7 +14,7 @@ from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError, NotSupportedError, PurebpfError
 from purebpf.observe.script import user_files
 from purebpf.observe.script.cgroups import cgroup_id
-from purebpf.script.host import StaticProbe
+from purebpf.script.host import Datum, StaticProbe
 from purebpf.script.point import Danger
 from purebpf.syscall import proc, tracefs
 
@@ -112,6 +112,10 @@ class LocalHost:
     def missing_function(self, path: str, function: str) -> str:
         """Return the reason why a program does not have a function, "" if it may have it."""
         return user_files.explain_missing(self.seen_file(path), function)
+
+    def variable(self, path: str, function: str, name: str) -> Datum | None:
+        """Find a variable of a program by its distance from a function (or file offset)."""
+        return user_files.find_variable(path, function, name)
 
     def probe_danger(self, path: str, function: str) -> Danger | None:
         """Return the harm that a probe at `FUNCTION+OFFSET` may do; None: none is known."""

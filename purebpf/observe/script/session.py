@@ -9,11 +9,13 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from purebpf.closable import SoleOwner
+from purebpf.loader.attach.iterator import IteratorLink
 from purebpf.loader.load.load import load
 from purebpf.loader.load.object import Object
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.script.attach_points import attach_point
 from purebpf.observe.script.benchmarks import Benchmark, measure_block
+from purebpf.observe.script.iterations import Iterations
 from purebpf.observe.script.names import LocalNames
 from purebpf.observe.script.own_signals import OwnSignals
 from purebpf.observe.script.printer import Printer
@@ -22,7 +24,16 @@ from purebpf.observe.script.stored_maps import StoredMaps
 from purebpf.observe.script.walked_stacks import LinkStacks, WalkedStacks
 from purebpf.script.actions import Action
 from purebpf.script.compilation import Compilation
-from purebpf.script.lowering.layout import BUSY, LOST, LOST_STACKS, STACKS, STARTED, TAI, WALL
+from purebpf.script.lowering.layout import (
+    BUSY,
+    EXITED,
+    LOST,
+    LOST_STACKS,
+    STACKS,
+    STARTED,
+    TAI,
+    WALL,
+)
 from purebpf.script.output.decode import Decoder
 from purebpf.script.point import Point
 from purebpf.script.script_error import ScriptError, locate
@@ -33,7 +44,7 @@ __all__ = ["ScriptSession"]
 _PAGE = 4096
 _MOST_WARNINGS = 5
 _SPECIAL = ("begin", "end")
-_BY_HAND = (*_SPECIAL, "self", "bench")
+_BY_HAND = (*_SPECIAL, "self", "bench", "iter")
 """Kinds of blocks that this process runs."""
 _FIRST_IN_FIRST_RUN = frozenset({"kretprobe", "tracepoint", "rawtracepoint", "profile", "interval",
                                  "software", "hardware"})  # fmt: skip
@@ -77,6 +88,7 @@ class ScriptSession(SoleOwner):
         self._link_stacks = link_stacks
         self._stacks: WalkedStacks | None = None
         self._signals: OwnSignals | None = None
+        self._iterations: Iterations | None = None
         self._new_printer, self._omits_warnings = make_printer, omits_warnings
         self._warn = warn
         self.compilation = compilation
@@ -165,7 +177,8 @@ class ScriptSession(SoleOwner):
         """Descriptors that are readable when `drain()` is due."""
         stacks = self._stacks.fds if self._stacks is not None else set[int]()
         signals = {self._signals.fileno()} if self._signals is not None else set[int]()
-        return {self._ring.fileno(), *stacks, *signals}
+        iterations = {self._iterations.fileno()} if self._iterations is not None else set[int]()
+        return {self._ring.fileno(), *stacks, *signals, *iterations}
 
     def pause_ms(self) -> float | None:
         """Return after how long `drain()` is due at the latest; None: after no time."""
@@ -193,6 +206,7 @@ class ScriptSession(SoleOwner):
                 )  # fmt: skip
             except UnsafeReturnError as error:
                 unsafe.append(error)
+        self._start_iterations()
         points = [unit.point for unit in self.compilation.units if unit.point.kind != "bench"]
         count = sum(point.is_counted for point in points) - len(unsafe)
         if unsafe and not count:
@@ -202,6 +216,27 @@ class ScriptSession(SoleOwner):
         if len(unsafe) > _MOST_WARNINGS:
             self._warn(f"WARNING: {len(unsafe) - _MOST_WARNINGS} more functions, likewise")
         return count
+
+    def _start_iterations(self) -> None:
+        """Begin to run the programs of `iter` blocks; their run is not waited for."""
+        programs = [
+            self._object.programs[name]
+            for unit, name in self._programs()
+            if unit.point.kind == "iter"
+        ]
+        pid = self.compilation.settings.pid
+        links = []
+        for program in programs:
+            link = (
+                program.attach(pid=pid) if pid and "task" in program.section else program.attach()
+            )
+            assert isinstance(link, IteratorLink)
+            links.append(self._links.enter_context(link))
+        if links:
+            self._iterations = self._links.enter_context(Iterations(links, self._leave_iterations))
+
+    def _leave_iterations(self) -> None:
+        self._words[EXITED // 8] = 1
 
     def _in_order_of_attaching(self) -> list[tuple[Point, str]]:
         """Return points and their programs so that blocks of one place run as they are written.
@@ -244,8 +279,12 @@ class ScriptSession(SoleOwner):
 
     @property
     def only_special(self) -> bool:
-        """True if there is nothing to wait for: the script has begin and end blocks only."""
-        return all(unit.point.kind in (*_SPECIAL, "bench") for unit in self.compilation.units)
+        """True if there is nothing to wait for: no block but begin and end can run any more."""
+        if self._iterations is not None and not self._iterations.is_over:
+            return False
+        return all(
+            unit.point.kind in (*_SPECIAL, "bench", "iter") for unit in self.compilation.units
+        )
 
     def _programs(self) -> Any:
         return zip(self.compilation.units, self.compilation.program_names, strict=True)

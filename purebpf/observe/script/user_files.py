@@ -9,8 +9,9 @@ import os
 from purebpf.errors import AttachError, PurebpfError
 from purebpf.loader.attach._common.probe_place import find_file, find_places, open_image
 from purebpf.loader.attach.usdt import resolve_addresses
-from purebpf.script.host import StaticProbe
-from purebpf.symbols.elf_names import functions_named
+from purebpf.script.host import Datum, StaticProbe
+from purebpf.symbols.elf_image import PT_LOAD
+from purebpf.symbols.elf_names import functions_named, variables
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.usdt import usdt_probes
 from purebpf.symbols.usdt_arguments import parse_arguments
@@ -18,6 +19,7 @@ from purebpf.syscall import proc
 
 __all__ = [
     "explain_missing",
+    "find_variable",
     "in_process",
     "list_functions",
     "list_static_probes",
@@ -65,6 +67,27 @@ def explain_missing(path: str, function: str) -> str:
     except (PurebpfError, OSError, ValueError):
         pass
     return ""
+
+
+def find_variable(path: str, function: str, name: str) -> Datum | None:
+    """Find a variable by its distance from a function, or from a file offset such as `0x1234`."""
+    try:
+        places = find_places(f"{path}:{function}", "uprobe")
+        with open_image(places.path) as (image, _):
+            images = [image] if image.debug is None else [image, image.debug]
+            found = next(
+                (item for part in images for item in variables(part) if item.name == name), None
+            )
+            start = next(
+                (segment.address + places.offsets[0] - segment.offset
+                 for segment in image.segments
+                 if segment.type == PT_LOAD
+                 and 0 <= places.offsets[0] - segment.offset < segment.file_size),
+                None,
+            )  # fmt: skip
+    except (PurebpfError, OSError, ValueError):
+        return None
+    return None if found is None or start is None else Datum(found.address - start, found.size)
 
 
 def matching_files(pattern: str) -> list[str]:

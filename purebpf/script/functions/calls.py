@@ -26,7 +26,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Infer]] = {
     **STANDARD,
 }  # fmt: skip
 _LATER = frozenset({
-    "strstr", "path", "uaddr", "getopt",
+    "strstr", "getopt",
     "percpu_kaddr", "skboutput", "socket_cookie", "unwatch",
     "static_assert", "fail", "debugf", "find", "is_str",
     "is_ptr", "is_array", "is_err", "is_integer", "is_unsigned_integer", "is_literal", "memcmp",

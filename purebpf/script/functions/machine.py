@@ -9,7 +9,8 @@ from purebpf.script.checking import Checking
 from purebpf.script.functions.arguments import Infer, literal_argument, refuse
 from purebpf.script.registers import MACHINES
 from purebpf.script.settings import STACK_MODES
-from purebpf.script.types import U64, Type, late, pointer, spell
+from purebpf.script.types import U64, Type, integer, late, pointer, spell, string
+from purebpf.script.user_points import find_variable
 
 __all__ = ["MACHINE"]
 
@@ -79,6 +80,42 @@ def _nsecs(check: Checking, node: tree.Call) -> Type:
     return U64
 
 
+def _path(check: Checking, node: tree.Call) -> Type | None:
+    """Check `path()`: the kernel takes only pointers that come from the context."""
+    kind, place = check.unit.point.kind, node.arguments[0]
+    type_ = check.infer(place)
+    if kind not in ("iter", "fentry", "fexit"):
+        raise refuse(node, f"path() can not be used with '{kind}' probes")
+    target = type_.target if type_ is not None and type_.kind == "ptr" else type_
+    if target is not None and target.name != "struct path":
+        raise refuse(place, f"path() expects a struct path, got {spell(target)}")
+    if not _is_from_context(place):
+        raise refuse(place, "path() expects members of args or ctx, without casts and variables")
+    longest = check.config.numbers["max_strlen"] + 1
+    if len(node.arguments) == 2:
+        longest = check.number(node.arguments[1], "the size of path()")
+        if longest < 1:
+            raise refuse(node.arguments[1], "path() expects a positive size")
+    return string(longest)
+
+
+def _is_from_context(node: tree.Expression) -> bool:
+    while isinstance(node, tree.Field | tree.AddressOf):
+        node = node.base if isinstance(node, tree.Field) else node.operand
+    return isinstance(node, tree.Name) and node.name in ("args", "ctx")
+
+
+def _uaddr(check: Checking, node: tree.Call) -> Type:
+    name, point = literal_argument(check, node, 0), check.unit.point
+    if point.kind not in ("uprobe", "uretprobe", "usdt"):
+        raise refuse(node, f"uaddr() can not be used with '{point.kind}' probes")
+    found = find_variable(point, name, check.host)
+    if found is None:
+        raise refuse(node, f"Could not resolve symbol: {name}")
+    size = found.size if found.size in (1, 2, 4, 8) else 8
+    return pointer(f"uint{8 * size}", lambda: integer(size, False), "user")
+
+
 def _cgroup_path(check: Checking, node: tree.Call) -> Type:
     type_ = check.infer(node.arguments[0])
     if type_ is not None and type_.kind != "int":
@@ -98,6 +135,7 @@ MACHINE: Mapping[str, tuple[int, int, Infer]] = {
     "ksym": (1, 1, _symbol), "usym": (1, 1, _symbol), "kaddr": (1, 1, _kaddr),
     "kstack": (0, 2, _stack), "ustack": (0, 2, _stack), "kptr": (1, 1, _in_space),
     "uptr": (1, 1, _in_space), "reg": (1, 1, _reg), "nsecs": (0, 1, _nsecs),
+    "uaddr": (1, 1, _uaddr), "path": (1, 2, _path),
     "cgroup_path": (1, 2, _cgroup_path), "cgroupid": (1, 1, _cgroupid),
 }  # fmt: skip
 """The least and the largest number of arguments, and the function that finds the type."""

@@ -15,6 +15,7 @@ from purebpf.script.map_info import MapInfo
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
 from purebpf.script.types import U64, Type, offsets, room, string, tuple_of
+from purebpf.script.user_points import find_variable
 
 __all__ = ["Calls"]
 
@@ -77,12 +78,29 @@ class Calls(Stores):
                 self._write_user(node)
             case "nsecs":
                 self._clock(arguments)
+            case "uaddr":
+                self._variable_address(node)
             case "reg":
                 registers = MACHINES[self.context.host.machine]
                 code.load(R0, R6, registers.by_name[_text(arguments)], 8)
             case _:
                 message = f"{node.name}() cannot be used here"
                 raise ScriptError(message, node.start, node.end)
+
+    def _variable_address(self, node: tree.Call) -> None:
+        """R0 = the address of a variable of the program: it is as far from the probe as in the
+        file.
+        """
+        point = self.unit.point
+        found = find_variable(point, _text(node.arguments), self.context.host)
+        assert found is not None
+        counter = MACHINES[self.context.host.machine].counter
+        if point.kind == "uretprobe":
+            self.function_of_return(counter)
+        else:
+            self.code.load(R0, R6, counter, 8)
+        self.code.move(R1, found.distance)
+        self.code.alu_register("+=", R0, R1)
 
     def _write_user(self, node: tree.Call) -> None:
         """R0 = 1 if bytes were written to memory of the process."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from purebpf.asm import R0, R1, R6, Program
 from purebpf.asm.program import Function
+from purebpf.btf.types.kinds import Kind
 from purebpf.script.lowering.frame import NeedsScratchError
 from purebpf.script.lowering.known_values import KnownValue, find_known_value
 from purebpf.script.lowering.layout import EXITED, Context
@@ -13,7 +14,7 @@ from purebpf.script.unit import Unit
 
 __all__ = ["generate"]
 
-_EVERY_PROCESS = ("begin", "end", "interval", "self", "bench")
+_EVERY_PROCESS = ("begin", "end", "interval", "self", "bench", "iter")
 
 
 def generate(unit: Unit, context: Context) -> tuple[Program, list[Function]]:
@@ -42,7 +43,9 @@ def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list
     if context.settings.pid and unit.point.kind not in _EVERY_PROCESS:
         generator.task_number(is_process=True)
         code.jump("!=", R0, context.settings.pid, plain_end)
-    if unit.point.kind == "interval":
+    if unit.point.kind == "iter":
+        _leave_at_the_end(generator, context)
+    if unit.point.kind in ("interval", "iter"):
         code.map_value(R1, "globals", EXITED)
         code.load(R0, R1, 0, 8)
         code.jump("!=", R0, 0, plain_end)
@@ -73,6 +76,20 @@ def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list
     code.exit()
     code.drop_unreachable()
     return code, generator.functions
+
+
+def _leave_at_the_end(generator: Statements, context: Context) -> None:
+    """Leave if there is no object: the kernel runs an iterator once more, after the last one.
+
+    The first member of its context is `meta`, the second one the object.
+    """
+    btf = context.host.btf()
+    name = f"bpf_iter__{generator.unit.point.name.partition(':')[2]}"
+    for type_id in btf.find(name, Kind.STRUCT) if btf is not None else ():
+        assert btf is not None
+        _, first, *_ = btf.type(type_id).members  # type: ignore[union-attr]
+        generator.code.load(R0, R6, first.bit_offset // 8, 8)
+        generator.code.jump("==", R0, 0, generator.end)
 
 
 def _keep_value(generator: Statements, unit: Unit, context: Context) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from purebpf.asm import R0, R1, R2, R3
+from purebpf.abi.assembler import Label
+from purebpf.asm import R0, R1, R2, R3, R6
 from purebpf.script import tree
 from purebpf.script.lowering.conditions import Conditions
 from purebpf.script.lowering.frame import Place
@@ -118,6 +119,8 @@ class Stores(Conditions):
         match node:
             case tree.Call(name="str"):
                 self._read_string(node, place, size)
+            case tree.Call(name="path"):
+                self._store_path(node, place, size)
             case tree.Name(name="comm"):
                 self._store_comm(place, size)
             case tree.Name(name="pcomm" | "leader_comm"):
@@ -134,6 +137,46 @@ class Stores(Conditions):
                 self._read_array(place, size, self.find(node), node.type.size)
             case _:
                 self._copy_string(node, place, size)
+
+    def _store_path(self, node: tree.Call, place: Place, size: int) -> None:
+        """Store the path of a `struct path` that the context leads to; "" without one."""
+        code, size_here = self.code, min(size, node.type.size)
+        self.zero(place, size)
+        done = code.label()
+        if offset := self._load_trusted(node.arguments[0], done):
+            code.alu("+=", R0, offset)
+        self.address(R2, place)
+        code.move(R3, size_here)
+        code.call_helper("d_path", R0, R2, R3)
+        code.place(done)
+
+    def _load_trusted(self, node: tree.Expression, done: Label) -> int:
+        """R0 = the address of a value that the context leads to, by loads that the kernel trusts.
+
+        It goes to `done` if a pointer is null. Returns the distance that is not in R0 yet.
+        """
+        code = self.code
+        if isinstance(node, tree.AddressOf):
+            node = node.operand
+        if isinstance(node, tree.Name):
+            code.copy(R0, R6)
+            return 0
+        assert isinstance(node, tree.Field)
+        base = node.base
+        if base.type.kind == "args":
+            self._load_trusted(base, done)
+            offset = self.argument_field(node.name).offset
+        else:
+            offset = self._load_trusted(base, done)
+            outer = base.type.target if base.type.kind == "ptr" else base.type
+            member = outer.layout.member(node.name) if outer.layout is not None else None
+            assert member is not None
+            offset += member.offset
+        if node.type.kind == "ptr":
+            code.load(R0, R0, offset, 8)
+            code.jump("==", R0, 0, done)
+            return 0
+        return offset
 
     def _copy_string(self, node: tree.Expression, place: Place, size: int) -> None:
         source = self._source(node)

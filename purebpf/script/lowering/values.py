@@ -302,7 +302,7 @@ class Values(Stacks):
         else:
             self._register(node)
 
-    def _function_of_return(self, counter: int) -> None:
+    def function_of_return(self, counter: int) -> None:
         """The start of a function from its `ret`: the cookie is the distance, 0 at a return."""
         code = self.code
         code.call_helper("get_attach_cookie", Register(R6))
@@ -326,7 +326,7 @@ class Values(Stacks):
             return
         registers = MACHINES[self.context.host.machine]
         if name == "func" and kind == "uretprobe":
-            self._function_of_return(registers.counter)
+            self.function_of_return(registers.counter)
         elif name == "func":
             code.load(R0, R6, registers.counter, 8)
         elif name == "retval":
