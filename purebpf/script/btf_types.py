@@ -77,7 +77,31 @@ class BtfTypes:
                 break
             type_id = described.type_id
             described = self.btf.type(type_id)
-        return f"{_WORDS.get(described.kind, '')}{described.name}{stars}" if type_id else "void"
+        word = _WORDS.get(described.kind, "") + described.name if type_id else "void"
+        return f"{word}{stars}"
+
+    def spell_parameters(self, function: str, *, with_result: bool) -> list[str]:
+        """Return each parameter of a function as C, and the result as `retval`; [] if unknown."""
+        type_id = self.function(function)
+        if type_id is None:
+            return []
+        prototype = self.btf.type(self.btf.type(type_id).type_id)  # type: ignore[union-attr]
+        assert prototype.kind == Kind.FUNC_PROTO
+        pairs = [(item.type_id, item.name) for item in prototype.params if item.name]
+        if with_result and prototype.return_type:
+            pairs.append((prototype.return_type, "retval"))
+        return [f"{self._spell(type_id)} {name}" for type_id, name in pairs]
+
+    def spell_members(self, name: str) -> list[str]:
+        """Return each member of a structure as C: members of unions without a name, too."""
+        lines = []
+        for type_id in self.btf.find(name, Kind.STRUCT)[:1]:
+            for member in self.btf.type(type_id).members:  # type: ignore[union-attr]
+                inner = self.btf.type(member.type_id)
+                if not member.name and inner.kind == Kind.UNION:
+                    member = inner.members[0]  # noqa: PLW2901
+                lines.append(f"{self._spell(member.type_id)} {member.name}")
+        return lines
 
     def function(self, name: str) -> int | None:
         """Return the id of a kernel function, None if the kernel has none of this name."""

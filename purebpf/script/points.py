@@ -15,7 +15,8 @@ from purebpf.script.script_error import ScriptError
 from purebpf.script.user_points import static_points, user_functions
 from purebpf.similar import suggest
 
-__all__ = ["ALIASES", "HARDWARE", "SOFTWARE", "Point", "expand", "iterators", "raw_tracepoints"]
+__all__ = ["ALIASES", "HARDWARE", "SOFTWARE", "Point", "described_functions", "expand",
+           "iterators", "raw_tracepoints"]  # fmt: skip
 
 ALIASES: Mapping[str, str] = {
     "k": "kprobe", "kr": "kretprobe", "t": "tracepoint", "u": "uprobe", "ur": "uretprobe",
@@ -175,8 +176,8 @@ def _kernel_function(node: tree.Point, kind: str, rest: str, host: Host) -> list
     names = [function]
     if is_wild(function):
         names = match_names(function, host.kernel_functions())
-        if kind in ("fentry", "fexit") and (btf := host.btf()) is not None:
-            described = {btf.name(type_id) for type_id in ids_of(btf, Kind.FUNC)}
+        if kind in ("fentry", "fexit"):
+            described = set(described_functions(host))
             names = [name for name in names if name in described]
     prefix = f"{module}:" if module and not is_wild(module) else ""
     has_target = kind in ("kprobe", "kretprobe")
@@ -185,6 +186,13 @@ def _kernel_function(node: tree.Point, kind: str, rest: str, host: Host) -> list
               f"{prefix}{name}" if has_target else "")
         for name in names
     ]  # fmt: skip
+
+
+def described_functions(host: Host) -> list[str]:
+    """List the functions that can be traced and whose types are known: for fentry and fexit."""
+    btf = host.btf()
+    known = {btf.name(type_id) for type_id in ids_of(btf, Kind.FUNC)} if btf is not None else set()
+    return sorted(known & set(host.kernel_functions()))
 
 
 def _iterator(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:

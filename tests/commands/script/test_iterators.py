@@ -130,3 +130,14 @@ def test_a_variable_that_is_not_there_is_named(tmp_path: Path) -> None:
     done = script("-e", 'uprobe:/bin/sh:0x5000 { uaddr("no_such_variable") }')
     assert done.returncode == 1
     assert "Could not resolve symbol: no_such_variable" in done.stderr
+
+
+def test_arguments_that_the_kernel_describes_are_listed() -> None:
+    done = script("-l", "-v", "iter:task_file")
+    assert done.stdout == (
+        "iter:task_file\n    struct task_struct * task\n    u32 fd\n    struct file * file\n"
+    )
+    done = script("-lv", "rawtracepoint:sched_process_exec")
+    first, *arguments = done.stdout.splitlines()
+    assert first == "rawtracepoint:vmlinux:sched_process_exec"
+    assert arguments[0] == "    struct task_struct * p"
