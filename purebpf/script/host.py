@@ -10,7 +10,7 @@ from purebpf.script.point import Danger
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Datum", "Host", "NoHost", "StaticProbe"]
+__all__ = ["CodePlace", "Datum", "Host", "NoHost", "StaticProbe"]
 
 
 class Datum(NamedTuple):
@@ -18,6 +18,14 @@ class Datum(NamedTuple):
 
     distance: int
     size: int
+
+
+class CodePlace(NamedTuple):
+    """An address of a program: the function, the bytes from its start, and the file offset."""
+
+    function: str
+    distance: int
+    offset: int
 
 
 class StaticProbe(NamedTuple):
@@ -77,6 +85,9 @@ class Host(Protocol):
 
     def missing_function(self, path: str, function: str) -> str:
         """Return the reason why a program does not have a function, "" if it may have it."""
+
+    def code_at(self, path: str, address: int) -> CodePlace | None:
+        """Find the function of a program that has an address, as the program is linked."""
 
     def variable(self, path: str, function: str, name: str) -> Datum | None:
         """Find a variable of a program by its distance from a function (or file offset)."""
@@ -141,6 +152,11 @@ class NoHost:
         """Return "": every function may be there."""
         del path, function
         return ""
+
+    def code_at(self, path: str, address: int) -> CodePlace | None:
+        """Return the address, which may be the start of a function."""
+        del path
+        return CodePlace("", 0, address)
 
     def variable(self, path: str, function: str, name: str) -> Datum | None:
         """Return None: no variable is known."""

@@ -6,11 +6,19 @@ import re
 
 from purebpf.script import tree
 from purebpf.script.host import Datum, Host, StaticProbe
-from purebpf.script.point import MissingProbeError, Point, is_wild, match_names, refuse_point
+from purebpf.script.point import (
+    Danger,
+    MissingProbeError,
+    Point,
+    is_wild,
+    match_names,
+    refuse_point,
+)
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 
 __all__ = ["find_variable", "list_static", "static_points", "user_functions"]
 
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _QUOTED = re.compile(r'^"(.*)"(\+\w+)?$')
 Arguments = tuple[Argument | UnknownArgument, ...]
 
@@ -31,7 +39,10 @@ def user_functions(node: tree.Point, kind: str, rest: str, host: Host) -> list[P
     if not function or not (path or host.pid):
         message = f"{kind} should have a target and a function: {kind}:PATH:FUNCTION"
         raise refuse_point(node, message)
-    points, why = [], ""
+    if _NUMBER.fullmatch(function):
+        return [_at_address(kind, file, int(function, 0), host) for file in host.user_files(path)]
+    points: list[Point] = []
+    why = ""
     for file in host.user_files(path):
         if is_wild(function):
             names = match_names(function, host.user_functions(file))
@@ -47,6 +58,22 @@ def user_functions(node: tree.Point, kind: str, rest: str, host: Host) -> list[P
     if not points and not (is_wild(function) and host.user_files(path)):
         raise MissingProbeError(node, kind, rest, why)
     return points
+
+
+def _at_address(kind: str, file: str, address: int, host: Host) -> Point:
+    """Return the point at an address of a program; its danger if no instruction is known there."""
+    name, target = f"{kind}:{file}:{address}", host.seen_file(file)
+    danger: Danger | None
+    found = host.code_at(file, address)
+    if found is None:
+        danger = Danger(f"Could not resolve address: {file}:{address:#x}", can_be_forced=True)
+        return Point(kind, name, kind, f"{target}:{address:#x}", danger=danger)
+    place = f"{found.function}+{found.distance}"
+    danger = host.probe_danger(file, place) if found.distance else None
+    if kind == "uretprobe" and found.distance:
+        message = "uretprobes cannot be attached at function offset. (address resolved to: "
+        danger = Danger(f"{message}{place})", can_be_forced=False)
+    return Point(kind, name, kind, f"{target}:{found.offset:#x}", danger=danger)
 
 
 def find_variable(point: Point, name: str, host: Host) -> Datum | None:

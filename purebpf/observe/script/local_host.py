@@ -14,7 +14,7 @@ from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError, NotSupportedError, PurebpfError
 from purebpf.observe.script import user_files
 from purebpf.observe.script.cgroups import cgroup_id
-from purebpf.script.host import Datum, StaticProbe
+from purebpf.script.host import CodePlace, Datum, StaticProbe
 from purebpf.script.point import Danger
 from purebpf.syscall import proc, tracefs
 
@@ -112,6 +112,10 @@ class LocalHost:
     def missing_function(self, path: str, function: str) -> str:
         """Return the reason why a program does not have a function, "" if it may have it."""
         return user_files.explain_missing(self.seen_file(path), function)
+
+    def code_at(self, path: str, address: int) -> CodePlace | None:
+        """Find the function of a program that has an address, as the program is linked."""
+        return user_files.find_code(self.seen_file(path), address)
 
     def variable(self, path: str, function: str, name: str) -> Datum | None:
         """Find a variable of a program by its distance from a function (or file offset)."""

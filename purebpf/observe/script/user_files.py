@@ -9,9 +9,9 @@ import os
 from purebpf.errors import AttachError, PurebpfError
 from purebpf.loader.attach._common.probe_place import find_file, find_places, open_image
 from purebpf.loader.attach.usdt import resolve_addresses
-from purebpf.script.host import Datum, StaticProbe
+from purebpf.script.host import CodePlace, Datum, StaticProbe
 from purebpf.symbols.elf_image import PT_LOAD
-from purebpf.symbols.elf_names import functions_named, variables
+from purebpf.symbols.elf_names import function_extents, functions_named, variables
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.usdt import usdt_probes
 from purebpf.symbols.usdt_arguments import parse_arguments
@@ -19,6 +19,7 @@ from purebpf.syscall import proc
 
 __all__ = [
     "explain_missing",
+    "find_code",
     "find_variable",
     "in_process",
     "list_functions",
@@ -67,6 +68,26 @@ def explain_missing(path: str, function: str) -> str:
     except (PurebpfError, OSError, ValueError):
         pass
     return ""
+
+
+def find_code(path: str, address: int) -> CodePlace | None:
+    """Find the function that has an address, as the file was linked; None if none is known."""
+    try:
+        with open_image(find_file(path, "uprobe")) as (image, _):
+            images = [image] if image.debug is None else [image, image.debug]
+            extents = {
+                start: extent for part in images for start, extent in function_extents(part).items()
+            }
+            start = max((item for item in extents if item <= address), default=None)
+            if start is None or address - start >= extents[start].size:
+                return None
+            for segment in image.segments:
+                if segment.type == PT_LOAD and 0 <= address - segment.address < segment.file_size:
+                    offset = address - segment.address + segment.offset
+                    return CodePlace(extents[start].names[0], address - start, offset)
+    except (PurebpfError, OSError, ValueError):
+        pass
+    return None
 
 
 def find_variable(path: str, function: str, name: str) -> Datum | None:

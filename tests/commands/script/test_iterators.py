@@ -126,8 +126,9 @@ def test_variables_of_the_program_by_name(program: Path, probe: str) -> None:
     assert done.stderr == ""
 
 
-def test_a_variable_that_is_not_there_is_named(tmp_path: Path) -> None:
-    done = script("-e", 'uprobe:/bin/sh:0x5000 { uaddr("no_such_variable") }')
+@pytest.mark.needs("gcc", "x86_64")
+def test_a_variable_that_is_not_there_is_named(program: Path) -> None:
+    done = script("-e", f'uprobe:{program}:touch {{ uaddr("no_such_variable") }}')
     assert done.returncode == 1
     assert "Could not resolve symbol: no_such_variable" in done.stderr
 

@@ -194,3 +194,25 @@ def test_blocks_of_one_place_run_in_their_order(program: Path) -> None:
     for text in texts:
         done = script(program, "-q", "-e", text)
         assert re.sub(r"0?\n", "", done.stdout) in ("12", "121212")  # the program prints zeros
+
+
+@pytest.mark.needs("x86_64")
+def test_an_address_is_that_of_the_linked_program_and_the_start_of_an_instruction(
+    program: Path,
+) -> None:
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    main = next(int(line.split()[0], 16) for line in symbols.splitlines() if " main" in line)
+    text = "uprobe:{}:{:#x} {{ @[probe] = count(); }}"
+    done = script(program, "-q", "-e", text.format(program, main))
+    assert f"@[uprobe:{program}:{main}]: 1\n" in done.stdout
+    inside = next(
+        done
+        for distance in range(1, 16)
+        if (done := script(program, "-q", "-e", text.format(program, main + distance))).returncode
+    )
+    assert "in the middle of an instruction" in inside.stderr
+    nowhere = script(program, "-q", "-e", text.format(program, 10))
+    assert nowhere.returncode == 1
+    assert nowhere.stderr.startswith(f"ERROR: Could not resolve address: {program}:0xa\n")
+    returns = script(program, "-q", "-e", "uretprobe" + text.format(program, main + 1)[6:])
+    assert "uretprobes cannot be attached at function offset" in returns.stderr
