@@ -63,6 +63,7 @@ enum rule_flags {
 	RA_IN_REGISTER = 8,
 	RA_PAIR = 16,
 	RA_ALONE = 32,
+	OF_I386 = 64, // 32-bit code of x86_64
 };
 
 struct rule {

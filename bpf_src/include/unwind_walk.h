@@ -12,6 +12,7 @@
 #include "v8_steps.h"
 #include "walk_call.h"
 #include "walk_guesses.h"
+#include "walk_i386.h"
 #include "walk_lookup.h"
 #include "walk_steps.h"
 
@@ -29,6 +30,8 @@ __noinline int step(u32 place)
 	OPAQUE(depth);
 	if (depth >= WALK_FRAMES)
 		return WALK_TOO_DEEP;
+	if (!arm64_code_bits && walk->is_32_bits)
+		return step_of_i386(place);
 	if (java && !depth)
 		begin_java(place);
 	if (java && is_java(place, walk->pc)) {
@@ -79,48 +82,30 @@ __noinline int take_steps(u32 place)
 	return reason;
 }
 
-// To the caller in a 32-bit task, by its frame pointer. False: there is none.
-__noinline int step_in_32_bits(u32 place)
-{
-	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
-	u32 saved[2], depth;
-
-	if (!walk || walk->fp < walk->sp || walk->fp & 3)
-		return false;
-	depth = walk->depth;
-	OPAQUE(depth);
-	if (depth >= WALK_FRAMES || !read_user(saved, sizeof(saved), walk->fp) || !saved[1])
-		return false;
-	walk->frames[depth] = saved[1];
-	walk->depth = depth + 1;
-	walk->guessed++;
-	walk->sp = walk->fp + sizeof(saved);
-	walk->fp = saved[0];
-	return true;
-}
-
-__noinline int take_steps_in_32_bits(u32 place)
+__noinline int take_i386_frames(u32 place)
 {
 	int more = 1;
 
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken < STRIDE; taken++) {
 		OPAQUE(taken);
-		more = step_in_32_bits(place);
+		more = step_by_i386_frame(place);
 		if (!more)
 			break;
 	}
 	return more;
 }
 
-static __always_inline void walk_32_bits(struct walk *walk, u32 place)
+// Follows frame pointers of 32-bit code to their end. Compilers use the register for other numbers,
+// so that this may lead past callers.
+static __always_inline void follow_i386_frames(struct walk *walk, u32 place)
 {
-	walk->sp = (u32)walk->sp;
-	walk->fp = (u32)walk->fp;
+	if (walk->is_fp_lost || arm64_code_bits)
+		walk->fp = 0;
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken < WALK_FRAMES; taken += STRIDE) {
 		OPAQUE(taken);
-		if (!take_steps_in_32_bits(place))
+		if (!take_i386_frames(place))
 			break;
 	}
 	walk->reason = WALK_COMPAT32;
@@ -143,6 +128,11 @@ static __always_inline void begin_walk(struct walk *walk, struct registers *from
 	walk->has_more_python = 0;
 	walk->depth = 1;
 	walk->frames[0] = from->ip;
+	walk->is_32_bits = from->cs != USER_CS;
+	if (walk->is_32_bits) {
+		walk->sp = (u32)walk->sp;
+		walk->fp = (u32)walk->fp;
+	}
 }
 
 // Walks the stack of the current task from its user registers; `process` is its tgid in the
@@ -154,8 +144,8 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 	int reason = GO_ON;
 
 	begin_walk(walk, from);
-	if (from->cs != USER_CS) {
-		walk_32_bits(walk, place);
+	if (walk->is_32_bits && (arm64_code_bits || walks_frame_pointers)) {
+		follow_i386_frames(walk, place);
 		return;
 	}
 	walk->process = process;
@@ -186,6 +176,8 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 	else if (reason == WALK_UNKNOWN_MAPPING && !walk->version)
 		reason = WALK_PROCESS_UNKNOWN;
 	walk->reason = reason;
+	if (walk->is_32_bits && reason == WALK_NO_UNWIND_INFO)
+		follow_i386_frames(walk, place);
 }
 
 // Whether user space may do better with a copy of the stack.

@@ -189,13 +189,15 @@ static __always_inline void leaf_registers(struct registers *ctx, struct registe
 // Moves registers at an instruction that returns behind the call, as it will do itself.
 static __always_inline bool pop_return(struct missed_stack *record, u64 *to)
 {
-	u64 address;
+	u32 size = record->registers.cs == USER_CS ? sizeof(u64) : sizeof(u32);
+	u64 address = 0;
 
-	if (!read_user(&address, sizeof(address), record->registers.sp))
+	if (size == sizeof(u64) ? !read_user(&address, sizeof(u64), record->registers.sp) :
+				  !read_user(&address, sizeof(u32), record->registers.sp))
 		return false;
 	*to = address;
-	record->registers.sp += sizeof(address);
-	record->popped = sizeof(address);
+	record->registers.sp += size;
+	record->popped = size;
 	return true;
 }
 
@@ -337,8 +339,8 @@ static __always_inline void start_walk(struct walk *walk, u32 place, struct miss
 	}
 	begin_walk(walk, &record->registers);
 	walk->reason = WALK_NOT_BUILT;
-	if (record->registers.cs != USER_CS)
-		walk_32_bits(walk, place);
+	if (walk->is_32_bits && arm64_code_bits)
+		follow_i386_frames(walk, place);
 }
 
 // Puts the Python frames of the current task behind the native ones; user space merges them.

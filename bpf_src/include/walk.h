@@ -37,10 +37,10 @@ struct walk {
 	u32 guessed;	     // steps by frame pointer, for lack of a rule
 	u32 guessed_at;	     // frames that there were at the last of them
 	u32 has_more_python; // than a stack has room for
-	u32 unused;
-	u64 identity; // of the program
-	u32 process;  // tgid in the initial pid namespace
-	u64 ax;	      // of the leaf, with which generated code leaves its caller
+	u32 is_32_bits;	     // code of i386, with words of 4 bytes
+	u64 identity;	     // of the program
+	u32 process;	     // tgid in the initial pid namespace
+	u64 ax;		     // of the leaf, with which generated code leaves its caller
 	u64 bx;
 	u64 r13;
 	u64 lr;			 // arm64: where a leaf returns to; signed or not

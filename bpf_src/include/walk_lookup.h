@@ -178,6 +178,13 @@ static __always_inline void remember_rule(struct walk *walk, u32 place)
 	known->rule = walk->rule;
 }
 
+// Whether the rule in the walk is of its kind of code: Wine has both in one process. GO_ON; or else how
+// the walk ends.
+static __always_inline int is_of_code(struct walk *walk)
+{
+	return !(walk->rule.flags & OF_I386) == !walk->is_32_bits ? GO_ON : WALK_RULE_UNSUPPORTED;
+}
+
 // Puts the rule of the frame into the walk: GO_ON, or how the walk ends without it. As in
 // step_by_rule(): what calls do is another function's.
 __noinline int find_rule_of_frame(u32 place)
@@ -195,7 +202,7 @@ __noinline int find_rule_of_frame(u32 place)
 	if (known && !walk->is_exact && known->pc == walk->pc && known->version == walk->version) {
 		walk->rule = known->rule;
 		walk->is_called = 1;
-		return GO_ON;
+		return is_of_code(walk);
 	}
 	found = rule_of_frame(walk, place);
 	if (found < 0)
@@ -205,7 +212,7 @@ __noinline int find_rule_of_frame(u32 place)
 	if (!rule)
 		return WALK_RULE_UNSUPPORTED;
 	walk->rule = *rule;
-	return GO_ON;
+	return is_of_code(walk);
 }
 
 #endif

@@ -95,10 +95,10 @@ class CfiFile:
         self._image = image
         self.cache_key = cache_key
         self._depths = depths
-        is_plain = image.is64 and image.order == "<"
-        self.machine: Machine | None = MACHINES.get(image.machine) if is_plain else None
+        machine = MACHINES.get(image.machine) if image.order == "<" else None
+        is_plain = machine is not None and image.is64 == (machine.word == 8)  # or else x32
+        self.machine = machine = machine if is_plain else None
         self.text = text_of(image)
-        machine = self.machine
         self.table = table or (RuleTable(machine.fp, machine.ra) if machine else RuleTable(0, 0))
         self.exhausted = False
         self._frames: Frames | None = None

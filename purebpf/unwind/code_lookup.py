@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from purebpf.unwind.address_space import CodeMapping
+from purebpf.unwind.machine import Machine
 from purebpf.unwind.rule import Row
 
 __all__ = ["CodeFile", "FileLookup", "Space"]
@@ -20,6 +21,10 @@ class Space(Protocol):
 
 class CodeFile(Protocol):
     """The rules of a file, by its own addresses; a `CfiFile` is one."""
+
+    @property
+    def machine(self) -> Machine | None:
+        """The machine of its code; None: another one than those that are unwound."""
 
     def row(self, address: int) -> Row | None:
         """The rules at an address; None where there are none that can be followed."""

@@ -1,42 +1,46 @@
-"""Stacks of 32-bit tasks of x86, as far as their frame pointers lead.
+"""32-bit tasks of x86-64: their registers, and their frame pointers, where code has no rules.
 
-Their code has rules, but for registers that a sample of a 64-bit kernel has under other names, and
-such programs are rare. So no such trace is whole, wherever it ends.
+Compilers of 32-bit code use the frame pointer for other numbers if they can, so that a chain of
+them may lead past callers. No such trace is whole, wherever it ends.
 """
 
 from __future__ import annotations
 
-from purebpf.unwind.reason import Reason
-from purebpf.unwind.stack_copy import OutsideError, StackCopy
-from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
+from collections.abc import Sequence
 
-__all__ = ["follow_frame_pointers"]
+from purebpf.unwind.machine import X86_64
+from purebpf.unwind.stack_copy import OutsideError, StackCopy
+
+__all__ = ["compat_registers", "follow_frame_pointers"]
 
 _WORD = (1 << 32) - 1
+_PLACES = (0, 2, 1, 3, X86_64.sp, X86_64.fp, 4, 5)
+"""DWARF's numbers on x86-64 of eax, ecx, edx, ebx, esp, ebp, esi and edi: in i386's order."""
+_MOST = 126
 
 
-def follow_frame_pointers(
-    pc: int, sp: int, fp: int, stack: bytes, *, max_frames: int = MAX_FRAMES
-) -> Unwound:
-    """The trace of a 32-bit task.
+def compat_registers(values: Sequence[int | None]) -> list[int | None]:
+    """The registers of a task of x86-64 by the numbers that 32-bit code has for them."""
+    words = [values[number] for number in _PLACES]
+    return [None if word is None else word & _WORD for word in words]
+
+
+def follow_frame_pointers(sp: int, fp: int, stack: StackCopy) -> list[int]:
+    """Return the return addresses to which frame pointers lead, 126 at most.
 
     Args:
-        pc: the address of the instruction that runs next.
         sp: the stack pointer.
         fp: the frame pointer.
-        stack: the bytes at the stack pointer and above.
-        max_frames: how long the trace can be.
+        stack: words of 4 bytes.
     """
-    sp, fp = sp & _WORD, fp & _WORD
-    copy = StackCopy(sp, stack)
-    frames = [pc]
+    callers: list[int] = []
     try:
-        while len(frames) < max_frames and fp >= sp and not fp & 3:
-            caller = copy.read(fp + 4, 4)
+        while len(callers) < _MOST and fp >= sp and not fp & 3:
+            caller = stack.word(fp + 4)
             if not caller:
                 break
-            frames.append(caller)
-            sp, fp = fp + 8, copy.read(fp, 4)
+            callers.append(caller)
+            sp, fp = fp + 8, stack.word(fp)
     except OutsideError:
         pass
-    return Unwound(frames, Reason.COMPAT32, len(frames) - 1)
+    return callers

@@ -38,7 +38,9 @@ _LARGEST_WHOLE = 1 << 25
 _KEPT = 1 << 19
 """Bytes of a section that are read once and kept; larger ones are read in pieces."""
 _PAGE = 4096
-_WORD = struct.Struct("<Q")
+_COMPRESSED = {4: struct.Struct("<3I"), 8: struct.Struct("<I4x2Q")}
+"""struct Elf32_Chdr and Elf64_Chdr, by the bytes of a word."""
+_WORDS = {4: struct.Struct("<I"), 8: struct.Struct("<Q")}
 
 
 class _Section(Protocol):
@@ -156,7 +158,8 @@ def eh_frame(image: ElfFile) -> Frames | None:
     got = image.section(".got.plt") or image.section(".got")
     text = image.section(".text")
     bases = Bases(text.address if text else None, got.address if got else None, None, _peek(image))
-    section = FrameSection(read, size, address, is_terminated=ends, bases=bases)
+    word = _word_size(image)
+    section = FrameSection(read, size, address, is_terminated=ends, word=word, bases=bases)
     table = read_search_table(header, header_address, address)
     return Frames(section, table) if table or size <= _LARGEST_WHOLE else None
 
@@ -166,20 +169,24 @@ def debug_frame(image: ElfFile) -> Frames | None:
     section = image.section(".debug_frame")
     if section is None or section.type == _SHT_NOBITS or not 0 < section.size <= _LARGEST_WHOLE:
         return None
+    word = _word_size(image)
     if not section.flags & _SHF_COMPRESSED:
         read, size = _reader(image, section.offset, section.size), section.size
-        return Frames(FrameSection(read, size, 0, is_debug=True), None)
+        return Frames(FrameSection(read, size, 0, is_debug=True, word=word), None)
     data = image.read(section.offset, section.size)
-    if len(data) < 24:
+    header = _COMPRESSED[word]
+    if len(data) < header.size:
         return None
-    kind, _, size, _ = struct.unpack_from("<IIQQ", data)
+    kind, size, _ = header.unpack_from(data)
     if kind != _ELFCOMPRESS_ZLIB or size > _LARGEST_WHOLE:
         return None
     try:
-        data = zlib.decompressobj().decompress(data[24:], size)
+        data = zlib.decompressobj().decompress(data[header.size :], size)
     except zlib.error:
         return None
-    return Frames(FrameSection(lambda at, n: data[at : at + n], len(data), 0, is_debug=True), None)
+    size = len(data)
+    unpacked = FrameSection(lambda at, n: data[at : at + n], size, 0, is_debug=True, word=word)
+    return Frames(unpacked, None)
 
 
 def _search_table(image: ElfFile) -> tuple[int, bytes]:
@@ -207,10 +214,16 @@ def _reader(image: ElfFile, offset: int, size: int) -> Callable[[int, int], byte
     return read
 
 
+def _word_size(image: ElfFile) -> int:
+    return 8 if image.is64 else 4
+
+
 def _peek(image: ElfFile) -> Callable[[int], int | None]:
+    layout = _WORDS[_word_size(image)]
+
     def peek(address: int) -> int | None:
-        data = read_address(image, address, _WORD.size)
-        return int(_WORD.unpack(data)[0]) if len(data) == _WORD.size else None
+        data = read_address(image, address, layout.size)
+        return int(layout.unpack(data)[0]) if len(data) == layout.size else None
 
     return peek
 

@@ -35,7 +35,7 @@ _LONG = struct.Struct("<Q")
 _WORDS = struct.Struct("<QQ")
 _NOT_ZERO = compile_later(rb"[^\0]")
 _DWARF64 = 0xFFFFFFFF
-_PCREL_SDATA4 = 0x1B
+_UDATA4, _PCREL_SDATA4 = 0x03, 0x1B
 _LONGEST_AUGMENTATION = 32
 LONGEST_CODE = 1 << 17
 """Bytes of instructions of one entry. The largest of Debian 12 has less than a third of it."""
@@ -99,6 +99,7 @@ class FrameSection:
         address: where it is loaded.
         is_debug: .debug_frame.
         is_terminated: the size is not known exactly: a length of 0 ends the section.
+        word: bytes of an address in the file.
         bases: the bases of encoded pointers.
     """
 
@@ -110,6 +111,7 @@ class FrameSection:
         *,
         is_debug: bool = False,
         is_terminated: bool = False,
+        word: int = 8,
         bases: Bases = NO_BASES,
     ) -> None:
         self._read = read
@@ -118,6 +120,7 @@ class FrameSection:
         self.is_debug = is_debug
         self._is_terminated = is_terminated
         self._bases = bases
+        self._word = word
         self._cies: dict[int, Cie | None] = {}
         self.broken = 0
 
@@ -231,7 +234,8 @@ class FrameSection:
             if entry.end > len(data) and entry.end - entry.body <= LONGEST_CODE:
                 data = self._read(at, entry.end)
             try:
-                cie = _parse_cie(data, entry, self.is_debug) if entry.end <= len(data) else None
+                is_whole = entry.end <= len(data)
+                cie = _parse_cie(data, entry, self.is_debug, self._word) if is_whole else None
             except (EncodingError, IndexError):
                 cie = None
         self._cies[at] = cie
@@ -268,7 +272,7 @@ def _entry(data: bytes, at: int, is_debug: bool) -> _Entry | None:
     return _Entry(number, 0xFFFFFFFF if is_debug else 0, at, at + 4, end)
 
 
-def _parse_cie(data: bytes, entry: _Entry, is_debug: bool) -> Cie:
+def _parse_cie(data: bytes, entry: _Entry, is_debug: bool, word: int) -> Cie:
     """Raises EncodingError or IndexError for one that is not understood."""
     cie = Cie()
     data = data[: entry.end]
@@ -280,9 +284,9 @@ def _parse_cie(data: bytes, entry: _Entry, is_debug: bool) -> Cie:
     augmentation = data[at:stop]
     at = stop + 1
     if augmentation == b"eh":
-        at += 8
+        at += word
     if version == 4:
-        if data[at] != 8 or data[at + 1]:  # sizes of an address and of a segment selector
+        if data[at] != word or data[at + 1]:  # sizes of an address and of a segment selector
             raise EncodingError
         at += 2
     cie.code_factor, at = uleb(data, at)
@@ -296,18 +300,19 @@ def _parse_cie(data: bytes, entry: _Entry, is_debug: bool) -> Cie:
         size, at = uleb(data, at)
         if at + size > len(data):
             raise EncodingError
-        _augment(cie, augmentation[1:], data[: at + size], at)
+        _augment(cie, augmentation[1:], data[: at + size], at, word)
         cie.has_sizes = True
         at += size
     elif augmentation not in (b"", b"eh"):
         raise EncodingError
     if is_debug and cie.encoding:
         raise EncodingError
+    cie.encoding = _of_word(cie.encoding, word)
     cie.code = data[at:]
     return cie
 
 
-def _augment(cie: Cie, letters: bytes, data: bytes, at: int) -> None:
+def _augment(cie: Cie, letters: bytes, data: bytes, at: int, word: int) -> None:
     for letter in letters.decode("latin-1"):
         if letter == "R":
             cie.encoding = data[at]
@@ -315,13 +320,18 @@ def _augment(cie: Cie, letters: bytes, data: bytes, at: int) -> None:
         elif letter == "L":
             at += 1
         elif letter == "P":
-            at = _skip_pointer(data, at + 1, data[at])
+            at = _skip_pointer(data, at + 1, _of_word(data[at], word))
         elif letter == "S":
             cie.is_signal = True
         elif letter not in "BG":
             break  # what follows an unknown letter cannot be read; its size is known
     if cie.encoding == OMIT:
         raise EncodingError
+
+
+def _of_word(encoding: int, word: int) -> int:
+    """Return the encoding of pointers with their size, where that is the size of a word."""
+    return encoding | _UDATA4 if word == 4 and not encoding & 0x0F else encoding
 
 
 def _skip_pointer(data: bytes, at: int, encoding: int) -> int:

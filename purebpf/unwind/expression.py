@@ -36,8 +36,10 @@ _CONSTANTS = {
 
 _DEREF, _CONST1U, _PLUS, _PLUS_UCONST = 0x06, 0x08, 0x22, 0x23
 _LIT0, _LIT31 = 0x30, 0x4F
-_PLT = bytes.fromhex("77088000 3f1a00 2a332422")
-"""rsp + 8 + ((rip & 15 >= a literal) << 3), the literal left out; GNU ld writes it for .plt."""
+_PLTS = (bytes.fromhex("77088000 3f1a00 2a332422"), bytes.fromhex("74047800 3f1a00 2a322422"))
+"""rsp + 8 + ((rip & 15 >= a literal) << 3), and esp + 4 + ((eip & 15 >= a literal) << 2), the
+literal left out; GNU ld writes them for .plt.
+"""
 
 
 class ExpressionError(Exception):
@@ -83,9 +85,8 @@ def added_to_word(code: bytes) -> int | None:
 
 def plt_threshold(code: bytes) -> int | None:
     """Return the place of the push in a stub of the PLT, if this is the expression for a PLT."""
-    if len(code) != len(_PLT) or code[:6] != _PLT[:6] or code[7:] != _PLT[7:]:
-        return None
-    return code[6] - 0x30 if 0x30 <= code[6] <= 0x4F else None
+    is_plt = len(code) > 6 and b"%b\0%b" % (code[:6], code[7:]) in _PLTS
+    return code[6] - 0x30 if is_plt and 0x30 <= code[6] <= 0x4F else None
 
 
 def evaluate(

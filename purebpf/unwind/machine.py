@@ -1,8 +1,8 @@
 """The differences between the machines that we unwind: registers, and the frames of signals.
 
-DWARF register numbers: System V ABI, AMD64 supplement, figure 3.36; "DWARF for the Arm 64-bit
-Architecture", section 4.1. Frames of signals: struct rt_sigframe of Linux, in
-arch/x86/include/asm/sigframe.h and arch/arm64/kernel/signal.c.
+DWARF register numbers: System V ABI, AMD64 supplement, figure 3.36, and Intel386 supplement, figure
+2.14; "DWARF for the Arm 64-bit Architecture", section 4.1. Frames of signals: struct rt_sigframe of
+Linux, in arch/x86/include/asm/sigframe.h and arch/arm64/kernel/signal.c.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from purebpf.tuples import NamedTuple
 __all__ = [
     "AARCH64",
     "CALL_BYTES",
+    "I386",
     "MACHINES",
     "STUB_BYTES",
     "X86_64",
@@ -29,6 +30,7 @@ class Machine(NamedTuple):
     Attributes:
         name: as `uname -m` spells it.
         elf: e_machine of its files.
+        word: bytes of a register, and of an address in a file.
         sp, fp, ra: stack pointer, frame pointer, and the column of the return address.
         argument: the register of a system call's first argument.
         registers: how many registers unwinding follows, from 0 on; `ra` is among them.
@@ -39,12 +41,13 @@ class Machine(NamedTuple):
         sigreturn: the instructions of rt_sigreturn(2)'s call, which handlers return to.
         sigreturn_pcs: where, in bytes after their start, such a frame can be interrupted.
         signal_at: bytes from the stack pointer to the saved registers of a signal's frame.
-        signal_registers: which registers are saved there, 8 bytes each.
+        signal_registers: which registers are saved there, a word each.
         signal_pc: index of the interrupted address among them.
     """
 
     name: str
     elf: int
+    word: int
     sp: int
     fp: int
     ra: int
@@ -63,6 +66,7 @@ class Machine(NamedTuple):
 X86_64 = Machine(
     name="x86_64",
     elf=62,
+    word=8,
     sp=7,
     fp=6,
     ra=16,
@@ -81,6 +85,7 @@ X86_64 = Machine(
 AARCH64 = Machine(
     name="aarch64",
     elf=183,
+    word=8,
     sp=31,
     fp=29,
     ra=30,
@@ -96,7 +101,29 @@ AARCH64 = Machine(
     signal_pc=32,
 )
 
-MACHINES = {machine.elf: machine for machine in (X86_64, AARCH64)}
+I386 = Machine(
+    name="i686",
+    elf=3,
+    word=4,
+    sp=4,
+    fp=5,
+    ra=8,
+    argument=3,
+    registers=9,
+    kept=(3, 5, 6, 7),
+    address_bits=(),
+    leaf_in_register=False,
+    sigreturn=b"\xb8\xad\0\0\0\xcd\x80",  # mov $173, %eax; int $0x80
+    sigreturn_pcs=(0, 5),
+    signal_at=160,
+    signal_registers=(*(9, 9, 9, 9), 7, 6, 5, 4, 3, 2, 1, 0, *(9, 9), 8),  # 9: of no use here
+    signal_pc=14,
+)
+"""32-bit programs of x86-64. The other form of sigreturn(2), of handlers without SA_SIGINFO, has
+rules in the vDSO.
+"""
+
+MACHINES = {machine.elf: machine for machine in (X86_64, AARCH64, I386)}
 """By e_machine."""
 
 CALL_BYTES = 8

@@ -2,15 +2,16 @@
 
     kind          CFA
     SP, FP        register + cfa
-    PLT           sp + 8, + 8 more where (pc & 15) >= cfa
+    PLT           sp + a word, + one more where (pc & 15) >= cfa
     DEREF_FP, SP  the word at register + the low half of cfa, + the high half
-    SIGNAL, END   -
+    SIGNAL        -; i386: the saved registers are at sp + cfa
+    END           -
     INVALID       code without a rule
     USER          a rule that only user space can follow
     DEPTH         code without a rule; of a leaf it is sp + cfa + 8
 
-The return address is at CFA - 8, unless a flag says otherwise; `saved` is where the frame pointer,
-or with RA_ALONE the return address, is.
+The return address is a word below the CFA, unless a flag says otherwise; `saved` is where the
+frame pointer, or with RA_ALONE the return address, is.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import struct
 from enum import IntEnum, IntFlag
 
 from purebpf.unwind.expression import added_to_word, plt_threshold, register_form
-from purebpf.unwind.machine import Machine
+from purebpf.unwind.machine import I386, Machine
 from purebpf.unwind.rule import CFA_DEPTH, CFA_EXPRESSION, CFA_UNSUPPORTED, How, RegisterRule, Rule
 
 __all__ = ["Flag", "Kind", "pack_rule"]
 
 _LAYOUT = struct.Struct("<hBBi")
 _HALF = 1 << 15
+_FP_IN_CONTEXT, _SP_IN_CONTEXT, _IP_IN_CONTEXT = 24, 28, 56
 
 
 class Kind(IntEnum):
@@ -58,6 +60,8 @@ class Flag(IntFlag):
     """arm64: the return address is 8 bytes above the saved frame pointer."""
     RA_ALONE = 32
     """arm64: the return address is at CFA + saved; the frame pointer was not saved."""
+    OF_I386 = 64
+    """A rule of 32-bit code of x86-64, in words of 4 bytes."""
 
 
 def pack_rule(rule: Rule, machine: Machine, *, is_none: bool = False) -> bytes:
@@ -70,23 +74,49 @@ def pack_rule(rule: Rule, machine: Machine, *, is_none: bool = False) -> bytes:
     """
     if is_none:
         return _LAYOUT.pack(0, Kind.INVALID, 0, 0)
-    if rule.cfa_register == CFA_DEPTH and isinstance(rule.cfa, int):
-        return _LAYOUT.pack(0, Kind.DEPTH, 0, rule.cfa)
-    if rule.is_signal:
-        return _LAYOUT.pack(0, Kind.SIGNAL, 0, 0)
-    if _is(rule.ra, How.UNDEFINED):
-        return _LAYOUT.pack(0, Kind.END, 0, 0)
-    base = _cfa(rule, machine)
-    where = _pack_saved(rule, machine)
-    if base is None or where is None:
-        return _LAYOUT.pack(0, Kind.USER, 0, 0)
-    kind, cfa = base
-    saved, flags = where
+    kind, cfa, saved, flags = _parts(rule, machine) or (Kind.USER, 0, 0, 0)
     if kind is Kind.SP and flags == Flag.FP_SAVED and saved < -cfa:
         saved = flags = 0  # popped already: below sp, the register has it
     if not (-_HALF <= saved < _HALF and -1 << 31 <= cfa < 1 << 31):
-        return _LAYOUT.pack(0, Kind.USER, 0, 0)
-    return _LAYOUT.pack(saved, kind, flags, cfa)
+        kind, cfa, saved, flags = Kind.USER, 0, 0, 0
+    return _LAYOUT.pack(saved, kind, flags | (machine is I386 and Flag.OF_I386), cfa)
+
+
+def _parts(rule: Rule, machine: Machine) -> tuple[Kind, int, int, int] | None:
+    """The kind, the CFA, `saved` and the flags; None: BPF cannot follow the rule."""
+    if rule.cfa_register == CFA_DEPTH and isinstance(rule.cfa, int):
+        return Kind.DEPTH, rule.cfa, 0, 0
+    if rule.is_signal:
+        context = _context(rule) if machine is I386 else 0
+        return None if context is None else (Kind.SIGNAL, context, 0, 0)
+    if _is(rule.ra, How.UNDEFINED):
+        return Kind.END, 0, 0, 0
+    base = _cfa(rule, machine)
+    where = _pack_saved(rule, machine)
+    return None if base is None or where is None else (*base, *where)
+
+
+def _context(rule: Rule) -> int | None:
+    """Return where struct sigcontext_32 is, from the stack pointer: the rule names its registers.
+
+    arch/x86/include/uapi/asm/sigcontext.h; the 32-bit vDSO has two such rules.
+    """
+    form = register_form(rule.cfa) if isinstance(rule.cfa, bytes) else None
+    if form is None or form.register != I386.sp or added_to_word(form.then) != 0:
+        return None
+    fp, ra = _at_sp(rule.fp), _at_sp(rule.ra)
+    context = form.offset - _SP_IN_CONTEXT
+    is_context = fp == context + _FP_IN_CONTEXT and ra == context + _IP_IN_CONTEXT
+    return context if is_context else None
+
+
+def _at_sp(rule: RegisterRule) -> int | None:
+    """Return the distance from the stack pointer of where a register of i386 is saved."""
+    if not isinstance(rule, tuple) or rule[0] is not How.EXPRESSION:
+        return None
+    form = register_form(rule[1]) if isinstance(rule[1], bytes) else None
+    is_plain = form is not None and form.register == I386.sp and not form.then
+    return form.offset if form is not None and is_plain else None
 
 
 def _cfa(rule: Rule, machine: Machine) -> tuple[Kind, int] | None:
@@ -119,7 +149,7 @@ def _pack_saved(rule: Rule, machine: Machine) -> tuple[int, int] | None:
         if isinstance(fp, int):
             return (fp, Flag.FP_SAVED | Flag.RA_PAIR) if ra == fp + 8 else None
         return (ra, Flag.RA_ALONE) if fp is None or _is(fp, How.SAME) else None
-    return _frame_pointer(fp, machine) if ra == -8 else None
+    return _frame_pointer(fp, machine) if ra == -machine.word else None
 
 
 def _frame_pointer(fp: RegisterRule, machine: Machine) -> tuple[int, int] | None:

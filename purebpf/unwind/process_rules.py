@@ -108,6 +108,8 @@ class ProcessRules:
         file = None if mapping.file is None else self._files(mapping.file)
         if file is None:
             return Special.NO_RULE
+        if file.machine not in {None, self.machine}:  # 32-bit code of a 64-bit process, as of Wine
+            return Special.UNSUPPORTED
         own = pc - mapping.bias & _WORD
         known = self._shared.find(mapping.file, own, exact=exact)
         if known is None:

@@ -7,7 +7,7 @@ import sys
 
 __all__ = ["OutsideError", "StackCopy"]
 
-_WORD = struct.Struct("<Q")
+_WORDS = {4: struct.Struct("<I"), 8: struct.Struct("<Q")}
 
 
 class OutsideError(Exception):
@@ -15,29 +15,32 @@ class OutsideError(Exception):
 
 
 class StackCopy:
-    """`data` is the memory from `address`, the stack pointer, upwards."""
+    """`data` is the memory from `address`, the stack pointer, upwards; `size` is that of a word."""
 
-    __slots__ = ("_words", "address", "data")
+    __slots__ = ("_layout", "_size", "_words", "address", "data")
 
-    def __init__(self, address: int, data: bytes) -> None:
+    def __init__(self, address: int, data: bytes, size: int = 8) -> None:
         self.address = address
         self.data = data
+        self._size = size
+        self._layout = _WORDS[size]
         self._words: memoryview[int] | tuple[()] = ()
         if sys.byteorder == "little":  # where an index takes a third of the time of a struct
-            self._words = memoryview(data)[: len(data) & -8].cast("Q")
+            whole = memoryview(data)[: len(data) & -size]
+            self._words = whole.cast("Q") if size == 8 else whole.cast("I")
 
     def word(self, address: int) -> int:
-        """The 8 bytes at an address.
+        """The word at an address.
 
         Raises:
             OutsideError: the copy does not have them all.
         """
-        at = address - self.address
-        if at < 0 or at + 8 > len(self.data):
+        at, size = address - self.address, self._size
+        if at < 0 or at + size > len(self.data):
             raise OutsideError
-        if not at & 7 and self._words:
-            return self._words[at >> 3]
-        return int(_WORD.unpack_from(self.data, at)[0])
+        if not at & size - 1 and self._words:
+            return self._words[at // size]
+        return int(self._layout.unpack_from(self.data, at)[0])
 
     def read(self, address: int, size: int) -> int:
         """The unsigned number in `size` bytes at an address.

@@ -14,10 +14,11 @@ Rules that real code needs beyond the DWARF standard:
 
 from __future__ import annotations
 
+from purebpf.unwind.compat32 import follow_frame_pointers
 from purebpf.unwind.expression import ExpressionError, evaluate
 from purebpf.unwind.generated import FrameState, GeneratedCode
 from purebpf.unwind.leaf import FAR, NEAR, Ahead, call_target, has_set_up, is_plt_stub, look_ahead
-from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, X86_64, ends_in_call
+from purebpf.unwind.machine import CALL_BYTES, I386, STUB_BYTES, X86_64, ends_in_call
 from purebpf.unwind.plan import Known, Plan, Special
 from purebpf.unwind.process_rules import EndOfTrace, ProcessRules
 from purebpf.unwind.reason import Reason
@@ -33,7 +34,8 @@ from purebpf.unwind.stack_copy import OutsideError, StackCopy
 
 __all__ = ["StackWalk"]
 
-_WORD = (1 << 64) - 1
+_WORDS = {word: (1 << 8 * word) - 1 for word in (4, 8)}
+"""The largest word, by its bytes."""
 
 
 class StackWalk:
@@ -58,6 +60,7 @@ class StackWalk:
         self._guessed_at = -1
         self._rules = rules
         self._machine = rules.machine
+        self._most = _WORDS[rules.machine.word]
         self._pc = pc
         self._exact = is_exact
         self._registers = registers
@@ -125,7 +128,7 @@ class StackWalk:
         base = old[plan.base] if plan.base >= 0 else 0
         if sp is None or base is None:
             raise EndOfTrace(Reason.RULE_UNSUPPORTED)
-        cfa = base + plan.cfa & _WORD if plan.base >= 0 else self._cfa(plan.row)
+        cfa = base + plan.cfa & self._most if plan.base >= 0 else self._cfa(plan.row)
         is_signal = plan.row.is_signal
         # A leaf may be empty where the return address is in a register: on arm64, and in vfork(2).
         is_empty_leaf = cfa == sp and plan.ra is None and self._exact
@@ -153,7 +156,7 @@ class StackWalk:
     def _cfa(self, row: Row) -> int:
         if row.cfa_register != CFA_EXPRESSION or not isinstance(row.cfa, bytes):
             raise EndOfTrace(Reason.RULE_UNSUPPORTED)
-        return evaluate(row.cfa, self._register, self._stack.read)
+        return evaluate(row.cfa, self._register, self._read) & self._most
 
     def _return_address(self, row: Row, cfa: int) -> int:
         ra = row.registers.get(row.ra)
@@ -179,9 +182,13 @@ class StackWalk:
         if how is How.UNDEFINED:
             return None
         if isinstance(argument, int):
-            return cfa + argument & _WORD if how is How.VALUE else self._register(argument)
-        value = evaluate(argument, self._register, self._stack.read, cfa)
+            return cfa + argument & self._most if how is How.VALUE else self._register(argument)
+        value = evaluate(argument, self._register, self._read, cfa) & self._most
         return value if how is How.VALUE_EXPRESSION else self._stack.word(value)
+
+    def _read(self, address: int, size: int) -> int:
+        """The number at an address that an expression computed; none is longer than a word."""
+        return self._stack.read(address & self._most, min(size, self._machine.word))
 
     def _register(self, number: int) -> int | None:
         """A register of the current frame. On x86-64 the column of the return address is rip."""
@@ -195,7 +202,7 @@ class StackWalk:
         sp = self._registers[machine.sp]
         assert sp is not None
         values = [
-            self._stack.word(sp + machine.signal_at + 8 * at)
+            self._stack.word(sp + machine.signal_at + machine.word * at)
             for at in range(len(machine.signal_registers))
         ]
         registers: list[int | None] = [None] * machine.registers
@@ -230,6 +237,11 @@ class StackWalk:
                 return self._leave(*found)
         if is_frameless:
             raise EndOfTrace(Reason.NO_UNWIND_INFO)
+        if self._machine is I386:  # few of its programs keep frame pointers
+            callers = follow_frame_pointers(sp, fp or 0, self._stack)
+            self.frames += callers
+            self.guessed += len(callers)
+            raise EndOfTrace(Reason.COMPAT32)
         return self._by_guess(sp, fp)
 
     def _leaf_caller(

@@ -83,5 +83,6 @@ class Unwinder(ProcessRules):
         sp = values[machine.sp]
         if sp is None:
             return Unwound([pc], Reason.NO_REGISTERS, 0)
-        walk = StackWalk(self, pc, values, StackCopy(sp, stack), generated, is_exact=is_exact)
+        copy = StackCopy(sp, stack, machine.word)
+        walk = StackWalk(self, pc, values, copy, generated, is_exact=is_exact)
         return Unwound(walk.frames, walk.run(self._max_frames), walk.guessed)

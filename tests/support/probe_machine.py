@@ -144,6 +144,24 @@ def x86_64() -> str:
     return "" if os.uname().machine == "x86_64" else f"this is {os.uname().machine}"
 
 
+def programs_of_32_bits() -> str:
+    """gcc builds them with libc's headers and libraries, and the kernel runs them."""
+    if os.uname().machine != "x86_64" or shutil.which("gcc") is None:
+        return "there is no gcc for i386"
+    with tempfile.TemporaryDirectory() as folder:
+        program = f"{folder}/program"
+        command = ["gcc", "-m32", "-x", "c", "-o", program, "-"]
+        source = "#include <stdlib.h>\nint main(void) { return 0; }\n"
+        built = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+        if built.returncode:
+            return f"gcc -m32: {built.stderr.strip().splitlines()[-1]}"
+        try:
+            subprocess.run([program], check=True)
+        except OSError as error:
+            return f"this kernel does not run 32-bit programs: {error}"
+    return ""
+
+
 def arm64_programs() -> str:
     if os.uname().machine != "aarch64":
         return f"this is {os.uname().machine}"

@@ -155,6 +155,7 @@ PROBES: dict[str, Callable[[], str]] = {
     "cpu_limit": machine.cpu_limit,
     "two_cpus": machine.two_cpus,
     "x86_64": machine.x86_64,
+    "programs_of_32_bits": machine.programs_of_32_bits,
     "arm64_programs": machine.arm64_programs,
     "strace": machine.program_on_path("strace"),
     "ss": machine.program_on_path("ss"),

@@ -79,7 +79,7 @@ def read_stacks(threads: Iterable[Sleeping], *, copy: bool) -> dict[int, ReadSta
 def _read_stack(memory: ProcessMemory, sent: SentRegisters, *, copy: bool) -> ReadStack:
     machine, values = native_machine(), sent.values
     sp, fp = values[machine.sp] or 0, values[machine.fp] or 0
-    if copy and not sent.is_compat:
+    if copy:
         content = stack_bytes(memory, sp)
         if content:
             return ReadStack(Trace((sent.pc,), _FRAME_POINTERS, 0), content)

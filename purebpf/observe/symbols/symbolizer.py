@@ -25,7 +25,7 @@ from purebpf.observe.symbols.function_starts import FunctionStarts
 from purebpf.observe.symbols.jit_symbols import GeneratedCode
 from purebpf.observe.symbols.kernel_symbols import KernelSymbols
 from purebpf.observe.symbols.process_maps import read_maps
-from purebpf.observe.symbols.vdso import VDSO, is_vdso, vdso_functions
+from purebpf.observe.symbols.vdso import VDSO, is_vdso, vdso_bytes, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
@@ -43,6 +43,7 @@ __all__ = ["Symbolizer"]
 _KEEP_ANSWERS = 1 << 16
 _KEEP_ANSWERS_AT_REST = 1 << 13
 _KEEP_KERNEL_ANSWERS = 1 << 12
+_MOST_VDSOS = 64
 _KEEP_PAYERS = 1 << 16
 _ANSWERS_COST = 8
 """What an empty `UserAnswers` takes, in answers."""
@@ -101,7 +102,7 @@ class Symbolizer:
         self._starts = FunctionStarts(self.budget, self._held, self._find_opened)
         self._frames = FileFrames(self._starts, self.spaces)
         self._jit = GeneratedCode(self.spaces.files, self._lives, self.budget)
-        self._vdso: dict[int, ElfFunctions | Problem] = {}  # by the size of its mapping
+        self._vdso: dict[bytes, ElfFunctions | Problem] = {}  # by its content
         self._retries = Retries()
         self._unreadable: dict[int, Reason] = {}
         self._kernel = KernelSymbols()
@@ -358,7 +359,7 @@ class Symbolizer:
         elif file.is_anonymous:
             return self._name_generated(pid, address, back, file.path)
         elif file.path == VDSO:
-            functions = self._vdso_of(mapping)
+            functions = self._vdso_of(mapping, pid)
         elif file.is_special:
             return _unknown(Reason.NO_FUNCTION, address, file.path)
         elif not (self._is_here or file.build_id):
@@ -445,14 +446,16 @@ class Symbolizer:
         name, offset = symbol
         return Frame(name, offset + back, "[jit]", Address(address), "user")
 
-    def _vdso_of(self, mapping: Mapping) -> ElfFunctions | Problem:
-        size = mapping.end - mapping.start
+    def _vdso_of(self, mapping: Mapping, pid: int) -> ElfFunctions | Problem:
         if self.recorded is not None and not is_vdso(self.recorded.vdso):
             reason = Reason.OTHER_KERNEL if self.recorded.vdso else Reason.UNPROVEN_KERNEL
             return Problem(reason, self.recorded.vdso)
-        if size not in self._vdso:
-            self._vdso[size] = vdso_functions(mapping)
-        return self._vdso[size]
+        content = vdso_bytes(mapping, pid if self._read_processes else None)
+        if content not in self._vdso:
+            if len(self._vdso) >= _MOST_VDSOS:
+                self._vdso.clear()
+            self._vdso[content] = vdso_functions(content)
+        return self._vdso[content]
 
 
 class _Living:

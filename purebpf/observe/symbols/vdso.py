@@ -3,56 +3,63 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
-from purebpf.errors import FormatError
+from purebpf.errors import FormatError, KernelError
 from purebpf.observe.symbols.elf_files import ElfFunctions, Problem, functions_of
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.frame import Reason
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
+from purebpf.syscall.process_memory import open_process_memory
 
-__all__ = ["VDSO", "is_vdso", "vdso_build_id", "vdso_functions", "vdso_image"]
+__all__ = ["VDSO", "is_own_kind", "is_vdso", "vdso_build_id", "vdso_bytes", "vdso_functions"]
 
 VDSO = "[vdso]"
 
+_32_BITS = 1 << 32
+_MOST = 1 << 16
+"""Bytes of a vDSO of 32 bits. Linux 6.18 has 8 KiB."""
 
-def vdso_functions(mapping: Mapping) -> ElfFunctions | Problem:
-    """The functions of a process's vDSO, given its mapping.
 
-    All processes of one word size share one image, so it is read from our own memory; a mapping of
-    another size belongs to a 32-bit process, whose image we lack.
-    """
-    own = _own()
-    if own is None:
-        return Problem(Reason.NOT_FOUND, "this process does not have a vDSO")
-    size = own.end - own.start
-    if mapping.end - mapping.start != size:
-        return Problem(Reason.UNREADABLE, "the process has a vDSO of another kind")
+def vdso_functions(content: bytes) -> ElfFunctions | Problem:
+    """The functions of a vDSO, as `vdso_bytes` returns it."""
+    if not content:
+        return Problem(Reason.UNREADABLE, "the vDSO of the process cannot be read")
     try:
-        return functions_of(_image(own))
+        return functions_of(ElfImage.of_bytes(content, VDSO))
     except FormatError as error:
         return Problem(Reason.NOT_ELF, f"{error.where}: {error.problem}")
-    except OSError:
-        return Problem(Reason.UNREADABLE, "/proc/self/mem")
 
 
-def vdso_image(mapping: Mapping) -> ElfImage | None:
-    """The image of a process's vDSO, given its mapping; None if it is not like ours."""
+def vdso_bytes(mapping: Mapping, pid: int | None) -> bytes:
+    """The vDSO of a process; nothing where it cannot be read.
+
+    All 64-bit processes share one image, which is read from our own memory. That of a 32-bit
+    process, below 4 GiB, is read from its memory.
+
+    Args:
+        mapping: of the process.
+        pid: the process; None: it cannot be read.
+    """
+    size = mapping.end - mapping.start
+    if not is_own_kind(mapping):
+        return _of_process(mapping, pid) if pid and size <= _MOST else b""
     own = _own()
-    if own is None or mapping.end - mapping.start != own.end - own.start:
-        return None
-    try:
-        return _image(own)
-    except (FormatError, OSError):
-        return None
+    return own if len(own) == size else b""
+
+
+def is_own_kind(mapping: Mapping) -> bool:
+    """Return True if a process has the vDSO of 64-bit processes, given its mapping."""
+    return mapping.end > _32_BITS
 
 
 def vdso_build_id() -> str:
     """The build id of our vDSO in hex, or "" where it cannot be read."""
     own = _own()
     try:
-        return "" if own is None else _image(own).build_id
-    except (FormatError, OSError):
+        return ElfImage.of_bytes(own, VDSO).build_id if own else ""
+    except FormatError:
         return ""
 
 
@@ -61,12 +68,25 @@ def is_vdso(build_id: str) -> bool:
     return bool(build_id) and build_id == vdso_build_id()
 
 
-def _own() -> Mapping | None:
-    own = parse_maps(proc.maps("self") or "")
-    return next((mapping for mapping in own if mapping.file.path == VDSO), None)
+@cache
+def _own() -> bytes:
+    """Our own vDSO; nothing if there is none, or it cannot be read."""
+    for mapping in parse_maps(proc.maps("self") or ""):
+        if mapping.file.path == VDSO:
+            try:
+                with open("/proc/self/mem", "rb", buffering=0) as memory:
+                    return os.pread(memory.fileno(), mapping.end - mapping.start, mapping.start)
+            except OSError:
+                return b""
+    return b""
 
 
-def _image(own: Mapping) -> ElfImage:
-    with open("/proc/self/mem", "rb", buffering=0) as memory:
-        data = os.pread(memory.fileno(), own.end - own.start, own.start)
-    return ElfImage.of_bytes(data, VDSO)
+def _of_process(mapping: Mapping, pid: int) -> bytes:
+    try:
+        memory = open_process_memory(pid)
+    except KernelError:
+        return b""
+    if memory is None:
+        return b""
+    with memory:
+        return memory.read(mapping.start, mapping.end - mapping.start)

@@ -17,7 +17,7 @@ from purebpf.errors import FormatError
 from purebpf.loader.host.debug_files import Spend
 from purebpf.loader.host.process_limits import open_files
 from purebpf.observe.symbols.elf_files import Identity, cache_key, open_place
-from purebpf.observe.symbols.vdso import VDSO, vdso_image
+from purebpf.observe.symbols.vdso import VDSO, vdso_bytes
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_stack import go_stack
 from purebpf.symbols.proc_maps import MappedFile, Mapping
@@ -128,7 +128,7 @@ class CodeFiles(Closing):
         elif mapping.file.is_anonymous:
             return CodeMapping(start, end, 0, None)
         elif mapping.file.path == VDSO:
-            opened = self._vdso(mapping)
+            opened = self._vdso(mapping, pid)
         else:  # the kernel has [vsyscall] in no file
             opened = None if mapping.file.is_special else self._file(mapping, pid)
         if opened is None:
@@ -143,13 +143,17 @@ class CodeFiles(Closing):
             return None
         return self._file(mapping, pid)
 
-    def _vdso(self, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
-        if mapping.file.path not in self._files:
-            image = vdso_image(mapping)
-            if image is None:
+    def _vdso(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
+        """Return the vDSO of a process, by its content: a 32-bit process may have changed it."""
+        content = vdso_bytes(mapping, pid)
+        key = VDSO, content
+        if key not in self._files:
+            try:
+                image = ElfImage.of_bytes(content, VDSO)
+            except FormatError:
                 return None
-            self._keep(mapping.file.path, _Open(-1, image, CfiFile(image)))
-        return mapping.file.path, self._files[mapping.file.path].image
+            self._keep(key, _Open(-1, image, CfiFile(image)))
+        return key, self._files[key].image
 
     def _file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
         """Return the file of a mapping; an open one is checked to be still the same."""

@@ -26,6 +26,7 @@ from purebpf.syscall import bpf
 from purebpf.syscall.memory import Memory
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.cfi_file import CfiFile
+from purebpf.unwind.machine import I386, X86_64, Machine
 from purebpf.unwind.packed_rule import pack_rule
 from purebpf.unwind.rows import NO_RULE
 from purebpf.unwind.window_file import PackedWindows
@@ -122,7 +123,8 @@ class FileTables(Closing):
         self, maps: Mapping[str, RecordMap], shards: WordShards, cache: WindowCache
     ) -> None:
         self._exes, self._calls, rules = maps["exes"], maps["call_sites"], maps["rules"]
-        self._machine = native_machine()
+        machine = native_machine()
+        self._machines = (machine, I386) if machine is X86_64 else (machine,)
         self._shards = shards
         self._cache = cache
         self._memory = Memory(rules.fileno(), rules.max_entries * _RULE_BYTES, writable=True)
@@ -167,7 +169,7 @@ class FileTables(Closing):
         self._make_room()
 
     def _add(self, key: Hashable, cfi: CfiFile) -> TableFile | None:
-        if cfi.machine is not self._machine or not cfi.window_count:
+        if cfi.machine not in self._machines or not cfi.window_count:
             return None
         self._make_room()
         number = self._numbers.take(1)
@@ -304,9 +306,10 @@ class FileTables(Closing):
         if windows is not None:
             return windows
         whole = yield from cfi.cut_whole()
+        machine = _machine(cfi)
         rules = b"".join(
             [
-                pack_rule(rule, self._machine, is_none=number == NO_RULE)
+                pack_rule(rule, machine, is_none=number == NO_RULE)
                 for number, rule in enumerate(cfi.table.rules)
             ]
         )
@@ -400,16 +403,23 @@ class FileTables(Closing):
     def _write_rules(self, file: TableFile, cfi: CfiFile) -> None:
         """Write the new rules; rules above the room stay in user space."""
         self._take_rules(file, _WINDOWED_RULES)
+        machine = _machine(cfi)
         for number in range(file.rules_written, min(file.rules_room, len(cfi.table.rules))):
             at = (file.rules + number) * _RULE_BYTES
             rule = cfi.table.rules[number]
-            packed = pack_rule(rule, self._machine, is_none=number == NO_RULE)
+            packed = pack_rule(rule, machine, is_none=number == NO_RULE)
             self._memory.view[at : at + _RULE_BYTES] = packed
             file.rules_written = number + 1
 
     def close(self) -> None:
         """Unmap the rules; programs keep theirs. Again is harmless."""
         self._memory.close()
+
+
+def _machine(cfi: CfiFile) -> Machine:
+    """Return the machine of a file that is published."""
+    assert cfi.machine is not None
+    return cfi.machine
 
 
 def _cut(places: array[int], words: int) -> Iterator[tuple[int, int]]:

@@ -8,14 +8,13 @@ from contextlib import suppress
 from purebpf.closable import Closing
 from purebpf.observe.unwind.code_files import CodeFiles
 from purebpf.observe.unwind.copied_stack import CopiedStack
-from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.observe.unwind.programs import EarlierLookup, Met, Program, Programs, live_mappings
 from purebpf.symbols.budget import PROCESS, RUN, USER, Budget, OverBudgetError, Work
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall import host_clock, proc
 from purebpf.unwind.address_space import AddressSpace
 from purebpf.unwind.cfi_file import CfiFile
-from purebpf.unwind.compat32 import follow_frame_pointers
+from purebpf.unwind.compat32 import compat_registers
 from purebpf.unwind.generated import GeneratedCode
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwound
@@ -61,7 +60,6 @@ class ProcessStacks(Closing):
             catch_up=catch_up,
             max_frames=max_frames,
         )
-        self._max_frames = max_frames
         self._payers: dict[int, Work] = {}
 
     # What processes do. Numbers are those of our pid namespace, times CLOCK_MONOTONIC in ns.
@@ -112,10 +110,6 @@ class ProcessStacks(Closing):
             generated: leaves the frames of the process's generated code.
             is_exact: False: the copy begins at a return address, with the frame that it leads to.
         """
-        if copy.is_compat:
-            machine = native_machine()
-            sp, fp = copy.registers[machine.sp] or 0, copy.registers[machine.fp] or 0
-            return follow_frame_pointers(copy.pc, sp, fp, copy.stack, max_frames=self._max_frames)
         try:
             with self.on_behalf(copy.tgid):
                 return self._unwind(copy, generated, is_exact=is_exact)
@@ -173,12 +167,11 @@ class ProcessStacks(Closing):
         program = self._programs.at(copy.tgid, copy.time_ns)
         if program is None:
             return Unwound([copy.pc], Reason.PROCESS_GONE, 0)
-        where = copy.pc, copy.registers, copy.stack, generated
-        trace = program.unwinder.unwind(*where, is_exact=is_exact)
+        trace = _unwound(program, copy, generated, is_exact=is_exact)
         if trace.reason is Reason.UNKNOWN_MAPPING and self._is_old(program):
             again = self._programs.read(copy.tgid, copy.time_ns)
             if again is not None:
-                return again.unwinder.unwind(*where, is_exact=is_exact)
+                return _unwound(again, copy, generated, is_exact=is_exact)
         return trace
 
     @staticmethod
@@ -199,3 +192,16 @@ class ProcessStacks(Closing):
         """Close the files; again is harmless."""
         self._programs.clear()
         self._files.close()
+
+
+def _unwound(
+    program: Program, copy: CopiedStack, generated: GeneratedCode | None, *, is_exact: bool
+) -> Unwound:
+    """Return a trace by the rules of a program."""
+    if not copy.is_compat:
+        where = copy.pc, copy.registers, copy.stack, generated
+        return program.unwinder.unwind(*where, is_exact=is_exact)
+    if program.compat is None:  # arm64
+        return Unwound([copy.pc], Reason.COMPAT32, 0)
+    registers = compat_registers(copy.registers)
+    return program.compat.unwind(copy.pc, registers, copy.stack, is_exact=is_exact)

@@ -19,6 +19,7 @@ from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import host_clock, proc
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.address_space import AddressSpace
+from purebpf.unwind.machine import I386, X86_64, Machine
 from purebpf.unwind.shared_rules import SharedRules
 from purebpf.unwind.unwinder import MAX_FRAMES, Unwinder
 
@@ -40,9 +41,10 @@ EarlierLookup = Callable[[int, int], Earlier | None]
 
 
 class Program(NamedTuple):
-    """An address space and its unwinder. Times are CLOCK_MONOTONIC, in ns.
+    """An address space and its unwinders. Times are CLOCK_MONOTONIC, in ns.
 
     Attributes:
+        unwinder, compat: of its stacks; of those of 32-bit code on x86-64.
         since_ns: when the process executed it, or was forked, or mapped the last of `space`; 0: not
             known.
         read_ns: the mappings are of that time.
@@ -50,6 +52,7 @@ class Program(NamedTuple):
 
     space: AddressSpace
     unwinder: Unwinder
+    compat: Unwinder | None
     since_ns: int
     read_ns: int
 
@@ -250,10 +253,14 @@ class Programs:
         return AddressSpace(code_mappings) if code_mappings else None
 
     def _program(self, space: AddressSpace, since_ns: int, read_ns: int) -> Program:
+        machine = native_machine()
+        native = self._unwinder(machine, space)
+        compat = self._unwinder(I386, space) if machine is X86_64 else None
+        return Program(space, native, compat, since_ns, read_ns)
+
+    def _unwinder(self, machine: Machine, space: AddressSpace) -> Unwinder:
         frames, shared = self._max_frames, self._shared
-        machine, find = native_machine(), self._files.find
-        unwinder = Unwinder(machine, space, find, max_frames=frames, shared=shared)
-        return Program(space, unwinder, since_ns, read_ns)
+        return Unwinder(machine, space, self._files.find, max_frames=frames, shared=shared)
 
     def _keep(self, tgid: int, program: Program) -> Program:
         self._running.pop(tgid, None)
@@ -287,6 +294,8 @@ class Programs:
             self._shared.clear()
         for program in self._running.values():
             program.unwinder.rest()
+            if program.compat is not None:
+                program.compat.rest()
 
     def clear(self) -> None:
         """Forget everything."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from purebpf.closable import Closing
-from purebpf.observe.symbols.vdso import VDSO, vdso_build_id
+from purebpf.observe.symbols.vdso import VDSO, is_own_kind, vdso_build_id
 from purebpf.observe.unwind.code_files import CodeFiles
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.budget import PROCESS, RUN, Budget, OverBudgetError
 from purebpf.symbols.proc_maps import MappedFile, Mapping
 from purebpf.symbols.recorded import Recorded
 from purebpf.unwind.address_space import CodeMapping
-from purebpf.unwind.compat32 import follow_frame_pointers
-from purebpf.unwind.machine import AARCH64, X86_64, Machine
+from purebpf.unwind.compat32 import compat_registers
+from purebpf.unwind.machine import AARCH64, I386, X86_64, Machine
 from purebpf.unwind.perf_registers import is_compat, sampled_registers
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import Unwinder, Unwound
@@ -53,7 +53,7 @@ class RecordedStacks(Closing):
         self._is_here = recorded.is_here
         self._has_vdso = bool(recorded.vdso) and recorded.vdso == vdso_build_id()
         self._mappings: dict[Mapping, CodeMapping] = {}
-        self._unwinders: dict[int, tuple[int, Unwinder]] = {}
+        self._unwinders: dict[tuple[int, int], tuple[int, Unwinder]] = {}
         self.missing: set[MappedFile] = set()
 
     def unwind(
@@ -72,26 +72,24 @@ class RecordedStacks(Closing):
         if pc_and_values is None:
             return Unwound([], Reason.NO_REGISTERS, 0)
         pc, values = pc_and_values
-        if is_compat(self._machine, mask, registers):
-            sp, fp = values[self._machine.sp], values[self._machine.fp]
-            if sp is None or fp is None:
-                return Unwound([pc], Reason.COMPAT32, 0)
-            return follow_frame_pointers(pc, sp, fp, stack)
+        machine = self._machine
+        if is_compat(machine, mask, registers):
+            machine, values = I386, compat_registers(values)
         try:
             with self._budget.on_behalf(**{RUN: 0, PROCESS: pid}):
-                return self._unwinder(spaces, pid).unwind(pc, values, stack)
+                return self._unwinder(spaces, pid, machine).unwind(pc, values, stack)
         except OverBudgetError:
             return Unwound([pc], Reason.OVER_BUDGET, 0)
 
-    def _unwinder(self, spaces: AddressSpaces, pid: int) -> Unwinder:
+    def _unwinder(self, spaces: AddressSpaces, pid: int, machine: Machine) -> Unwinder:
         """Return the unwinder of a process as long as its mappings do not change."""
         version = spaces.version(pid)
-        entry = self._unwinders.get(pid)
+        entry = self._unwinders.get((pid, machine.elf))
         if entry is None or entry[0] != version:
             if len(self._unwinders) >= _MOST_PROCESSES:
                 self._unwinders.clear()
-            unwinder = Unwinder(self._machine, _Space(self, spaces, pid), self._files.find)
-            entry = self._unwinders[pid] = version, unwinder
+            unwinder = Unwinder(machine, _Space(self, spaces, pid), self._files.find)
+            entry = self._unwinders[pid, machine.elf] = version, unwinder
         return entry[1]
 
     def code(self, mapping: Mapping, pid: int) -> CodeMapping:
@@ -99,7 +97,7 @@ class RecordedStacks(Closing):
         entry = self._mappings.get(mapping)
         if entry and (entry.file is None or self._files.find(entry.file)):
             return entry
-        if not self._may_read(mapping.file):
+        if not self._may_read(mapping):
             code = CodeMapping(mapping.start, mapping.end, 0, None)
         else:
             code = self._files.mapping(mapping, pid)
@@ -110,10 +108,11 @@ class RecordedStacks(Closing):
         self._mappings[mapping] = code
         return code
 
-    def _may_read(self, file: MappedFile) -> bool:
+    def _may_read(self, mapping: Mapping) -> bool:
         """Return True if a file here can be proved to be the one that was mapped."""
+        file = mapping.file
         if file.path == VDSO:
-            return self._has_vdso
+            return self._has_vdso and is_own_kind(mapping)
         if file.is_memory_file:  # only its process shows it
             return False
         return self._is_here or bool(file.build_id)

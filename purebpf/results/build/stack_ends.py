@@ -13,7 +13,7 @@ _ADVICE = {
     Reason.COPY_SHORT: "the copied part of the stack was too small: record larger copies",
     Reason.NO_UNWIND_INFO: "code without unwind information, or its file is not on this machine",
     Reason.TOO_DEEP: "the limit of frames was reached",
-    Reason.COMPAT32: "32-bit programs are followed by frame pointers, which may lead past callers",
+    Reason.COMPAT32: "32-bit code without tables: frame pointers may lead past callers",
     Reason.NO_REGISTERS: "there were no user registers",
     Reason.OVER_BUDGET: "reading the files would have taken too long",
     Reason.UNKNOWN_MAPPING: "the stack led to addresses outside the mapped files",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from purebpf.unwind.cfi_file import CfiFile
-from purebpf.unwind.machine import AARCH64, X86_64, Machine
+from purebpf.unwind.machine import AARCH64, I386, X86_64, Machine
 from purebpf.unwind.rows import NO_RULE
 from purebpf.unwind.rule import CFA_EXPRESSION, How, RegisterRule, Row, Rule
 
@@ -18,7 +18,7 @@ _HEAD = re.compile(
     r"^[0-9a-f]{8,16} [0-9a-f]+ [0-9a-f]+ (CIE|FDE)"
     r"(?: cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+))?"
 )
-_LINE = re.compile(r"^[0-9a-f]{16} ")
+_LINE = re.compile(r"^([0-9a-f]{8}){1,2} (?!ZERO )")
 _IN_REGISTER = re.compile(r"r[0-9]+ \((\w+)\)")
 _NAMES = {
     X86_64.name: (
@@ -27,6 +27,7 @@ _NAMES = {
         "rip",
         *(f"xmm{number}" for number in range(16)),
     ),
+    I386.name: ("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip"),
     AARCH64.name: (
         *(f"x{number}" for number in range(31)),
         "sp",

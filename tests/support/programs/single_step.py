@@ -53,7 +53,7 @@ int main(void) {
   char text[99];
   struct timespec now;
   for (int i = 0; i < 32; i++) v[i] = rand();
-  qsort(v, 32, 8, compare);
+  qsort(v, 32, sizeof(v[0]), compare);
   sink += allocates(7) + realigned(2.0);
   snprintf(text, sizeof(text), "%d %s %g", 5, "x", 3.5);
   sink += strtoul("123", 0, 10) + clock_gettime(CLOCK_REALTIME, &now);
@@ -95,8 +95,8 @@ class Stepper:
         self._memory = os.open(f"/proc/{self._pid}/mem", os.O_RDONLY)
         self._alive = True
 
-    def steps(self, most: int) -> Iterator[Step]:
-        """Each instruction, until the program ends."""
+    def steps(self, most: int, word: int = 8) -> Iterator[Step]:
+        """Each instruction, until the program ends; `word`: bytes of a return address."""
         buffer = ctypes.create_string_buffer(_REGISTERS.size)
         calls: list[tuple[int, int]] = []
         pc = sp = 0
@@ -107,10 +107,10 @@ class Stepper:
             sp_before, sp = sp, values[_SP]
             while calls and calls[-1][0] < sp:
                 calls.pop()
-            if sp == sp_before - 8:
-                (word,) = struct.unpack("Q", self.stack(sp, 8))
-                if 2 <= word - before <= 8 and pc != word:
-                    calls.append((sp, word))
+            if sp == sp_before - word:
+                address = int.from_bytes(self.stack(sp, word), "little")
+                if 2 <= address - before <= 8 and pc != address:
+                    calls.append((sp, address))
             truth = [pc, *(address for _, address in reversed(calls))]
             yield Step(self._pid, pc, tuple([values[at] for at in _ORDER]), truth)
             _libc.ptrace(_SINGLESTEP, self._pid, None, None)

@@ -133,6 +133,8 @@ def test_the_expression_of_a_plt():
     assert plt_threshold(code.replace(b"\x3b", b"\x3a")) == 10
     assert plt_threshold(code[:-1]) is None
     assert plt_threshold(code.replace(b"\x33", b"\x34")) is None
+    assert plt_threshold(bytes.fromhex("74047800 3f1a3b2a 322422")) == 11  # i386
+    assert plt_threshold(bytes.fromhex("74047800 3f1a3b2a 332422")) is None
 
 
 def test_a_register_form_is_taken_apart():

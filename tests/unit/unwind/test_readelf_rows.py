@@ -21,6 +21,7 @@ _PLACES = (
     "/usr/lib/*/libpython3.*.so.1.0",
     "/usr/lib/*/libstdc++.so.6",
     "/bin/bash",
+    *("/usr/lib32/libc.so.6", "/usr/lib32/ld-linux.so.2", "/usr/lib32/libstdc++.so.6"),
     "/usr/aarch64-linux-gnu/lib/libm.so.6",  # Debian's cross package
 )
 _FILES = sorted({str(Path(path).resolve()) for place in _PLACES for path in glob.glob(place)})

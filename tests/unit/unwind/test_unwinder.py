@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
 from purebpf.unwind.cfi_file import CfiFile
-from purebpf.unwind.machine import AARCH64, X86_64, ends_in_call
+from purebpf.unwind.machine import AARCH64, I386, X86_64, ends_in_call
 from purebpf.unwind.perf_registers import MASKS, sampled_registers
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.rule import DEPTH_OUTERMOST, How
-from purebpf.unwind.unwinder import Unwinder
+from purebpf.unwind.unwinder import Unwinder, Unwound
 from tests.unit.unwind.cfi_builder import (
     FRAME,
     FRAMES,
@@ -516,3 +516,20 @@ def test_a_stub_of_arm64_has_no_frame(kind):
             assert found == ([at, BASE + 0x10], Reason.COMPLETE, 0)
         else:
             assert found == ([at], Reason.NO_UNWIND_INFO, 1)
+
+
+def test_rules_of_32_bit_files_are_not_for_64_bit_code():
+    """Wine has both in one process."""
+    image = Image({}, machine=3)
+    image.is64 = False
+    mapping = CodeMapping(BASE, BASE + 0x1000, BIAS, "file")
+    files = {"file": CfiFile(image)}
+    assert files["file"].machine is I386
+    registers = [SP if number == X86_64.sp else None for number in range(17)]
+    found = Unwinder(X86_64, AddressSpace([mapping]), files.get).unwind(BASE, registers, bytes(64))
+    assert found == Unwound([BASE], Reason.RULE_UNSUPPORTED, 0)
+    image.is64 = True  # no such files
+    assert CfiFile(image).machine is None
+    x32 = Image({})
+    x32.is64 = False
+    assert CfiFile(x32).machine is None

@@ -31,6 +31,7 @@ pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "nm", "x86_64"),
 ]
 
+_32_BITS = pytest.mark.needs("programs_of_32_bits")
 _SHAPES = (
     LEAF
     + r"""
@@ -64,7 +65,7 @@ STEP int compare(const void *a, const void *b) {
 STEP void sorts(void) {
   unsigned long values[64];
   for (int i = 0; i < 64; i++) values[i] = rand();
-  qsort(values, 64, 8, compare);
+  qsort(values, 64, sizeof(values[0]), compare);
 }
 STEP void tail_end(int x) { works(); sink += x; }
 STEP void tail_begin(int x) { tail_end(x + 1); }
@@ -185,6 +186,8 @@ def _check_calls(run: Run, program: Path) -> Counter[str]:
         pytest.param("gcc", "-O2 -flto -fcf-protection=full -Wl,-z,lazy", id="gcc-lto-ibt"),
         pytest.param("gcc", "-O3 -mavx2 -fno-plt -Wl,-z,now", id="gcc-avx2-no-plt"),
         pytest.param("clang-19", "-O2", id="clang", marks=pytest.mark.needs("clang")),
+        pytest.param("gcc", "-m32 -O2 -Wl,-z,lazy", id="gcc-32-bits", marks=_32_BITS),
+        pytest.param("gcc", "-m32 -O0 -no-pie", id="gcc-32-bits-unoptimized", marks=_32_BITS),
     ],
 )
 def test_shapes_of_stacks(tmp_path: Path, compiler: str, flags: str) -> None:
