@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
-from purebpf.errors import FormatError, KernelError, PurebpfError
+from purebpf.errors import FormatError, KernelError, NotSupportedError, PurebpfError
 from purebpf.files.held_files import HeldFiles
+from purebpf.files.input_file import open_seekable
 from purebpf.loader.host.debug_files import Fetch
 from purebpf.observe.saved.recorded_copies import RecordedCopies
 from purebpf.observe.saved.recorded_kernel import Origin, RecordedKernel, origin_of
@@ -135,12 +136,28 @@ def _open(path: str) -> int:
     """Return the file; refuse a pipe or another special file that its user left there, instead
     of waiting for it.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
+    try:
+        return open_seekable(path)
+    except OSError as error:
+        if error.errno == errno.EISDIR:
+            return _open_directory(path)
+        if error.errno != errno.ESPIPE:
+            raise
         fix = f"If it is a pipe with a perf.data: purebpf report -i - < {shlex.quote(path)}"
-        raise KernelError("lseek(2)", errno.ESPIPE, f"input {path}", fix=fix)
-    return fd
+        raise KernelError("lseek(2)", errno.ESPIPE, f"input {path}", fix=fix) from None
+
+
+def _open_directory(path: str) -> int:
+    """Return the file `data` of a directory that perf wrote; refuse one with a file a thread."""
+    names = os.listdir(path)
+    if "data" not in names:
+        why = "it is a directory, and none that perf record wrote"
+        raise KernelError("open(2)", errno.EISDIR, f"input {path}", why=why)
+    parts = [name for name in names if name.startswith("data.")]
+    if any(os.stat(os.path.join(path, part)).st_size for part in parts):
+        way = f"perf script -i {shlex.quote(path)} | purebpf convert -"
+        raise NotSupportedError(f"input {path}", f"it has a file for each thread. Try: {way}")
+    return open_seekable(os.path.join(path, "data"))
 
 
 def _copy_input() -> int:

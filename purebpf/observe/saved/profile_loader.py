@@ -108,14 +108,12 @@ def read(
     """
     is_stdin = path == "-"
     name = "standard input" if is_stdin else path
+    if not is_stdin and os.path.isdir(path):
+        return _read_perf_data(path, timed, fetch, bounds)
     try:
         with _standard_input() if is_stdin else open(path, "rb", opener=open_input) as file:
             if not is_stdin and file.seekable() and file.peek(len(MAGIC)).startswith(MAGIC):
-                from purebpf.observe.saved import perf_data_loader
-
-                seconds = bounds and bounds.seconds
-                options = perf_data_loader.LoadOptions(timed=timed, fetch=fetch, seconds=seconds)
-                return perf_data_loader.read(path, options).profile
+                return _read_perf_data(path, timed, fetch, bounds)
             if not is_stdin and os.fstat(file.fileno()).st_size > _LIMIT:
                 raise _too_large(name, _LIMIT)  # not read first: it may be a hole
             data = _content(file)
@@ -279,6 +277,14 @@ def _check_parts(data: bytes, name: str) -> None:
         raise FormatError(name, "size", f"more than {_MOST_PARTS} lists, objects or lines")
     if data.count(b";") > _MOST_FRAMES:
         raise FormatError(name, "size", f"more than {_MOST_FRAMES} frames")
+
+
+def _read_perf_data(path: str, timed: bool, fetch: Fetch | None, bounds: Bounds | None) -> Profile:
+    from purebpf.observe.saved import perf_data_loader
+
+    seconds = bounds and bounds.seconds
+    options = perf_data_loader.LoadOptions(timed=timed, fetch=fetch, seconds=seconds)
+    return perf_data_loader.read(path, options).profile
 
 
 def _standard_input() -> io.BufferedReader:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import purebpf
-from purebpf.errors import FormatError, KernelError
+from purebpf.errors import FormatError, KernelError, NotSupportedError
 from purebpf.observe.saved import profile_loader
 from purebpf.results import Profile
 from purebpf.results.formats import folded, json, pprof, writer
@@ -269,3 +269,18 @@ def test_a_pipe_that_nobody_writes_to_is_an_error(
     os.mkfifo(tmp_path / "saved")
     with pytest.raises(KernelError, match="no process has this pipe open for writing"):
         profile_loader.read(str(tmp_path / "saved"))
+
+
+def test_a_directory_of_perf_is_read_or_refused_in_words(tmp_path: Path) -> None:
+    """`perf record --kcore` writes its file into one, and `--threads` a file for each thread."""
+    folder = tmp_path / "perf.data"
+    folder.mkdir()
+    with pytest.raises(KernelError, match="none that perf record wrote"):
+        profile_loader.read(str(folder))
+    (folder / "data").write_bytes(b"PERFILE2")
+    (folder / "data.0").touch()
+    with pytest.raises(FormatError, match=r"header"):
+        profile_loader.read(str(folder))
+    (folder / "data.0").write_bytes(bytes(8))
+    with pytest.raises(NotSupportedError, match=r"perf script -i .* \| purebpf convert -"):
+        profile_loader.read(str(folder))
