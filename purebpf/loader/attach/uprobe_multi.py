@@ -23,7 +23,7 @@ from purebpf.loader.attach._common.options import (
 from purebpf.loader.attach._common.probe_place import ProbePlaces, find_places
 from purebpf.loader.programs.link import Link
 from purebpf.loader.programs.program import Program
-from purebpf.syscall import bpf
+from purebpf.syscall import bpf, proc
 
 __all__ = ["attach", "attach_at"]
 
@@ -77,6 +77,10 @@ def attach_at(
     returns: bool | None = None,
 ) -> Link:
     """As `attach`, at the places, each with its cookie by offset; `description` is for errors."""
+    if pid > 0 and proc.with_memory(pid) != pid:
+        why = f"the first thread of PID {pid} has ended, by which the kernel finds its memory"
+        fix = "attach to every process, and compare bpf_get_current_pid_tgid() in the program"
+        raise AttachError("uprobe.multi", errno.ESRCH, description, why=why, fix=fix)
     offsets = array("Q", places.offsets)
     with opened_same(places.path, places.identity, description) as path:
         try:

@@ -15,6 +15,7 @@ from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.stack_tracer import StackRequest, StackTracer
+from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -245,7 +246,10 @@ def _choose_probes(allocators: Collection[Allocator]) -> tuple[str, ...]:
     """
     if not allocators:
         return ()
-    return _MANY if have_uprobe_multi() else _SINGLE
+    # Where its first thread has ended, a probe for many places does not find a process's memory.
+    pids = {allocator.pid for allocator in allocators if allocator.pid > 0}
+    have_first = all(proc.with_memory(pid) == pid for pid in pids)
+    return _MANY if have_first and have_uprobe_multi() else _SINGLE
 
 
 def _places_of(code: AllocatorCode) -> tuple[Places, ...]:

@@ -12,6 +12,7 @@ from purebpf.closable import SoleOwner
 from purebpf.loader.attach.iterator import IteratorLink
 from purebpf.loader.load.load import load
 from purebpf.loader.load.object import Object
+from purebpf.loader.perf.probe_threads import ProbeThreads
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.script.attach_points import attach_point
 from purebpf.observe.script.benchmarks import Benchmark, measure_block
@@ -100,6 +101,7 @@ class ScriptSession(SoleOwner):
         self._write, self._is_json = write, is_json
         self._owned = ExitStack()
         self._links = ExitStack()
+        self._threads = ProbeThreads(())
 
     def __enter__(self) -> Self:
         with ExitStack() as owned:
@@ -198,6 +200,7 @@ class ScriptSession(SoleOwner):
         if names:
             self._signals = self._links.enter_context(OwnSignals(names))
         settings, unsafe = self.compilation.settings, list[UnsafeReturnError]()
+        self._threads = ProbeThreads([settings.pid])
         for point, name in self._in_order_of_attaching():
             try:
                 attach_point(
@@ -372,6 +375,10 @@ class ScriptSession(SoleOwner):
             sentences.append(
                 f"Lost {self._unrun_commands} commands of system(): not run at the end"
             )
+        sentences += [
+            f"Lost calls of PID {pid}: it goes on without the thread that its uprobes belonged to"
+            for pid in self._threads.left()
+        ]
         if self._stacks is not None:
             sentences += [cause.what for cause in self._stacks.causes() if cause.lost]
             ends = self._names.cut_stacks()

@@ -15,6 +15,7 @@ from purebpf.loader.attach import kprobe, kprobe_multi, tracepoint, tracing, upr
 from purebpf.loader.attach._common.probe_place import ProbePlaces
 from purebpf.loader.features.features import have_attach, have_attach_cookie, have_uprobe_multi
 from purebpf.loader.load.load import load
+from purebpf.loader.perf.probe_threads import ProbeThreads
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.tools.latency.code_places import MOMENTS, CodePlaces, exit_places
 from purebpf.tools.latency.functions import Kernel, Pair, Probe, ProbePlace, User
@@ -64,6 +65,7 @@ class Attacher(SoleOwner):
     Attributes:
         ways: how functions of the kernel are traced: "fentry", "kprobe.session", "kprobe.multi" or
             "kprobe".
+        left: times that a process went on without the thread by which the kernel knew it.
     """
 
     def __init__(
@@ -77,6 +79,8 @@ class Attacher(SoleOwner):
         self._objects: list[Object] = []
         self._links: list[Link] = []
         self._missed = 0
+        self._threads = ProbeThreads(())
+        self.left = 0
         self.ways: list[str] = []
 
     def attach(self, targets: Sequence[Target]) -> None:
@@ -85,6 +89,7 @@ class Attacher(SoleOwner):
         Raises:
             KernelError, NotSupportedError: the kernel refused.
         """
+        self._threads = ProbeThreads(())
         numbered = list(enumerate(targets))
         with ExitStack() as undo:
             undo.callback(self.close)
@@ -95,6 +100,18 @@ class Attacher(SoleOwner):
                     self._attach_event(pair.end, cookie, "end")
                     self._attach_event(pair.begin, cookie, "begin")
             undo.pop_all()
+
+    def follow_threads(self, targets: Sequence[Target]) -> None:
+        """Attach again if a process went on without the thread that its probes belonged to.
+
+        Raises:
+            KernelError, NotSupportedError: the kernel refused.
+        """
+        if left := self._threads.left():
+            self.left += len(left)
+            self.detach()
+            self.ways.clear()
+            self.attach(targets)
 
     def detach(self) -> None:
         """Detach; the counts of missed programs are final then."""
@@ -234,6 +251,7 @@ class Attacher(SoleOwner):
         few = sum(map(len, by_file.values())) <= _MOST_SINGLE and self._pids != (_EVERY,)
         single, multi = MOMENTS[moment]
         if few or not have_uprobe_multi():
+            self._threads = ProbeThreads(self._pids)
 
             def attach(program: Program, place: ProbePlaces, cookie: int) -> Iterator[Link]:
                 description = f"calls of functions of {place.path}"
@@ -287,6 +305,8 @@ class Attacher(SoleOwner):
         moment: str,
         **settings: Any,
     ) -> None:
+        self._threads = ProbeThreads(self._pids)
+
         def attach(program: Program, place: ProbePlace, cookie: int) -> Iterator[Link]:
             for pid in self._pids:
                 yield uprobe.attach_at(

@@ -41,11 +41,15 @@ _LOSSES = {
     "nodes_full": "calls were not added to the tree: no path was left. Raise --rows",
     "probes_missed": "times the kernel did not run a program at a probe: it was inside of another, "
     "or had no place to follow a return",
+    "threads_left": "processes went on without the thread of their probes: calls of up to a second "
+    "were not seen",
     "outside_namespace": "note: calls are of tasks without an ID in this PID namespace",
 }
 _MACHINE = "x86_64"
 _TASKS = 4096
 """Tasks in calls at the same time, on kernels without task storage (before Linux 5.11): 12 MB."""
+_LOOK_S = 1.0
+"""Between looks at whether processes still have the threads that their probes belong to."""
 _NS_PER_MS = 1_000_000
 _SIGN = 1 << 63
 _NEVER = (1 << 64) - 1
@@ -196,6 +200,8 @@ class CallLatency(EventSession[Call | Interval]):
     def pause_s(self) -> float:
         """Until an interval is over, or stacks want to look at processes."""
         pauses = [self._stacks.pause_s() if self._stacks else super().pause_s()]
+        if self._options.pids:
+            pauses.append(_LOOK_S)
         if self._options.interval_s is not None:
             due = self._interval_at + self._options.interval_s
             pauses.append(max(0.0, due - self._drained_at))
@@ -203,6 +209,7 @@ class CallLatency(EventSession[Call | Interval]):
 
     def drain(self) -> Iterator[Call | Interval]:
         """The slow calls since the last call of this, and the interval, if it is over."""
+        self._attacher.follow_threads(self.targets)
         if self._stacks:
             self._stacks.drain()
         yield from super().drain()
@@ -244,6 +251,7 @@ class CallLatency(EventSession[Call | Interval]):
 
     def end(self) -> Ending[Call | Interval]:
         """End it, and add up; its resources stay open. Raises as `stop` does."""
+        self._attacher.follow_threads(())  # the last look
         self._attacher.detach()
         self.stream.stop()
         self.elapsed_s = time.monotonic() - self._started_s
@@ -279,6 +287,7 @@ class CallLatency(EventSession[Call | Interval]):
         over += losses["too_deep"] + losses["states_full"] + losses["counted"]
         losses["in_flight"] = 0 if self._options.only_count else max(0, losses["begun"] - over)
         losses["probes_missed"] = self._attacher.missed()
+        losses["threads_left"] = self._attacher.left
         if self._stacks:
             losses["events_full"] += self._walker.object.globals["events_full"]
         return losses

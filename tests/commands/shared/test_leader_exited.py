@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -108,6 +109,80 @@ def test_its_threads_are_dumped_without_the_dead_one(leaderless: int) -> None:
 def test_its_functions_can_be_traced_and_sampled(leaderless: int, tmp_path: Path) -> None:
     assert "innermost" in purebpf("sampleip", "-p", str(leaderless), "0.5")
     assert purebpf("latency", "-p", str(leaderless), f"{tmp_path}/leaves:innermost", "1")
+
+
+ALLOCATES = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile kept;
+__attribute__((noinline)) void step(void) { kept = malloc(64); free(kept); usleep(1000); }
+static void *go_on(void *nothing)
+{
+    for (;;)
+        step();
+    return nothing;
+}
+int main(void)
+{
+    pthread_t other;
+    pthread_create(&other, 0, go_on, 0);
+    puts("runs");
+    fflush(stdout);
+    getchar();
+    pthread_exit(0);
+}
+"""
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose first thread leaves when its input ends."""
+    source, program = tmp_path / "steps.c", tmp_path / "steps"
+    source.write_text(ALLOCATES)
+    subprocess.run(["gcc", "-O1", "-pthread", source, "-o", program], check=True)
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"runs\n"
+        yield process
+        process.kill()
+
+
+def leave(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    while (proc.status(process.pid) or {})["State"][0] != "Z":
+        time.sleep(0.01)
+
+
+def test_allocations_of_its_other_threads_are_counted(steps: subprocess.Popen[bytes]) -> None:
+    leave(steps)
+    said = purebpf("mem", "-p", str(steps.pid), "1", "--show", "allocated")
+    assert "in 0 allocations, 0 freed" not in said, said
+
+
+def test_calls_are_counted_again_after_the_thread_of_their_probes_left(
+    steps: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    """The kernel takes the probe of a thread that has ended out of its process."""
+    words = ["-p", str(steps.pid), f"{tmp_path}/steps:step", "--interval", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "purebpf", "latency", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as latency:
+        assert latency.stdout is not None
+        assert any(line.endswith(" step\n") for line in latency.stdout)
+        leave(steps)
+        time.sleep(4)
+        latency.send_signal(signal.SIGINT)
+        out, said = latency.communicate()
+    counts = [int(line.split()[0]) for line in out.splitlines() if line.endswith(" step")]
+    assert sum(counts[-2:]) > 100, out
+    assert "without the thread of their probes" in " ".join(said.split())
 
 
 def test_the_dead_thread_does_not_wait(leaderless: int) -> None:
