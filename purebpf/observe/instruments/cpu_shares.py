@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 from contextlib import ExitStack
 from typing import Any
@@ -12,6 +11,7 @@ from purebpf.closable import Closing
 from purebpf.loader.host import cpus as cpu_numbers
 from purebpf.loader.load.load import load
 from purebpf.observe.instruments.task_filter import cpu_words
+from purebpf.syscall import host_clock
 from purebpf.tuples import NamedTuple
 
 __all__ = ["CpuShare", "CpuShares", "Shares", "TaskShare"]
@@ -71,13 +71,13 @@ class CpuShares(Closing):
             self._links = stack.enter_context(ExitStack())
             for program in self._object.programs.values():
                 self._links.enter_context(program.attach())
-            self._started_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            self._started_ns = host_clock.monotonic_ns()
             self._object.globals["started_ns"] = self._started_ns
             self._owned = stack.pop_all()
 
     def detach(self) -> None:
         """End the measurement; `take()` still reads it."""
-        self._ended_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        self._ended_ns = host_clock.monotonic_ns()
         self._links.close()
 
     def count_full(self) -> int:
@@ -91,7 +91,7 @@ class CpuShares(Closing):
             KernelError: a map could not be read.
         """
         tasks = self._read_tasks()  # before the CPUs, whose tasks it may add
-        now_ns = self._ended_ns or time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        now_ns = self._ended_ns or host_clock.monotonic_ns()
         states: Any = self._object.maps["cpu_times"][0]
         totals = {cpu: self._read_cpu(cpu, states[cpu], now_ns, tasks) for cpu in self._cpus}
         shares = Shares(

@@ -16,6 +16,7 @@ from purebpf.observe.script.walked_stacks import UserStackNames
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results.model.stack_end import CUT
 from purebpf.symbols.frame import Frame, Unknown
+from purebpf.syscall import host_clock
 
 __all__ = ["LocalNames"]
 
@@ -32,7 +33,7 @@ class LocalNames:
         self._stacks, self._user_stacks = stacks, user_stacks
         self._ends: dict[int, str] = {}
         self._cgroups: dict[tuple[int, str], str] = {}
-        self._boot_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._boot_s = time.time() - host_clock.boottime_ns() / 1e9
 
     @cached_property
     def _symbolizer(self) -> Symbolizer:

@@ -38,6 +38,7 @@ from purebpf.script.lowering.layout import (
 from purebpf.script.output.decode import Decoder
 from purebpf.script.point import Point
 from purebpf.script.script_error import ScriptError, locate
+from purebpf.syscall import host_clock
 from purebpf.syscall.memory import Memory
 
 __all__ = ["ScriptSession"]
@@ -112,7 +113,7 @@ class ScriptSession(SoleOwner):
             owned.callback(memory.close)
             self._words = memory.view.cast("Q")
             owned.callback(self._words.release)
-            started = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            started = host_clock.boottime_ns()
             self._words[STARTED // 8] = started
             self._words[WALL // 8] = time.time_ns() - started
             self._words[TAI // 8] = time.clock_gettime_ns(time.CLOCK_TAI) - started

@@ -69,3 +69,21 @@ def test_a_process_that_has_ended_has_names(tmp_path: Path) -> None:
     assert any("main;innermost" in line for line in folded.splitlines()), folded
     waits = shifted("offcpu", "-f", "--", "sleep", "0.3")
     assert any(line.startswith("sleep;") for line in waits.splitlines()), waits
+
+
+def test_scripts_have_the_kernels_clocks() -> None:
+    printed = 'printf("%s %d\\n", strftime("%s", nsecs), elapsed / 1000000000)'
+    began = time.time()
+    said = shifted("script", "-e", f"interval:ms:100 {{ {printed}; exit(); }}")
+    ((at, elapsed_s),) = re.findall(r"^(\d+) (-?\d+)$", said, re.MULTILINE)
+    assert began - 1 <= int(at) <= time.time()
+    assert int(elapsed_s) <= time.time() - began
+
+
+def test_shares_of_cpus_are_of_the_time_that_went_by() -> None:
+    said = shifted("kwork", "top", "1")
+    rows = re.findall(r"^ +\d+ +(\S+)% +(\S+)% +(\S+)% +(\S+)%$", said, re.MULTILINE)
+    assert rows, said
+    for row in rows:
+        assert sum(map(float, row)) == pytest.approx(100, abs=1)
+        assert float(row[1]) + float(row[2]) < 60, "the rest of the time is a day"
