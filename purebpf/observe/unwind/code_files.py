@@ -69,6 +69,7 @@ class CodeFiles(Closing):
         self._most = max(min(_MOST, limit // 3), _FEWEST)
         self._files: dict[Hashable, _Open] = {}
         self._recent: dict[tuple[int, MappedFile], _Recent] = {}
+        self._by_inode: dict[tuple[int, int, int, int], Hashable] = {}
         self._generated: set[MappedFile] = set()  # memory files that are not ELF
         # a file that is opened again numbers its rules as those do that were published of it
         self._tables: WeakValueDictionary[Hashable, RuleTable] = WeakValueDictionary()
@@ -104,6 +105,17 @@ class CodeFiles(Closing):
                 status = os.fstat(opened.fd)
                 is_known = owner == pid or _is_where(file, status)
                 if is_known and Identity.of(status) == recent.key:
+                    return opened.fd
+        return self._held_by_inode(file, pid)
+
+    def _held_by_inode(self, file: MappedFile, pid: int) -> int | None:
+        """Return the same for a file that this process has by another path, as after chroot(2)."""
+        key = self._by_inode.get((pid, file.major, file.minor, file.inode))
+        opened = None if key is None else self._files.get(key)
+        if opened is not None and opened.fd >= 0:
+            with suppress(OSError):
+                status = os.fstat(opened.fd)
+                if _is_where(file, status) and Identity.of(status) == key:
                     return opened.fd
         return None
 
@@ -166,6 +178,7 @@ class CodeFiles(Closing):
                 status = os.fstat(opened.fd)
                 is_known = _is_where(file, status) or time.monotonic() < recent.until_s
                 if is_known and Identity.of(status) == recent.key:
+                    self._note_inode(pid, file, recent.key)
                     return recent.key, opened.image
         return self._open(mapping, pid)
 
@@ -177,12 +190,18 @@ class CodeFiles(Closing):
         taken = self._take(fd, mapping)
         if taken is not None and mapping.file.inode:
             self._note(_ALL if is_for_all else pid, mapping.file, taken[0])
+            self._note_inode(pid, mapping.file, taken[0])
         return taken
 
     def _note(self, pid: int, file: MappedFile, key: Hashable) -> None:
         if len(self._recent) >= _MOST_RECENT:
             self._recent.clear()
         self._recent[pid, _as_mapped(file)] = _Recent(key, time.monotonic() + _RECENT_S)
+
+    def _note_inode(self, pid: int, file: MappedFile, key: Hashable) -> None:
+        if len(self._by_inode) >= _MOST_RECENT:
+            self._by_inode.clear()
+        self._by_inode[pid, file.major, file.minor, file.inode] = key
 
     def _take(self, fd: int, mapping: Mapping) -> tuple[Hashable, ElfImage] | None:
         """Return the rules of an open file; store or close the descriptor."""

@@ -113,6 +113,20 @@ def test_an_open_file_is_found_when_it_has_no_path_any_more(copy: Path, mapped: 
     assert files.held(mapped, os.getpid()) is None
 
 
+def test_an_open_file_is_found_by_another_path_of_its_process(copy: Path, mapped: Mapping) -> None:
+    """Where it has called chroot(2), records have its own path, and /proc/PID/maps another one."""
+    other = mapped._replace(file=mapped.file._replace(path="/app"))
+    with CodeFiles() as files:
+        for pid in (1 << 22, os.getpid()):  # the second finds it open
+            files.mapping(mapped, pid)
+        copy.unlink()
+        assert files.held(other, os.getpid()) is not None
+        assert files.held(other, (1 << 22) + 1) is None
+        wrong = other._replace(file=other.file._replace(inode=other.file.inode + 1))
+        assert files.held(wrong, os.getpid()) is None
+    assert files.held(other, os.getpid()) is None
+
+
 def test_an_open_file_that_was_written_to_is_not_the_mapped_one(
     copy: Path, mapped: Mapping
 ) -> None:
