@@ -84,14 +84,17 @@ def _measure(options: TriageOptions) -> tuple[Facts, list[tuple[str, Loss, str]]
 
 
 def _load(path: str) -> Facts:
-    from purebpf.errors import FormatError
+    from purebpf.errors import FormatError, KernelError
+    from purebpf.files.input_file import open_input
     from purebpf.findings.codec import decode_facts
 
-    with open(path, encoding="utf-8") as file:
-        try:
+    try:
+        with open(path, encoding="utf-8", opener=open_input) as file:
             return decode_facts(json.load(file))
-        except ValueError as error:
-            raise FormatError(path, "document", str(error)) from None
+    except ValueError as error:
+        raise FormatError(path, "document", str(error)) from None
+    except OSError as error:
+        raise KernelError("open(2)", error.errno or 0, f"facts {path}") from None
 
 
 def _save(facts: Facts, path: str) -> None:

@@ -21,11 +21,18 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: VmlinuxOptions) -> int:
     from purebpf.build.headers import make_vmlinux, read_sources
     from purebpf.cli.output import Output
+    from purebpf.errors import KernelError
     from purebpf.loader.types.btf_file import read_btf_file
 
-    btf = None if options.btf is None else read_btf_file(options.btf)
+    try:
+        btf = None if options.btf is None else read_btf_file(options.btf)
+        sources = read_sources(options.sources)
+    except OSError as error:
+        if isinstance(error, KernelError):
+            raise
+        raise KernelError("open(2)", error.errno or 0, f"file {error.filename}") from None
     with Output(options.output) as output:
-        output.write([make_vmlinux(*read_sources(options.sources), btf=btf)])
+        output.write([make_vmlinux(*sources, btf=btf)])
     return 0
 
 
