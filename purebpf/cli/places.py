@@ -27,6 +27,7 @@ _MOST_WORK = 10
 _MOST_IDLE = 5
 _LEAST_SHARE = 0.005
 """Of the time of all work: shorter times are only summed."""
+_FOR_REQUESTS = "waits to read from a connection"
 _KINDS = {"on-CPU": "cpu", "run-queue": "queue"}
 
 
@@ -175,7 +176,9 @@ def wrapped_place(place: TimePlace, use: str = "", noun: str = "threads") -> Ite
 
 
 def _sentence(place: TimePlace, *, with_process: bool) -> list[str]:
-    parts = [_verb(describe_kind(place.kind), place.threads)]
+    is_server = place.use == IDLE and place.kind == "sock-read"
+    text = _FOR_REQUESTS if is_server else describe_kind(place.kind)
+    parts = [_verb(text, place.threads)]
     if place.path:
         parts.append(f"in {place.path[0]}")
         parts += [f"< {name}" for name in place.path[1:]]

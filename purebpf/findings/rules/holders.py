@@ -6,12 +6,18 @@ from collections import Counter
 
 from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.facts import StackFrame
+from purebpf.findings.waiting import Side
 from purebpf.findings.words import describe_activity
 
 __all__ = ["are_goroutines", "describe_holder", "is_below", "is_still", "owners_now"]
 
 _STILL, _STILL_CPUS = 2.0, 0.02
 """Waits a second that end, and CPUs, of a process in which nothing happens."""
+_NOT_HOLDING = frozenset({"lock", "queue", "accept", "epoll", "signal"})
+"""A thread that holds a lock does not wait for the next request, nor for the lock."""
+_NEVER_IDLE = frozenset({"fsync", "disk", "pipe-write", "sock-write"})
+"""Waits without a stack that are likely to be below the lock."""
+_MOMENT = 0.05
 _EXPLAINS = 0.4
 """The part of the longest wait that work of the holder explains."""
 
@@ -46,11 +52,12 @@ def describe_holder(evidence: Evidence, stays: list[Stay], where: StackFrame | N
         stay
         for tid in owners or wakers
         for stay in evidence.by_thread.get(tid, ())
-        if stay.kind not in ("lock", "queue") and is_below(stay, where)
+        if stay.kind not in _NOT_HOLDING and stay.side is not Side.SERVER
+        if is_below(stay, where) or (not stay.user and stay.kind in _NEVER_IDLE)
     ]
     if are_goroutines(stays):
         does = _inside(evidence, stays[0].pid, where)
-    text = describe_activity(evidence, does)
+    text = _near(evidence, stays, does) or describe_activity(evidence, does)
     if text:
         return f"its holder {text}"
     text = describe_activity(evidence, _of_others(evidence, stays, wakers))
@@ -58,6 +65,17 @@ def describe_holder(evidence: Evidence, stays: list[Stay], where: StackFrame | N
         return f"who gives it to them {text}"
     holder = next(iter(owners), 0)
     return f"its holder is thread {holder}" if holder else "its holder did not show"
+
+
+def _near(evidence: Evidence, stays: list[Stay], does: list[Stay]) -> str:
+    """A clause about a holder that waits where no stack was read, but ran for a moment."""
+    longest_s = max(seconds_of(one for one in stays if one.tid == stay.tid) for stay in stays)
+    if are_goroutines(stays) or not 0 < seconds_of(does) < _MOMENT * longest_s:
+        return ""
+    if any(stay.kind != "cpu" for stay in does):
+        return ""
+    functions = Counter(evidence.spell(stay.own) for stay in does if stay.own is not None)
+    return f"hardly runs: it waits near {functions.most_common(1)[0][0]}" if functions else ""
 
 
 def are_goroutines(stays: list[Stay]) -> bool:

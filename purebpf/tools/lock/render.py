@@ -11,6 +11,7 @@ from purebpf.results import Loss
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import fold
+from purebpf.symbols.short_names import shorten
 from purebpf.tools.lock.event import LockRow, Wait
 from purebpf.tools.lock.old_waits import OldWait, count_old_waits, describe_held
 from purebpf.tools.lock.user_event import UserRow, UserWait
@@ -189,6 +190,8 @@ class UserText(SumText[UserWait, UserRow]):
             return f"{row.name} of {row.pid}"
         if self.by == "owner":
             return f"{row.name} ({row.tid})" if row.tid else "[unknown: not a mutex of glibc]"
+        if self.by in ("caller", "stack"):
+            return shorten(row.name)
         return _name_task(self.by, row)
 
     def end(self, loss: Loss) -> Iterator[str]:

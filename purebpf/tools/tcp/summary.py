@@ -192,6 +192,9 @@ class PeerTable:
             yield from json_lines(_document(peer, row) for peer, row in rows)
             yield from json_loss(loss)
             return
+        if not rows and not self._dropped:
+            yield "no connection began, failed or ended\n"
+            return
         yield " FAILED   CONNS CONNECT     MAX    OPEN   IN  OUT RESENT ERROR         PEER\n"
         for peer, row in rows:
             yield fit(_line(peer, row), self._width) + "\n"

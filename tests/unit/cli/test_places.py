@@ -82,6 +82,16 @@ def test_threads_of_go_lead_to_its_goroutines() -> None:
     assert "goroutines" not in "".join(pieces(profile()))
 
 
+def test_a_server_that_reads_waits_for_no_answer() -> None:
+    server = Profile("", unit="ns")
+    names = ("read", "serve", "main")
+    stack = tuple(Frame(name, 0, "/srv/shopd", Address(0), "user") for name in names)
+    labels = Labels("shopd", 5, 6, state="S")
+    server.add(stack, kernel("wait_woken", "sk_wait_data", "tcp_recvmsg"), 2_000_000_000, labels)
+    text = "".join(pieces(server))
+    assert "1 thread   waits to read from a connection in serve [shopd]" in text
+
+
 def test_all_has_the_stacks_of_idle_waits() -> None:
     text = "".join(pieces(profile(), everything=True))
     assert "3 of 3 stacks" in text

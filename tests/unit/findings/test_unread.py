@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.findings.facts import Activity, Endpoint, Facts, Process, Socket, WaitSum, WakerSum
+from purebpf.findings.facts import (
+    Activity,
+    Endpoint,
+    Facts,
+    Process,
+    Socket,
+    ThreadTime,
+    WaitSum,
+    WakerSum,
+)
 from purebpf.findings.find import find
 from purebpf.findings.unread import fill_unread
 from tests.support.builders.facts import facts, native, running, waiting
@@ -100,3 +109,25 @@ def test_who_serves_a_connection_and_waits_for_anything_else_is_at_work() -> Non
 @pytest.mark.parametrize("port", [9000, 0])
 def test_who_serves_nobody_may_wait_for_work(port: int) -> None:
     assert [one for one in find(serving(side_port=port)) if one.kind == "waits"] == []
+
+
+def test_who_holds_a_lock_does_not_wait_for_the_next_request() -> None:
+    """The function that takes the lock is inlined into the one that reads requests."""
+    measured = serving()
+    lock = (native("pthread_mutex_lock"), native("serve", EXE))
+    stays = [
+        one._replace(user=lock) if one.call == "futex" else one._replace(user=lock[1:])
+        for one in measured.activities
+    ]
+    stays.append(waiting(7, 8, "fsync", native("fdatasync"), *lock[1:], seconds=0.5))
+    owned = tuple(
+        one._replace(owner=17 - one.tid) if one.call == "futex" else one for one in measured.waits
+    )
+    times = tuple(ThreadTime(7, tid, 0.1, 0.0) for tid in (8, 9))
+    found = find(measured._replace(activities=tuple(stays), waits=owned, threads=times))
+    finding = next(one for one in found if one.kind == "lock-convoy")
+    assert finding.evidence[0] == "its holder waits for fsync in serve (100 % of that time)"
+    moment = running(7, 8, native("pause", EXE), *lock[1:], seconds=0.02)
+    sleeping = measured._replace(activities=(*stays[:-1], moment), waits=owned, threads=times)
+    finding = next(one for one in find(sleeping) if one.kind == "lock-convoy")
+    assert finding.evidence[0] == "its holder hardly runs: it waits near pause"

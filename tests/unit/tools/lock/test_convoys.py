@@ -59,6 +59,12 @@ def test_a_convoy_is_said_below_its_row() -> None:
     )
 
 
+def test_callers_have_short_names() -> None:
+    row = ROW._replace(name="Mailer::deliver(std::__cxx11::basic_string<char> const&)")
+    line, *_ = UserText(lambda: (row,), "caller", others=dict).row_lines(row)
+    assert line.endswith(" Mailer::deliver(string const&)")
+
+
 def test_json_has_the_address_of_a_lock_in_hexadecimal() -> None:
     rows = (ROW._replace(address=0xFF_FFFF_FFFF_FFF8), ROW)
     summary, _ = map(json.loads, UserJson(lambda: rows, "lock").end(Loss()))

@@ -36,6 +36,10 @@ def test_the_table_is_this() -> None:
     ]
 
 
+def test_a_service_whose_connections_stay_open_says_so() -> None:
+    assert [*PeerTable().end(Loss())] == ["no connection began, failed or ended\n"]
+
+
 def older(local_port: int, remote_port: int) -> Event:
     return Event(
         1, "close", remote_address="10.0.0.9", remote_port=remote_port, local_port=local_port
