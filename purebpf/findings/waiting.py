@@ -57,7 +57,8 @@ _BY_KERNEL = tuple(
             "fsync",
             r"\w*fsync|\w+_sync_file|jbd2_(log_wait|complete)|file_write_and_wait|\w+_log_force",
         ),
-        ("semaphore", r"semtimedop|msg_?rcv|mq_timedreceive|wq_sleep"),
+        ("queue-full", r"mq_timedsend|msg_?snd"),
+        ("semaphore", r"semtimedop|msg_?rcv|mq_timedreceive"),
         ("io-uring", r"io_cqring_wait|io_wq"),
         (
             "memory-limit",

@@ -37,6 +37,8 @@ _LOOP = "uv_run"
 _WAITS_ITSELF = compile_later(r"uv_run|futex|pthread|uv_(cond|sem)|WaitSync")
 _WAKERS = {"barrier": "the last to come"}
 _PYTHON_WORKER = compile_later(r"concurrent/futures/thread\.py$")
+_SHARED = frozenset({"queue-full", "semaphore", "pipe-read"})
+"""Waits for something that another program may have, too."""
 _TIMER, _MOSTLY = 0, 0.5
 """What ends a wait that has a timeout."""
 _NUMBER = compile_later(r"\d+$")
@@ -243,12 +245,23 @@ def _waker(evidence: Evidence, stays: list[Stay]) -> str:
     ]
     does = [one for one in does if one.kind != "queue"] or does
     who, activity = _WAKERS.get(stays[0].kind, "who wakes them"), describe_activity(evidence, does)
+    stranger = _stranger(evidence, stays, wakers)
+    if stranger:
+        return f"{who} is {stranger}" + (f", which {activity}" if activity else "")
     if not activity and all(stay.is_open for stay in stays):
         return "nobody woke them all the time"
     if wakers[_TIMER] > _MOSTLY * wakers.total() > 0:
         each_ms = 1000 * seconds_of(stays) / max(1, sum(stay.times for stay in stays))
         return f"nobody wakes them: each wait ends by its timeout, {each_ms:.0f} ms in the mean"
     return f"{who} {activity}" if activity else f"{who} did not show"
+
+
+def _stranger(evidence: Evidence, stays: list[Stay], wakers: Counter[int]) -> str:
+    """The other program that wakes them, or ""; a futex is none of its business."""
+    waker = next((tid for tid, _ in wakers.most_common(1)), _TIMER)
+    pid = evidence.process_of_thread.get(waker, 0)
+    is_other = pid in evidence.processes and evidence.family(pid) != evidence.family(stays[0].pid)
+    return evidence.name(pid) if is_other and stays[0].kind in _SHARED else ""
 
 
 def _own_pool(evidence: Evidence, stays: list[Stay]) -> str:

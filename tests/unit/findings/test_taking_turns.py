@@ -11,6 +11,7 @@ from purebpf.findings.facts import (
     Process,
     Socket,
     StackFrame,
+    ThreadTime,
     WaitSum,
     WakerSum,
 )
@@ -213,3 +214,22 @@ def test_a_named_pipe_whose_reader_is_slow() -> None:
     (finding,) = faults(facts(writer, reader, processes=processes, descriptors=fifo))
     assert finding.text == "blocks in pipe_write of publish: fd 3 is full (/run/quotes)"
     assert finding.evidence[0] == "read by archive (9), which sleeps in archive"
+
+
+@pytest.mark.parametrize("kernel", ["do_mq_timedsend", "do_msgsnd"])
+def test_a_full_message_queue_and_who_empties_it(kernel: str) -> None:
+    code = (native("mq_timedsend"), native("send_reading", "/srv/meter"))
+    sender = waiting(7, 7, "futex", *code)._replace(kernel=("wq_sleep", kernel), call="mq_send")
+    reader = waiting(9, 9, "clock_nanosleep", native("bill", "/srv/bill"))
+    measured = facts(
+        sender,
+        reader,
+        processes=(Process(7, 1, "meter", "/srv/meter"), Process(9, 1, "bill", "/srv/bill")),
+        wakers=(WakerSum(7, "mq_send", 9, 9, 9.0, 200),),
+        threads=(ThreadTime(9, 9, 0.1, 0.0),),
+    )
+    (finding,) = faults(measured)
+    assert "1 thread waits for room in a full queue in send_reading" in finding.text
+    assert finding.evidence[0].startswith("who wakes them is bill (9), which sleeps in bill")
+    taker = sender._replace(kernel=("wq_sleep", "do_mq_timedreceive"))
+    assert texts(measured._replace(activities=(taker, reader))) == []
