@@ -201,11 +201,14 @@ def delayed_acknowledgements(evidence: Evidence) -> Iterator[Finding]:
     both: Counter[int] = Counter()
     times: Counter[int] = Counter()
     pids: dict[int, int] = {}
+    queued_s = {one.tid: one.queued_s for one in evidence.facts.threads}
     for (local, remote), sums in ends.items():
         others = ends.get((remote, local))
         if local not in evidence.connections.listeners or not others:
             continue
         waited = sum(one.seconds for one in (*sums, *others)) - evidence.elapsed_s
+        # a wait lasts until its thread has a CPU
+        waited -= sum(queued_s.get(tid, 0.0) for tid in {one.tid for one in (*sums, *others)})
         count = sum(one.times for one in sums)
         if waited > 0.1 * evidence.elapsed_s and count > 5:  # noqa: PLR2004
             both[local] += round(1e6 * waited)

@@ -217,21 +217,26 @@ def children(evidence: Evidence) -> Iterator[Finding]:
 def other_waits(evidence: Evidence) -> Iterator[Finding]:
     """Work that waits to be woken: a full queue, a result of a pool. The weakest of the rules."""
     kinds = ("cond", "semaphore", "pipe-read", "poll", *_PURPOSES)
-    waits = [stay for stay in evidence.work(*kinds) if stay.own]
+    waits = [stay for stay in evidence.work(*kinds) if stay.own or _is_told_by_call(stay)]
     for stays in by_function(evidence, waits, _kind):
         cost = evidence.rate(stays)
-        stay, pids = max(stays, key=lambda one: one.seconds), chief(stays)
+        stay, pids = max(stays, key=lambda one: (one.own is not None, one.seconds)), chief(stays)
+        where = f"{evidence.spell(stay.own)}{_via(evidence, stay)}" if stay.own else stay.call
         if cost < _LEAST_OF_OTHERS or not _are_waited_for(evidence, stays):
             continue
         support = _own_pool(evidence, stays) or _writer(evidence, stays) or _waker(evidence, stays)
         yield Finding(
             *("waits", evidence.process(pids[0]).comm, pids, cost),
-            f"{count_threads(stays, 'wait')}{_PURPOSES.get(stay.kind, '')} in "
-            f"{evidence.spell(stay.own)}{_via(evidence, stay)}",
+            f"{count_threads(stays, 'wait')}{_PURPOSES.get(stay.kind, '')} in {where}",
             (support,),
             ("offcpu", "--waker", "-p", str(pids[0])),
             own=evidence.source(stay.own),
         )
+
+
+def _is_told_by_call(stay: Stay) -> bool:
+    """Return True for a wait without a stack whose system call says all: mq_timedsend."""
+    return stay.kind == "queue-full" and not stay.user and bool(stay.call)
 
 
 def _waker(evidence: Evidence, stays: list[Stay]) -> str:

@@ -233,3 +233,6 @@ def test_a_full_message_queue_and_who_empties_it(kernel: str) -> None:
     assert finding.evidence[0].startswith("who wakes them is bill (9), which sleeps in bill")
     taker = sender._replace(kernel=("wq_sleep", "do_mq_timedreceive"))
     assert texts(measured._replace(activities=(taker, reader))) == []
+    unread = sender._replace(user=())
+    (finding,) = faults(measured._replace(activities=(unread, reader)))
+    assert finding.text == "1 thread waits for room in a full queue in mq_send"
