@@ -40,7 +40,7 @@ __all__ = ["RULES"]
 RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(limits.throttled_cgroups, limits.memory_limits, limits.queued_processes),
     *(limits.pinned_programs,),
-    *(databases.waiting_backends,),
+    *(databases.waiting_backends, databases.repeated_snapshots),
     *(interpreters.python_gil, interpreters.ruby_gvl, interpreters.garbage_collection),
     *(interpreters.java_monitors,),
     *(java_locks.parked_threads, interpreters.ruby_mutexes),

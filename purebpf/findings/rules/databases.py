@@ -1,16 +1,23 @@
-"""Databases whose processes show their work in their titles: PostgreSQL."""
+"""Databases whose processes show their work in their titles: PostgreSQL, Redis and its forks."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, threads_of
 from purebpf.findings.finding import Finding
+from purebpf.findings.rules.cpu import busiest_own
+from purebpf.late_pattern import compile_later
 
-__all__ = ["waiting_backends"]
+__all__ = ["repeated_snapshots", "waiting_backends"]
 
 _LEAST = 0.1
 _PREFIX = "postgres: "
+_SNAPSHOT = compile_later(r"\w+-(rdb-bgsave|aof-rewrite)\b")
+"""The title of a child that saves the data of its parent."""
+_AGAIN, _SNAPSHOT_S = 2, 0.05
+"""Snapshots of one measurement that are too many, and seconds a second that each costs at least."""
 
 
 def waiting_backends(evidence: Evidence) -> Iterator[Finding]:
@@ -45,3 +52,32 @@ def waiting_backends(evidence: Evidence) -> Iterator[Finding]:
         (suspect,),
         ("offcpu", "-p", str(pids[0])),
     )
+
+
+def repeated_snapshots(evidence: Evidence) -> Iterator[Finding]:
+    """A database saves its data again and again: each time it forks, and copies what it writes."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for process in evidence.facts.processes:
+        if _SNAPSHOT.match(process.command):
+            children[process.ppid].append(process.pid)
+    for parent, pids in children.items():
+        process = evidence.process(parent)
+        if len(pids) < _AGAIN or not process.pid:
+            continue
+        stays = [stay for pid in pids for stay in evidence.by_process.get(pid, ())]
+        cpu = [stay for stay in stays if stay.kind == "cpu"]
+        own, title = busiest_own(cpu), evidence.process(pids[0]).command.split()[0]
+        faults = process.minor_faults / evidence.elapsed_s
+        cost = max(evidence.rate(cpu), process.children_cpu_s / evidence.elapsed_s)
+        yield Finding(
+            *("costly-fork", process.comm, (parent, *pids), max(cost, _SNAPSHOT_S * len(pids))),
+            f"saves its data again and again: {len(pids)} children ({title}) in "
+            f"{evidence.elapsed_s:.0f} s, which use {cost:.2f} CPUs"
+            + (f" in {evidence.spell(own)}" if own else ""),
+            (
+                "each is a fork, after which every page that is written is copied",
+                f"{faults:.0f} page faults a second",
+            ),
+            ("exec", "-p", str(parent), "--tree"),
+            own=evidence.source(own),
+        )

@@ -270,3 +270,23 @@ def test_a_thread_that_wakes_all_others_at_once() -> None:
 )
 def test_threads_that_are_woken_one_by_one(well: Facts) -> None:
     assert not any("herd" in text for text in said(well))
+
+
+def saving(*titles: str) -> Facts:
+    """A database with children of these titles."""
+    server = Process(7, 1, "redis-server", "/usr/bin/redis-server", children_cpu_s=1.5)
+    children = [
+        Process(20 + at, 7, "redis-server", "/usr/bin/redis-server", title, is_new=True)
+        for at, title in enumerate(titles)
+    ]
+    stay = running(20, 20, native("rdbSaveObject", "/srv/redis-server"), seconds=0.5)
+    return facts(stay)._replace(processes=(server, *children))
+
+
+def test_a_database_that_saves_its_data_again_and_again() -> None:
+    found = find(saving("redis-rdb-bgsave *:6379", "redis-rdb-bgsave *:6379"))
+    (finding,) = (one for one in found if one.kind == "costly-fork")
+    assert finding.pid == 7
+    assert "2 children (redis-rdb-bgsave) in 10 s, which use 0.15 CPUs" in finding.text
+    one = saving("redis-rdb-bgsave *:6379", "redis-server *:6379")
+    assert [one for one in find(one) if one.kind == "costly-fork"] == []
