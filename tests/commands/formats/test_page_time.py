@@ -75,6 +75,9 @@ def test_the_live_page_follows(driver: Any) -> None:
         assert page.search("vfs_") == "35.00% in 1 function"
         assert len(page.run("return [...app.timeline.totals]")) == 60
         assert page.run("return app.timeline.slotNs") == 1e9  # 0 was "up to Infinity of 2 CPUs"
+        assert page.run("return app.timeline.describe(59)").startswith("-1.00 s to 0.00 s  ")
+        labels = page.run("return [0, 20, 60].map((at) => app.timeline.label(at, 60))")
+        assert labels == ["-60 s", "-40 s", "now"]
         page.click("pause")
         shown = page.boxes()[0][0][1]
         live.send(profiles.example)

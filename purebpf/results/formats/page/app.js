@@ -81,6 +81,7 @@ class App extends Wording {
         dark: this.dark,
         rate: (weight) => this.rate(weight),
         note: head.compare ? "after: " : "",
+        endsNow: Boolean(head.live),
       });
     }
     this.grow();

@@ -53,7 +53,7 @@ class Timeline {
 
   // What was spent in a slot, and by whom.
   describe(slot) {
-    const seconds = (at) => ((at * this.slotNs) / 1e9).toFixed(2);
+    const seconds = (at) => (((at - (this.endsNow ? this.totals.length : 0)) * this.slotNs) / 1e9).toFixed(2);
     const spent = (weight) => this.rate((weight * 1e9) / this.slotNs);
     const by = this.lanes.filter(({ totals }) => totals[slot]).map(({ name, totals }) => `${name}  ${spent(totals[slot])}`);
     return [`${seconds(slot)} s to ${seconds(slot + 1)} s  ${spent(this.totals[slot])}`, ...(this.lanes.length > 1 ? by : [])].join("\n");
@@ -82,9 +82,10 @@ class Timeline {
   }
 
   // weights: { all, lanes } as Model.slotTotals gives them.
-  // `rate` spells what was spent in a second, `note` stands in front of it.
-  draw(weights, slotNs, { dark, rate, note }) {
-    Object.assign(this, { totals: weights.all, lanes: weights.lanes, slotNs, dark, rate, note });
+  // `rate` spells what was spent in a second, `note` stands in front of it. Times count from the
+  // beginning; with `endsNow`, backwards from the end.
+  draw(weights, slotNs, { dark, rate, note, endsNow }) {
+    Object.assign(this, { totals: weights.all, lanes: weights.lanes, slotNs, dark, rate, note, endsNow });
     this.paint();
   }
 
@@ -197,6 +198,12 @@ class Timeline {
     context.globalAlpha = 1;
   }
 
+  // A moment so many seconds behind the left edge.
+  label(at, seconds) {
+    if (!this.endsNow) return `${at} s`;
+    return at < seconds ? `${Number((at - seconds).toFixed(3))} s` : "now";
+  }
+
   paintAxis(context, width, height) {
     const seconds = (this.totals.length * this.slotNs) / 1e9;
     const step = axisStep(seconds, Math.max(2, Math.floor(width / 90)));
@@ -205,7 +212,7 @@ class Timeline {
     for (let at = 0; at <= seconds * 1.0001; at += step) {
       const x = (at / (seconds || 1)) * width;
       context.fillRect(Math.min(x, width - 1), height - AXIS, 1, 4);
-      const text = `${Number(at.toFixed(3))} s`;
+      const text = this.label(Number(at.toFixed(3)), seconds);
       const wide = context.measureText(text).width;
       context.fillText(text, Math.min(Math.max(x - wide / 2, 2), width - wide - 2), height - 1);
     }
