@@ -20,7 +20,7 @@ from purebpf.results.model.profile import Profile
 from purebpf.results.shape import page_facts
 from purebpf.results.shape.page_data import Packed, pack
 
-__all__ = ["comparison", "live_page", "page", "second"]
+__all__ = ["comparison", "list_style", "live_page", "page", "second"]
 
 _SCRIPTS = (
     *("model", "tree", "draw", "picture", "search", "table", "filters", "timeline", "save", "live"),
@@ -43,6 +43,11 @@ def comparison(before: Profile, after: Profile, title: str) -> str:
 def live_page(title: str) -> str:
     """A page that gets its stacks from `/events`, one `second` after the other."""
     return _fill_template(title, Packed({"live": True, "title": title}, ""), connect="'self'")
+
+
+def list_style() -> str:
+    """Return the style sheet of pages that list profiles."""
+    return _read("list.css")
 
 
 def second(profile: Profile, number: int, *, at_s: float, length_s: float) -> str:

@@ -12,6 +12,7 @@ from itertools import count
 from purebpf.errors import KernelError, PurebpfError
 from purebpf.observe.saved import profile_loader
 from purebpf.results import Profile
+from purebpf.results.shape import page_facts
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Folder", "Saved", "Summary"]
@@ -171,7 +172,7 @@ def _summarize(saved: Saved, profile: Profile) -> Summary:
     started_s, elapsed_s = about.get("started_s"), about.get("elapsed_s")
     return Summary(
         saved,
-        profile.title,
+        page_facts.title(profile),
         profile.unit,
         profile.total,
         float(started_s) if isinstance(started_s, int | float) else saved.modified_ns / 1e9,

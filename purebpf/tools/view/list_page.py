@@ -7,30 +7,20 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from urllib.parse import urlencode
 
+from purebpf.results.formats.html import list_style
 from purebpf.results.model.spelling import printable
 from purebpf.tools.view.folder import Saved, Summary
 
 __all__ = ["list_page"]
 
 _WIDTH, _HEIGHT = 1000, 90
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 14px/1.5 system-ui, sans-serif; margin: 16px; max-width: 1200px; }
-html { background: light-dark(#fff, #16181d); }
-h1 { font-size: 18px; } table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: 3px 10px; border-bottom: 1px solid #8886; white-space: nowrap; }
-td.text { white-space: normal; overflow-wrap: anywhere; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
-svg { width: 100%; height: auto; background: #8881; border-radius: 4px; }
-svg a:hover rect, svg a:focus rect { fill: #0b57d0; } rect { fill: #d94f30; }
-text { font-size: 11px; fill: currentColor; }
-a { color: light-dark(#0b57d0, #8ab4ff); }
-@media (max-width: 640px) {
-  th, td { padding: 3px 4px; } td { white-space: normal; }
-  tr > :nth-child(n + 5) { display: none; }
-}
-.problem, .lost { color: light-dark(#a32a12, #ff9d85); }
-"""
+_HEADS = "".join(
+    f'<th scope="col" class="{of}">{name}</th>'
+    for name, of in (
+        *(("before", ""), ("after", ""), ("profile", ""), ("started", "")),
+        *(("seconds", "n"), ("counted", "n"), ("measured", "")),
+    )
+)
 
 
 def list_page(
@@ -49,15 +39,14 @@ def list_page(
 <meta http-equiv="Content-Security-Policy"
  content="default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><style>{_STYLE}</style></head><body><main>
-<h1>{title}</h1><p role="status">{status}. {escape(note)}</p>
-{_time_line(read, token)}
-<form action="/compare"><input type="hidden" name="token" value="{escape(token)}">
-<p><button>Compare the two that are marked</button></p>
-<table><thead><tr><th scope="col">before</th><th scope="col">after</th><th scope="col">profile</th>
-<th scope="col">started</th><th scope="col">seconds</th><th scope="col">counted</th>
-<th scope="col">what it is</th></tr></thead><tbody>{rows}</tbody></table></form>
-</main></body></html>
+<title>{title}</title><style>{list_style()}</style></head><body>
+<header><h1>{title}</h1><span class="soft" role="status">{status}</span></header><main>
+{f'<p class="problem">{escape(note)}</p>' if note else ""}{_time_line(read, token)}
+<nav><button form="compare" type="submit">Compare before and after</button></nav>
+<form id="compare" action="/compare" hidden>
+<input type="hidden" name="token" value="{escape(token)}"></form>
+<div class="wide"><table class="files"><thead><tr>{_HEADS}</tr></thead>
+<tbody>{rows}</tbody></table></div></main></body></html>
 """
 
 
@@ -74,7 +63,8 @@ def _row(saved: Saved, summary: Summary | None, token: str) -> str:
     name = escape(printable(saved.name))
     value = escape(saved.name.encode("utf-8", "replace").decode())
     marks = "".join(
-        f'<td><input type="radio" name="{side}" value="{value}" aria-label="{side}: {name}"></td>'
+        f'<td><input type="radio" form="compare" name="{side}" value="{value}" '
+        f'aria-label="{side}: {name}"></td>'
         for side in ("before", "after")
     )
     cells = f'{marks}<td class="text"><a href="{_link(saved.name, token)}">{name}</a></td>'
@@ -85,8 +75,8 @@ def _row(saved: Saved, summary: Summary | None, token: str) -> str:
         return f'<tr>{cells}<td></td><td></td><td></td><td class="text problem">{problem}</td></tr>'
     lost = "" if summary.is_complete else ' <span class="lost">(incomplete)</span>'
     return (
-        f'<tr>{cells}<td>{_date(summary.started_s)}</td><td class="number">{summary.elapsed_s:.1f}'
-        f'</td><td class="number">{_amount(summary)}</td>'
+        f'<tr>{cells}<td>{_date(summary.started_s)}</td><td class="n">{summary.elapsed_s:.1f}'
+        f'</td><td class="n">{_amount(summary)}</td>'
         f'<td class="text">{escape(printable(summary.title))}{lost}</td></tr>'
     )
 
@@ -113,20 +103,17 @@ def _time_line(read: Iterable[Summary], token: str) -> str:
     bars = []
     for summary in sorted(readable, key=lambda summary: summary.started_s):
         rate = summary.total / summary.elapsed_s
-        height = max(1.0, rate / most * (_HEIGHT - 20))
+        height = max(1.0, rate / most * (_HEIGHT - 6))
         left = (summary.started_s - first) / whole * _WIDTH
         width = max(3.0, summary.elapsed_s / whole * _WIDTH - 1)
         text = escape(f"{printable(summary.saved.name)}, {_date(summary.started_s)}")
         bars.append(
             f'<a href="{_link(summary.saved.name, token)}" aria-label="{text}"><rect x="{left:.1f}"'
-            f' y="{_HEIGHT - 16 - height:.1f}" width="{width:.1f}" height="{height:.1f}">'
+            f' y="{_HEIGHT - height:.1f}" width="{width:.1f}" height="{height:.1f}">'
             f"<title>{text}: {_amount(summary)}</title></rect></a>"
         )
-    ends = (
-        f'<text x="2" y="{_HEIGHT - 3}">{_date(first)}</text><text x="{_WIDTH - 2}" '
-        f'y="{_HEIGHT - 3}" text-anchor="end">{_date(first + whole)}</text>'
-    )
+    ends = f'<div class="ends"><span>{_date(first)}</span><span>{_date(first + whole)}</span></div>'
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="group" aria-label="profiles over time">'
-        f"{''.join(bars)}{ends}</svg>"
+        f'<svg class="bars" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="group" '
+        f'aria-label="profiles over time">{"".join(bars)}</svg>{ends}'
     )

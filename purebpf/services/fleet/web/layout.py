@@ -12,6 +12,7 @@ from importlib.resources import files
 
 from starlette.responses import HTMLResponse
 
+from purebpf.results.formats.html import list_style
 from purebpf.results.model.spelling import printable
 from purebpf.services.fleet.rows import KINDS
 from purebpf.services.fleet.web.fields import AGAINST, Asked
@@ -49,7 +50,7 @@ def begin(title: str, asked: Asked | None = None, path: str = "/") -> str:
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{text(title)}</title><style>{_read("page.css")}</style></head><body>
+<title>{text(title)}</title><style>{list_style()}</style></head><body>
 <header><h1><a href="/">purebpf fleet</a></h1><span class="soft">{text(title)}</span></header>
 <main>{form}"""
 
