@@ -66,7 +66,7 @@ def assemble_profile(
     """
     with symbolizer.batch():
         steps.fill(profile, name_stacks(traces, symbolizer))
-    profile.name_processes(watch.followed.names.of)
+    watch.followed.name_processes(profile)
     truncated = count_truncated(profile, steps.max_depth)
     profile.loss = with_naming(steps.losses(truncated), symbolizer.budget)
     if python is not None:  # before the hints, which say why a process has no Python frames

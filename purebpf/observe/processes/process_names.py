@@ -27,6 +27,7 @@ class ProcessNames:
         self.unread: Container[int] = ()
         self.read: Callable[[int], object] = bool
         self._names: dict[int, str] = {}
+        self._doubted: set[int] = set()
 
     def note(self, pid: int, name: str) -> None:
         """Take in the name of a process's leader."""
@@ -48,6 +49,16 @@ class ProcessNames:
             if parent is not None:
                 self.note(record.pid, parent)
 
+    def doubt(self, seen: Container[tuple[int, str]]) -> None:
+        """Read names once more before they are used: records of newer ones may have been lost.
+
+        A process that has exited has no name then, unless it was `seen` with the one that is noted.
+
+        Args:
+            seen: the PID and the name of tasks that ran.
+        """
+        self._doubted = {pid for pid, name in self._names.items() if (pid, name) not in seen}
+
     def forget(self, pids: Iterable[int]) -> None:
         """Forget processes that ended."""
         for pid in pids:
@@ -57,6 +68,9 @@ class ProcessNames:
         """The name of a process; "" if it is not known."""
         if pid in self.unread:
             self.read(pid)
+        if pid in self._doubted:
+            self._doubted.discard(pid)
+            self._names.pop(pid, None)
         if pid not in self._names and pid:
             try:
                 self.note(pid, proc.comm(pid) or "")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from purebpf.observe.processes.copied_code import CopiedCode
     from purebpf.observe.processes.process_names import ProcessNames
     from purebpf.observe.symbols.copied_text import Copies
+    from purebpf.results import Profile
     from purebpf.symbols.address_spaces import AddressSpaces, MappedCode
     from purebpf.symbols.proc_maps import Mapping
 
@@ -85,6 +86,12 @@ class Followed(Closing):
         names = ProcessNames()
         names.unread, names.read = self._unread.pieces, self._read_one
         return names
+
+    def name_processes(self, profile: Profile) -> None:
+        """Set the names of a profile's processes. Where records were lost, none is an older one."""
+        if self.lost:
+            self.names.doubt({(row.labels.pid, row.labels.comm) for row in profile.rows()})
+        profile.name_processes(self.names.of)
 
     @property
     def fds(self) -> tuple[int, ...]:

@@ -327,7 +327,7 @@ class WaitSampler(Closing):
         for place, weight in self._weights.items():
             span = _span(place, self._times[place], round(weight * each_ns))
             profile.add_row(row(place, span, stacks, followed.cgroups.of, is_split=True))
-        profile.name_processes(followed.names.of)
+        followed.name_processes(profile)
         profile.cost = {"run_time_ns": 0, "run_cnt": self.looks}
         why = "ran before its user stack was read, or too many had run"
         if not self._are_shown:

@@ -53,6 +53,17 @@ def test_a_child_has_its_parents_until_it_executes() -> None:
     assert names.of((1 << 22) + 1) == "sh"
 
 
+def test_a_name_from_before_lost_records_is_not_shown() -> None:
+    names = ProcessNames()
+    here, gone, seen = os.getpid(), 1 << 22, (1 << 22) + 1
+    for pid in (here, gone, seen):
+        names.note(pid, "purebpf")  # the record of its exec was lost
+    names.doubt({(gone, "node"), (seen, "purebpf"), (seen, "worker")})
+    assert names.of(here) == Path("/proc/self/comm").read_text().strip()
+    assert names.of(gone) == ""  # the names of its tasks are right
+    assert names.of(seen) == "purebpf"
+
+
 def test_a_process_that_is_there_has_its_name() -> None:
     assert ProcessNames().of(os.getpid()) == Path("/proc/self/comm").read_text().strip()
     assert ProcessNames().of(0) == ""
