@@ -376,8 +376,11 @@ def _settings(values: Mapping[str, str], records: _Records) -> dict[str, str]:
 
 def _method(name: str, types: Mapping[str, str]) -> str:
     """A method of the spec that takes these keywords."""
-    head = f"        def {name}(  # type: ignore[override]\n            self,\n            /,\n"
-    return f"{head}{_keywords(types, indent='            ')}        ) -> Spec: ...\n"
+    keywords = _keywords(types, indent="            ")
+    takes_all = "**others" in keywords  # as the method of the base does
+    ignored = "" if takes_all else "  # type: ignore[override]"
+    head = f"        def {name}({ignored}\n            self,\n            /,\n"
+    return f"{head}{keywords}        ) -> Spec: ...\n"
 
 
 def _keywords(types: Mapping[str, str], *, indent: str) -> str:

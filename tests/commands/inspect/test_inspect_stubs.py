@@ -225,3 +225,14 @@ def test_an_element_of_an_array_is_typed_and_may_be_set(tmp_path: Path) -> None:
     said = mypy(tmp_path, user)
     assert "Found 1 error" in said
     assert 'user.py:7: error: "int" has no attribute "upper"' in said
+
+
+def test_names_that_python_cannot_write_are_no_mistake(folder: Path) -> None:
+    built = BtfBuilder()
+    u32 = built.int("__u32", 4)
+    for count, names in enumerate((("class",), ("class", "limit"))):
+        variables = {name: VariableSpec(name, ".data", 0, 4, u32) for name in names}
+        maps = {name: MapSpec(name, HASH, 4, 4, 1) for name in ("odd.map", "plain")[-1 - count :]}
+        spec = ObjectSpec("x", "x", "little", "", {}, {}, maps, variables, btf=built.btf())
+        said = mypy(folder, module(folder, f"odd{count}", spec))
+        assert said.startswith("Success"), said
