@@ -12,7 +12,7 @@ from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.facts import Endpoint
 from purebpf.findings.ownership import is_interpreter
 
-__all__ = ["await_events", "is_idle_broker"]
+__all__ = ["await_events", "has_nothing_to_do", "is_idle_broker"]
 
 _WHOLE = 0.9
 """The part of a measurement that a wait lasts which began before it and goes on."""
@@ -64,10 +64,10 @@ def is_idle_broker(evidence: Evidence, endpoint: Endpoint, each_s: float) -> boo
     servers = evidence.connections.servers_of(endpoint)
     if not servers:
         return endpoint.port in _PORTS and each_s > _LONG_S
-    return all(_has_nothing_to_do(evidence, pid) for pid in servers)
+    return all(has_nothing_to_do(evidence, pid) for pid in servers)
 
 
-def _has_nothing_to_do(evidence: Evidence, pid: int) -> bool:
+def has_nothing_to_do(evidence: Evidence, pid: int) -> bool:
     """Return True for a broker whose main thread waits for requests most of the time."""
     process = evidence.process(pid)
     if process.comm not in _BROKERS or process.state in _STOPPED:

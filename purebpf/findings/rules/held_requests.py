@@ -13,6 +13,7 @@ from purebpf.findings.evidence import Evidence
 from purebpf.findings.facts import Endpoint, Unanswered
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
+from purebpf.findings.subscriptions import has_nothing_to_do
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import count_threads, describe_activity, share, spell_endpoint
 
@@ -43,6 +44,8 @@ def held_requests(evidence: Evidence) -> Iterator[Finding]:
         pids = tuple(dict.fromkeys(evidence.connections.sockets[one.inode][0] for one in group))
         if cost < _LEAST or not _SLOW_S < age_s < _EVENTS_S or _is_starved(evidence, pids, cost):
             continue
+        if all(has_nothing_to_do(evidence, pid) for pid in pids):
+            continue  # a broker without a job
         state, *support = _activity(evidence, pids)
         yield Finding(
             *("held", family[0], pids, cost),

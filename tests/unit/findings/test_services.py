@@ -148,6 +148,11 @@ def test_requests_that_are_not_held_by_a_loop(well: Facts) -> None:
     assert said(find(well), "held") == ""
 
 
+def test_requests_that_a_broker_holds_until_there_is_a_job() -> None:
+    broker = Process(7, 1, "redis-server", "/usr/bin/redis-server")
+    assert said(find(holding(age_s=1.7)._replace(processes=(broker,))), "held") == ""
+
+
 def test_requests_that_wait_for_their_turn_to_ask_another_service() -> None:
     asked = Unanswered(61, 0.9, 0.05, "127.0.0.1", DB_PORT, 40000)
     links = {DB: {4: "socket:[50]"}, 7: {3: "socket:[51]", 6: "socket:[60]", 8: "socket:[61]"}}
