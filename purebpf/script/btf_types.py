@@ -92,6 +92,13 @@ class BtfTypes:
             pairs.append((prototype.return_type, "retval"))
         return [f"{self._spell(type_id)} {name}" for type_id, name in pairs]
 
+    def spell_registers(self, function: str, *, of_result: bool) -> list[str]:
+        """Return each parameter as C by the number of its register; or the result only."""
+        lines = self.spell_parameters(function, with_result=of_result)
+        if of_result:
+            return [line for line in lines[-1:] if line.endswith(" retval")]
+        return [f"{line.rpartition(' ')[0]} arg{number}" for number, line in enumerate(lines)]
+
     def spell_members(self, name: str) -> list[str]:
         """Return each member of a structure as C: members of unions without a name, too."""
         lines = []

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from purebpf.script import tree
 from purebpf.script.checking import Checking
 from purebpf.script.function_arguments import function_fields, raw_fields, result_type
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
-from purebpf.script.tracepoint_fields import read_fields
-from purebpf.script.types import BOOL, U32, U64, Type, integer, late, pointer, string
+from purebpf.script.tracepoint_fields import RecordField, read_fields
+from purebpf.script.types import BOOL, U32, U64, Member, Type, integer, late, pointer, string
 from purebpf.symbols.usdt_arguments import UnknownArgument
 
 __all__ = ["BUILTINS", "COMM_SIZE", "builtin_type"]
@@ -50,6 +50,8 @@ def builtin_type(check: Checking, node: tree.Name) -> Type | None:
             node.value = check.host.cpus
         elif name == "usermode" and point.kind in (*_SPECIAL, "uprobe", "uretprobe", "usdt"):
             node.value = 1
+        elif name == "usermode" and point.kind in ("kprobe", "kretprobe", "fentry", "fexit"):
+            node.value = 0
         elif name == "usermode" and point.kind not in ("profile", "interval"):
             raise _refuse(node, f'usermode is not available for "{point.kind}" probes')
         if name in ("kstack", "ustack"):
@@ -143,4 +145,21 @@ def _args(check: Checking, node: tree.Name) -> Type:
             unit.fields = raw_fields(check.world, unit.point, node)
         else:
             raise _refuse(node, f"The args builtin can not be used with '{unit.point.kind}' probes")
-    return Type("args", integer(8, False).size)
+    if unit.point.kind == "tracepoint":
+        return Type("args", integer(8, False).size)
+    return Type("args", 8 * len(unit.fields), layout=_Words(unit.fields))
+
+
+class _Words:
+    """The arguments of a function as the members of a structure: each is a word."""
+
+    def __init__(self, fields: Mapping[str, RecordField]) -> None:
+        self._members = {name: Member(item.offset, item.type) for name, item in fields.items()}
+
+    def member(self, name: str) -> Member | None:
+        """Return an argument by its name."""
+        return self._members.get(name)
+
+    def members(self) -> Sequence[tuple[str, Member]]:
+        """Return the names and the arguments."""
+        return list(self._members.items())

@@ -18,7 +18,13 @@ from purebpf.script.functions.aggregates import MAP_FUNCTIONS, aggregate_type
 from purebpf.script.host import Host
 from purebpf.script.macros import Macros
 from purebpf.script.map_info import MapInfo
-from purebpf.script.point import EXPECTED, DangerousProbeError, MissingProbeError, Point
+from purebpf.script.point import (
+    EXPECTED,
+    DangerousProbeError,
+    MissingProbeError,
+    NoProbesError,
+    Point,
+)
 from purebpf.script.points import expand
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings
@@ -73,7 +79,7 @@ class Checker(ExpressionTypes):
                 direct, fields = direct_point(point, own, self.macros) or (point, None)
                 units.append(Unit(len(units), direct, own, fields))
         if not units:
-            raise ScriptError("No probes to attach")
+            raise NoProbesError(self.warnings)
         return units
 
     def _check_danger(self, node: tree.Point, point: Point) -> None:
@@ -92,6 +98,10 @@ class Checker(ExpressionTypes):
             return expand(node, self.host)
         except MissingProbeError as error:
             choice = self.config.texts["missing_probes"]
+            if error.forced is not None and (choice != "error" or self.settings.is_unsafe):
+                self._warn(error.why.removeprefix("WARNING: "), node)
+            if error.forced is not None and self.settings.is_unsafe:
+                return [error.forced]
             if choice == "error":
                 raise
             if choice == "warn":
@@ -177,7 +187,7 @@ class Checker(ExpressionTypes):
         for statement, following in zip_longest(block.statements, block.statements[1:]):
             self._statement(statement)
             if self.is_final and following is not None and _leaves(statement):
-                self._warn("Unreachable statement", following)
+                self._warn("Unreachable statement.", following)
         self.scopes.pop()
 
     def block_value(self, node: tree.BlockValue) -> Type | None:
@@ -340,7 +350,7 @@ class Checker(ExpressionTypes):
         if node.operator != "=":
             self._check_arithmetic(node, info.value, type_)
             type_ = integer(8, type_.signed or node.operator == "-")
-        if type_.kind in ("none", "void", "args"):
+        if type_.has_no_value:
             message = f"Value of type '{spell(type_)}' cannot be assigned to a map"
             raise ScriptError(message, value.start, value.end)
         if isinstance(value, tree.Map) and type_.kind in AGGREGATES:

@@ -71,6 +71,9 @@ class Host(Protocol):
     def kernel_functions(self) -> Sequence[str]:
         """List the kernel functions that can be traced."""
 
+    def functions_of_modules(self, pattern: str) -> Sequence[str] | None:
+        """List the functions of modules, "vmlinux" for the kernel itself; None: no such module."""
+
     def kernel_symbol(self, name: str) -> int | None:
         """Return the address of a kernel symbol."""
 
@@ -128,6 +131,11 @@ class NoHost:
 
     def kernel_functions(self) -> Sequence[str]:
         """Return nothing."""
+        return ()
+
+    def functions_of_modules(self, pattern: str) -> Sequence[str] | None:
+        """Return nothing: no function is known."""
+        del pattern
         return ()
 
     def kernel_symbol(self, name: str) -> int | None:

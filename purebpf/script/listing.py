@@ -35,6 +35,9 @@ def list_points(pattern: str, host: Host) -> list[str]:
             and of the process of the host.
         host: the machine.
     """
+    if "," in pattern:
+        parts = (list_points(part.strip(), host) for part in pattern.split(","))
+        return sorted({name for names in parts for name in names})
     kind, colon, rest = pattern.partition(":")
     wanted = ALIASES.get(kind, kind)
     names = set(_user_points(wanted if colon else "*", rest, host) if rest or host.pid else ())
@@ -63,6 +66,8 @@ def _describe_arguments(kind: str, rest: str, kernel: BtfTypes) -> list[str]:
     name = rest.rpartition(":")[2]
     if kind == "iter":
         return kernel.spell_members(f"bpf_iter__{name}")[1:]
+    if kind in ("kprobe", "kretprobe"):
+        return kernel.spell_registers(name, of_result=kind == "kretprobe")
     skipped = 1 if kind == "rawtracepoint" else 0
     function = f"__traceiter_{name}" if skipped else name
     if kind not in _IN_MODULES:

@@ -17,6 +17,7 @@ __all__ = [
     "Danger",
     "DangerousProbeError",
     "MissingProbeError",
+    "NoProbesError",
     "Point",
     "is_wild",
     "match_names",
@@ -79,12 +80,34 @@ class Point:
 
 
 class MissingProbeError(ScriptError):
-    """An attach point that this machine does not have."""
+    """An attach point that this machine does not have.
 
-    def __init__(self, node: tree.Point, kind: str, rest: str, why: str = "") -> None:
+    Attributes:
+        why: the reason, if one is known.
+        forced: the point that --unsafe tries to attach; None: there is none.
+    """
+
+    def __init__(
+        self, node: tree.Point, kind: str, rest: str, why: str = "", forced: Point | None = None
+    ) -> None:
+        self.why, self.forced = why, forced
         self.missing = f"No matches for {kind} {rest}."
         hint = "\n      ".join(filter(None, (why, EXPECTED)))
         super().__init__(self.missing, node.start, node.end, hint)
+
+
+class NoProbesError(ScriptError):
+    """A script without blocks that can be attached; its warnings tell why."""
+
+    def __init__(self, warnings: Sequence[ScriptError]) -> None:
+        super().__init__("No probes to attach", 0, -1)
+        self._warnings = tuple(warnings)
+
+    def render(self, text: str, name: str, word: str = "ERROR") -> str:
+        """Show the warnings, and then the message, which has no place in the script."""
+        del word
+        lines = [warning.render(text, name, "WARNING") for warning in self._warnings]
+        return "\n".join((*lines, self.message))
 
 
 class DangerousProbeError(ScriptError):

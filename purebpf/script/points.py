@@ -28,6 +28,12 @@ _LATER = frozenset({"test", "asyncwatchpoint"})
 _UNITS_NS: Mapping[str, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _CODE_SIZE = 8
 """sizeof(long): the length of a breakpoint on code (include/uapi/linux/hw_breakpoint.h)."""
+_HIDDEN = ("rcu_", "__ftrace_invalid_address__")
+"""Functions that patterns do not mean: a probe there stops the kernel, or is none."""
+_UNLIKELY = (
+    'is not traceable (either non-existing, inlined, or marked as "notrace"); '
+    "attaching to it will likely fail"
+)
 _DURATION = re.compile(r"(\d+)(ns|us|ms|s|m|h)?")
 SOFTWARE: Mapping[str, tuple[str, int]] = {
     "alignment-faults": ("alignment-faults", 1), "bpf-output": ("bpf-output", 1),
@@ -173,19 +179,36 @@ def _kernel_function(node: tree.Point, kind: str, rest: str, host: Host) -> list
     module, _, function = rest.rpartition(":")
     if not function:
         raise refuse_point(node, f"{kind} probe type requires a function")
-    names = [function]
+    known = host.functions_of_modules(module) if module else host.kernel_functions()
+    if known is None:
+        message = f"specified module {module} in probe {kind}:{rest} is not loaded."
+        raise refuse_point(node, message)
+    is_described = kind in ("fentry", "fexit")
     if is_wild(function):
-        names = match_names(function, host.kernel_functions())
-        if kind in ("fentry", "fexit"):
-            described = set(described_functions(host))
-            names = [name for name in names if name in described]
+        names = match_names(function, [name for name in known if not name.startswith(_HIDDEN)])
+        described = set(described_functions(host)) if is_described else set(names)
+        names = [name for name in names if name in described]
+    else:
+        names = [function]
+        if is_described:
+            _check_described(node, kind, rest, host)
+        elif known and function.partition("+")[0] not in known and not function[0].isdigit():
+            forced = _traced_point(kind, module, function)
+            raise MissingProbeError(node, kind, rest, f"WARNING: {function} {_UNLIKELY}", forced)
+    return [_traced_point(kind, module, name) for name in names]
+
+
+def _traced_point(kind: str, module: str, name: str) -> Point:
     prefix = f"{module}:" if module and not is_wild(module) else ""
-    has_target = kind in ("kprobe", "kretprobe")
-    return [
-        Point(kind, f"{kind}:{prefix}{name}", kind if has_target else f"{kind}/{name}",
-              f"{prefix}{name}" if has_target else "")
-        for name in names
-    ]  # fmt: skip
+    if kind not in ("kprobe", "kretprobe"):
+        return Point(kind, f"{kind}:{prefix}{name}", f"{kind}/{name}")
+    return Point(kind, f"{kind}:{prefix}{name}", kind, f"{prefix.removeprefix('vmlinux:')}{name}")
+
+
+def _check_described(node: tree.Point, kind: str, rest: str, host: Host) -> None:
+    btf, name = host.btf(), rest.rpartition(":")[2]
+    if btf is not None and not btf.find(name, Kind.FUNC):
+        raise MissingProbeError(node, kind, rest)
 
 
 def described_functions(host: Host) -> list[str]:

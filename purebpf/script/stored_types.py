@@ -70,7 +70,7 @@ class StoredTypes:
             slot.type, self.changed = new, True
             return
         wider = unify(slot.type, new)
-        if wider is None or new.kind in ("none", "args", "void"):
+        if wider is None or new.has_no_value:
             message = f"Type mismatch for {slot.name}: trying to assign value of type "
             message += f"'{spell(new)}' when variable already contains a value of type "
             raise ScriptError(f"{message}'{spell(slot.type)}'", node.start, node.end)
@@ -123,7 +123,7 @@ class StoredTypes:
         if new is None:
             return
         new = self.kept(new)
-        if new.kind in ("none", "void", "args") or new.kind in AGGREGATES:
+        if new.has_no_value or new.kind in AGGREGATES:
             message = f"{spell(new)} cannot be used as a map key"
             raise ScriptError(message, node.start, node.end)
         wider = new if info.key is None else unify(info.key, new)

@@ -107,6 +107,11 @@ class Type:
             return self.items[0]
         return self.resolve() if self.resolve is not None else VOID
 
+    @property
+    def has_no_value(self) -> bool:
+        """Return True for types that no variable, map or event can hold."""
+        return self.kind in ("none", "void") or (self.kind == "args" and self.layout is None)
+
     def in_space(self, space: str) -> Type:
         """Return the type for memory of the "kernel" or of the "user"."""
         return Type(

@@ -132,7 +132,21 @@ def traceable() -> set[str]:
         NotSupportedError: no tracefs.
         KernelError: EACCES, it may not be read.
     """
-    return {line.split(" ", 1)[0] for line in tracefs.read(_AVAILABLE).splitlines()}
+    return set().union(*traceable_by_module().values())
+
+
+def traceable_by_module() -> dict[str, set[str]]:
+    """Return the functions that ftrace lists by module, "vmlinux" for the kernel itself.
+
+    Raises:
+        NotSupportedError: no tracefs.
+        KernelError: EACCES, it may not be read.
+    """
+    modules: dict[str, set[str]] = {"vmlinux": set()}
+    for line in tracefs.read(_AVAILABLE).splitlines():
+        name, _, module = line.partition(" ")
+        modules.setdefault(module.strip("[]") or "vmlinux", set()).add(name)
+    return modules
 
 
 def regex(pattern: str) -> bytes:

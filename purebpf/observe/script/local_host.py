@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fnmatch
 import os
 import signal
 import socket
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from purebpf.btf.types.parse import Btf
@@ -77,14 +78,29 @@ class LocalHost:
                 return ""
             raise
 
-    def kernel_functions(self) -> Sequence[str]:
-        """List the kernel functions that can be traced; nothing if the kernel does not tell."""
-        from purebpf.loader.attach.kprobe_multi import traceable
+    @cached_property
+    def _traceable(self) -> Mapping[str, set[str]]:
+        """The functions that can be traced, by module; nothing if the kernel does not tell."""
+        from purebpf.loader.attach.kprobe_multi import traceable_by_module
 
         try:
-            return sorted(traceable())
+            return traceable_by_module()
         except (KernelError, NotSupportedError):
-            return ()
+            return {}
+
+    def kernel_functions(self) -> Sequence[str]:
+        """List the kernel functions that can be traced; nothing if the kernel does not tell."""
+        return sorted(set[str]().union(*self._traceable.values()))
+
+    def functions_of_modules(self, pattern: str) -> Sequence[str] | None:
+        """List the functions of modules, "vmlinux" for the kernel itself; None: no such module."""
+        loaded = [line.split()[0].decode() for line in proc.modules().splitlines()]
+        found = fnmatch.filter(["vmlinux", *loaded], pattern)
+        if not found:
+            return None
+        return sorted(
+            set[str]().union(*(self._traceable[name] for name in found if name in self._traceable))
+        )
 
     def kernel_symbol(self, name: str) -> int | None:
         """Return the address of a kernel symbol."""

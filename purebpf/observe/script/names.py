@@ -64,7 +64,7 @@ class LocalNames:
             return _raw([frame.address for frame in frames if frame.kind == "user"])
         text = _lines([frame.address for frame in frames], frames, mode)
         is_cut = named.end and len(frames) == len(named.frames)
-        return f"{text}    [{named.end}]\n" if is_cut and mode == "bpftrace" else text
+        return f"{text}{_INDENT}[{named.end}]\n" if is_cut and mode == "bpftrace" else text
 
     def cut_stacks(self) -> Counter[str]:
         """Count the different user stacks that were named and lack their roots, by reason."""
@@ -113,7 +113,9 @@ class LocalNames:
 
 
 def _name(answer: Frame | Unknown, address: int) -> str:
-    return answer.name if isinstance(answer, Frame) else f"{address:#x}"
+    if isinstance(answer, Frame):
+        return answer.name
+    return f"{address:#x}" if address else "0"
 
 
 def _raw(addresses: Sequence[int]) -> str:
@@ -126,24 +128,28 @@ def _lines(addresses: Sequence[int], answers: Sequence[Frame | Unknown], mode: s
     return "\n" + "".join(map(show, addresses, answers))
 
 
+_INDENT = 8 * " "
+
+
 def _is_python(answer: Frame | Unknown) -> TypeGuard[Frame]:
     return isinstance(answer, Frame) and answer.kind == "python"
 
 
 def _plain(address: int, answer: Frame | Unknown) -> str:
     if _is_python(answer):
-        return f"    {answer.name} ({answer.module}:{answer.line})\n"
+        return f"{_INDENT}{answer.name} ({answer.module}:{answer.line})\n"
     if isinstance(answer, Frame) and answer.kind == CUT:
-        return f"    {answer.name}\n"
+        return f"{_INDENT}{answer.name}\n"
     name = f"{answer.name}+{answer.offset}" if isinstance(answer, Frame) else f"{address:#x}"
-    return f"    {name}\n"
+    return f"{_INDENT}{name}\n"
 
 
 def _perf(address: int, answer: Frame | Unknown) -> str:
     if _is_python(answer):
         return f"\t0 {answer.name} ({answer.module}:{answer.line})\n"
     name = f"{answer.name}+{answer.offset}" if isinstance(answer, Frame) else f"{address:#x}"
-    return f"\t{address:x} {name} ({answer.module or '[unknown]'})\n"
+    module = "" if answer.kind == "kernel" else f" ({answer.module or '[unknown]'})"
+    return f"\t{address:x} {name}{module}\n"
 
 
 def _build_id(address: int, answer: Frame | Unknown) -> str:

@@ -142,9 +142,9 @@ class Printer:
                 self._say("value", text if info.has_buckets else f"{text}\n")
 
     def print_all(self) -> None:
-        """Print an empty line, and all maps that have values."""
+        """Print two empty lines, and all maps that have values."""
         if not self._is_json:
-            self._write("\n")
+            self._write("\n\n")
         for name in sorted(self._maps.infos):
             if self._maps.rows(name) or (self._is_json and self._maps.is_zeroed(name)):
                 self.print_map(name)

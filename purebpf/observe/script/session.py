@@ -96,6 +96,7 @@ class ScriptSession(SoleOwner):
         self.compilation = compilation
         self.is_over = False
         self.status = 0
+        self._is_left = False
         self.is_stopped: Callable[[], object] = bool
         self._no_more_commands_s = math.inf
         self._unrun_commands = 0
@@ -312,6 +313,8 @@ class ScriptSession(SoleOwner):
             self._take(data)
             if self.is_over or self.is_stopped():
                 break
+        if self._is_left and self._iterations is not None and self._iterations.is_over:
+            self.is_over = True
 
     def _take(self, data: bytes) -> None:
         action = self.compilation.actions[int.from_bytes(data[:8], "little")]
@@ -320,7 +323,8 @@ class ScriptSession(SoleOwner):
             return
         status = self._printer.take(data)
         if status is not None:
-            self.is_over, self.status = True, status
+            self._is_left, self.status = True, status
+            self.is_over = self._iterations is None
 
     def finish(self, *, prints_maps: bool = True) -> None:
         """Detach, take the last events, run the end blocks, and print the maps."""

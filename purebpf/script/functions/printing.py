@@ -21,12 +21,12 @@ def _printf(check: Checking, node: tree.Call) -> Type:
         raise refuse(node.arguments[0], f"printf: unknown conversion {error}") from None
     if len(types) != len(conversions):
         side = "not enough" if len(types) < len(conversions) else "too many"
-        message = f"{node.name}: {side} arguments for format string ({len(conversions)} expected, "
-        raise refuse(node, f"{message}{len(types)} supplied)")
-    for conversion, type_, item in zip(conversions, types, node.arguments[1:], strict=True):
+        message = f"{side} arguments for format string ({len(types)} supplied, "
+        raise refuse(node, f"{message}{len(conversions)} expected)")
+    for conversion, type_ in zip(conversions, types, strict=True):
         if type_ is not None and not _fits(conversion.kind, type_):
-            message = f"printf: %{conversion.kind} specifier expects a value of another type "
-            raise refuse(item, f"{message}({spell(type_)} supplied)")
+            message = f"unsupported format specifier for type '{spell(type_)}': {conversion.kind}"
+            raise refuse(node, message)
     return NONE
 
 
@@ -62,14 +62,12 @@ def _print(check: Checking, node: tree.Call) -> Type:
         raise refuse(node, "Non-map print() only takes 1 argument, "
                             f"{len(node.arguments)} found")  # fmt: skip
     type_ = check.infer(argument)
-    if type_ is not None and type_.kind in ("none", "void", "args"):
+    if type_ is not None and type_.has_no_value:
         raise refuse(argument, f"print() can not print a value of type '{spell(type_)}'")
     return NONE
 
 
 def _join(check: Checking, node: tree.Call) -> Type:
-    if not check.settings.is_unsafe:
-        raise refuse(node, "join() is an unsafe function being used in safe mode")
     type_ = check.infer(node.arguments[0])
     if type_ is not None and type_.kind not in ("int", "ptr"):
         raise refuse(node, f"join() expects a pointer argument, got {spell(type_)}")

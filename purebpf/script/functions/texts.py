@@ -33,6 +33,8 @@ def _str(check: Checking, node: tree.Call) -> Type | None:
         return string(min(longest, len(encode(text)) + 1))
     if type_ is None:
         return None
+    if isinstance(argument, tree.String) and len(node.arguments) == 2:
+        return _start_of_literal(check, node, argument)
     if type_.kind == "string":
         return string(min(longest, type_.size))
     if type_.kind == "array" and type_.target.size == 1:
@@ -41,6 +43,19 @@ def _str(check: Checking, node: tree.Call) -> Type | None:
         message = f"str() expects an integer or a pointer type as first argument ({spell(type_)} "
         raise refuse(node, f"{message}provided)")
     return string(longest)
+
+
+def _start_of_literal(check: Checking, node: tree.Call, text: tree.String) -> Type:
+    """Cut a literal to a number of characters that the NUL does not count for."""
+    length = check.constant(node.arguments[1])
+    data = encode(text.value)
+    if length is not None:
+        data = data[:length]
+        node.arguments[0] = tree.String(
+            text.start, text.end, data.decode("utf-8", "surrogateescape")
+        )
+        node.arguments[0].type = string(len(data) + 1)
+    return string(len(data) + 1)
 
 
 def _parameter_tail(check: Checking, node: tree.Expression) -> str | None:

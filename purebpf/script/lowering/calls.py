@@ -147,8 +147,9 @@ class Calls(Stores):
         types = (Type("int", 8, True),)
         zero = tree.Integer(0, 0, 0)
         self._send(Action("exit", types), arguments or [zero])
-        self.code.map_value(R1, "globals", EXITED)
-        self.code.store_constant(R1, 0, 1, 8)
+        if self.unit.point.kind != "iter":  # bpftrace prints the other objects, too
+            self.code.map_value(R1, "globals", EXITED)
+            self.code.store_constant(R1, 0, 1, 8)
         self.code.go(self.end)
 
     def _printf(self, node: tree.Call) -> None:

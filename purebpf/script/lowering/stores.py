@@ -309,6 +309,9 @@ class Stores(Conditions):
         elif isinstance(node, tree.Cast) and type_.kind == "array":
             inner = node.operand.type
             self.store(node.operand, place, inner if inner.kind == "string" else U64)
+        elif node.type.kind == "args":
+            code.copy(R0, R6)
+            self.read(place, node.type.size, Foreign(0, node.type, "kernel"))
         elif type_.kind in ("struct", "array") and self.is_foreign(node):
             found = self.find(node)
             size = node.type.size

@@ -103,7 +103,7 @@ class Decoder:
                 return tuple(self.values(type_.items, data[at:]))
             case "record":
                 return dict(zip(type_.names, self.values(type_.items, data[at:]), strict=True))
-            case "struct" | "array":
+            case "struct" | "array" | "args":
                 return self._packed(type_, data, at)
         return self._late(type_, data, at)
 
@@ -131,7 +131,7 @@ class Decoder:
             return [
                 self._packed(item, data, at + index * item.size) for index in range(type_.count)
             ]
-        if type_.kind == "struct":
+        if type_.kind in ("struct", "args"):
             members = type_.layout.members() if type_.layout is not None else []
             fields: dict[str, Any] = {}
             for name, member in members:

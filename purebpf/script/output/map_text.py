@@ -98,7 +98,7 @@ def json_of(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [json_of(item) for item in value]
     if isinstance(value, bytes):
-        return show(value)
+        return list(value)
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -67,7 +67,7 @@ def test_two_million_increments_of_one_key_from_all_cpus(tmp_path: Path) -> None
     done = storm(tmp_path, text, processes, calls)
     total = processes * calls
     assert done.stdout == (
-        f"\n@counted: {total}\n@perf[1]: {total}\n@raw[1]: {total}\n"
+        f"\n\n@counted: {total}\n@perf[1]: {total}\n@raw[1]: {total}\n"
         f"@raw_counted[{GETPPID}]: {total}\n@scalar: {total}\n@sum[storm]: {3 * total}\n"
     ), done
     assert done.stderr == ""

@@ -31,7 +31,7 @@ def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_name_is_in_comm(bpftrace: Path) -> None:
-    assert run(bpftrace, "-q", "-e", "begin { print(comm); }").stdout == "bpftrace\n\n"
+    assert run(bpftrace, "-q", "-e", "begin { print(comm); }").stdout == "bpftrace\n\n\n"
 
 
 def test_the_version_is_of_the_followed_bpftrace(bpftrace: Path) -> None:
@@ -70,9 +70,9 @@ def test_the_name_is_in_the_list_of_processes(bpftrace: Path) -> None:
 
 def test_quotes_in_a_command_are_characters_as_for_bpftrace(bpftrace: Path) -> None:
     done = run(bpftrace, "-q", "-c", "echo 'a  b'", "-e", "interval:s:99 { }")
-    assert done.stdout == "'a b'\n\n"
+    assert done.stdout == "'a b'\n\n\n"
     script = (sys.executable, "-P", "-m", "purebpf", "script")
-    assert run(*script, "-q", "-c", "echo 'a  b'", "-e", "interval:s:99 { }").stdout == "a  b\n\n"
+    assert run(*script, "-q", "-c", "echo 'a  b'", "-e", "interval:s:99 { }").stdout == "a  b\n\n\n"
 
 
 def test_benchmarks_are_a_mode(bpftrace: Path) -> None:
@@ -82,13 +82,13 @@ def test_benchmarks_are_a_mode(bpftrace: Path) -> None:
 
 def test_minus_e_needs_no_command() -> None:
     done = run(sys.executable, "-P", "-m", "purebpf", "-e", "begin { print(1); }")
-    assert done.stdout == "1\n\n"
+    assert done.stdout == "1\n\n\n"
 
 
 def test_options_of_a_script_and_a_filter_of_probes() -> None:
     command = (sys.executable, "-P", "-m", "purebpf", "script", "-q")
     text = 'begin { print(($1, getopt("n", 1), $2)); }'
-    assert run(*command, "-e", text, "a", "--", "--n=5", "b").stdout == "(a, 5, b)\n\n"
+    assert run(*command, "-e", text, "a", "--", "--n=5", "b").stdout == "(a, 5, b)\n\n\n"
     text = "interval:ms:1 { exit(3); } interval:ms:2 { exit(4); }"
     assert run(*command, "--probe-filter", ":2$", "-e", text).returncode == 4
 

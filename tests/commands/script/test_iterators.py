@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -93,12 +94,15 @@ def test_paths_of_open_files(tmp_path: Path) -> None:
         done = script("-q", "-p", str(os.getpid()), "-e", text)
     lines = done.stdout.splitlines()
     assert {line for line in lines if str(tmp_path) in line} == opened
-    assert lines[-2:] == ["9", ""]
+    assert lines[-3:] == ["9", "", ""]
 
 
-def test_exit_ends_an_iteration() -> None:
-    done = script("-e", 'iter:task { printf("%s\\n", probe); exit(3); }')
-    assert (done.returncode, done.stdout) == (3, "iter:task\n\n")
+def test_exit_gives_the_status_after_an_iteration() -> None:
+    text = f'iter:task /ctx.task.tgid == {os.getpid()}/ {{ printf("%s\\n", probe); exit(3); }}'
+    with threads(4):
+        wanted = len(os.listdir("/proc/self/task"))
+        done = script("-e", text)
+    assert (done.returncode, done.stdout) == (3, "iter:task\n" * wanted + "\n\n")
     assert done.stderr == "Attached 1 probe\n"
 
 
@@ -142,3 +146,23 @@ def test_arguments_that_the_kernel_describes_are_listed() -> None:
     first, *arguments = done.stdout.splitlines()
     assert first == "rawtracepoint:vmlinux:sched_process_exec"
     assert arguments[0] == "    struct task_struct * p"
+
+
+def test_the_arguments_of_a_tracepoint_are_a_value() -> None:
+    text = (
+        "rawtracepoint:sched_process_exec { print(args); @ = args; @k[args.old_pid] = args; "
+        'exit(); } interval:ms:50 { system("true"); }'
+    )
+    output = script("-q", "--unsafe", "-e", text).stdout
+    shown = r"\{ \.p = 0xffff\w+, \.old_pid = \d+, \.bprm = 0xffff\w+ \}"
+    assert re.search(rf"^{shown}$", output, re.MULTILINE)
+    assert re.search(rf"^@: {shown}$", output, re.MULTILINE)
+
+
+@pytest.mark.needs("x86_64")
+def test_a_module_that_is_not_loaded_is_named() -> None:
+    done = script("-e", "kprobe:no_such_module:vfs_read { }")
+    assert done.returncode == 1
+    assert "specified module no_such_module in probe kprobe:no_such_module:vfs_read" in done.stderr
+    done = script("-e", "config = { missing_probes = ignore } fentry:no_such_function { }")
+    assert (done.returncode, done.stderr) == (1, "No probes to attach\n")

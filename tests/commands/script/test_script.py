@@ -33,7 +33,7 @@ def child(tmp_path: Path, code: str) -> str:
 
 def test_begin_and_end_run_and_the_maps_are_printed() -> None:
     done = script("-e", 'begin { printf("hi %d\\n", $1); @x["a"] = 3; } end { @y++; }', "5")
-    assert (done.returncode, done.stdout) == (0, "hi 5\n\n@x[a]: 3\n@y: 1\n")
+    assert (done.returncode, done.stdout) == (0, "hi 5\n\n\n@x[a]: 3\n@y: 1\n")
     assert done.stderr == "Attached 2 probes\n"
 
 
@@ -75,7 +75,7 @@ def test_events_are_printed_in_order(tmp_path: Path) -> None:
         '{ printf("%d\\n", @++); }'
     )
     done = script("-q", "-c", child(tmp_path, OPENS.format(503)), "-e", text)
-    assert done.stdout == "".join(f"{number}\n" for number in range(503)) + "\n@: 503\n"
+    assert done.stdout == "".join(f"{number}\n" for number in range(503)) + "\n\n@: 503\n"
 
 
 def test_a_full_map_is_counted(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_one_number_is_exact_though_threads_change_it_at_once(tmp_path: Path) ->
     )
     done = script("-q", "-c", child(tmp_path, code), "-e", text)
     assert done.stdout == (
-        f"\n@a: {8 * 1009}\n@b[k]: {2 * 8 * 1009}\n@c: {3 * 8 * 1009}\n@d: 5\n@e: -1\n@f: 9\n"
+        f"\n\n@a: {8 * 1009}\n@b[k]: {2 * 8 * 1009}\n@c: {3 * 8 * 1009}\n@d: 5\n@e: -1\n@f: 9\n"
     )
     assert done.stderr == ""
 
@@ -157,7 +157,7 @@ def test_strings_are_compared_and_cut() -> None:
         'begin { $s = "hello"; if ($s == "hello" && $s != "hell") { print(str($s, 3)); } '
         '@[$s, 1] = 1; if (@["hello", 1]) { print("found"); } }'
     )
-    assert script("-q", "-e", text).stdout == "he\nfound\n\n@[hello, 1]: 1\n"
+    assert script("-q", "-e", text).stdout == "he\nfound\n\n\n@[hello, 1]: 1\n"
 
 
 def test_runs_of_one_script_do_not_meet() -> None:

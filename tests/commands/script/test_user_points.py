@@ -181,7 +181,7 @@ def test_arrays_of_characters_need_no_nul(sizes: Path) -> None:
         'printf("%d %d", $t.full == "full5678", $t.full == "full567"); }'
     )
     done = script(sizes, "-q", "-e", text)
-    assert done.stdout == "full5678 hello ab hello|8 5 2|1 0\n\n@[full5678]: 1\n".replace(
+    assert done.stdout == "full5678 hello ab hello|8 5 2|1 0\n\n\n@[full5678]: 1\n".replace(
         "\n", "", 1
     )
 

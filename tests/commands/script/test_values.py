@@ -79,7 +79,7 @@ def test_mistakes_of_a_run_are_warnings_with_their_place(tmp_path: Path) -> None
                       'assert(@zero == 1, "not one"); print("never"); }')  # fmt: skip
     command = [sys.executable, "-m", "purebpf", "script", "-q", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout == "1\n0\n\n@zero: 0\n"
+    assert done.stdout == "1\n0\n\n\n@zero: 0\n"
     consequence = "This can lead to unexpected results."
     by_zero = f"Divide or modulo by 0 detected. {consequence} 1 is being used as the result."
     assert done.stderr.splitlines() == [

@@ -24,7 +24,7 @@ REFUSED = [
     ("begin { break; }", "must be used in a loop", 8),
     ("begin { unroll(200) { } }", "maximum value is 100", 15),
     ('begin { printf("%d") }', "not enough arguments", 8),
-    ('begin { printf("%d", "a") }', "specifier expects", 21),
+    ('begin { printf("%d", "a") }', "format specifier for type 'string[2]': d", 8),
     ("begin { @ = lhist(1, 10, 0, 1) }", "min must be less than max", 12),
     ("begin { @ = hist(1, 9) }", "bits 9 must be 0..5", 12),
     ('begin { system("ls") }', "unsafe function", 8),

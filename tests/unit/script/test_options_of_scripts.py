@@ -96,7 +96,7 @@ def test_config_gives_the_values_that_the_script_runs_with() -> None:
 def test_warnings_name_statements_and_maps_without_effect() -> None:
     made = compiled("let @a = hash(3); begin { if (1) { exit(); @x = 1; } return; @y++; }")
     assert [warning.message for warning in made.warnings] == [
-        "Unreachable statement", "Unreachable statement", "Unused map: @a",
+        "Unreachable statement.", "Unreachable statement.", "Unused map: @a",
     ]  # fmt: skip
     assert set(made.maps) == {"@x", "@y"}
 
