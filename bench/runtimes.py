@@ -30,6 +30,35 @@ N long level2(long n) { volatile char room[64]; room[n & 63] = 1; return leaf(n)
 N long level1(long n) { return level2(n + 1) + turns; }
 int main(void) { for (;;) turns += level1(turns & 7); }
 """
+MEMCPY = """
+#include <string.h>
+#define N __attribute__((noinline, noclone))
+static char from[1 << 16], to[1 << 16];
+volatile unsigned long turns;
+N long leaf(long n) { memcpy(to, from, 4096 + n); return n + to[n]; }
+N long level2(long n) { volatile char room[64]; room[n & 63] = 1; return leaf(n) + room[n & 63]; }
+N long level1(long n) { return level2(n + 1) + turns; }
+int main(void) { for (;;) turns += level1(turns & 7); }
+"""
+FIBER = """
+#include <boost/context/fiber.hpp>
+#define N __attribute__((noinline, noclone))
+using boost::context::fiber;
+volatile unsigned long turns;
+N long leaf(long n) { for (int i = 0; i < 4000; i++) turns = turns + (i ^ n); return n + turns; }
+N long level2(long n) { return leaf(n) + turns; }
+N long level1(long n) { return level2(n + 1) + turns; }
+int main() {
+    fiber work([](fiber &&back) {
+        for (;;) {
+            turns = turns + level1(turns & 7);
+            back = std::move(back).resume();
+        }
+        return std::move(back);
+    });
+    for (;;) work = std::move(work).resume();
+}
+"""
 CXX = """
 #include <functional>
 struct Work { virtual long level2(long n) __attribute__((noinline)); };
@@ -234,9 +263,27 @@ WORKLOADS = (
         C,
         "gcc -m32 -O2 -fno-omit-frame-pointer -o {program} {source}",
     ),
+    Workload("gcc -m32 -O2 static", "c", C, "gcc -m32 -O2 -static -o {program} {source}"),
+    Workload(
+        "gcc -m32 -O2 stripped of .eh_frame",
+        "c",
+        C,
+        "gcc -m32 -O2 -g -fno-asynchronous-unwind-tables -o {program} {source}",
+    ),
+    Workload("gcc -m32 -O2, memcpy", "c", MEMCPY, "gcc -m32 -O2 -o {program} {source}"),
+    Workload("gcc -O2, memcpy", "c", MEMCPY, "gcc -O2 -o {program} {source}"),
     Workload("clang -O2", "c", C, "clang-19 -O2 -fomit-frame-pointer -o {program} {source}"),
     Workload("musl", "c", C, "musl-gcc -O2 -o {program} {source}"),
     Workload("musl static", "c", C, "musl-gcc -static -O2 -o {program} {source}"),
+    Workload("musl, memcpy", "c", MEMCPY, "musl-gcc -O2 -o {program} {source}"),
+    Workload("musl static, memcpy", "c", MEMCPY, "musl-gcc -static -O2 -o {program} {source}"),
+    Workload(
+        "boost's fibers",
+        "cpp",
+        FIBER,
+        "g++ -O2 -o {program} {source} -lboost_context",
+        chain=_LEVELS,
+    ),
     Workload("g++ -O2", "cpp", CXX, "g++ -O2 -fomit-frame-pointer -o {program} {source}"),
     Workload("rustc -O", "rs", RUST, "rustc -O -o {program} {source}", chain=_LEVELS),
     Workload(
