@@ -115,8 +115,14 @@ class Sleepers:
             return None if self._only_listed else place
         return place._replace(state=known.state, user=known.user, kernel=known.kernel)
 
-    def describe_spans(self, spans: Iterable[tuple[Place, Span]]) -> Iterator[tuple[Place, Span]]:
-        """Return the spans; spans from before the run with the facts available about them."""
+    def describe_spans(
+        self, spans: Iterable[tuple[Place, Span]], *, split: bool
+    ) -> Iterator[tuple[Place, Span]]:
+        """Return the spans; spans from before the run with the facts available about them.
+
+        A thread that came to a CPU before the list was made is not in it. `split`: wake-ups are
+        traced, so one that nobody woke in the run waited for nothing but a CPU.
+        """
         for place, span in spans:
             if place.state != BEFORE:
                 yield place, span
@@ -124,6 +130,8 @@ class Sleepers:
             known = self.describe(place)
             if known is None:
                 continue
+            if split and known.state == BEFORE and not span.runnable_ns:
+                known = known._replace(state="R")
             if known.state == "R":  # it did not wait for anything but a CPU
                 span = span._replace(blocked_ns=0, runnable_ns=span.duration_ns)  # noqa: PLW2901
             yield known, span

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from purebpf.closable import Closing
@@ -340,8 +341,9 @@ class ThreadTime(Closing):
         open_times = open_spans(
             listed, sleepers, self._is_wanted, switches, split=request.split, on_cpu=request.on_cpu
         )
-        sums = self._select(sleepers.describe_spans(resolve(all_sums)))
-        singles = [*self._select(sleepers.describe_spans(resolve(found_singles)))]
+        describe = partial(sleepers.describe_spans, split=request.split)
+        sums = self._select(describe(resolve(all_sums)))
+        singles = self._select(describe(resolve(found_singles)))
         singles.sort(key=_ended_ns)
         spans = merge_spans([*sums, *self._select(resolve(open_times), check=True)])
         counts = _add_up(resolve(samples.items()))

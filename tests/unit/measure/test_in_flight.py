@@ -13,7 +13,7 @@ from purebpf.measure.in_flight import MOST_THREADS, Sleepers, open_spans
 from purebpf.measure.stacks.sleeping import ReadStack, Sleeping
 from purebpf.observe.instruments.offcpu_tracer import UNDECIDED, Listed, Switches
 from purebpf.observe.unwind.user_stacks import Trace
-from purebpf.results.build.offcpu_rows import Place
+from purebpf.results.build.offcpu_rows import BEFORE, Place, Span
 from purebpf.unwind.sent_registers import SentRegisters
 
 REGISTERS = SentRegisters(is_compat=False, pc=0x1000, values=(None,) * 17)
@@ -94,3 +94,16 @@ def test_threads_beyond_the_most_are_counted(held: list[int]) -> None:
     assert sum(span.times for _, span in spans) == MOST_THREADS
     assert found.left_out == 13
     assert sum(held) == MOST_THREADS
+
+
+def test_a_thread_that_nobody_woke_had_waited_for_a_cpu(held: list[int]) -> None:
+    """It was gone when the list was made: only a wake-up could tell that it had been blocked."""
+    found = sleepers(Machine(1))
+    ready, woken = (Place("nap", 7, tid, BEFORE, 0, 0) for tid in (2, 3))
+    spans = [(ready, Span(1, 600, 0)), (woken, Span(1, 500, 100))]
+    assert [*found.describe_spans(spans, split=True)] == [
+        (ready._replace(state="R"), Span(1, 0, 600)),
+        (woken, Span(1, 500, 100)),
+    ]
+    assert [*found.describe_spans(spans, split=False)] == spans
+    assert sum(held) == 1
