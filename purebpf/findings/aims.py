@@ -46,7 +46,7 @@ def aim(evidence: Evidence, finding: Finding) -> Finding:
 def _aimed_at(command: tuple[str, ...]) -> int:
     """The process ID in a command, or 0."""
     for at, word in enumerate(command[:-1]):
-        if word in _AIMS and command[at + 1].isdigit():
+        if word in _AIMS and command[at + 1].isdecimal():
             return int(command[at + 1])
     return 0
 

@@ -109,7 +109,7 @@ def _timer(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
             raise refuse_point(node, f"{kind} needs a rate, such as {kind}:hz:99 or {kind}:s:1")
         scale = {**_UNITS_NS, "m": 60 * 10**9, "h": 3600 * 10**9}[match[2] or "ns"]
         return [_sampled(node, kind, name, "cpu-clock", int(match[1]) * scale)]
-    if len(parts) != 2 or not parts[1].isdigit():
+    if len(parts) != 2 or not parts[1].isdecimal():
         raise refuse_point(node, f"Invalid rate of {kind} probe: {rest}")
     unit, number = parts[0], int(parts[1])
     if unit == "hz":
@@ -192,7 +192,7 @@ def _kernel_function(node: tree.Point, kind: str, rest: str, host: Host) -> list
         names = [function]
         if is_described:
             _check_described(node, kind, rest, host)
-        elif known and function.partition("+")[0] not in known and not function[0].isdigit():
+        elif known and function.partition("+")[0] not in known and not function[0].isdecimal():
             forced = _traced_point(kind, module, function)
             raise MissingProbeError(node, kind, rest, f"WARNING: {function} {_UNLIKELY}", forced)
     return [_traced_point(kind, module, name) for name in names]

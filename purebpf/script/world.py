@@ -51,7 +51,7 @@ class World:
                 read_declaration(text, start, self.named, self._define, self._constants)
             elif (macro := read_define(part)) is not None:
                 self.macros[macro[0]] = macro[1]
-                if macro[1].isdigit():
+                if macro[1].isdecimal():
                     self._constants[macro[0]] = int(macro[1])  # for sizes of arrays
 
     def _define(self, name: str, type_: Type) -> None:

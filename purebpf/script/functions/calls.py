@@ -28,10 +28,9 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Infer]] = {
 _LATER = frozenset({
     "strstr", "getopt",
     "percpu_kaddr", "skboutput", "socket_cookie", "unwatch",
-    "static_assert", "fail", "debugf", "find", "is_str",
-    "is_ptr", "is_array", "is_err", "is_integer", "is_unsigned_integer", "is_literal", "memcmp",
+    "static_assert", "fail", "debugf", "find", "is_literal", "memcmp",
     "str_concat", "strcap", "dw_ustack",
-    "typeinfo", "comptime", "kfunc_exist", "kfunc_allowed", "default_str_length",
+    "typeinfo", "comptime", "kfunc_allowed", "default_str_length",
     "probe_read", "bench",
 })  # fmt: skip
 

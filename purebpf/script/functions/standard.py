@@ -6,10 +6,14 @@ from collections.abc import Mapping
 
 from purebpf.script import tree
 from purebpf.script.checking import Checking
-from purebpf.script.functions.arguments import Infer, refuse
-from purebpf.script.types import Type
+from purebpf.script.functions.arguments import Infer, literal_argument, refuse
+from purebpf.script.types import BOOL, Type
 
 __all__ = ["STANDARD"]
+
+_MOST_ERRORS = 4095
+"""MAX_ERRNO of include/linux/err.h."""
+_KINDS = {"str": "string", "ptr": "ptr", "array": "array", "integer": "int"}
 
 
 def _assert(check: Checking, node: tree.Call) -> Type | None:
@@ -42,7 +46,38 @@ def _container_of(check: Checking, node: tree.Call) -> Type | None:
     return check.infer(node.expansion)
 
 
+def _is_err(check: Checking, node: tree.Call) -> Type | None:
+    """Treat `is_err(x)` as a comparison: the last 4,095 numbers are errors, as in the kernel."""
+    if node.expansion is None:
+        start, end = node.start, node.end
+        number = tree.Cast(start, end, tree.TypeName(start, end, "uint64", ()), node.arguments[0])
+        last = tree.Integer(start, end, (1 << 64) - _MOST_ERRORS - 1)
+        node.expansion = tree.BlockValue(start, end, [], tree.Binary(start, end, ">", number, last))
+    return check.infer(node.expansion)
+
+
+def _is_kind(check: Checking, node: tree.Call) -> Type | None:
+    """Answer `is_str(x)` and the like before the script runs."""
+    type_ = check.infer(node.arguments[0])
+    if type_ is None:
+        return None
+    word = node.name.removeprefix("is_")
+    if word == "unsigned_integer":
+        node.value = int(type_.kind == "int" and not type_.signed)
+    else:
+        node.value = int(type_.kind == _KINDS[word])
+    return BOOL
+
+
+def _kfunc_exist(check: Checking, node: tree.Call) -> Type:
+    name, kernel = literal_argument(check, node, 0), check.world.kernel
+    node.value = int(kernel is not None and kernel.function(name) is not None)
+    return BOOL
+
+
 STANDARD: Mapping[str, tuple[int, int, Infer]] = {
+    **{f"is_{word}": (1, 1, _is_kind) for word in (*_KINDS, "unsigned_integer")},
+    "is_err": (1, 1, _is_err), "kfunc_exist": (1, 1, _kfunc_exist),
     "assert": (2, 2, _assert), "container_of": (3, 3, _container_of),
 }  # fmt: skip
 """The least and the largest number of arguments, and the function that finds the type."""

@@ -160,7 +160,7 @@ def _field(
         element = _ELEMENTS.get(kind, 16)
     elif array:
         count = array[1:-1]
-        element = size // int(count) if count.isdigit() and int(count) else 0
+        element = size // int(count) if count.isdecimal() and int(count) else 0
         element = element or _ELEMENTS.get(kind, 16)
     return Field(name, kind, at, size, signed, element, dynamic, names.get(name))
 

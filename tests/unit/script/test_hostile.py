@@ -98,6 +98,14 @@ def refusal(text: str) -> ScriptError | None:
     return None
 
 
+@pytest.mark.parametrize(
+    "text", ["#define A 5\xb3\nbegin { }", "interval:s:\xb3 { }", "kprobe:\xb3 { }"]
+)
+def test_digits_that_are_no_numbers_are_compiled_or_refused(text: str) -> None:
+    error = refusal(text)
+    assert error is None or error.message
+
+
 def test_a_declared_map_that_is_only_read_keeps_its_place() -> None:
     compiled = compile_script("let @a = hash(5); begin { delete(@a, 1); }", NoHost())
     assert compiled.maps["@a"].entries == 5

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from purebpf.script import tree
 from purebpf.script.compilation import compile_script
 from purebpf.script.host import NoHost
 from purebpf.script.parser import parse
@@ -257,3 +258,23 @@ def test_a_block_with_jumps_that_are_too_long_is_refused() -> None:
     body = '@a[1, "x"]++; @b[comm, str(arg0)]++; ' * 900
     with pytest.raises(ScriptError, match="a block is too long"):
         compile_script(f"kprobe:f {{ if (arg1) {{ {body} }} }}", NoHost())
+
+
+@pytest.mark.parametrize(
+    ("test", "holds"),
+    [
+        ('is_str("a")', True),
+        ("is_str(1)", False),
+        ("is_integer(1)", True),
+        ("is_unsigned_integer(nsecs)", True),
+        ("is_unsigned_integer(-1)", False),
+        ("is_ptr(curtask)", True),
+        ("is_array((int8[2])5)", True),
+        ("is_array(5)", False),
+        ('kfunc_exist("bpf_strstr")', False),  # without a kernel
+    ],
+)
+def test_kinds_of_values_are_known_before_the_script_runs(test: str, holds: bool) -> None:
+    compiled = compile_script(f"begin {{ @ = {test}; }}", NoHost())
+    calls = [node for node in tree.walk(compiled.units[0].probe) if isinstance(node, tree.Call)]
+    assert [call.value for call in calls if call.name == test.partition("(")[0]] == [int(holds)]

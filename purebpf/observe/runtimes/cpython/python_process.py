@@ -361,7 +361,7 @@ def _version(
             return number >> 24 & 255, number >> 16 & 255
     runtime = runtime_of([at.file.path]) or runtime_of(m.file.path for m in mappings)
     major, _, minor = (runtime.version if runtime else "").partition(".")
-    return (int(major), int(minor)) if minor.isdigit() else (0, 0)
+    return (int(major), int(minor)) if minor.isdecimal() else (0, 0)
 
 
 def _unknown(at: Mapping, version: tuple[int, int]) -> NotSupportedError:
