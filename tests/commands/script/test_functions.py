@@ -46,7 +46,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("raw", r"[0-9a-f]+"),
         ("perf", r"\t[0-9a-f]+ work\+\d+ \(/.*/program\)"),
         ("build_id", r"[0-9a-f]{40} 0x[0-9a-f]+"),
-        ("bpftrace", r"    work\+\d+"),
+        ("bpftrace", r" {8}work\+\d+"),
     ],
 )
 def test_a_stack_is_printed_in_the_form_that_was_asked_for(
