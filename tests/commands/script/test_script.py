@@ -171,4 +171,4 @@ def test_runs_of_one_script_do_not_meet() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert results == ["\n@: 1\n"] * 3
+    assert results == ["\n\n@: 1\n"] * 3
