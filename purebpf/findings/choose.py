@@ -7,7 +7,7 @@ for (a build, a batch job) is no incident at all.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from purebpf.findings.evidence import Evidence, Stay
@@ -15,7 +15,7 @@ from purebpf.findings.finding import Finding, Loss
 from purebpf.findings.rules.answers import is_slow
 from purebpf.findings.siblings import describe_idle_siblings
 from purebpf.findings.waiting import Side
-from purebpf.findings.words import describe_activity
+from purebpf.findings.words import describe_activity, describe_wait
 
 __all__ = ["choose"]
 
@@ -43,6 +43,8 @@ _REPLACED = {
     "exec-storm": frozenset({"costly-fork"}),
 }
 _HELD_BACK = frozenset({"downstream", "dns", "db-lock"})
+_NO_REASONS = frozenset({"waits", "cpu", "delayed-ack", "held"})
+"""Kinds that do not explain why threads or coroutines wait to be woken."""
 _MORE_WAIT = 1.0
 """Threads of a pool that wait for its members, by members that wait for answers."""
 _REQUESTS = frozenset({"accept", "epoll", "poll", "cond", "join"}) | frozenset(
@@ -115,9 +117,7 @@ def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]
         finding
         for finding in kept
         if finding.kind == "waits"
-        and any(
-            pid in parents or kinds[pid] - {"waits", "cpu", "delayed-ack"} for pid in finding.pids
-        )
+        and any(pid in parents or kinds[pid] - _NO_REASONS for pid in finding.pids)
     ]
     kept = [finding for finding in kept if finding not in explained]
     kept = [f for f in kept if not _is_explained(f, found) and not _is_for_pages(f, found)]
@@ -157,6 +157,9 @@ def _add_waits(kept: list[Finding], waits: Finding) -> None:
             if waits.cost > _MORE_WAIT * finding.cost:
                 evidence = (f"meanwhile, {waits.text}", *finding.evidence)
                 kept[at] = finding._replace(evidence=evidence)
+                if finding.servers:  # which may have the finding instead
+                    support = f"meanwhile, {finding.text}"
+                    kept.append(waits._replace(evidence=(*waits.evidence, support)))
             return
 
 
@@ -199,6 +202,7 @@ def _costliest(found: list[Finding], pids: set[int]) -> int | None:
 
 def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
     """Add the waits of local clients to the findings about their servers."""
+    found = _fold_held(evidence, found)
     clients = [finding for finding in found if finding.servers]
     kept = [finding for finding in found if not finding.servers]
     acks = {pid: f.cost for f in kept if f.kind == "delayed-ack" for pid in f.pids}
@@ -219,6 +223,21 @@ def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
     return kept
 
 
+def _fold_held(evidence: Evidence, found: list[Finding]) -> list[Finding]:
+    """Fold requests that a proxy holds, with its clients, into the finding about its server."""
+    kept = [finding for finding in found if finding.kind != "held"]
+    for held in (finding for finding in found if finding.kind == "held"):
+        servers = _with_workers(evidence, held.servers)
+        if not servers or _costliest([one for one in kept if not one.servers], servers) is None:
+            kept.append(held._replace(servers=()))
+            continue
+        clients = [one for one in kept if set(one.servers) & set(held.pids)]
+        kept = [one._replace(servers=tuple(servers)) if one in clients else one for one in kept]
+        alone = held.cost - sum(one.cost for one in clients)  # they lose the same time
+        kept.append(held._replace(cost=max(0.0, alone)))
+    return kept
+
+
 def _without_finding(evidence: Evidence, client: Finding, servers: set[int]) -> Finding:
     """The wait of a client for servers without a finding: told of the client, or of the server.
 
@@ -226,9 +245,12 @@ def _without_finding(evidence: Evidence, client: Finding, servers: set[int]) -> 
     """
     stays = _meanwhile(evidence, servers)
     activity = describe_activity(evidence, stays)
+    waiting = _waiting_threads(evidence, servers)
+    if not activity and waiting:
+        return client._replace(evidence=_after_peer(client, waiting))
     if evidence.rate(stays) < _BUSY or evidence.connections.is_service(client.pids):
         text = f"that one {activity}" if activity else "what that one does meanwhile does not show"
-        return client._replace(evidence=(*client.evidence, text))
+        return client._replace(evidence=_after_peer(client, text))
     stay = max(stays, key=lambda one: one.seconds)
     where = f" in {client.own}" if client.own else ""
     return Finding(
@@ -240,6 +262,31 @@ def _without_finding(evidence: Evidence, client: Finding, servers: set[int]) -> 
         place=client.place,
         lost_by=(Loss(client.name, client.pid, client.cost),),
     )
+
+
+def _after_peer(client: Finding, clause: str) -> tuple[str, ...]:
+    """The evidence of a client, with a clause behind the name of its server."""
+    return (*client.evidence[:2], clause, *client.evidence[2:])
+
+
+def _waiting_threads(evidence: Evidence, servers: set[int]) -> str:
+    """A clause about the threads of servers that wait for each other and for answers.
+
+    Their own functions are not known: a server in Ruby, or without symbols.
+    """
+    seconds: Counter[str] = Counter()
+    for pid in servers:
+        for stay in evidence.by_process.get(pid, ()):
+            is_asking = stay.kind == "sock-read" and stay.side is Side.CLIENT
+            if is_asking or (stay.kind in ("cond", "lock", "ruby-mutex") and not stay.is_open):
+                seconds[describe_wait(stay)] += round(1e6 * stay.seconds)
+    threads = {text: total / 1e6 / evidence.elapsed_s for text, total in seconds.most_common(2)}
+    texts = [
+        f"{many:.0f} {text.replace('waits', 'wait', 1)}"
+        for text, many in threads.items()
+        if many > _BUSY
+    ]
+    return f"of its threads, {' and '.join(texts)}" if texts else ""
 
 
 def _meanwhile(evidence: Evidence, servers: set[int]) -> list[Stay]:

@@ -23,7 +23,7 @@ from purebpf.findings.facts import (
     WaitSum,
 )
 from purebpf.findings.finding import Source
-from purebpf.findings.goroutines import goroutine_stays
+from purebpf.findings.goroutines import are_coroutines, goroutine_stays
 from purebpf.findings.ownership import Program, is_interpreter, spell_function
 from purebpf.findings.stays import Stay, seconds_of, threads_of
 from purebpf.findings.unread import fill_unread
@@ -36,6 +36,8 @@ _FORKS = ("BaseProcess._bootstrap", "Popen._launch", "ForkServer.")
 _TIMED = ("nanosleep", "clock_nanosleep", "restart_syscall")
 _HOME_SHARE = 0.02
 _SEVERAL = 3
+_OF_COROUTINES = frozenset({"lock", "permit"})
+"""Waits of coroutines that are like those of threads; a coroutine that sleeps blocks no loop."""
 _NOBODY = Process(0, 0, "?")
 
 Key = TypeVar("Key")
@@ -82,7 +84,7 @@ class Evidence:
 
     @cached_property
     def _go(self) -> set[int]:
-        return {one.pid for one in self.facts.goroutines} | {
+        return {one.pid for one in self.facts.goroutines if not are_coroutines(one.user)} | {
             activity.pid
             for activity in self.facts.activities
             if any(frame.name.startswith(("runtime.", "main.main")) for frame in activity.user)
@@ -123,7 +125,12 @@ class Evidence:
         """The time of all threads, and of goroutines that are at work."""
         merged = fill_unread(self.facts.activities)
         stays = [self._stay(activity) for activity in merged]
-        at_work = (stay for stay in self.goroutines if stay.is_work or stay.is_called)
+        at_work = (
+            stay
+            for stay in self.goroutines
+            if stay.kind in _OF_COROUTINES
+            or (not are_coroutines(stay.user) and (stay.is_work or stay.is_called))
+        )
         return (*self._with_homes(stays), *at_work)
 
     @cached_property

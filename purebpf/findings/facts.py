@@ -317,9 +317,10 @@ class JavaHeap(NamedTuple):
 
 
 class Goroutines(NamedTuple):
-    """Goroutines of a process that wait with one stack: how many at each look.
+    """Goroutines, or asyncio's tasks, of a process that wait with one stack: how many at each look.
 
-    `stuck` had not moved between the first look and the last.
+    Frames of tasks are of the kind "python": coroutines, the innermost first. `stuck` had not moved
+    between the first look and the last.
     """
 
     pid: int

@@ -1,4 +1,4 @@
-"""The waits of goroutines, as stays: no thread waits for their locks and channels. Pure.
+"""The waits of goroutines and of coroutines of Python, as stays: no thread waits in them. Pure.
 
 Their thread numbers are negative. A goroutine that waits for a mutex is at work, and so is one in
 own code that a library has called: in the handler of a request.
@@ -14,7 +14,7 @@ from purebpf.findings.stays import Stay
 from purebpf.findings.waiting import Side
 from purebpf.late_pattern import compile_later
 
-__all__ = ["goroutine_stays", "judge_goroutine", "mean_of"]
+__all__ = ["are_coroutines", "goroutine_stays", "judge_goroutine", "mean_of"]
 
 _KINDS = tuple(
     (kind, compile_later(pattern))
@@ -31,6 +31,27 @@ _KINDS = tuple(
         ("select", r"runtime\.selectgo"),
     )
 )
+_LIBRARY = r"\S*/(asyncio/\w+|anyio/.+)\.py"
+_OF_COROUTINES = tuple(
+    (kind, compile_later(pattern))
+    for kind, pattern in (
+        ("connection", r"\S*[Pp]ool\w*\.(_?acquire|_?get\w*|wait_for_conn\w*|__aenter__) "),
+        ("connection", r"\w*Connector\._wait_for_available\w* "),
+        ("permit", rf"\w*(Semaphore|Limiter)\.\w+ {_LIBRARY}"),
+        ("channel-send", rf"\w*Queue\.put {_LIBRARY}"),
+        ("channel-receive", rf"\w*Queue\.get {_LIBRARY}"),
+        ("lock", rf"(Lock|Condition)\.(acquire|__aenter__) {_LIBRARY}"),
+        ("answer", rf"StreamReader\.\w+ {_LIBRARY}|\w+ \S*/asyncio/streams\.py"),
+        ("answer", r".* \S*/(aiohttp|httpcore|httpx|asyncpg|aioredis|redis|aiomysql|psycopg)/"),
+        ("write", rf"StreamWriter\.\w+ {_LIBRARY}"),
+        ("child", rf"(Process|BaseSubprocessTransport|\w*Popen)\.\w+ {_LIBRARY}"),
+        ("sleep", rf"(sleep|sleep_until) {_LIBRARY}"),
+        ("goroutines", rf"(Event|Barrier)\.wait {_LIBRARY}"),
+    )
+)
+"""The functions and files of coroutines of libraries that an own one awaits; a pool has locks."""
+_ALWAYS_WORK = frozenset({"lock", "permit", "connection", "channel-send"})
+_BELOW_HOME = frozenset({"answer", "sleep", "goroutines", "write", "child"})
 _PLUMBING = compile_later(r"(runtime|main\.main$|\[)")
 _MOST = 100
 """Of one stack; more of them tell nothing new."""
@@ -50,12 +71,17 @@ def goroutine_stays(facts: Facts, program_of: Callable[[int], Program]) -> Itera
         kind, at, is_called = judge_goroutine(program_of(one.pid), one.user)
         if at is None:
             continue
+        is_work = kind == "lock"
+        if are_coroutines(one.user):
+            own = sum(map(program_of(one.pid).owns, one.user))
+            is_work = kind in _ALWAYS_WORK or (kind in _BELOW_HOME and own > 1)
+            is_called = is_called and kind != "channel-receive"
         seconds = mean_of(one) * facts.elapsed_s / max(1, most)
         for _ in range(most):
             number -= 1
             yield Stay(
                 *(one.pid, number, names.get(one.pid, ""), kind, seconds, 1, (), one.user),
-                *("", 0, one.user[at], kind == "lock", is_called, False, Endpoint(), Side.UNKNOWN),
+                *("", 0, one.user[at], is_work, is_called, False, Endpoint(), Side.UNKNOWN),
             )
 
 
@@ -65,9 +91,25 @@ def judge_goroutine(program: Program, user: Sequence[StackFrame]) -> tuple[str, 
     The place is an index of `user`, or None without an own function.
     """
     at = next((at for at, frame in enumerate(user) if program.owns(frame)), None)
+    inside = user if at is None else user[:at]
+    kind = _kind_of_coroutine(inside) if are_coroutines(user) else _kind(inside)
     if at is None:
-        return _kind(user), None, False
-    return _kind(user[:at]), at, any(_is_library(program, frame) for frame in user[at + 1 :])
+        return kind, None, False
+    return kind, at, any(_is_library(program, frame) for frame in user[at + 1 :])
+
+
+def are_coroutines(user: Sequence[StackFrame]) -> bool:
+    """Return True for a stack of coroutines of Python."""
+    return bool(user) and user[0].kind == "python"
+
+
+def _kind_of_coroutine(inside: Sequence[StackFrame]) -> str:
+    """The reason of a wait, by the coroutines that the own one awaits, the innermost first."""
+    texts = [f"{frame.name} {frame.module}" for frame in inside]
+    for kind, pattern in _OF_COROUTINES:
+        if any(map(pattern.match, texts)):
+            return kind
+    return "other"
 
 
 def _kind(inside: Sequence[StackFrame]) -> str:

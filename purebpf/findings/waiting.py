@@ -174,6 +174,8 @@ _RUNTIME_FILES = compile_later(
 )
 _NAP_FRAMES = 2
 """Frames of a library between its caller and its sleep: one alone sleeps for its caller."""
+_OF_SUBPROCESSES = frozenset({"poll", "epoll", "pipe-read", "sleep"})
+"""Waits for the output of a child, or for its end, in Python's module for that."""
 _POSTGRES_LOCK = ("ProcSleep", "ProcWaitForSignal", "WaitForProcSignalBarrier")
 _LOOP_RUN = "uv_run"
 
@@ -218,6 +220,8 @@ def judge(
         kind = _kind_of_futex(user)
     elif kind == "poll" and is_connection:
         kind = "sock-read"
+    if kind in _OF_SUBPROCESSES and any(map(_is_of_subprocesses, user)):
+        kind = "child"
     kind = _kind_of_library(kind, user)
     if kind == "sleep" and _naps_in_library(user):
         kind = "nap"
@@ -284,6 +288,10 @@ def _kind_of_library(kind: str, user: Sequence[FrameLike]) -> str:
     if names.count(_LOOP_RUN) > 1:
         return "nested-loop"
     return "database-lock" if any(name in _POSTGRES_LOCK for name in names) else kind
+
+
+def _is_of_subprocesses(frame: FrameLike) -> bool:
+    return frame.kind == "python" and frame.module.endswith("/subprocess.py")
 
 
 def _naps_in_library(user: Sequence[FrameLike]) -> bool:

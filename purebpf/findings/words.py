@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from purebpf.findings.evidence import Evidence, Stay, threads_of
 from purebpf.findings.facts import Endpoint
 from purebpf.findings.finding import Source
+from purebpf.findings.goroutines import are_coroutines
 
 __all__ = [
     "call_site",
@@ -17,6 +18,7 @@ __all__ = [
     "describe_kind",
     "describe_wait",
     "frame_of",
+    "is_in_loop",
     "noun_of",
     "share",
     "spell_address",
@@ -24,6 +26,8 @@ __all__ = [
     "way_to",
 ]
 
+_LOOPS = ("_run_once", "uv_run", "EventLoop", "aeProcessEvents", "event_base_loop")
+"""Functions of event loops that call handlers."""
 _LONG_PATH = 40
 """Characters of a unix socket's path that leave no room for the rest of a finding."""
 _WAITS = {
@@ -73,8 +77,14 @@ _WAITS = {
     "channel-receive": "waits to receive from a channel",
     "select": "waits in a select",
     "goroutines": "waits for other goroutines",
+    "write": "waits to write",
     "stopped": "is stopped",
 }
+
+
+def is_in_loop(stay: Stay) -> bool:
+    """Return True for a wait inside of an event loop, which nothing else gets done meanwhile."""
+    return any(loop in frame.name for frame in stay.user for loop in _LOOPS)
 
 
 def count_threads(stays: Iterable[Stay], verb: str = "") -> str:
@@ -87,8 +97,11 @@ def count_threads(stays: Iterable[Stay], verb: str = "") -> str:
 
 
 def noun_of(stays: Iterable[Stay]) -> str:
-    """Return "goroutine" or "thread"."""
-    return "goroutine" if all(stay.tid < 0 for stay in stays) else "thread"
+    """Return "goroutine", "coroutine" or "thread"."""
+    stays = list(stays)
+    if not all(stay.tid < 0 for stay in stays):
+        return "thread"
+    return "coroutine" if all(are_coroutines(stay.user) for stay in stays) else "goroutine"
 
 
 def share(part: float, whole: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from purebpf.findings.evidence import Evidence, Stay, seconds_of
+from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
 from purebpf.findings.facts import Endpoint, Unanswered, WaitSum
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
@@ -13,7 +13,7 @@ from purebpf.findings.ownership import RESOLVER
 from purebpf.findings.rules.pools import busy_team
 from purebpf.findings.subscriptions import await_events, is_idle_broker
 from purebpf.findings.waiting import Side
-from purebpf.findings.words import chief, count_threads, spell_endpoint, way_to
+from purebpf.findings.words import chief, count_threads, is_in_loop, share, spell_endpoint, way_to
 
 __all__ = ["delayed_acknowledgements", "slow_answers", "unanswered_requests"]
 
@@ -66,9 +66,11 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         *("downstream", name, pids, cost),
         f"waits for answers of {peer}{where}: {each_ms:.0f} ms each",
         (
-            f"{counted}; the peer is {at or _unknown(stays[0].endpoint)}",
+            _blocked_loop(evidence, stays),
+            f"the peer is {at or _unknown(stays[0].endpoint)}",
             team,
             f"by {path}" if " > " in path else "",
+            counted,
         ),
         ("offcpu", "-p", str(pids[0])),
         servers=tuple(sorted(servers)),
@@ -76,6 +78,12 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         own=source,
         place=peer,
     )
+
+
+def _blocked_loop(evidence: Evidence, stays: list[Stay]) -> str:
+    blocking = [stay for stay in stays if is_in_loop(stay)]
+    each = share(evidence.rate(blocking), threads_of(blocking))
+    return f"that blocks its event loop {each} of the time" if blocking else ""
 
 
 def _unknown(endpoint: Endpoint) -> str:
@@ -172,12 +180,21 @@ def _late_answers(
         *("downstream", family[0], pids, cost),
         f"its event loop waits for answers of {peer}: {len(group)} connections, requests are "
         f"{1000 * age_s:.0f} ms old in the mean",
-        (f"the peer is {at or 'not on this machine, or not known'}",),
+        (_coroutine(evidence, pids), f"the peer is {at or 'not on this machine, or not known'}"),
         ("tcp", "--summary", "-p", str(pids[0])),
         servers=tuple(sorted(servers)),
         each_s=2 * age_s,
         place=peer,
     )
+
+
+def _coroutine(evidence: Evidence, pids: tuple[int, ...]) -> str:
+    """The function of most coroutines that wait for answers."""
+    functions: Counter[str] = Counter()
+    for stay in evidence.goroutines:
+        if stay.pid in pids and stay.kind == "answer" and (stay.is_work or stay.is_called):
+            functions[evidence.spell(stay.own)] += 1
+    return f"in {functions.most_common(1)[0][0]}" if functions else ""
 
 
 def _is_dns(stays: list[Stay]) -> bool:

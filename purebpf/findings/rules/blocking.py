@@ -10,12 +10,14 @@ from purebpf.findings.facts import StackFrame
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
 from purebpf.findings.ownership import short_name
+from purebpf.findings.rules.holders import are_goroutines, dump_of, inside
 from purebpf.findings.words import (
     call_site,
     chief,
     count_threads,
     describe_activity,
     describe_wait,
+    is_in_loop,
     share,
     way_to,
 )
@@ -44,7 +46,6 @@ _TIMER, _MOSTLY = 0, 0.5
 _NUMBER = compile_later(r"\d+$")
 _STDERR = 2
 _NO_FILES = ("/dev/", "/proc/", "/sys/")
-_LOOPS = ("_run_once", "uv_run", "EventLoop", "aeProcessEvents", "event_base_loop")
 
 
 def full_pipes(evidence: Evidence) -> Iterator[Finding]:
@@ -136,7 +137,7 @@ def _nested_loop(evidence: Evidence, stays: list[Stay], stay: Stay) -> tuple[str
 def _sleep(evidence: Evidence, stays: list[Stay], stay: Stay) -> tuple[str, tuple[str, ...]]:
     each, path = share(evidence.rate(stays), threads_of(stays)), way_to(evidence, stay)
     text = f"{evidence.spell(stay.own)} sleeps {each} of the time"
-    text += " and blocks the event loop" if _is_in_loop(stay) else " in the middle of work"
+    text += " and blocks the event loop" if is_in_loop(stay) else " in the middle of work"
     return text, (f"by {path}" if " > " in path else f"{sum(one.times for one in stays)} times",)
 
 
@@ -148,7 +149,7 @@ def _nap(evidence: Evidence, stays: list[Stay], stay: Stay) -> tuple[str, tuple[
     who = f"{evidence.spell(stay.own)} waits" if stay.own else "waits"
     text = f"{who} {each} of the time in {short_name(named.name)} ({library}), which sleeps and "
     text += "tries again"
-    text += "; that blocks the event loop" if _is_in_loop(stay) else ""
+    text += "; that blocks the event loop" if is_in_loop(stay) else ""
     return text, (_shared_file(evidence, chief(stays)),)
 
 
@@ -185,10 +186,6 @@ def _inner_call(stay: Stay) -> str:
     return next(calls, "?")
 
 
-def _is_in_loop(stay: Stay) -> bool:
-    return any(loop in frame.name for frame in stay.user for loop in _LOOPS)
-
-
 def children(evidence: Evidence) -> Iterator[Finding]:
     """Own code waits for a child process in the middle of work."""
     for stays in by_function(evidence, evidence.work("child"), _kind):
@@ -205,10 +202,13 @@ def children(evidence: Evidence) -> Iterator[Finding]:
         )
         text = f"{evidence.spell(stays[0].own)} waits for a child process "
         text += f"{share(cost, threads_of(stays))} of the time"
-        text += " and blocks the event loop" if _is_in_loop(stays[0]) else ""
+        text += " and blocks the event loop" if is_in_loop(stays[0]) else ""
         yield Finding(
             *("child", evidence.process(pids[0]).comm, pids, cost, text),
-            (f"it starts {programs}" if programs else "the child is older than this look",),
+            (
+                f"it starts {programs}" if programs else "the child is older than this look",
+                _writer(evidence, stays),
+            ),
             ("exec", "-p", str(pids[0]), "--tree"),
             own=evidence.source(stays[0].own),
         )
@@ -224,12 +224,17 @@ def other_waits(evidence: Evidence) -> Iterator[Finding]:
         where = f"{evidence.spell(stay.own)}{_via(evidence, stay)}" if stay.own else stay.call
         if cost < _LEAST_OF_OTHERS or not _are_waited_for(evidence, stays):
             continue
-        support = _own_pool(evidence, stays) or _writer(evidence, stays) or _waker(evidence, stays)
+        support = (
+            _who_has_one(evidence, stays)
+            or _own_pool(evidence, stays)
+            or _writer(evidence, stays)
+            or _waker(evidence, stays)
+        )
         yield Finding(
             *("waits", evidence.process(pids[0]).comm, pids, cost),
             f"{count_threads(stays, 'wait')}{_PURPOSES.get(stay.kind, '')} in {where}",
             (support,),
-            ("offcpu", "--waker", "-p", str(pids[0])),
+            dump_of(evidence, pids[0]) if are_goroutines(stays) else _offcpu(pids[0]),
             own=evidence.source(stay.own),
         )
 
@@ -237,6 +242,19 @@ def other_waits(evidence: Evidence) -> Iterator[Finding]:
 def _is_told_by_call(stay: Stay) -> bool:
     """Return True for a wait without a stack whose system call says all: mq_timedsend."""
     return stay.kind == "queue-full" and not stay.user and bool(stay.call)
+
+
+def _offcpu(pid: int) -> tuple[str, ...]:
+    return ("offcpu", "--waker", "-p", str(pid))
+
+
+def _who_has_one(evidence: Evidence, stays: list[Stay]) -> str:
+    """The activity of coroutines that got the permit for which others wait."""
+    if not are_goroutines(stays):
+        return ""
+    does = inside(evidence, stays[0].pid, stays[0].own, ("permit",))
+    activity = describe_activity(evidence, does)
+    return f"who has one {activity}" if activity else "who has one did not show"
 
 
 def _waker(evidence: Evidence, stays: list[Stay]) -> str:
@@ -303,7 +321,7 @@ def _writer(evidence: Evidence, stays: list[Stay]) -> str:
         for pid in evidence.connections.pipes.get(inode, ())
         if pid not in {stay.pid for stay in stays}
     ]
-    if stays[0].kind != "pipe-read" or not writers:
+    if stays[0].kind not in ("pipe-read", "child") or not writers:
         return ""
     activity = describe_activity(evidence, evidence.by_process.get(writers[0], ()))
     text = f"the pipe is open in {evidence.name(writers[0])}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Set as AbstractSet
 
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.facts import CallCount
 
-__all__ = ["by_family", "main_pid", "members"]
+__all__ = ["by_family", "main_pid", "members", "started_by"]
 
 
 def by_family(evidence: Evidence) -> dict[tuple[str, str], list[CallCount]]:
@@ -39,3 +40,18 @@ def main_pid(counts: list[CallCount]) -> int:
     for count in counts:
         by_pid[count.pid] += count.times
     return by_pid.most_common(1)[0][0]
+
+
+def started_by(evidence: Evidence, comm: str, pids: AbstractSet[int]) -> str:
+    """A clause about the parent of processes of one name, if most of them came and went."""
+    if 2 * len(pids & evidence.processes.keys()) > len(pids):
+        return ""
+    parents: Counter[int] = Counter()
+    for start in evidence.facts.starts:
+        if start.comm == comm:
+            parents[start.parent] += start.times
+    for parent, times in parents.most_common(1):
+        if parent in evidence.processes:
+            command = evidence.process(parent).command
+            return f"started {times} times by {evidence.name(parent)}: {command}"
+    return f"in {len(pids)} processes that came and went"

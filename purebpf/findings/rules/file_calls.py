@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence
-from purebpf.findings.facts import CallCount
 from purebpf.findings.finding import Finding
-from purebpf.findings.rules.call_groups import by_family, main_pid, members
+from purebpf.findings.rules.call_groups import by_family, main_pid, members, started_by
 from purebpf.findings.words import call_site, share
 
 __all__ = ["file_calls"]
@@ -63,7 +62,10 @@ def file_calls(evidence: Evidence) -> Iterator[Finding]:
             *("file-storm", family[0], (pid, *(one for one in pids if one != pid))),
             min(1.0, max(files * _FILE_CALL_S, _state_cpus(evidence, pids))),
             f"calls {call} {times} times ({times / evidence.elapsed_s:.0f} a second){place}",
-            (f"in {function}" if function else "", _started_by(evidence, family, counts)),
+            (
+                f"in {function}" if function else "",
+                started_by(evidence, family[0], {count.pid for count in counts}),
+            ),
             ("open", "--summary", "-p", str(pid)) if is_open else ("summary", "-p", str(pid)),
         )
 
@@ -101,19 +103,3 @@ def _hot_path(evidence: Evidence, pids: tuple[int, ...], calls_: frozenset[str])
     if times < _MUCH * folders.total():
         return f", for {len(paths)} or more files"
     return f", for {len(paths)} or more files, {share(times, folders.total())} in {folder}"
-
-
-def _started_by(evidence: Evidence, family: tuple[str, str], counts: list[CallCount]) -> str:
-    """The parent of a group, if most of its processes came and went."""
-    pids = {count.pid for count in counts}
-    if 2 * len(pids & evidence.processes.keys()) > len(pids):
-        return ""
-    parents: Counter[int] = Counter()
-    for start in evidence.facts.starts:
-        if start.comm == family[0]:
-            parents[start.parent] += start.times
-    for parent, times in parents.most_common(1):
-        if parent in evidence.processes:
-            command = evidence.process(parent).command
-            return f"started {times} times by {evidence.name(parent)}: {command}"
-    return f"in {len(pids)} processes that came and went"

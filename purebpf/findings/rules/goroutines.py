@@ -1,4 +1,4 @@
-"""Goroutines that wait for each other, and goroutines that never end."""
+"""Goroutines and coroutines that wait for each other, and those that never end."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from itertools import pairwise
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.facts import Goroutines
 from purebpf.findings.finding import Finding
-from purebpf.findings.goroutines import mean_of
+from purebpf.findings.goroutines import are_coroutines, mean_of
 from purebpf.findings.grouping import by_function
+from purebpf.findings.rules.holders import dump_of
 from purebpf.findings.words import count_threads, describe_kind
 
 __all__ = ["goroutine_leaks", "waiting_handlers"]
@@ -29,7 +30,7 @@ _LOOKS = 3
 
 def waiting_handlers(evidence: Evidence) -> Iterator[Finding]:
     """Handlers of requests wait for room in a channel, or for a connection of a pool."""
-    waits = [stay for stay in evidence.goroutines if stay.kind in _KINDS and stay.is_called]
+    waits = [stay for stay in evidence.goroutines if stay.kind in _KINDS and _is_wanted(stay)]
     for stays in by_function(evidence, waits, _kind):
         cost, stay = evidence.rate(stays), stays[0]
         if cost < _LEAST:
@@ -39,9 +40,14 @@ def waiting_handlers(evidence: Evidence) -> Iterator[Finding]:
             *("waits", stay.comm, (stay.pid,), cost),
             f"{count_threads(stays, 'wait')}{what} in {evidence.spell(stay.own)}",
             (_KINDS[stay.kind],),
-            ("dump", str(stay.pid)),
+            dump_of(evidence, stay.pid),
             own=evidence.source(stay.own),
         )
+
+
+def _is_wanted(stay: Stay) -> bool:
+    """Return True for a wait in a request, as far as its stack shows it."""
+    return stay.is_called or (stay.is_work and are_coroutines(stay.user))
 
 
 def _kind(stay: Stay) -> str:
@@ -61,12 +67,13 @@ def goroutine_leaks(evidence: Evidence) -> Iterator[Finding]:
         program = evidence.program(pid)
         own = next((frame for frame in grown.user if program.owns(frame)), None)
         where = f" in {evidence.spell(own)}" if own else ""
+        noun = "coroutines" if are_coroutines(grown.user) else "goroutines"
         yield Finding(
             *("growth", evidence.process(pid).comm, (pid,), min(1.0, 0.2 + rate / 100)),
-            f"starts {rate:.0f} goroutines a second that do not end: {grown.counts[-1]} wait{where}"
+            f"starts {rate:.0f} {noun} a second that do not end: {grown.counts[-1]} wait{where}"
             ", and their number grows",
-            (f"all goroutines: {round(sum(map(mean_of, groups)))} in the mean",),
-            ("dump", str(pid)),
+            (f"all {noun}: {round(sum(map(mean_of, groups)))} in the mean",),
+            dump_of(evidence, pid),
             own=evidence.source(own),
         )
 

@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from purebpf.findings.evidence import Evidence
+from purebpf.findings.evidence import Evidence, seconds_of
 from purebpf.findings.facts import Endpoint, Unanswered
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
+from purebpf.findings.rules.holders import dump_of
 from purebpf.findings.subscriptions import has_nothing_to_do
 from purebpf.findings.waiting import Side
-from purebpf.findings.words import count_threads, describe_activity, share, spell_endpoint
+from purebpf.findings.words import (
+    count_threads,
+    describe_activity,
+    is_in_loop,
+    noun_of,
+    share,
+    spell_endpoint,
+)
 
 __all__ = ["held_requests"]
 
@@ -27,6 +35,8 @@ _COMPUTES = 0.25
 """The part of the time that a thread runs, or is ready, which holds up requests."""
 _UNKNOWN = "its code waits for a timer, or a lock of coroutines, promises or goroutines"
 _OWN_WAITS = frozenset({"sock-read", "connect", "pipe-read"})
+_BLOCKED = 0.4
+"""The part of the time that an event loop waits in a call."""
 _QUEUED = 0.3
 """Waits for a CPU, by held requests: a machine that is busy holds requests, too."""
 
@@ -42,6 +52,8 @@ def held_requests(evidence: Evidence) -> Iterator[Finding]:
         cost = sum(one.share for one in group)
         age_s = sum(one.share * one.age_s for one in group) / cost
         pids = tuple(dict.fromkeys(evidence.connections.sockets[one.inode][0] for one in group))
+        if _is_blocked(evidence, pids):
+            continue
         if cost < _LEAST or not _SLOW_S < age_s < _EVENTS_S or _is_starved(evidence, pids, cost):
             continue
         if all(has_nothing_to_do(evidence, pid) for pid in pids):
@@ -52,8 +64,9 @@ def held_requests(evidence: Evidence) -> Iterator[Finding]:
             f"answers late on port {port}: it holds {cost:.1f} requests at a time, "
             f"{1000 * age_s:.0f} ms old, and {state}",
             tuple(filter(None, support)),
-            ("dump", str(pids[0])),
+            dump_of(evidence, pids[0]),
             place=str(port),
+            servers=tuple(sorted(_asked(evidence, pids))) if _UNKNOWN in support else (),
         )
 
 
@@ -66,10 +79,14 @@ def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, ...]:
     )
     wanted_s = busiest.cpu_s + busiest.queued_s if busiest else 0.0
     if busiest is None or wanted_s < _COMPUTES * evidence.elapsed_s:
-        waiting = [stay for stay in evidence.goroutines if stay.pid in pids and stay.is_called]
+        waiting = [
+            stay
+            for stay in evidence.goroutines
+            if stay.pid in pids and (stay.is_called or stay.is_work)
+        ]
         activity = describe_activity(evidence, waiting)
         if activity:
-            request = f"a request's goroutine {activity}"
+            request = f"a request's {noun_of(waiting)} {activity}"
             return "its threads are idle", request, _turns(evidence, pids)
         turns, waits = _turns(evidence, pids), _waits(evidence, pids)
         return "its threads are idle", turns or ("" if waits else _UNKNOWN), waits
@@ -92,6 +109,35 @@ def _waits(evidence: Evidence, pids: tuple[int, ...]) -> str:
     if evidence.rate(stays) < _LEAST:
         return ""
     return f"{count_threads(stays, 'wait')}: each {describe_activity(evidence, stays)}"
+
+
+def _asked(evidence: Evidence, pids: tuple[int, ...]) -> set[int]:
+    """The servers of this machine to which a server is connected by unix sockets."""
+    inodes = (
+        int(link[len("socket:[") : -1])
+        for pid in pids
+        for link in evidence.facts.descriptors.get(pid, {}).values()
+        if link.startswith("socket:[")
+    )
+    ends = [Endpoint("socket", "other", inode=inode) for inode in inodes]
+    return set().union(
+        *(
+            evidence.connections.servers_of(end)
+            for end in ends
+            if evidence.connections.side(end) is Side.CLIENT
+        )
+    ) - set(pids)
+
+
+def _is_blocked(evidence: Evidence, pids: tuple[int, ...]) -> bool:
+    """Return True if the event loop waits in a call: another rule says for what."""
+    blocked_s = seconds_of(
+        stay
+        for pid in pids
+        for stay in evidence.by_process.get(pid, ())
+        if stay.kind not in ("cpu", "queue") and stay.is_work and is_in_loop(stay)
+    )
+    return blocked_s > _BLOCKED * evidence.elapsed_s
 
 
 def _turns(evidence: Evidence, pids: tuple[int, ...]) -> str:

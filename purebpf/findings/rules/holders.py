@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 
 from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.facts import StackFrame
+from purebpf.findings.goroutines import are_coroutines
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import describe_activity
 
-__all__ = ["are_goroutines", "describe_holder", "is_below", "is_still", "owners_now"]
+__all__ = [
+    "are_goroutines",
+    "describe_holder",
+    "dump_of",
+    "inside",
+    "is_below",
+    "is_still",
+    "owners_now",
+]
 
+_NOT_INSIDE = frozenset({"lock", "network"})
 _STILL, _STILL_CPUS = 2.0, 0.02
 """Waits a second that end, and CPUs, of a process in which nothing happens."""
 _NOT_HOLDING = frozenset({"lock", "queue", "accept", "epoll", "signal"})
@@ -56,7 +67,7 @@ def describe_holder(evidence: Evidence, stays: list[Stay], where: StackFrame | N
         if is_below(stay, where) or (not stay.user and stay.kind in _NEVER_IDLE)
     ]
     if are_goroutines(stays):
-        does = _inside(evidence, stays[0].pid, where)
+        does = inside(evidence, stays[0].pid, where)
     text = _near(evidence, stays, does) or describe_activity(evidence, does)
     if text:
         return f"its holder {text}"
@@ -83,6 +94,14 @@ def are_goroutines(stays: list[Stay]) -> bool:
     return all(stay.tid < 0 for stay in stays)
 
 
+def dump_of(evidence: Evidence, pid: int) -> tuple[str, ...]:
+    """Return the command that shows the threads of a process, and coroutines if those wait."""
+    waiting = (stay for stay in evidence.goroutines if stay.pid == pid)
+    if any(are_coroutines(stay.user) for stay in waiting):
+        return ("dump", "--async", str(pid))
+    return ("dump", str(pid))
+
+
 def is_still(evidence: Evidence, pids: tuple[int, ...]) -> bool:
     """Return True for processes that neither run nor are woken: a lock that changes hands does."""
     ended = sum(one.times for pid in pids for one in evidence.waits_of.get(pid, ()))
@@ -90,15 +109,16 @@ def is_still(evidence: Evidence, pids: tuple[int, ...]) -> bool:
     return ended < _STILL * evidence.elapsed_s and cpus < _STILL_CPUS
 
 
-def _inside(evidence: Evidence, pid: int, where: StackFrame | None) -> list[Stay]:
-    """The activity of goroutines that have got beyond a mutex: one of them holds it."""
+def inside(
+    evidence: Evidence, pid: int, where: StackFrame | None, but: Container[str] = _NOT_INSIDE
+) -> list[Stay]:
+    """The activity of goroutines that have got beyond a mutex: one of them holds it.
+
+    Waits of the kinds in `but` do not count.
+    """
     waiting = [stay for stay in evidence.goroutines if stay.pid == pid]
     running = [stay for stay in evidence.by_process.get(pid, ()) if stay.kind == "cpu"]
-    return [
-        stay
-        for stay in (*waiting, *running)
-        if stay.kind not in ("lock", "network") and is_below(stay, where)
-    ]
+    return [stay for stay in (*waiting, *running) if stay.kind not in but and is_below(stay, where)]
 
 
 def _of_others(evidence: Evidence, stays: list[Stay], wakers: Counter[int]) -> list[Stay]:

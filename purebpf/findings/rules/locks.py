@@ -15,6 +15,7 @@ from purebpf.findings.rings import find_ring
 from purebpf.findings.rules.holders import (
     are_goroutines,
     describe_holder,
+    dump_of,
     is_below,
     is_still,
     owners_now,
@@ -56,7 +57,7 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
         else:
             text, support = _convoy(evidence, stays, pids, where)
             if are_goroutines(stays):
-                command = ("dump", str(pids[0]))
+                command = dump_of(evidence, pids[0])
             elif not any(map(is_java, stays[0].user)):  # its locks are no futexes
                 command = ("lock", "--userspace", "-p", str(pids[0]))
         source = evidence.source(where)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.facts import Endpoint, WaitSum
 from purebpf.findings.finding import Finding
+from purebpf.findings.ownership import is_interpreter
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import call_site, spell_endpoint, way_to
 
@@ -20,6 +21,8 @@ _CALLS_S = 3e-5
 """The time of the calls that one question takes beside its wait: an answer may be there at once."""
 _A_REQUEST = 20.0
 """Questions for one request that are too many."""
+_RATE_OF_SCRIPTS = 3000.0
+"""Questions a second of a program without requests that are too many."""
 _ASKED = 0.5
 """Sends for an answer: a stream of events has answers without questions."""
 _SENDS = frozenset({"sendto", "sendmsg", "sendmmsg", "write", "writev"})
@@ -38,12 +41,13 @@ def round_trips(evidence: Evidence) -> Iterator[Finding]:
         served = 0
         for one in (_with_peer(evidence, one) for pid in pids for one in evidence.waits_of[pid]):
             side = evidence.connections.side(one.endpoint)
-            if side is Side.SERVER:
+            if side is Side.SERVER and not _is_inside(evidence, one.endpoint, pids):
                 served += one.times
             elif side is Side.CLIENT:
                 by_peer[spell_endpoint(evidence.connections.named(one.endpoint))].append(one)
+        known = max(requests, served) or _asked_by_clients(evidence, set(pids))
         for peer, sums in by_peer.items():
-            finding = _chatty(evidence, peer, sums, max(requests, served))
+            finding = _chatty(evidence, peer, sums, known)
             if finding is not None:
                 yield finding
 
@@ -62,7 +66,9 @@ def _chatty(evidence: Evidence, peer: str, sums: list[WaitSum], requests: int) -
     times, seconds = sum(one.times for one in sums), sum(one.seconds for one in sums)
     cost, rate = (seconds + _CALLS_S * times) / evidence.elapsed_s, times / evidence.elapsed_s
     is_chatty = cost >= _LEAST and rate >= _RATE and seconds < _SLOW_S * times
-    if not is_chatty or not requests or times < _A_REQUEST * requests:
+    if not is_chatty or times < _A_REQUEST * requests:
+        return None
+    if not requests and (rate < _RATE_OF_SCRIPTS or not _are_scripts(evidence, sums)):
         return None
     weights: Counter[int] = Counter()
     for one in sums:
@@ -70,17 +76,42 @@ def _chatty(evidence: Evidence, peer: str, sums: list[WaitSum], requests: int) -
     pids = tuple(pid for pid, _ in weights.most_common())
     if evidence.count_calls(pids, _SENDS, 0) < _ASKED * times:
         return None
-    stay = _place(evidence, pids, sums[0].endpoint)
+    stay = _place(evidence, pids, evidence.connections.named(sums[0].endpoint))
+    often = f"{rate:.0f} times a second, one question after the other"
+    if requests:
+        often = f"{times / requests:.0f} times for one request (N+1 queries)"
     function = way_to(evidence, stay) if stay else call_site(evidence, pids, "send")
     return Finding(
         *("round-trips", evidence.process(pids[0]).comm, pids, cost),
-        f"asks {_peer(evidence, sums[0].endpoint, peer)} {times / requests:.0f} times for one "
-        f"request (N+1 queries){f', by {function}' if function else ''}",
+        f"asks {_peer(evidence, sums[0].endpoint, peer)} {often}"
+        f"{f', by {function}' if function else ''}",
         (f"{rate:.0f} round trips a second, {1000 * seconds / times:.1f} ms each",),
         ("offcpu", "-p", str(pids[0])),
         own=evidence.source(stay.own) if stay else None,
         place=peer,
     )
+
+
+def _is_inside(evidence: Evidence, endpoint: Endpoint, pids: list[int]) -> bool:
+    """Return True for a unix socket that leads to the service itself."""
+    return endpoint.family == "other" and set(evidence.connections.servers_of(endpoint)) <= {*pids}
+
+
+def _asked_by_clients(evidence: Evidence, pids: set[int]) -> int:
+    """The requests of clients on this machine, which wait for these servers' answers."""
+    return sum(
+        one.times
+        for pid, waits in evidence.waits_of.items()
+        if pid not in pids
+        for one in waits
+        if evidence.connections.side(one.endpoint) is Side.CLIENT
+        and evidence.connections.servers_of(one.endpoint) & pids
+    )
+
+
+def _are_scripts(evidence: Evidence, sums: list[WaitSum]) -> bool:
+    """Return True for programs in interpreters; a native one may be there to ask: a load test."""
+    return all(is_interpreter(evidence.process(one.pid).exe) for one in sums)
 
 
 def _peer(evidence: Evidence, endpoint: Endpoint, peer: str) -> str:

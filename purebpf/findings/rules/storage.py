@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
+from purebpf.findings.rules.call_groups import started_by
 from purebpf.findings.words import call_site, chief, count_threads
 
 __all__ = ["disk_waits", "synced_writes"]
@@ -37,11 +38,13 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
         call = next((stay.call for stay in stays if stay.call in _SYNCS), "")
         call = call or _synced_call(stays)
         calls = calls or evidence.count_calls(pids, (call.partition(" ")[0],))
+        parent = started_by(evidence, stays[0].comm, {stay.pid for stay in stays})
+        rate = "" if parent else f": {calls / evidence.elapsed_s:.0f} times a second"
         yield Finding(
             *("fsync", evidence.process(pids[0]).comm, pids, cost),
-            f"waits for {call}{f' in {function}' if function else ''}: "
-            f"{calls / evidence.elapsed_s:.0f} times a second" + (f", of {path}" if path else ""),
-            (f"{count_threads(stays, 'wait')} {cost:.2f} s a second",),
+            f"waits for {call}{f' in {function}' if function else ''}{rate}"
+            + (f", of {path}" if path else ""),
+            (parent or f"{count_threads(stays, 'wait')} {cost:.2f} s a second",),
             ("offcpu", "-p", str(pids[0])),
             own=evidence.source(where),
             place=path,

@@ -36,6 +36,7 @@ from purebpf.tools.triage.process_counters import (
     uses_new_pages,
 )
 from purebpf.tools.triage.socket_watch import SocketWatch
+from purebpf.tools.triage.task_watch import TaskWatch
 from purebpf.tools.triage.unanswered import UnansweredWatch
 from purebpf.tools.triage.unix_sockets import UnixWatch
 
@@ -115,6 +116,7 @@ class Triage(Closing):
             self._goroutines = GoroutineWatch(self._processes.exe, self._profiler.budget)
             self._java_heaps = JavaHeapWatch(self._runs_java)
             self._java_heaps.tick(self._processes.pids)
+            self._tasks = stack.enter_context(TaskWatch(self._processes.exe))
             self._owned = stack.pop_all()
         self._started_s = self._ticked_s = self._asked_s = time.monotonic()
         if self._reasons is not None:
@@ -179,10 +181,14 @@ class Triage(Closing):
         self._java_heaps.tick(self._processes.pids)
         self._ticks += 1
         if self._ticks % _TICKS_OF_GOROUTINES == 1:
-            self._goroutines.tick(self._processes.threads)
+            self._look_at_coroutines()
         part = 1 - self.left_s / self._duration_s if self._duration_s else 1.0
         if not self._has_chosen and _BEFORE_MEMORY <= part < _LATEST_MEMORY:
             self._trace_memory(part)
+
+    def _look_at_coroutines(self) -> None:
+        self._goroutines.tick(self._processes.threads)
+        self._tasks.tick(lambda: self._processes.pids)
 
     def stop(self) -> Facts:
         """End it all, and combine the observations.
@@ -192,7 +198,7 @@ class Triage(Closing):
         """
         with self._owned:
             elapsed_s = time.monotonic() - self._started_s
-            self._goroutines.tick(self._processes.threads)
+            self._look_at_coroutines()
             if self._reasons is not None:
                 self._reasons.stop()
             pids = self._processes.pids
@@ -211,7 +217,7 @@ class Triage(Closing):
                 threads=threads,
                 blocked=blocked,
                 sockets=self._sockets.finish(),
-                goroutines=self._goroutines.finish(),
+                goroutines=(*self._goroutines.finish(), *self._tasks.finish()),
                 unanswered=self._unanswered.finish(),
                 held=self._unanswered.held(),
                 cgroups=since(read_cgroups(), self._cgroups),

@@ -18,7 +18,16 @@ from purebpf.findings.facts import (
 )
 from purebpf.findings.find import find
 from purebpf.findings.finding import Finding
-from tests.support.builders.facts import PYTHON, THREAD, facts, native, own, running, waiting
+from tests.support.builders.facts import (
+    PYTHON,
+    THREAD,
+    facts,
+    library,
+    native,
+    own,
+    running,
+    waiting,
+)
 
 PORT, DB_PORT, DB = 8000, 6401, 5
 CLIENT = Endpoint("socket", "inet", "127.0.0.1", 40001, PORT, 30)
@@ -76,6 +85,42 @@ def test_a_question_for_each_row() -> None:
 )
 def test_round_trips_that_are_well(well: Facts) -> None:
     assert said(find(well), "round-trips") == ""
+
+
+def scripted(times: int = 90_000, exe: str = PYTHON) -> Facts:
+    """A batch job that asks an object of another process by a unix socket."""
+    end = Endpoint("socket", "other", inode=31)
+    stay = waiting(7, 7, "recvfrom", own("price", 5), own("<module>", 9), seconds=6.0)
+    return facts(stay)._replace(
+        waits=(WaitSum(7, 7, "recvfrom", 0x1000, 5, 0, end, 6.0, times, 0.01),),
+        calls=(CallCount(7, "write", 0, times),),
+        descriptors={7: {5: "socket:[31]"}, 9: {8: "socket:[32]"}},
+        unix_peers={31: 32, 32: 31},
+        unix_names={32: "/tmp/listener-x"},
+        processes=(Process(7, 1, "job", exe), Process(9, 1, "manager", PYTHON)),
+    )
+
+
+def test_a_script_asks_thousands_of_questions_a_second() -> None:
+    text = said(find(scripted()), "round-trips")
+    assert "asks manager at listener-x 9000 times a second, one question after the other" in text
+    assert "by price (app.py:5)" in text
+
+
+@pytest.mark.parametrize("well", [scripted(9000), scripted(exe="/usr/bin/pgbench")])
+def test_programs_that_may_ask_often(well: Facts) -> None:
+    """Hundreds a second are nothing for a batch job, and a load test has nothing else to do."""
+    assert said(find(well), "round-trips") == ""
+
+
+def test_requests_are_counted_by_the_clients_that_wait_for_them() -> None:
+    """An event loop that takes requests of open connections accepts none, and reads from none."""
+    measured = asking()
+    client = Endpoint("socket", "inet", "127.0.0.1", PORT, 40000, 60)
+    waits = (measured.waits[0], WaitSum(8, 8, "poll", 0x1000, 5, 0, client, 9.0, 30, 0.3))
+    text = said(find(measured._replace(waits=waits)), "round-trips")
+    assert "300 times for one request" in text
+    assert said(find(measured._replace(waits=waits[:1])), "round-trips") == ""
 
 
 def polling(long_fd: int = 5) -> Facts:
@@ -173,6 +218,36 @@ def test_requests_whose_threads_wait_for_somebody_unknown() -> None:
     measured = measured._replace(activities=(*measured.activities, *waits))
     text = said(find(measured._replace(processes=(Process(7, 1, "shop", "/srv/shop"),))), "held")
     assert "2 threads wait: each waits for an answer of a unix socket in ask_tax" in text
+
+
+def test_a_loop_that_waits_in_a_call_is_not_idle() -> None:
+    """A blocking client in an event loop: one finding, which says what it waits for."""
+    once = library("BaseEventLoop._run_once", "/usr/lib/python3.11/asyncio/base_events.py")
+    blocked = waiting(7, 7, "recvfrom", own("ask_bank", 9), once, argument=8, seconds=8.0)
+    ends = WaitSum(7, 7, "recvfrom", 8, 8, 0, PEER, 8.0, 80, 0.1)
+    measured = holding(waits=(ends,))._replace(activities=(blocked,))
+    assert said(find(measured), "held") == ""
+    text = said(find(measured), "downstream")
+    assert (
+        "in ask_bank (app.py:9): 100 ms each; that blocks its event loop 80 % of the time" in text
+    )
+
+
+def test_a_proxy_holds_what_its_server_does_not_answer() -> None:
+    """The proxy waits at a unix socket, in its event loop: the finding is about the server."""
+    links = {**DESCRIPTORS, 7: {**DESCRIPTORS[7], 9: "socket:[31]"}, 9: {8: "socket:[32]"}}
+    flask = library("Flask.dispatch", "/v/lib/python3.11/site-packages/flask/app.py")
+    child = waiting(9, 9, "clock_nanosleep", own("render", 4), flask, seconds=9.0)
+    measured = holding(unix_peers={31: 32, 32: 31}, unix_names={32: "/run/app.sock"})
+    measured = measured._replace(
+        activities=(*measured.activities, child),
+        descriptors=links,
+        processes=(*measured.processes, Process(9, 1, "app", PYTHON)),
+    )
+    (finding,) = find(measured)
+    assert finding.name == "app"
+    assert [(one.name, round(one.cost, 1)) for one in finding.lost_by] == [("shop", 3.6)]
+    assert said(find(measured._replace(unix_peers={})), "held") != ""
 
 
 def test_requests_that_wait_for_a_loop_that_computes() -> None:

@@ -169,6 +169,21 @@ def reading(holder: int) -> Facts:
 
 def test_the_process_that_keeps_a_pipe_open_is_named() -> None:
     text = said(reading(11))
-    assert "1 thread waits in run_hook (app.py:7) for run (subprocess.py:5)" in text
+    assert "run_hook (app.py:7) waits for a child process 100 % of the time" in text
     assert "the pipe is open in watchd (11), which sleeps in watch" in text
     assert "the pipe is open" not in said(reading(7))
+
+
+# Children
+
+
+def test_the_output_of_a_child_is_waited_for() -> None:
+    handler = library("Handler.do_GET", "/usr/lib/python3.11/http/server.py")
+    stack = (library("Popen._communicate", "/usr/lib/python3.11/subprocess.py"), own("to_pdf", 7))
+    poll = ("poll_schedule_timeout", "do_sys_poll", "__x64_sys_poll")
+    wait = waiting(7, 20, "write", *stack, handler, *THREAD, seconds=8.0)
+    wait = wait._replace(kernel=poll, call="poll")
+    starts = (Start(7, "tiles", "wkhtmltopdf", False, 70),)
+    text = said(serving(wait, starts=starts))
+    assert "to_pdf (app.py:7) waits for a child process 80 % of the time" in text
+    assert "it starts wkhtmltopdf 7.0/s" in text
