@@ -207,7 +207,7 @@ def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
     kept = [finding for finding in found if not finding.servers]
     acks = {pid: f.cost for f in kept if f.kind == "delayed-ack" for pid in f.pids}
     lost: dict[int, list[Finding]] = defaultdict(list)
-    for client in sorted(clients, key=lambda finding: finding.cost):
+    for client in sorted(clients, key=lambda finding: (finding.kind == "held", finding.cost)):
         servers = _with_workers(evidence, client.servers)
         sharper = [finding for finding in kept if finding.kind != "delayed-ack"]
         at = _costliest(sharper, servers)
@@ -216,6 +216,8 @@ def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
             rest = max(0.0, client.cost - held_back)
             if rest > _LEAST_LOSS:
                 lost[kept.index(sharper[at])].append(client._replace(cost=rest))
+        elif client.kind == "held":
+            kept += [client._replace(servers=())] if client.cost > _LEAST_LOSS else []
         elif _costliest(kept, servers) is None and is_slow(client):
             kept.append(_without_finding(evidence, client, servers))
     for at, folded in lost.items():
@@ -228,7 +230,7 @@ def _fold_held(evidence: Evidence, found: list[Finding]) -> list[Finding]:
     kept = [finding for finding in found if finding.kind != "held"]
     for held in (finding for finding in found if finding.kind == "held"):
         servers = _with_workers(evidence, held.servers)
-        if not servers or _costliest([one for one in kept if not one.servers], servers) is None:
+        if not servers or _costliest(kept, servers) is None:
             kept.append(held._replace(servers=()))
             continue
         clients = [one for one in kept if set(one.servers) & set(held.pids)]

@@ -32,7 +32,9 @@ _EARLY = 0.8
 _JUMP = 0.55
 """The part of its growth that a program which leaks all the time does not make in one step."""
 _NOISE = 65536
-_READINGS = 5
+_READINGS, _FEW_READINGS, _EVENLY = 5, 3, 0.5
+_AROUND_S = 2.0
+"""Of a measurement, before the first reading and behind the last one."""
 _COMPUTES = 0.9
 """The part of the time that a thread ran, or was ready."""
 _WHOLE = 3
@@ -118,7 +120,7 @@ def _is_fault(name: str) -> bool:
 def growth(evidence: Evidence) -> Iterator[Finding]:
     """Anonymous memory grows all the time; of a JVM see `java_growth`."""
     for process in evidence.facts.processes:
-        rate = _steady_growth(process.anon)
+        rate = _steady_growth(process.anon, evidence.elapsed_s)
         if rate < _LEAST_GROWTH or process.is_new or process.exe.endswith(_FILLS_ITS_HEAP):
             continue
         if process.anon[-1] < _young_heap(evidence, process) and rate < _ALWAYS_GROWTH:
@@ -133,7 +135,7 @@ def growth(evidence: Evidence) -> Iterator[Finding]:
             for source, amount in sites[:3]
             if amount > 0.08 * total
         )
-        support = [f"new pages are first used in {named}"] if named else []
+        support = [f"new pages are first used in {named}" if named else _at_work(evidence, process)]
         if mapped and (not sites or mapped[0][0].function != sites[0][0].function):
             support.append(f"mapped in {mapped[0][0]}")
         yield Finding(
@@ -143,6 +145,14 @@ def growth(evidence: Evidence) -> Iterator[Finding]:
             ("mem", "-p", str(process.pid)),
             own=sites[0][0] if sites else None,
         )
+
+
+def _at_work(evidence: Evidence, process: Process) -> str:
+    """A clause about the function that runs most, of a process without traced page faults."""
+    stays = [stay for stay in evidence.by_process.get(process.pid, ()) if stay.kind == "cpu"]
+    faulting = [stay for stay in stays if any(_is_fault(name) for name in stay.kernel)]
+    own = busiest_own(faulting) or busiest_own(stays)
+    return f"its code runs most in {evidence.spell(own)}" if own else ""
 
 
 def java_growth(evidence: Evidence) -> Iterator[Finding]:
@@ -179,7 +189,7 @@ def java_growth(evidence: Evidence) -> Iterator[Finding]:
 def direct_growth(evidence: Evidence) -> Iterator[Finding]:
     """The memory of a JVM grows outside of its heap: direct buffers that are kept."""
     for process in evidence.facts.processes:
-        rate = _steady_growth(process.anon)
+        rate = _steady_growth(process.anon, evidence.elapsed_s)
         if rate < _LEAST_JAVA_GROWTH or not process.exe.endswith(_FILLS_ITS_HEAP):
             continue
         uses = [use for use in evidence.facts.memory if use.pid == process.pid]
@@ -230,17 +240,26 @@ def _young_heap(evidence: Evidence, process: Process) -> int:
     return _YOUNG_HEAP if _COLLECTED.search(process.exe) else 0
 
 
-def _steady_growth(anon: Sequence[int]) -> float:
-    """Bytes a second of memory that grows in most steps and never shrinks; else 0.0."""
-    if len(anon) < _READINGS:
+def _steady_growth(anon: Sequence[int], elapsed_s: float) -> float:
+    """Bytes a second of memory that grows in most steps and never shrinks; else 0.0.
+
+    A busy machine gives few readings, which tell less: those must have grown fast, and evenly.
+    """
+    if len(anon) < _FEW_READINGS:
         return 0.0
+    seconds = max(len(anon) - 1.0, elapsed_s - _AROUND_S)
+    if len(anon) < _READINGS:
+        steps = [after - before for before, after in pairwise(anon)]
+        is_even = min(steps) > _EVENLY * max(steps) > 0
+        rate = (anon[-1] - anon[0]) / seconds
+        return rate if is_even and rate > _ALWAYS_GROWTH else 0.0
     steps = [after - before for before, after in pairwise(anon)]
     grown = anon[-1] - anon[0]
     if grown <= 0 or min(steps) < -_NOISE or sum(step > 0 for step in steps) < _UP * len(steps):
         return 0.0
     if anon[len(anon) // 2] - anon[0] > _EARLY * grown or max(steps) > _JUMP * grown:
         return 0.0
-    return grown / len(steps)
+    return grown / seconds
 
 
 def _sites(evidence: Evidence, pid: int, kind: str) -> list[tuple[Source, int]]:

@@ -21,6 +21,8 @@ _WIDTH = 80
 _INDENT = 12
 _MOST_LINES = 3
 _KEPT_TOGETHER = "\u00a0"
+_DANGLING = re.compile(r"([;,]| (in|of|by|for|and|the|that|with|from|to|a|is))*$")
+"""Words at the end of a sentence that is cut off, which tell nothing without the next one."""
 _PLACE = re.compile(r"(\S) \(([^\s()]+:\d+|\d+)\)")
 """A name and its place or process ID."""
 
@@ -71,8 +73,8 @@ def _wrap(text: str, most: int) -> list[str]:
     wrapped = textwrap.wrap(body, _WIDTH - _INDENT, break_on_hyphens=False)
     if len(wrapped) <= most:
         return wrapped
-    last = wrapped[most - 1][: _WIDTH - _INDENT - 4].rpartition(" ")[0].rstrip(";,")
-    return [*wrapped[: most - 1], f"{last} ..."]
+    last = wrapped[most - 1][: _WIDTH - _INDENT - 4].rpartition(" ")[0]
+    return [*wrapped[: most - 1], f"{_DANGLING.sub('', last)} ..."]
 
 
 def _who(finding: Finding) -> str:

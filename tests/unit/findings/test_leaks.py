@@ -72,6 +72,24 @@ def test_memory_that_grows_in_one_jump_is_no_leak() -> None:
     assert "growth" not in kinds
 
 
+def growing(*mib: int, **more: object) -> str:
+    texts = (
+        f"{one.text}; {'; '.join(one.evidence)}"
+        for one in find(measured(anon=tuple(one << 20 for one in mib), **more))
+        if one.kind == "growth"
+    )
+    return next(texts, "")
+
+
+def test_few_readings_of_a_busy_machine_tell_of_a_leak_that_is_fast_and_even() -> None:
+    """Three readings in ten seconds: they are no second apart."""
+    assert "grows by 5.24 MB a second, always (80 MiB now)" in growing(40, 60, 80)
+    assert growing(40, 41, 42) == ""
+    assert growing(40, 75, 80) == ""
+    assert growing(40, 60, 60) == ""
+    assert growing(40, 80) == ""
+
+
 # Java
 
 MIB = 1 << 20

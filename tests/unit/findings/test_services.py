@@ -250,6 +250,24 @@ def test_a_proxy_holds_what_its_server_does_not_answer() -> None:
     assert said(find(measured._replace(unix_peers={})), "held") != ""
 
 
+def test_a_proxy_in_front_of_a_client_of_another_service() -> None:
+    """Its server waits for a service elsewhere: that finding has the proxy's loss."""
+    links = {**DESCRIPTORS, 7: {**DESCRIPTORS[7], 9: "socket:[31]"}, 9: {8: "socket:[32]"}}
+    away = Endpoint("socket", "inet", "10.0.0.7", 443, 40009, 77)
+    php = StackFrame("zif_file_get_contents", "/usr/sbin/php-fpm8.2")
+    wait = waiting(9, 9, "recvfrom", php, argument=5, seconds=9.0)
+    ends = WaitSum(9, 9, "recvfrom", 5, 5, 0, away, 9.0, 30, 0.3)
+    measured = holding(unix_peers={31: 32, 32: 31}, unix_names={32: "/run/app.sock"}, waits=(ends,))
+    measured = measured._replace(
+        activities=(*measured.activities, wait),
+        descriptors=links,
+        processes=(*measured.processes, Process(9, 1, "php-fpm8.2", "/usr/sbin/php-fpm8.2")),
+    )
+    (finding,) = find(measured)
+    assert (finding.name, finding.place) == ("php-fpm8.2", "10.0.0.7:443")
+    assert [(one.name, round(one.cost, 1)) for one in finding.lost_by] == [("shop", 3.6)]
+
+
 def test_requests_that_wait_for_a_loop_that_computes() -> None:
     loop = running(7, 7, native("lookup", "/srv/shop"), native("serve", "/srv/shop"), seconds=3)
     measured = holding(threads=(ThreadTime(7, 7, 3.0, 4.0),))
