@@ -46,6 +46,8 @@ _AT_ONCE = {
     errno.ECONNREFUSED: "nobody listens there (ECONNREFUSED)",
     errno.EACCES: "that is not permitted (EACCES)",
 }
+_CACHED_BY_NSCD = frozenset({"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/services"})
+"""Files that glibc reads where nscd(8), which it asks first through a unix socket, does not run."""
 _SENDS = ("sendto", "sendmsg", "sendmmsg", "write")
 _RECEIVES = ("recvfrom", "recvmsg", "recvmmsg", "read")
 _ERRORS = {
@@ -130,6 +132,8 @@ def unreachable(evidence: Evidence) -> Iterator[Finding]:
         tried = evidence.count_calls((pid,), ("connect",))
         if rate < _FAILURES or count.times < _ALL * tried or pid not in evidence.processes:
             continue
+        if count.error == errno.ENOENT and _reads_without_nscd(evidence, pid):
+            continue
         function = call_site(evidence, (pid,), "connect")
         yield Finding(
             *("refused", evidence.process(pid).comm, (pid,), min(2.0, 0.2 + rate / 20)),
@@ -141,6 +145,10 @@ def unreachable(evidence: Evidence) -> Iterator[Finding]:
             ),
             ("trace", "-p", str(pid)),
         )
+
+
+def _reads_without_nscd(evidence: Evidence, pid: int) -> bool:
+    return any(one.pid == pid and one.path in _CACHED_BY_NSCD for one in evidence.facts.paths)
 
 
 def resets(evidence: Evidence) -> Iterator[Finding]:

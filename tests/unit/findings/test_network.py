@@ -6,7 +6,16 @@ import errno
 
 import pytest
 
-from purebpf.findings.facts import CallCount, Connect, Endpoint, Facts, Process, Socket, WaitSum
+from purebpf.findings.facts import (
+    CallCount,
+    Connect,
+    Endpoint,
+    Facts,
+    PathCount,
+    Process,
+    Socket,
+    WaitSum,
+)
 from purebpf.findings.find import find
 from tests.support.builders.facts import PYTHON, THREAD, facts, own, waiting
 
@@ -40,8 +49,9 @@ def test_connections_that_fail_before_a_packet_is_sent(error: int, words: str) -
         failing(errno.ENETUNREACH, succeeded=400),
         failing(errno.ENOENT, times=2),
         failing(errno.EINPROGRESS),
+        failing(errno.ENOENT)._replace(paths=(PathCount(7, "openat", "/etc/passwd", 240),)),
     ],
-    ids=["a resolver tries IPv6", "once", "not over yet"],
+    ids=["a resolver tries IPv6", "once", "not over yet", "glibc asks for nscd"],
 )
 def test_attempts_that_are_well(well: Facts) -> None:
     assert said(well, "refused") == ""
