@@ -111,7 +111,7 @@ def _fail_if_required(feature: str, reason: str) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Count the skipped tests by reason."""
     skipped = Counter(
-        report.longrepr[2].removeprefix("Skipped: ")
+        report.longrepr[2].removeprefix("Skipped: ").removeprefix("needs ")
         for report in terminalreporter.getreports("skipped")
         if isinstance(report.longrepr, tuple)
     )

@@ -17,7 +17,6 @@ pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64"),
     pytest.mark.slow,
 ]
-pytest.importorskip("nuitka", reason="the package nuitka is not installed")
 
 _PROGRAM = """
 import threading, zlib

@@ -13,7 +13,6 @@ from purebpf.results.model.stack_end import WHOLE
 from purebpf.tools.profile import ProfileOptions, Profiler
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
-pytest.importorskip("greenlet", reason="the package greenlet is not installed")
 
 _PROGRAM = """
 import greenlet, sys

@@ -58,7 +58,7 @@ def test_break_leaves_the_loop_and_return_leaves_the_block() -> None:
 def test_an_element_can_be_deleted_and_aggregates_are_summed_over_cpus() -> None:
     text = "@[1, 2] = count(); @[1, 2] = count(); @[3, 4] = count();"
     text += "for ($kv : @) { @sums[$kv.0.0] = $kv.1; if ($kv.0.1 == 4) { delete(@, $kv.0); } }"
-    assert run(f"begin {{ {text} }}") == "\n@[1, 2]: 2\n@sums[3]: 1\n@sums[1]: 2\n"
+    assert run(f"begin {{ {text} }}") == "\n\n@[1, 2]: 2\n@sums[3]: 1\n@sums[1]: 2\n"
 
 
 def test_long_strings_are_copied_whole() -> None:
