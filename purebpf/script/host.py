@@ -77,6 +77,9 @@ class Host(Protocol):
     def kernel_symbol(self, name: str) -> int | None:
         """Return the address of a kernel symbol."""
 
+    def kernel_aliases(self, name: str) -> Sequence[str]:
+        """Return all names of the code that has a name in the kernel; nothing if there is none."""
+
     def user_functions(self, path: str) -> Sequence[str]:
         """List the functions of a program or library."""
 
@@ -142,6 +145,11 @@ class NoHost:
         """Return None: no symbol is known."""
         del name
         return None
+
+    def kernel_aliases(self, name: str) -> Sequence[str]:
+        """Return nothing."""
+        del name
+        return ()
 
     def user_functions(self, path: str) -> Sequence[str]:
         """Return nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf, ids_of
@@ -192,10 +192,16 @@ def _kernel_function(node: tree.Point, kind: str, rest: str, host: Host) -> list
         names = [function]
         if is_described:
             _check_described(node, kind, rest, host)
-        elif known and function.partition("+")[0] not in known and not function[0].isdecimal():
+        elif known and not function[0].isdecimal() and not _is_listed(function, known, host):
             forced = _traced_point(kind, module, function)
             raise MissingProbeError(node, kind, rest, f"WARNING: {function} {_UNLIKELY}", forced)
     return [_traced_point(kind, module, name) for name in names]
+
+
+def _is_listed(function: str, known: Sequence[str], host: Host) -> bool:
+    """Return True if a function can be traced, perhaps by another name of the same code."""
+    name = function.partition("+")[0]
+    return name in known or any(other in known for other in host.kernel_aliases(name))
 
 
 def _traced_point(kind: str, module: str, name: str) -> Point:

@@ -111,6 +111,18 @@ class LocalHost:
                     return int(words[0], 16) or None
         return None
 
+    def kernel_aliases(self, name: str) -> Sequence[str]:
+        """Return all names of the code that has a name: `__x64_sys_getppid`, `__ia32_sys_getppid`.
+
+        The kernel lists one of them as a function that can be traced.
+        """
+        address = self.kernel_symbol(name)
+        if address is None:
+            return ()
+        start = f"{address:016x} ".encode()
+        lines = (line for line in proc.kallsyms().splitlines() if line.startswith(start))
+        return [line.split()[2].decode(errors="replace") for line in lines]
+
     def user_functions(self, path: str) -> Sequence[str]:
         """List the functions of a program or library; nothing if it cannot be read."""
         return user_files.list_functions(self.seen_file(path))

@@ -7,6 +7,7 @@ import pytest
 from purebpf.asm.listing import disassemble
 from purebpf.script.compilation import Compilation, compile_script
 from purebpf.script.host import NoHost
+from purebpf.script.script_error import ScriptError
 
 _FIELD = "\tfield:{};\toffset:{};\tsize:{};\tsigned:1;\n"
 SYS_ENTER = _FIELD.format("long id", 8, 8) + _FIELD.format("unsigned long args[6]", 16, 48)
@@ -94,3 +95,23 @@ def test_a_macro_may_change_the_map_of_a_predicate() -> None:
         "tracepoint:raw_syscalls:sys_exit /@s[tid]/ { drop(@s); @n = @s[tid]; }"
     )
     assert lookups(text) == 2
+
+
+class Aliased(NoHost):
+    """A kernel that lists one of the two names of a system call as traceable."""
+
+    def kernel_functions(self) -> list[str]:
+        """Return the function that can be traced."""
+        return ["__ia32_sys_getppid"]
+
+    def kernel_aliases(self, name: str) -> list[str]:
+        """Return both names of it."""
+        both = ["__ia32_sys_getppid", "__x64_sys_getppid"]
+        return both if name in both else []
+
+
+def test_a_function_may_be_listed_by_another_name_of_its_code() -> None:
+    text = "kprobe:__x64_sys_getppid+4 { @++; }"
+    assert compile_script(text, Aliased()).units[0].point.name == text.partition(" ")[0]
+    with pytest.raises(ScriptError, match="No matches for kprobe __x64_sys_getpid"):
+        compile_script("kprobe:__x64_sys_getpid { @++; }", Aliased())
