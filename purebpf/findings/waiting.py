@@ -20,7 +20,7 @@ from purebpf.findings.ownership import FrameLike, Program
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
-__all__ = ["HAVE_HOMES", "Judgement", "Side", "are_deeper_than_home", "judge"]
+__all__ = ["HAVE_HOMES", "Judgement", "Side", "are_deeper_than_home", "is_in_fsync", "judge"]
 
 
 class Side(Enum):
@@ -268,6 +268,14 @@ def are_deeper_than_home(
         and not (judgement.kind == "sock-read" and side is Side.SERVER)
         for judgement, _, _, side in waits
     ]
+
+
+def is_in_fsync(kernel: Sequence[str]) -> bool:
+    """Return True for the kernel's functions of a thread in fsync(2), which may run, too: it starts
+    the writes.
+    """
+    fsync = dict(_BY_KERNEL)["fsync"]
+    return any(fsync.match(name) for name in kernel)
 
 
 def _kind_by_kernel(kernel: Sequence[str]) -> str:

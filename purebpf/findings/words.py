@@ -9,6 +9,7 @@ from purebpf.findings.evidence import Evidence, Stay, threads_of
 from purebpf.findings.facts import Endpoint
 from purebpf.findings.finding import Source
 from purebpf.findings.goroutines import are_coroutines
+from purebpf.findings.waiting import is_in_fsync
 
 __all__ = [
     "call_site",
@@ -135,6 +136,8 @@ def describe_wait(stay: Stay) -> str:
     """Describe the work or wait of a thread, without its place: "waits for an answer of
     10.0.0.7:80".
     """
+    if stay.kind == "cpu" and is_in_fsync(stay.kernel):
+        return "runs fsync"
     text = describe_kind(stay.kind)
     peer = spell_endpoint(stay.endpoint) if stay.kind in ("sock-read", "connect") else ""
     return f"{text} of {peer}" if peer else text

@@ -176,7 +176,7 @@ def _pinned(
     return Finding(
         *("affinity", evidence.process(pids[0]).comm, pids, weight * waited),
         f"may run on CPU {cpus} only ({len(allowed)} of {evidence.facts.cpus}; taskset or cpuset): "
-        f"{who} wait {waited:.2f} s a second for it",
+        f"{who} wait {waited:.2f} s a second in its run queue",
         (f"they run {own}" if own else "",),
         ("top", "--by", "thread", "-p", str(pids[0])),
     )

@@ -83,6 +83,19 @@ def test_a_convoy_names_the_taker_and_its_holders_activity() -> None:
     assert round(finding.cost, 1) == 2.4
 
 
+def test_the_holder_of_a_lock_may_run_in_fsync() -> None:
+    syncing = running(7, 8, native("fsync"), own("append", 24), own("reserve", 23), *THREAD)
+    syncing = syncing._replace(kernel=("iowrite16", "blkdev_issue_flush", "ext4_sync_file"))
+    measured = facts(
+        *queueing(tids=range(9, 13)),
+        syncing,
+        waits=tuple(sums(tid) for tid in range(9, 13)),
+        wakers=tuple(WakerSum(tid, "futex", 7, 8, 6.0, 100) for tid in range(9, 13)),
+    )
+    finding = next(one for one in find(measured) if one.kind == "lock-convoy")
+    assert "its holder runs fsync in append (app.py:24) (100 % of that time)" in said(finding)
+
+
 def test_the_lock_of_a_library_is_the_library_s() -> None:
     inside = (native("pthread_mutex_lock"), native("sqlite3_free", "/usr/lib/libsqlite3.so.0"))
     stack = (*inside, own("find", 14), *THREAD)
