@@ -121,7 +121,7 @@ def add_answer(
 ) -> None:
     """Options `top`, `all_stacks` and `layout`; `other` says which options ask for bcc's.
 
-    `letters` and `what` are those of `add_top`.
+    `letters` and `what`: as in `add_top`.
     """
     default = f"answer; bcc with {other}" if other else "answer"
     add_top(group, *letters, what=what)

@@ -26,8 +26,8 @@ User = tuple[StackFrame, ...]
 def fill_unread(activities: Iterable[Activity]) -> list[Activity]:
     """Looks that could not read the user stack, added to where their thread was at other looks.
 
-    Else they have the stack of CPU samples inside of the same wait, or that of other threads of
-    the process that wait for the same futex, if these are all in one place.
+    Else they have the stack of CPU samples inside of the same wait, or the stack of other
+    threads of the process that wait for the same futex, if these are all in one place.
     """
     merged = _merge(activities)
     samples = _samples(merged)

@@ -223,7 +223,7 @@ def _deepest_common(stays: list[Stay], total_s: float) -> str:
 
 
 def _entry(stays: Iterable[Stay]) -> str:
-    """How most of the time in the kernel got there: ` (page faults)`, ` (write)`."""
+    """Return the entry to the kernel that took most of the time: ` (page faults)`, ` (write)`."""
     entries: Counter[str] = Counter()
     for stay in stays:
         names = [match[1] for name in stay.kernel if (match := _CALL.match(name))]

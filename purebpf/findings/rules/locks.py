@@ -164,7 +164,7 @@ def shared_semaphores(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _semaphore(stay: Stay) -> Hashable:
-    """What the waits for one semaphore have in common; None for another wait.
+    """Return a key that the waits for one semaphore share; None for another wait.
 
     Processes that share a POSIX semaphore have it at addresses of their own.
     """

@@ -1,6 +1,6 @@
 """The counters of a JVM in its own memory (`hsperfdata`, as jstat reads them). Pure.
 
-The layout is that of perfMemory.hpp of OpenJDK: a header, and entries with a name and a value each.
+The layout (perfMemory.hpp of OpenJDK): a header, and entries with a name and a value each.
 """
 
 from __future__ import annotations

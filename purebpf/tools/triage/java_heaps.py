@@ -31,7 +31,7 @@ class JavaHeapWatch:
         self._looks: dict[int, list[dict[str, int]]] = {}
 
     def tick(self, pids: Iterable[int]) -> None:
-        """Look once; the JVMs are those of the first look."""
+        """Look once, at the JVMs of the first look."""
         with reading_others():
             if self._maps is None:
                 found = [pid for pid in pids if self._is_java(pid)][:_MOST_PROCESSES]
