@@ -71,6 +71,7 @@ _BY_KERNEL = tuple(
         ("stopped", r"signal_stop|ptrace_stop|cgroup_freeze|refrigerator"),
     )
 )
+_FSYNC = dict(_BY_KERNEL)["fsync"]
 _BY_STATE = {"gil": "gil", "monitor": "jvm-monitor"}
 _DEPTH = 14
 """Kernel frames that are looked at."""
@@ -274,8 +275,7 @@ def is_in_fsync(kernel: Sequence[str]) -> bool:
     """Return True for the kernel's functions of a thread in fsync(2), which may run, too: it starts
     the writes.
     """
-    fsync = dict(_BY_KERNEL)["fsync"]
-    return any(fsync.match(name) for name in kernel)
+    return any(map(_FSYNC.match, kernel))
 
 
 def _kind_by_kernel(kernel: Sequence[str]) -> str:
