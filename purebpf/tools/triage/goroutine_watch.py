@@ -10,9 +10,9 @@ from purebpf.findings.ownership import is_interpreter
 from purebpf.measure.activities import named_frames
 from purebpf.observe.runtimes.golang.goroutines_now import find_goroutines, read_goroutines
 from purebpf.observe.symbols.symbolizer import Symbolizer
-from purebpf.runtimes.golang.goroutines import Goroutine
 from purebpf.symbols.budget import Budget
 from purebpf.syscall.process_memory import reading_others
+from purebpf.tools.triage.stack_looks import StackLooks
 
 __all__ = ["GoroutineWatch"]
 
@@ -20,8 +20,6 @@ _FEWEST_THREADS = 3
 """The threads of Go's runtime."""
 _MOST_PROCESSES, _MOST_GOROUTINES = 8, 500
 """20 ms a process at most; more goroutines are thinned out."""
-_MOST_STACKS = 60
-"""Of a process, those with most goroutines."""
 
 
 class GoroutineWatch:
@@ -37,8 +35,7 @@ class GoroutineWatch:
         self._budget = budget
         self._others: set[str] = set()
         self._lists: dict[int, int] | None = None
-        self._looks: dict[int, list[Counter[tuple[int, ...]]]] = {}
-        self._stuck: dict[int, set[Goroutine]] = {}
+        self._looks: StackLooks[tuple[int, ...]] = StackLooks()
 
     def tick(self, threads: Callable[[], dict[int, int]]) -> None:
         """Look once. `threads` has the number of threads by process; it is asked once."""
@@ -68,23 +65,16 @@ class GoroutineWatch:
         counts: Counter[tuple[int, ...]] = Counter()
         for one in goroutines:
             counts[one.addresses] += round(weight)
-        self._looks.setdefault(pid, []).append(counts)
-        seen = set(goroutines)
-        self._stuck[pid] = self._stuck[pid] & seen if pid in self._stuck else seen
+        self._looks.add(pid, counts, ((one, one.addresses) for one in goroutines))
 
     def finish(self) -> tuple[Goroutines, ...]:
         """Name the stacks; goroutines of the runtime itself are left out."""
         symbolizer = Symbolizer(budget=self._budget)
-        return tuple(one for pid in self._looks for one in self._of_process(symbolizer, pid))
+        return tuple(one for pid in self._looks.pids for one in self._of_process(symbolizer, pid))
 
     def _of_process(self, symbolizer: Symbolizer, pid: int) -> Iterable[Goroutines]:
-        looks = self._looks[pid]
-        stuck = Counter(one.addresses for one in self._stuck[pid])
-        total: Counter[tuple[int, ...]] = Counter()
-        for look in looks:
-            total.update(look)
-        for addresses, _ in total.most_common(_MOST_STACKS):
+        for addresses, counts, stuck in self._looks.of_process(pid):
             user = named_frames(tuple(symbolizer.user_stack(pid, addresses)))
             if all(frame.name.startswith("runtime.") for frame in user):
                 continue
-            yield Goroutines(pid, user, tuple(look[addresses] for look in looks), stuck[addresses])
+            yield Goroutines(pid, user, counts, stuck)

@@ -17,6 +17,7 @@ from purebpf.runtimes.cpython.task_layout import TaskLayout
 from purebpf.runtimes.cpython.tasks import Task, read_tasks
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import reading_others
+from purebpf.tools.triage.stack_looks import StackLooks
 
 __all__ = ["TaskWatch"]
 
@@ -24,8 +25,6 @@ _PYTHON = re.compile(r"/(python|uwsgi|gunicorn)[^/]*$")
 _ASYNCIO = "/_asyncio."
 """The module of C in the mappings of a process; a static build has none, and is not read."""
 _MOST_PROCESSES, _MOST_LOOKED_AT = 8, 60
-_MOST_STACKS = 60
-"""Of a process, those with most tasks."""
 
 
 class TaskWatch(Closing):
@@ -39,8 +38,7 @@ class TaskWatch(Closing):
         self._exe = exe
         self._owned = ExitStack()
         self._processes: dict[int, tuple[PythonProcess, TaskLayout]] | None = None
-        self._looks: dict[int, list[Counter[tuple[StackFrame, ...]]]] = {}
-        self._stuck: dict[int, set[tuple[int, tuple[StackFrame, ...]]]] = {}
+        self._looks: StackLooks[tuple[StackFrame, ...]] = StackLooks()
 
     def tick(self, pids: Callable[[], Iterable[int]]) -> None:
         """Look once. `pids` has the processes of the machine; it is asked once."""
@@ -78,21 +76,15 @@ class TaskWatch(Closing):
         except (PurebpfError, UnreadableError):
             tasks = []
         seen = {(task.address, _stack(task)) for task in tasks if task.frames}
-        self._looks.setdefault(pid, []).append(Counter(stack for _, stack in seen))
-        self._stuck[pid] = self._stuck[pid] & seen if pid in self._stuck else seen
+        self._looks.add(pid, Counter(stack for _, stack in seen), seen)
 
     def finish(self) -> tuple[Goroutines, ...]:
         """Return the stacks of tasks that waited, the innermost coroutine first."""
-        return tuple(one for pid in self._looks for one in self._of_process(pid))
-
-    def _of_process(self, pid: int) -> Iterable[Goroutines]:
-        looks = self._looks[pid]
-        stuck = Counter(stack for _, stack in self._stuck[pid])
-        total: Counter[tuple[StackFrame, ...]] = Counter()
-        for look in looks:
-            total.update(look)
-        for stack, _ in total.most_common(_MOST_STACKS):
-            yield Goroutines(pid, stack, tuple(look[stack] for look in looks), stuck[stack])
+        return tuple(
+            Goroutines(pid, stack, counts, stuck)
+            for pid in self._looks.pids
+            for stack, counts, stuck in self._looks.of_process(pid)
+        )
 
     def close(self) -> None:
         """Release the memory of the processes; again is harmless."""
