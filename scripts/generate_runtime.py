@@ -1,10 +1,13 @@
 """Write the layout of a runtime that its own file describes, as tests expect it.
 
-    python scripts/generate_runtime.py JDK_FOLDER /usr/bin/node [...] [--check]
+    python scripts/generate_runtime.py JDK_FOLDER /usr/bin/node /usr/include/php/20220829 [...] \
+        [--check]
 
 A folder is a JDK, or a runtime image: its libjvm.so is loaded, its tables are read as purebpf reads
 those of a process, and written to tests/data/hotspot/VERSION.json. A file is a node, or its
 library: its constants are read, and written to tests/data/v8/VERSION.json, by the version of V8. A
+folder with php.h has the headers of a PHP (Debian's php8.2-dev): the C compiler gives their
+offsets, which must be those of purebpf/runtimes/php/layout.py, for tests/data/php/VERSION.json. A
 field that purebpf needs and that the file does not describe is an error that names it. --check
 writes nothing, and fails when a file in tests/data is not what the runtime says.
 """
@@ -15,7 +18,9 @@ import argparse
 import ctypes
 import json
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,10 +31,40 @@ from purebpf.observe.runtimes.v8.v8_program import describe  # noqa: E402
 from purebpf.runtimes.cpython.memory import Memory  # noqa: E402
 from purebpf.runtimes.hotspot.layout import LayoutError, read_jvm  # noqa: E402
 from purebpf.runtimes.hotspot.vm_structs import ALL_EXPORTS  # noqa: E402
+from purebpf.runtimes.php.layout import LAYOUTS, PhpLayout  # noqa: E402
 from purebpf.runtimes.v8.layout import V8LayoutError  # noqa: E402
 from purebpf.symbols.elf_image import ElfImage  # noqa: E402
 
 DATA = ROOT / "tests/data"
+
+
+def _at(struct: str, field: str) -> str:
+    return f"offsetof({struct}, {field})"
+
+
+_PHP_FIELDS = {
+    "current": _at("zend_executor_globals", "current_execute_data"),
+    "frame_opline": _at("zend_execute_data", "opline"),
+    "frame_function": _at("zend_execute_data", "func"),
+    "frame_object": _at("zend_execute_data", "This"),
+    "frame_info": _at("zend_execute_data", "This.u1.type_info"),
+    "frame_previous": _at("zend_execute_data", "prev_execute_data"),
+    "function_name": _at("zend_function", "common.function_name"),
+    "function_scope": _at("zend_function", "common.scope"),
+    "function_file": _at("zend_op_array", "filename"),
+    "function_line": _at("zend_op_array", "line_start"),
+    "function_opcodes": _at("zend_op_array", "opcodes"),
+    "function_last": _at("zend_op_array", "last"),
+    "class_name": _at("zend_class_entry", "name"),
+    "opline_line": _at("zend_op", "lineno"),
+    "opline_size": "sizeof(zend_op)",
+    "string_length": _at("zend_string", "len"),
+    "string_text": _at("zend_string", "val"),
+    "object_class": _at("zend_object", "ce"),
+    "generator_frame": _at("zend_generator", "execute_data"),
+    "generator_parent": _at("zend_generator", "node.parent"),
+}
+"""C expressions of the fields of `PhpLayout`."""
 
 
 def read_node(program: Path) -> dict[str, int]:
@@ -63,13 +98,48 @@ def read_library(library: Path) -> dict[str, int]:
     return {name: int(value) for name, value in jvm.layout._asdict().items()}
 
 
+def read_headers(folder: Path) -> dict[str, int]:
+    """The layout that the headers of a PHP describe.
+
+    Raises:
+        LayoutError: purebpf has another one, or none, or the headers are not whole.
+    """
+    fields = [name for name in PhpLayout._fields if name in _PHP_FIELDS]
+    rows = "".join(f', "{name}", (long)({_PHP_FIELDS[name]})' for name in fields)
+    formats = "%d" + "\\n%s %ld" * len(fields)
+    program = (
+        '#include "php.h"\n#include "zend_extensions.h"\n#include "zend_generators.h"\n'
+        f'int main(void) {{ printf("{formats}", ZEND_EXTENSION_API_NO{rows}); return 0; }}\n'
+    )
+    with tempfile.TemporaryDirectory() as work:
+        source, built = Path(work) / "offsets.c", Path(work) / "offsets"
+        source.write_text(program)
+        parts = [f"-I{folder / part}" for part in ("", "main", "Zend", "TSRM")]
+        command = ["cc", "-w", *parts, "-o", str(built), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise LayoutError(f"headers that do not compile: {done.stderr.strip()[-500:]}")
+        text = subprocess.run([built], capture_output=True, text=True, check=True).stdout
+    api, *lines = text.splitlines()
+    layout = LAYOUTS.get(int(api))
+    if layout is None:
+        raise LayoutError(f"layout.py has no PHP with the extension interface {api}")
+    found = {name: int(value) for name, value in map(str.split, lines)}
+    wrong = {name: value for name, value in found.items() if value != getattr(layout, name)}
+    if wrong:
+        raise LayoutError(f"layout.py has other offsets than these headers of {api}: {wrong}")
+    return {"version": layout.version, "api": int(api), **found}
+
+
 def text_of(layout: dict[str, int]) -> str:
     """A layout as the file has it."""
     return json.dumps(layout, indent=1) + "\n"
 
 
 def _layout(place: Path) -> tuple[str, dict[str, int]]:
-    """The kind of a runtime, and its layout."""
+    """Return the kind of a runtime, and its layout."""
+    if (place / "main/php.h").exists():
+        return "php", read_headers(place)
     if place.is_dir():
         library = next(iter(sorted(place.rglob("libjvm.so"))), None)
         if library is None:

@@ -34,6 +34,8 @@ gcc gcc
 promtool prometheus
 go golang-go
 javac default-jdk-headless
+php php-cli
+php-fpm8.2 php-fpm
 luajit luajit
 musl-gcc musl-tools
 qemu-aarch64 qemu-user

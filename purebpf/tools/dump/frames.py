@@ -1,4 +1,4 @@
-"""The frames of one thread, named: kernel, native, Python, Java and JavaScript."""
+"""The frames of one thread, named: kernel, native, Python, PHP, Java and JavaScript."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from purebpf.files.held_files import HeldFiles
+    from purebpf.observe.runtimes.php.php_process import PhpProcess
 
 __all__ = ["FrameNames", "GeneratedStack", "Walk", "kernel_frames"]
 
@@ -72,16 +73,22 @@ class FrameNames(Closing):
 
     Args:
         pid: the process.
-        python: its interpreter; None: it has none.
+        python: its interpreter of Python, or of PHP; None: it has none.
         library: an address in the file of its JVM, or of V8; 0: it has neither.
         native: whether to keep the frames of the interpreter itself, of the JVM, or of node.
     """
 
     def __init__(
-        self, pid: int, python: PythonProcess | None, library: int, *, native: bool
+        self,
+        pid: int,
+        python: PythonProcess | PhpProcess | None,
+        library: int,
+        *,
+        native: bool,
     ) -> None:
         self._pid = pid
         self._python = python
+        self._kind = "python" if isinstance(python, PythonProcess) else "php"
         self._library = library
         self._native = native
         self._symbolizer = Symbolizer()
@@ -140,14 +147,17 @@ class FrameNames(Closing):
         python_frames = python.frames if python else ()
         problems = [python.problem] if python and python.problem else []
         if not stack:
-            return [_of_python(frame) for frame in python_frames], problems
+            return [self._answer(frame) for frame in python_frames], problems
         addresses = self._unwind(now, stack, problems)
         is_loop = [self._is_loop(address, at) for at, address in enumerate(addresses)]
         is_whole = not problems
         homes = self._homes(addresses, has_loop=any(is_loop))
         merged = merge(addresses, is_loop, python_frames, is_whole=is_whole, homes=homes)
         if merged.fit is not Fit.EXACT:
-            problems.append("python_merge: the native and the Python frames do not fit together")
+            kind = "Python" if self._kind == "python" else "PHP"
+            problems.append(
+                f"{self._kind}_merge: the native and the {kind} frames do not fit together"
+            )
         wanted = addresses
         if merged.is_compiled and not self._native:
             pairs = zip(addresses, homes, strict=True)
@@ -222,10 +232,9 @@ class FrameNames(Closing):
         for frame in shown_frames[: len(shown_frames) - starts]:
             yield self._answer(frame)
 
-    @staticmethod
-    def _answer(frame: Answer | PythonFrame | NamedFrame) -> DumpedFrame:
+    def _answer(self, frame: Answer | PythonFrame | NamedFrame) -> DumpedFrame:
         if isinstance(frame, PythonFrame):
-            return _of_python(frame)
+            return DumpedFrame(self._kind, frame.name, frame.file, frame.line)
         if isinstance(frame, JavaFrame | JavaScriptFrame):
             kind = "java" if isinstance(frame, JavaFrame) else "javascript"
             kind = kind if _is_function(frame) else "user"
@@ -288,7 +297,3 @@ def kernel_frames(pid: int, tid: int) -> list[DumpedFrame]:
     return [
         DumpedFrame("kernel", match[1], match[2] or "kernel") for match in _KERNEL.finditer(text)
     ]
-
-
-def _of_python(frame: PythonFrame) -> DumpedFrame:
-    return DumpedFrame("python", frame.name, frame.file, frame.line)

@@ -21,10 +21,10 @@ class DumpedFrame(NamedTuple):
     """A call.
 
     Attributes:
-        kind: "python", "java", "javascript", "user" or "kernel".
+        kind: "python", "php", "java", "javascript", "user" or "kernel".
         name: of the function; of an address without a name, the address.
-        file: of the source for Python, Java ("Native Method" for a method without one) and
-            JavaScript ("built-in" for V8's own functions), or else the module.
+        file: of the source for Python, Java ("Native Method" for a method without one),
+            JavaScript and PHP ("built-in" for V8's and PHP's own functions), or else the module.
         line: 0 where it is not known.
     """
 
@@ -110,6 +110,7 @@ class ProcessDump(NamedTuple):
         java: the version of its JVM, "17.0.15+6-Debian-1deb12u1"; "" for none.
         v8: the version of its V8, "13.6"; "" for none.
         goroutines: those that wait; () of a program that is not Go's, or has no symbols.
+        php: the version of its PHP, "8.2"; "" for none.
     """
 
     pid: int
@@ -123,3 +124,4 @@ class ProcessDump(NamedTuple):
     java: str = ""
     v8: str = ""
     goroutines: tuple[DumpedGoroutines, ...] = ()
+    php: str = ""

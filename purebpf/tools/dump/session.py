@@ -26,6 +26,7 @@ from purebpf.observe.runtimes.cpython.python_process import (
     find_python,
 )
 from purebpf.observe.runtimes.hotspot.libjvm import find_library
+from purebpf.observe.runtimes.php.php_mapping import find_php_file
 from purebpf.observe.runtimes.v8.node_file import find_node
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.runtimes.cpython.frames import PythonStack
@@ -40,6 +41,7 @@ from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading
+    from purebpf.observe.runtimes.php.php_process import PhpProcess
     from purebpf.observe.runtimes.v8.v8_process import V8Process, V8Reading
     from purebpf.runtimes.hotspot.monitors import WantedMonitor
 
@@ -67,7 +69,7 @@ class _Copy:
     Attributes:
         now: as the kernel had it before.
         stack: the bytes at its stack pointer; b"" of one that ran.
-        python: its Python frames; None: it has none.
+        python: its Python or PHP frames; None: it has none.
         generated: its frames, with those of generated code; None: its process runs neither a JVM
             nor V8.
         monitor: the monitor of a Java object that it waits to enter; None: it waits for none.
@@ -155,10 +157,14 @@ def dump(
         runtime = java or v8
         if runtime is not None:
             open_now.enter_context(runtime)
+        php = _find_php(pid, notes) if python is None and runtime is None else None
+        if php is not None:
+            open_now.enter_context(php)
         library = runtime.library if runtime is not None else 0
-        names = open_now.enter_context(FrameNames(pid, python, library, native=native))
+        names = open_now.enter_context(FrameNames(pid, python or php, library, native=native))
         threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
-        copies, state = _read(pid, _Source(python, runtime, names), threads, notes, kernel=kernel)
+        source = _Source(python, php, runtime, names)
+        copies, state = _read(pid, source, threads, notes, kernel=kernel)
         notes += _interpreters(state.numbers)
         dumped_tasks = None
         if tasks:  # now: naming the frames takes long
@@ -187,6 +193,7 @@ def dump(
         java.release if java else "",
         v8.version if v8 else "",
         goroutines,
+        php.version if php else "",
     )
 
 
@@ -223,6 +230,18 @@ def _find_v8(pid: int, notes: list[str]) -> V8Process | None:
 
     try:
         return find_v8(pid)
+    except NotSupportedError as error:
+        notes.append(f"native frames only: {error}")
+        return None
+
+
+def _find_php(pid: int, notes: list[str]) -> PhpProcess | None:
+    if find_php_file(pid) is None:
+        return None
+    from purebpf.observe.runtimes.php.php_process import find_php  # which few processes need
+
+    try:
+        return find_php(pid)
     except NotSupportedError as error:
         notes.append(f"native frames only: {error}")
         return None
@@ -275,6 +294,7 @@ class _Source(NamedTuple):
     """The runtimes of a process, and the walker of its native stacks."""
 
     python: PythonProcess | None
+    php: PhpProcess | None
     runtime: JavaProcess | V8Process | None
     names: FrameNames
 
@@ -340,6 +360,8 @@ def _copy(
             frames, interpreter = None, -1
             if python and reading and thread.pthread in state.threads:
                 frames, interpreter = _join(python, reading, state.threads[thread.pthread])
+            elif source.php and tid == pid:  # its engine knows no other thread
+                frames = source.php.frames(_MOST_READS)
             in_kernel = kernel_frames(pid, tid) if kernel and thread.is_asleep else ()
             copy = _Copy(thread, stack, frames, in_kernel, interpreter)
             if runtime is not None and stack and frames is None:
@@ -349,7 +371,8 @@ def _copy(
             if copied is not None and frames is not None and not thread.is_asleep:
                 copy.is_still = copied.python == frames  # twice the same: it was read whole
             copies[tid] = copy
-        is_stuck = memory.is_stuck or (python is not None and python.is_stuck)
+        engines = [each for each in (python, source.php) if each is not None]
+        is_stuck = memory.is_stuck or any(engine.is_stuck for engine in engines)
     return state, is_stuck
 
 

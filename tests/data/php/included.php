@@ -1,0 +1,3 @@
+<?php
+namespace Shop;
+return descend($below);
