@@ -17,6 +17,7 @@ from purebpf.observe.script import user_files
 from purebpf.observe.script.cgroups import cgroup_id
 from purebpf.script.host import CodePlace, Datum, StaticProbe
 from purebpf.script.point import Danger
+from purebpf.symbols.kallsyms import addresses
 from purebpf.syscall import proc, tracefs
 
 __all__ = ["LocalHost"]
@@ -104,23 +105,19 @@ class LocalHost:
 
     def kernel_symbol(self, name: str) -> int | None:
         """Return the address of a kernel symbol."""
-        with open(proc.KALLSYMS, encoding="ascii", errors="replace") as lines:
-            for line in lines:
-                words = line.split()
-                if words[2:3] == [name]:
-                    return int(words[0], 16) or None
-        return None
+        return _kernel_address(proc.kallsyms(), name)
 
     def kernel_aliases(self, name: str) -> Sequence[str]:
         """Return all names of the code that has a name: `__x64_sys_getppid`, `__ia32_sys_getppid`.
 
         The kernel lists one of them as a function that can be traced.
         """
-        address = self.kernel_symbol(name)
+        symbols = proc.kallsyms()
+        address = _kernel_address(symbols, name)
         if address is None:
             return ()
         start = f"{address:016x} ".encode()
-        lines = (line for line in proc.kallsyms().splitlines() if line.startswith(start))
+        lines = (line for line in symbols.splitlines() if line.startswith(start))
         return [line.split()[2].decode(errors="replace") for line in lines]
 
     def user_functions(self, path: str) -> Sequence[str]:
@@ -170,3 +167,8 @@ class LocalHost:
             if isinstance(value, int) and name.isupper():
                 return int(value)
         return None
+
+
+def _kernel_address(symbols: bytes, name: str) -> int | None:
+    """Find a symbol in the text of /proc/kallsyms; None: it has none, or addresses are hidden."""
+    return min(addresses(symbols, [name])[name] - {0}, default=None)
