@@ -312,13 +312,15 @@ def _with_workers(evidence: Evidence, servers: Iterable[int]) -> set[int]:
 
 
 def _with_losses(finding: Finding, clients: list[Finding]) -> Finding:
-    clients = sorted(clients, key=lambda client: -client.cost)
-    losses = tuple(Loss(client.name, client.pid, client.cost) for client in clients)
-    lost = sum(client.cost for client in clients)
-    cost = max(finding.cost, lost)
+    costs: defaultdict[tuple[str, int], float] = defaultdict(float)
+    for client in clients:
+        costs[client.name, client.pid] += client.cost
+    losses = [Loss(name, pid, cost) for (name, pid), cost in costs.items()]
+    losses.sort(key=lambda loss: -loss.cost)
+    cost = max(finding.cost, sum(costs.values()))
     if finding.kind == "cpu":  # a queue of clients is longer than the work
         cost = min(1.5 * finding.cost, cost)
-    return finding._replace(cost=cost, lost_by=losses)
+    return finding._replace(cost=cost, lost_by=tuple(losses))
 
 
 def _weigh(evidence: Evidence, finding: Finding, sharp: set[int]) -> Finding:

@@ -92,3 +92,30 @@ def test_clients_of_a_starved_server_are_lost_to_its_sharper_finding() -> None:
     found = {one.kind: one for one in find(measured)}
     assert [loss.pid for loss in found["lock-convoy"].lost_by] == [5]
     assert found["run-queue"].lost_by == ()
+
+
+def test_a_client_that_asks_in_two_functions_is_told_once() -> None:
+    waits = [
+        waiting(7, tid, "futex", *LOCKING, own("reserve", 22), *THREAD, seconds=6.0)
+        for tid in range(9, 13)
+    ]
+    asks = [
+        waiting(5, 5, "recvfrom", own("ask", 3), FRAMEWORK, argument=3, seconds=6.0),
+        waiting(5, 6, "recvfrom", own("check", 9), FRAMEWORK, argument=3, seconds=3.0),
+    ]
+    client = Endpoint("socket", "inet", "127.0.0.1", 8080, 40000, 5)
+    measured = facts(*waits, *asks)._replace(
+        processes=(
+            Process(5, 1, "client", "/srv/client"),
+            Process(7, 1, "shop", PYTHON, "python3 shop.py"),
+        ),
+        waits=(
+            WaitSum(5, 5, "recvfrom", 3, 3, 0, client, 6.0, 20, 0.3),
+            WaitSum(5, 6, "recvfrom", 3, 3, 0, client, 3.0, 10, 0.3),
+        ),
+        sockets=(Socket(55, "tcp", "127.0.0.1", 8080, "", 0, 10),),
+        descriptors={7: {4: "socket:[55]"}},
+    )
+    (finding,) = find(measured)
+    (loss,) = finding.lost_by
+    assert (loss.pid, round(loss.cost, 1)) == (5, 0.9)
