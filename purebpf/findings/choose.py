@@ -64,6 +64,8 @@ _MANY_HELD = 1.7
 """Requests that a server holds, by those of its own that it waits for."""
 _FOR_PAGES = 0.5
 _LEAST_LOSS = 0.05
+_MOSTLY_STOPPED = 0.15
+"""Seconds a second that a CPU limit costs: as much as in 30 % of its periods."""
 _VICTIMS, _NAMED = 2, 3
 """Findings about one program that takes the CPUs of others; names in the last of them."""
 
@@ -71,7 +73,7 @@ _VICTIMS, _NAMED = 2, 3
 def choose(evidence: Evidence, found: Iterable[Finding]) -> list[Finding]:
     """Return the findings to print, the costliest first; merely busy programs are last."""
     kept = _without_replaced(evidence, list(found))
-    kept = _fold_victims(_fold_queues(kept))
+    kept = _fold_victims(_fold_throttled(_fold_queues(kept)))
     kept = _fold_clients(evidence, kept)
     kept = [_with_siblings(evidence, _with_names(evidence, finding)) for finding in kept]
     sharp = {pid for finding in kept if finding.kind not in _WEAK for pid in finding.pids}
@@ -173,6 +175,21 @@ def _fold_queues(found: list[Finding]) -> list[Finding]:
             continue
         support = (*kept[at].evidence, queue.text)
         kept[at] = kept[at]._replace(evidence=support, cost=max(kept[at].cost, queue.cost))
+    return kept
+
+
+def _fold_throttled(found: list[Finding]) -> list[Finding]:
+    """Fold waits for the GIL into the finding about the CPU limit that stops its holder."""
+    kept = [finding for finding in found if finding.kind != "gil"]
+    for gil in (finding for finding in found if finding.kind == "gil"):
+        for at, finding in enumerate(kept):
+            is_its = finding.kind == "cpu-throttling" and set(finding.pids) & set(gil.pids)
+            if is_its and finding.cost >= _MOSTLY_STOPPED:
+                support, cost = (*finding.evidence, gil.text), max(finding.cost, gil.cost)
+                kept[at] = finding._replace(evidence=support, cost=cost)
+                break
+        else:
+            kept.append(gil)
     return kept
 
 

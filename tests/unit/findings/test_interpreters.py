@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import errno
 
-from purebpf.findings.facts import CallCount, Endpoint, Facts, ThreadTime, WaitSum
+from purebpf.findings.facts import (
+    CallCount,
+    Cgroup,
+    Endpoint,
+    Facts,
+    Process,
+    ThreadTime,
+    WaitSum,
+)
 from purebpf.findings.find import find
 from tests.support.builders.facts import PYTHON, THREAD, facts, native, own, running, waiting
 
@@ -66,3 +74,15 @@ def test_other_condition_variables_and_locks_are_not_the_gil() -> None:
         contended(WORD, WORD + 4, exe="/srv/quoted"),
     ):
         assert "gil" not in [one.kind for one in find(measured)]
+
+
+def test_waits_for_the_gil_are_of_the_cpu_limit_that_stops_its_holder() -> None:
+    process = Process(7, 1, "app", PYTHON, cgroup="0::/shop")
+    cgroup = Cgroup("/sys/fs/cgroup/shop", 0.15, periods=100, throttled=90, throttled_s=8.0)
+    measured = contended(WORD, WORD + 4)._replace(processes=(process,), cgroups=(cgroup,))
+    (finding,) = (one for one in find(measured) if one.kind in ("gil", "cpu-throttling"))
+    assert finding.kind == "cpu-throttling"
+    assert "3 threads wait for Python's GIL; rebuild (app.py:18) holds it" in finding.evidence
+    seldom = measured._replace(cgroups=(cgroup._replace(throttled=20, throttled_s=0.3),))
+    kinds = [one.kind for one in find(seldom) if one.kind in ("gil", "cpu-throttling")]
+    assert sorted(kinds) == ["cpu-throttling", "gil"]
