@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding, Loss
 from purebpf.findings.rules.answers import is_slow
+from purebpf.findings.rules.held_requests import UNKNOWN
 from purebpf.findings.siblings import describe_idle_siblings
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import describe_activity, describe_wait
@@ -36,7 +37,10 @@ _REPLACED = {
             "wakeups",
         }
     ),
-    "timers": frozenset({"switch-storm"}),
+    "timers": frozenset({"switch-storm", "retries"}),
+    "wakeups": frozenset({"retries"}),
+    "switch-storm": frozenset({"retries"}),
+    "file-storm": frozenset({"retries"}),
     "small-calls": frozenset({"switch-storm", "datagram-storm", "round-trips"}),
     "page-faults": frozenset({"exec-storm"}),
     "run-queue": frozenset({"affinity"}),
@@ -122,7 +126,7 @@ def _without_replaced(evidence: Evidence, found: list[Finding]) -> list[Finding]
         and any(pid in parents or kinds[pid] - _NO_REASONS for pid in finding.pids)
     ]
     kept = [finding for finding in kept if finding not in explained]
-    kept = [f for f in kept if not _is_explained(f, found) and not _is_for_pages(f, found)]
+    kept = [f for f in kept if not any(says(f, found) for says in _EXPLANATIONS)]
     for waits in explained:
         _add_waits(kept, waits)
     return kept
@@ -150,6 +154,21 @@ def _is_for_pages(finding: Finding, found: Iterable[Finding]) -> bool:
         for other in found
         if set(other.pids) & set(finding.pids)
     )
+
+
+def _is_between_tries(finding: Finding, found: Iterable[Finding]) -> bool:
+    """Return True for sleeps between two attempts, of which there is a finding."""
+    return finding.kind == "loop-blocked" and any(
+        other.kind in ("refused", "retries")
+        and other.own is not None
+        and finding.own is not None
+        and other.own.function == finding.own.function
+        for other in found
+        if set(other.pids) & set(finding.pids)
+    )
+
+
+_EXPLANATIONS = (_is_explained, _is_for_pages, _is_between_tries)
 
 
 def _add_waits(kept: list[Finding], waits: Finding) -> None:
@@ -228,7 +247,9 @@ def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
         servers = _with_workers(evidence, client.servers)
         sharper = [finding for finding in kept if finding.kind != "delayed-ack"]
         at = _costliest(sharper, servers)
-        if at is not None:
+        if at is not None and _says_more(evidence, client, sharper[at]):
+            kept[kept.index(sharper[at])] = _with_server(client, sharper[at])
+        elif at is not None:
             held_back = sum(acks.get(pid, 0.0) for pid in servers)
             rest = max(0.0, client.cost - held_back)
             if rest > _LEAST_LOSS:
@@ -240,6 +261,23 @@ def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
     for at, folded in lost.items():
         kept[at] = _with_losses(kept[at], folded)
     return kept
+
+
+def _says_more(evidence: Evidence, client: Finding, server: Finding) -> bool:
+    """Return True for a client that serves others, at a known function, of a puzzling server."""
+    is_puzzling = server.kind == "held" and UNKNOWN in server.evidence
+    is_told = client.own is not None and client.kind != "held"
+    return is_puzzling and is_told and evidence.connections.is_service(client.pids)
+
+
+def _with_server(client: Finding, server: Finding) -> Finding:
+    """The wait of a client, with the state of its server behind the server's name."""
+    text = f"that one {server.text}"
+    return client._replace(
+        evidence=_after_peer(client, text),
+        lost_by=server.lost_by,
+        cost=max(client.cost, server.cost),
+    )
 
 
 def _fold_held(evidence: Evidence, found: list[Finding]) -> list[Finding]:

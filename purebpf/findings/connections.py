@@ -71,6 +71,16 @@ class Connections:
             return set()
         return self.listeners.get(endpoint.port, set())
 
+    def ends_of(self, pid: int) -> list[Endpoint]:
+        """The other ends of the TCP connections that a process has open."""
+        ends = []
+        for link in self._facts.descriptors.get(pid, {}).values():
+            socket = self.by_inode.get(int(link[8:-1])) if link.startswith("socket:[") else None
+            if socket is not None and socket.peer_port and socket.protocol.startswith("tcp"):
+                own = (socket.peer, socket.peer_port, socket.port, socket.inode)
+                ends.append(Endpoint("socket", "inet", *own))
+        return ends
+
     def readers_of(self, endpoint: Endpoint) -> list[int]:
         """The processes of this machine at the other end of a pipe or of a connection."""
         if endpoint.kind == "pipe":

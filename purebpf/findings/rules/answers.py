@@ -52,6 +52,7 @@ def _slow_answer(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         call = next(
             (f.name for s in stays for f in s.user if RESOLVER.search(f.name)), "getaddrinfo"
         )
+        where = where or _resolving(evidence, pids)
         return Finding(
             *("dns", name, pids, cost),
             f"waits for DNS{where}: {each_ms:.0f} ms each, from {peer}",
@@ -195,6 +196,16 @@ def _coroutine(evidence: Evidence, pids: tuple[int, ...]) -> str:
         if stay.pid in pids and stay.kind == "answer" and (stay.is_work or stay.is_called):
             functions[evidence.spell(stay.own)] += 1
     return f"in {functions.most_common(1)[0][0]}" if functions else ""
+
+
+def _resolving(evidence: Evidence, pids: tuple[int, ...]) -> str:
+    """The function of the coroutines for which threads of a library ask the name server."""
+    functions = Counter(
+        evidence.spell(stay.own)
+        for stay in evidence.goroutines
+        if stay.pid in pids and any("getaddrinfo" in frame.name for frame in stay.user)
+    )
+    return f" in {functions.most_common(1)[0][0]}" if functions else ""
 
 
 def _is_dns(stays: list[Stay]) -> bool:

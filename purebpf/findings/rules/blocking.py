@@ -39,6 +39,7 @@ _LOOP = "uv_run"
 _WAITS_ITSELF = compile_later(r"uv_run|futex|pthread|uv_(cond|sem)|WaitSync")
 _WAKERS = {"barrier": "the last to come"}
 _PYTHON_WORKER = compile_later(r"concurrent/futures/thread\.py$")
+_PYTHON_PROCESSES = compile_later(r"/(multiprocessing/\w+|concurrent/futures/process)\.py$")
 _SHARED = frozenset({"queue-full", "semaphore", "pipe-read"})
 """Waits for something that another program may have, too."""
 _TIMER, _MOSTLY = 0, 0.5
@@ -228,6 +229,7 @@ def other_waits(evidence: Evidence) -> Iterator[Finding]:
             _who_has_one(evidence, stays)
             or _own_pool(evidence, stays)
             or _writer(evidence, stays)
+            or _worker_processes(evidence, stays)
             or _waker(evidence, stays)
         )
         yield Finding(
@@ -301,6 +303,25 @@ def _own_pool(evidence: Evidence, stays: list[Stay]) -> str:
     if len(teams) > 1 or not team or set(others) - {stay.tid for stay in stays}:
         return ""
     return f"these are all threads {team}, and none got a result: a deadlock of pools?"
+
+
+def _worker_processes(evidence: Evidence, stays: list[Stay]) -> str:
+    """A clause about the processes of a pool of Python, which work for the threads that wait."""
+    is_pool = any(_PYTHON_PROCESSES.search(frame.module) for stay in stays for frame in stay.user)
+    workers = [one.pid for one in evidence.facts.processes if one.ppid == stays[0].pid]
+    busy = [
+        stay
+        for pid in workers
+        for stay in evidence.by_process.get(pid, ())
+        if stay.own is not None
+        and stay.own.name != "<module>"
+        and (stay.is_work or stay.kind == "cpu")
+    ]
+    if not is_pool or not busy:
+        return ""
+    noun = "processes" if len(workers) > 1 else "process"
+    chief_one, activity = evidence.name(chief(busy)[0]), describe_activity(evidence, busy)
+    return f"the pool has {len(workers)} {noun}: {chief_one} {activity}"
 
 
 def _team(evidence: Evidence, stay: Stay) -> str:

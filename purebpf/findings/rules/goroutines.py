@@ -11,8 +11,9 @@ from purebpf.findings.facts import Goroutines
 from purebpf.findings.finding import Finding
 from purebpf.findings.goroutines import are_coroutines, mean_of
 from purebpf.findings.grouping import by_function
-from purebpf.findings.rules.holders import dump_of
-from purebpf.findings.words import count_threads, describe_kind
+from purebpf.findings.rules.holders import dump_of, inside
+from purebpf.findings.waiting import Side
+from purebpf.findings.words import count_threads, describe_activity, describe_kind, spell_endpoint
 
 __all__ = ["goroutine_leaks", "waiting_handlers"]
 
@@ -23,6 +24,7 @@ _KINDS = {
     "connection": "all of its connections are in use",
 }
 """Waits in the handler of a request that nobody wants, and their reason."""
+_WAITING = ("connection", "lock", "permit")
 _LEAST_GROWTH, _FEWEST = 30, 60
 """Goroutines, from the first look to the last one, and in all."""
 _LOOKS = 3
@@ -39,10 +41,25 @@ def waiting_handlers(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             *("waits", stay.comm, (stay.pid,), cost),
             f"{count_threads(stays, 'wait')}{what} in {evidence.spell(stay.own)}",
-            (_KINDS[stay.kind],),
+            _users(evidence, stay) or (_KINDS[stay.kind],),
             dump_of(evidence, stay.pid),
             own=evidence.source(stay.own),
         )
+
+
+def _users(evidence: Evidence, stay: Stay) -> tuple[str, ...]:
+    """Clauses about those that have a connection of a pool, and about its server."""
+    if stay.kind != "connection":
+        return ()
+    activity = describe_activity(evidence, inside(evidence, stay.pid, stay.own, _WAITING))
+    peers = {
+        spell_endpoint(end)
+        for end in evidence.connections.ends_of(stay.pid)
+        if evidence.connections.side(end) is Side.CLIENT
+    }
+    server = f"its connections lead to {peers.pop()}" if len(peers) == 1 else ""
+    holder = f"who has one {activity}" if activity else _KINDS[stay.kind]
+    return holder, server
 
 
 def _is_wanted(stay: Stay) -> bool:

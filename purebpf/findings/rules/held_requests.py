@@ -6,10 +6,10 @@ show it: data was received, and nothing sent since.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from purebpf.findings.evidence import Evidence, seconds_of
+from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.facts import Endpoint, Unanswered
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
@@ -25,7 +25,7 @@ from purebpf.findings.words import (
     spell_endpoint,
 )
 
-__all__ = ["held_requests"]
+__all__ = ["UNKNOWN", "held_requests"]
 
 _LEAST = 0.5
 """Requests at a time."""
@@ -33,8 +33,12 @@ _SLOW_S, _EVENTS_S = 0.05, 2.0
 """Mean ages between which a request waits for its answer; older ones wait for an event."""
 _COMPUTES = 0.25
 """The part of the time that a thread runs, or is ready, which holds up requests."""
-_UNKNOWN = "its code waits for a timer, or a lock of coroutines, promises or goroutines"
+UNKNOWN = "its code waits for a timer, or a lock of coroutines, promises or goroutines"
 _OWN_WAITS = frozenset({"sock-read", "connect", "pipe-read"})
+_POOL_WAITS = frozenset(
+    {"lock", "file-lock", "child", "fsync", "disk", "dns", "sleep", "pipe-write"}
+)
+"""Waits of threads that work for an event loop."""
 _BLOCKED = 0.4
 """The part of the time that an event loop waits in a call."""
 _QUEUED = 0.3
@@ -59,6 +63,9 @@ def held_requests(evidence: Evidence) -> Iterator[Finding]:
         if all(has_nothing_to_do(evidence, pid) for pid in pids):
             continue  # a broker without a job
         state, *support = _activity(evidence, pids)
+        asked = _asked(evidence, pids) if UNKNOWN in support else set()
+        children = [pid for pid in asked if evidence.process(pid).ppid in pids]
+        support = [_child(evidence, children[0])] if children else support
         yield Finding(
             *("held", family[0], pids, cost),
             f"answers late on port {port}: it holds {cost:.1f} requests at a time, "
@@ -66,7 +73,7 @@ def held_requests(evidence: Evidence) -> Iterator[Finding]:
             tuple(filter(None, support)),
             dump_of(evidence, pids[0]),
             place=str(port),
-            servers=tuple(sorted(_asked(evidence, pids))) if _UNKNOWN in support else (),
+            servers=tuple(sorted(asked)),
         )
 
 
@@ -85,15 +92,16 @@ def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, ...]:
             if stay.pid in pids and (stay.is_called or stay.is_work)
         ]
         activity = describe_activity(evidence, waiting)
+        turns, waits = _turns(evidence, pids), _waits(evidence, pids)
         if activity:
             request = f"a request's {noun_of(waiting)} {activity}"
-            return "its threads are idle", request, _turns(evidence, pids)
-        turns, waits = _turns(evidence, pids), _waits(evidence, pids)
-        return "its threads are idle", turns or ("" if waits else _UNKNOWN), waits
+            return waits or "its threads are idle", request, turns
+        return waits or "its threads are idle", turns or ("" if waits else UNKNOWN)
     stays = [stay for stay in evidence.by_thread.get(busiest.tid, ()) if stay.kind == "cpu"]
     where = busiest_function(evidence, stays)
+    part = share(min(wanted_s, evidence.elapsed_s), evidence.elapsed_s)
     return (
-        f"one thread computes {share(wanted_s, evidence.elapsed_s)} of the time",
+        f"one thread computes {part} of the time",
         f"it is in {where}, and all requests wait for that" if where else "",
     )
 
@@ -104,29 +112,50 @@ def _waits(evidence: Evidence, pids: tuple[int, ...]) -> str:
         stay
         for pid in pids
         for stay in evidence.by_process.get(pid, ())
-        if stay.own is not None and stay.kind in _OWN_WAITS and stay.side is not Side.SERVER
+        if stay.own is not None and _is_own_wait(stay)
     ]
     if evidence.rate(stays) < _LEAST:
         return ""
     return f"{count_threads(stays, 'wait')}: each {describe_activity(evidence, stays)}"
 
 
+def _is_own_wait(stay: Stay) -> bool:
+    """Return True for a wait for somebody else, in a pool of threads beside the event loop, too."""
+    if stay.kind in _OWN_WAITS:
+        return stay.side is not Side.SERVER
+    return stay.kind in _POOL_WAITS and stay.is_work and not is_in_loop(stay)
+
+
 def _asked(evidence: Evidence, pids: tuple[int, ...]) -> set[int]:
-    """The servers of this machine to which a server is connected by unix sockets."""
+    """The servers of this machine to which a server is connected by unix sockets, and the children
+    that it sends its work to.
+    """
     inodes = (
         int(link[len("socket:[") : -1])
         for pid in pids
         for link in evidence.facts.descriptors.get(pid, {}).values()
         if link.startswith("socket:[")
     )
-    ends = [Endpoint("socket", "other", inode=inode) for inode in inodes]
-    return set().union(
-        *(
-            evidence.connections.servers_of(end)
-            for end in ends
-            if evidence.connections.side(end) is Side.CLIENT
-        )
-    ) - set(pids)
+    asked = set[int]()
+    for end in (Endpoint("socket", "other", inode=inode) for inode in inodes):
+        peers = evidence.connections.servers_of(end)
+        is_client = evidence.connections.side(end) is Side.CLIENT
+        asked |= {one for one in peers if is_client or evidence.process(one).ppid in pids}
+    return asked - set(pids)
+
+
+def _child(evidence: Evidence, pid: int) -> str:
+    """A clause about a child that may work on the requests."""
+    started: Counter[str] = Counter()
+    for start in evidence.facts.starts:
+        if start.parent == pid and not start.is_fork:
+            started[start.comm] += start.times
+    programs = ", ".join(
+        f"{comm} {times / evidence.elapsed_s:.1f}/s" for comm, times in started.most_common(2)
+    )
+    command = evidence.process(pid).command
+    text = f"it waits for its child {evidence.name(pid)}, it seems: {command}"
+    return f"{text}, which starts {programs}" if programs else text
 
 
 def _is_blocked(evidence: Evidence, pids: tuple[int, ...]) -> bool:

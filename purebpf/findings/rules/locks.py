@@ -30,10 +30,13 @@ _ALL_THE_TIME = 0.9
 """The part of a measurement that a wait lasts which never ends."""
 _KINDS = ("lock", "file-lock")
 _HERD = 4
+_STANDBYS = 2
+"""Processes that may wait for the lock of a file until its holder ends."""
 _LIBC = re.compile(r"/(libc|libpthread|ld-linux|libstdc\+\+)[^/]*$")
 _PARKS = re.compile(r"Unsafe_Park|Parker::|ObjectMonitor|java\.util\.concurrent\.locks")
 _INTERPRETER = re.compile(r"libpython|\.cpython-")
 _SEMAPHORE_CALLS = ("semop", "semtimedop")
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _LATCH = "PGSemaphoreLock"
 """PostgreSQL's own locks: its rules say more."""
 _SEM_WAIT, _NEAR = re.compile(r"_*(new_)?sem_(clock|timed)?wait"), 4
@@ -48,7 +51,9 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
     for stays in _places(evidence):
         cost = evidence.rate(stays)
         least = _LEAST_OF_GOROUTINES if are_goroutines(stays) else _LEAST
-        if cost < least or _is_stuck(evidence, stays):
+        is_standby = stays[0].kind == "file-lock" and threads_of(stays) <= _STANDBYS
+        is_silent = stays[0].kind == "lock" or is_standby
+        if cost < least or (is_silent and _is_stuck(evidence, stays)):
             continue
         pids, where = chief(stays), _taker(stays)
         command: tuple[str, ...] = ("offcpu", "-p", str(pids[0]))
@@ -219,16 +224,39 @@ def _file_lock(evidence: Evidence, stays: list[Stay]) -> tuple[str, str]:
         path for stay in stays if (path := evidence.path_of(stay.pid, stay.argument & 0xFFFFFFFF))
     )
     path = paths.most_common(1)[0][0] if paths else ""
-    text = f"{count_threads(stays, 'wait')} for the lock of a file (flock)"
+    noun = "processes wait" if len(pids) > 1 else "threads wait"
+    many = f"{threads_of(stays)} {noun}" if threads_of(stays) > 1 else "waits"
+    text = f"{many} for the lock of a file (flock)"
     text += f": {path}" if path else ""
     text += f", in {evidence.spell(where)}" if where else ""
+    parents = {evidence.process(pid).ppid for pid in pids}
     holders = [
         pid
         for pid, links in evidence.facts.descriptors.items()
-        if path and path in links.values() and pid not in pids
+        if path and path in links.values() and pid not in pids | parents
     ]
+    return text, "; ".join(
+        filter(None, (_scripts(evidence, parents), _holder(evidence, pids, holders)))
+    )
+
+
+def _holder(evidence: Evidence, pids: set[int], holders: list[int]) -> str:
+    """A clause about a process that has the file open and does not wait for its lock."""
+    if not holders:
+        return f"{len(pids)} processes take turns" if len(pids) > 1 else ""
     names = ", ".join(map(evidence.name, holders[:2]))
-    return text, f"also open in {names}" if names else f"{len(pids)} processes take turns"
+    activity = describe_activity(evidence, evidence.by_process.get(holders[0], ()))
+    return f"it is open in {names}" + (f", which {activity}" if activity else "")
+
+
+def _scripts(evidence: Evidence, parents: set[int]) -> str:
+    """The script that most of the waiting programs belong to."""
+    scripts = Counter(
+        " ".join(process.command.split()[:2])
+        for pid in parents
+        if (process := evidence.process(pid)).comm in _SHELLS
+    )
+    return f"started by {scripts.most_common(1)[0][0]}" if scripts else ""
 
 
 # Rings

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from purebpf.findings.evidence import Evidence
+from purebpf.findings.evidence import Evidence, Stay, seconds_of
+from purebpf.findings.facts import Connect
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import (
     call_site,
@@ -61,26 +62,40 @@ _ERRORS = {
 
 def refused(evidence: Evidence) -> Iterator[Finding]:
     """A program tries again and again to connect to where nobody answers."""
+    groups: dict[tuple[tuple[str, str], int, str, int], list[Connect]] = defaultdict(list)
     for one in evidence.facts.connects:
-        rate = one.times / evidence.elapsed_s
-        if one.error not in _ERRORS or rate < _FAILURES or one.pid not in evidence.processes:
+        if one.error in _ERRORS and one.pid in evidence.processes:
+            groups[evidence.family(one.pid), one.error, one.address, one.port].append(one)
+    for (family, error, address, port), group in groups.items():
+        rate = sum(one.times for one in group) / evidence.elapsed_s
+        if rate < _FAILURES:
             continue
-        function = call_site(evidence, (one.pid,), "connect")
-        nobody = (
-            evidence.connections.is_local(one.address)
-            and one.port not in evidence.connections.listeners
+        pids = tuple(dict.fromkeys(one.pid for one in sorted(group, key=lambda one: -one.times)))
+        function = call_site(evidence, pids, "connect")
+        sleeping = [one for one in evidence.work("sleep") if _tries(evidence, one, pids, function)]
+        nobody = evidence.connections.is_local(address) and (
+            port not in evidence.connections.listeners
         )
+        each_ms = 1000 * seconds_of(sleeping) / max(1, sum(one.times for one in sleeping))
         yield Finding(
-            *("refused", evidence.process(one.pid).comm, (one.pid,), min(2.0, 0.2 + rate / 20)),
-            f"connects to {spell_address(one.address, one.port)} {rate:.1f} times a second, and "
-            f"{_ERRORS[one.error]}",
+            *("refused", family[0], pids, min(2.0, 0.2 + rate / 20) + evidence.rate(sleeping)),
+            f"connects to {spell_address(address, port)} {rate:.1f} times a second, and "
+            f"{_ERRORS[error]}",
             (
-                f"nobody listens on port {one.port}" if nobody else "",
+                f"nobody listens on port {port}" if nobody else "",
                 f"in {function}" if function else "",
+                f"it sleeps {each_ms:.0f} ms before it tries again" if sleeping else "",
             ),
-            ("tcp", "-p", str(one.pid)),
-            place=spell_address(one.address, one.port),
+            ("tcp", "-p", str(pids[0])),
+            place=spell_address(address, port),
+            own=evidence.source(sleeping[0].own) if sleeping else None,
         )
+
+
+def _tries(evidence: Evidence, stay: Stay, pids: tuple[int, ...], function: str) -> bool:
+    """Return True for a sleep in the function that connects: between two attempts."""
+    name = function.partition(" (")[0]
+    return stay.pid in pids and evidence.spell(stay.own).partition(" (")[0] == name
 
 
 def refused_children(evidence: Evidence) -> Iterator[Finding]:

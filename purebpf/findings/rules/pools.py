@@ -65,7 +65,8 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
             stay
             for pid in pids
             for stay in evidence.by_process.get(pid, ())
-            if (stay.is_work and stay.kind != "queue") or (stay.kind == "sleep" and stay.own)
+            if (stay.is_work and stay.kind != "queue")
+            or (stay.kind == "sleep" and (stay.own or not stay.user))
         ]
         yield Finding(
             *("accept-queue", evidence.process(pids[0]).comm, pids, socket.queue),
@@ -109,4 +110,11 @@ def _meanwhile(evidence: Evidence, stays: list[Stay]) -> str:
         where = busiest_function(evidence, computing)
         return f"meanwhile it runs in {where}" if where else ""
     activity = describe_activity(evidence, stays)
-    return f"meanwhile it {activity}" if activity else ""
+    if not activity or any(stay.own for stay in stays if stay.kind != "cpu"):
+        return f"meanwhile it {activity}" if activity else ""
+    own = Counter(
+        evidence.spell(stay.own)
+        for stay in computing
+        if stay.own is not None and stay.own.name != "<module>"
+    )
+    return f"meanwhile it {activity}" + (f"; it has run {own.most_common(1)[0][0]}" if own else "")

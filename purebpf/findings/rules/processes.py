@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from purebpf.findings.facts import Process, Start
 from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import is_interpreter
 from purebpf.findings.rules.cpu import busiest_function
-from purebpf.findings.words import call_site
+from purebpf.findings.words import call_site, describe_activity
 
 __all__ = ["costly_forks", "restarted_workers", "started_programs", "started_threads", "zombies"]
 
@@ -19,6 +20,12 @@ _PROGRAMS, _FORKS = 20.0, 50.0
 """A second."""
 _RESTARTS, _LOADING = 0.5, 0.1
 """Workers that a server starts a second, and the CPUs that those use which have ended."""
+_KILLS: dict[int, str] = {
+    signal.SIGKILL: "SIGKILL",
+    signal.SIGABRT: "SIGABRT",
+    signal.SIGTERM: "SIGTERM",
+}
+_SEVERAL = 3
 _THREADS, _THREAD_S = 500.0, 5e-5
 """Threads started a second, and their cost."""
 _CLONES, _RETURNS = frozenset({"clone", "clone3"}), 2
@@ -84,6 +91,16 @@ def restarted_workers(evidence: Evidence) -> Iterator[Finding]:
         cost = process.children_cpu_s / evidence.elapsed_s
         if rate < _RESTARTS or cost < _LOADING or not _shares_its_port(evidence, pid):
             continue
+        killed, way = _kills(evidence, pid)
+        if killed:
+            yield Finding(
+                *("exec-storm", process.comm, (pid,), max(cost, rate)),
+                f"starts {rate:.1f} workers a second, and kills them again ({killed})"
+                + (f", while each {way}" if way else ""),
+                (process.command,),
+                ("exec", "-p", str(pid), "--tree"),
+            )
+            continue
         young = [stay for stay in evidence.cpu if _is_young(evidence, stay, process)]
         where = busiest_function(evidence, young) if young else ""
         yield Finding(
@@ -93,6 +110,26 @@ def restarted_workers(evidence: Evidence) -> Iterator[Finding]:
             (process.command,),
             ("exec", "-p", str(pid), "--tree"),
         )
+
+
+def _kills(evidence: Evidence, pid: int) -> tuple[str, str]:
+    """The signals that a server kills its workers by, and what these do, in clauses."""
+    sent: Counter[int] = Counter()
+    killed: set[int] = set()
+    for one in evidence.facts.signals:
+        if one.sender == pid and one.signal in _KILLS:
+            sent[one.signal] += one.times
+            killed.add(one.receiver)
+    if len(killed) < _SEVERAL:
+        return "", ""
+    names = ", ".join(f"{_KILLS[number]} {times} times" for number, times in sent.most_common(2))
+    stays = [
+        stay
+        for worker in killed
+        for stay in evidence.by_process.get(worker, ())
+        if stay.own is not None and stay.kind not in ("cpu", "queue", "epoll", "accept")
+    ]
+    return names, describe_activity(evidence, stays)
 
 
 def _is_young(evidence: Evidence, stay: Stay, parent: Process) -> bool:

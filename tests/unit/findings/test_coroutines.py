@@ -77,6 +77,31 @@ def test_coroutines_of_requests_that_wait(stack: tuple[object, ...], words: str)
     assert words in said(measured(group(*stack, *HANDLER)))
 
 
+def test_coroutines_that_have_a_connection_and_the_server_of_the_pool() -> None:
+    """The file of psycopg's pool says what they wait for, and a socket whom the others ask."""
+    users = group(*READ, own("read_orders", 24), *HANDLER, counts=(2, 2, 2))
+    known = measured(group(*POOL, *HANDLER), users)
+    links = {7: {**known.descriptors[7], 9: "socket:[61]"}}
+    sockets = (LISTENER, Socket(61, "tcp", "127.0.0.1", 40000, "127.0.0.1", 5432, 1))
+    text = said(known._replace(descriptors=links, sockets=sockets))
+    assert "who has one waits for an answer in read_orders (app.py:24)" in text
+    assert "its connections lead to 127.0.0.1:5432" in text
+    assert "all of its connections are in use" not in text
+
+
+def test_names_that_threads_look_up_for_coroutines() -> None:
+    """The executor of asyncio asks the name server: a coroutine is the one who wants to know."""
+    resolve = (library("BaseEventLoop.getaddrinfo", "/usr/lib/python3.11/asyncio/base_events.py"),)
+    known = measured(group(*resolve, own("fetch_rate", 13), *HANDLER))
+    server = Endpoint("socket", "inet", "10.0.0.53", 53, 40000, 61)
+    asking = waiting(
+        7, 9, "recvfrom", native("__res_context_send"), native("getaddrinfo"), argument=9
+    )
+    ends = WaitSum(7, 9, "recvfrom", 9, 9, 0, server, 9.0, 20, 0.6)
+    known = known._replace(activities=(*known.activities, asking), waits=(*known.waits, ends))
+    assert "waits for DNS in fetch_rate (app.py:13): 450 ms each" in said(known)
+
+
 @pytest.mark.parametrize(
     "group",
     [

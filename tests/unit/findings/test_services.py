@@ -220,6 +220,47 @@ def test_requests_whose_threads_wait_for_somebody_unknown() -> None:
     assert "2 threads wait: each waits for an answer of a unix socket in ask_tax" in text
 
 
+def test_requests_whose_pool_of_threads_waits() -> None:
+    """Threads beside the event loop: who they wait for stands in the sentence."""
+    worker = library("_worker", "/usr/lib/python3.11/concurrent/futures/thread.py")
+    waits = [
+        waiting(7, tid, "recvfrom", own("load_ledger", 9), worker, argument=tid) for tid in (8, 9)
+    ]
+    ends = tuple(
+        WaitSum(7, tid, "recvfrom", tid, tid, 0, PEER._replace(local_port=tid), 9.0, 40, 0.2)
+        for tid in (8, 9)
+    )
+    measured = holding(waits=ends)
+    measured = measured._replace(activities=(*measured.activities, *waits))
+    text = said(find(measured), "held")
+    assert "200 ms old, and 2 threads wait: each waits for an answer of 127.0.0.1:6401" in text
+    assert "in load_ledger (app.py:9)" in text
+    assert "idle" not in text
+
+
+def test_requests_that_a_child_works_on() -> None:
+    """A server hands requests to a child through a nameless socket."""
+    links = {**DESCRIPTORS, 7: {**DESCRIPTORS[7], 9: "socket:[31]"}, 9: {8: "socket:[32]"}}
+    shop = library("Flask.dispatch", "/v/lib/python3.11/site-packages/flask/app.py")
+    child = waiting(9, 9, "clock_nanosleep", own("resize", 4), shop, seconds=9.0)
+
+    def handing(parent: int) -> Facts:
+        measured = holding(unix_peers={31: 32, 32: 31})
+        return measured._replace(
+            activities=(*measured.activities, child),
+            descriptors=links,
+            processes=(*measured.processes, Process(9, parent, "worker", PYTHON)),
+        )
+
+    (finding,) = find(handing(7))
+    assert finding.name == "worker"
+    assert [(one.name, round(one.cost, 1)) for one in finding.lost_by] == [("shop", 3.6)]
+    assert len(find(handing(1))) == 2  # noqa: PLR2004
+    unread = handing(7)._replace(starts=(Start(9, "worker", "convert", is_fork=False, times=30),))
+    text = said(find(unread._replace(activities=unread.activities[:1])), "held")
+    assert "it waits for its child worker (9), it seems: , which starts convert 3.0/s" in text
+
+
 def test_a_loop_that_waits_in_a_call_is_not_idle() -> None:
     """A blocking client in an event loop: one finding, which says what it waits for."""
     once = library("BaseEventLoop._run_once", "/usr/lib/python3.11/asyncio/base_events.py")
@@ -317,6 +358,21 @@ def little_work() -> Facts:
 def test_a_service_in_the_middle_is_told_of_itself(measured: Facts) -> None:
     (finding,) = find(measured)
     assert (finding.kind, finding.pids) == ("downstream", (7,))
+
+
+def test_a_server_whose_wait_does_not_show_is_behind_its_client() -> None:
+    """It holds requests, and nothing tells why: the service that asks has a function, at least."""
+    held = tuple(Unanswered(50, 0.9, 0.2, "127.0.0.1", 40000 + n, DB_PORT) for n in range(3))
+
+    def puzzling(*, client_serves: bool) -> Facts:
+        measured = asked(client_serves=client_serves, server="")
+        return measured._replace(held=held)
+
+    (finding,) = find(puzzling(client_serves=True))
+    assert (finding.kind, finding.name) == ("downstream", "shop")
+    assert finding.evidence[2].startswith("that one answers late on port 6401: it holds 2.7")
+    (finding,) = find(puzzling(client_serves=False))
+    assert (finding.kind, finding.name) == ("held", "gate")
 
 
 # CPUs that a program may use

@@ -11,6 +11,7 @@ from purebpf.findings.facts import (
     Endpoint,
     Facts,
     Process,
+    SignalCount,
     Socket,
     Start,
     ThreadTime,
@@ -91,6 +92,30 @@ def test_workers_that_end_after_some_requests() -> None:
     text = said(restarting())
     assert "starts 2.5 workers a second, which soon end again: they use 0.40 CPUs" in text
     assert "in load_rates (app.py:2) 100 %" in text
+
+
+def killing(workers: int, number: int = 9) -> Facts:
+    """A server that has killed its workers, each of which slept in a request."""
+    handler = (own("render", 8), library("Flask.dispatch", "/v/site-packages/flask/app.py"))
+    sleeps = [waiting(30 + n, 30 + n, "clock_nanosleep", *handler) for n in range(3)]
+    measured = restarting()
+    children = tuple(Process(30 + n, FIRST, "tiles", PYTHON) for n in range(3))
+    return measured._replace(
+        activities=(*measured.activities, *sleeps),
+        processes=(*measured.processes, *children),
+        signals=tuple(SignalCount(FIRST, 30 + n, number, 2) for n in range(workers)),
+    )
+
+
+def test_workers_that_their_server_kills() -> None:
+    text = said(killing(3))
+    assert "starts 2.5 workers a second, and kills them again (SIGKILL 6 times)" in text
+    assert "while each sleeps in render (app.py:8) (100 % of that time)" in text
+
+
+@pytest.mark.parametrize("well", [killing(2), killing(3, number=1)], ids=["two", "reloads"])
+def test_workers_that_end_by_themselves(well: Facts) -> None:
+    assert "kills" not in said(well)
 
 
 @pytest.mark.parametrize(
@@ -187,3 +212,22 @@ def test_the_output_of_a_child_is_waited_for() -> None:
     text = said(serving(wait, starts=starts))
     assert "to_pdf (app.py:7) waits for a child process 80 % of the time" in text
     assert "it starts wkhtmltopdf 7.0/s" in text
+
+
+# Processes of a pool
+
+
+def pooling(file: str = "/usr/lib/python3.11/multiprocessing/pool.py") -> Facts:
+    """Six threads of a service that wait for results, and the only process of its pool."""
+    get = (library("Event.wait"), library("Pool.apply", file), own("score", 9))
+    flask = library("Flask.dispatch", "/v/lib/python3.11/site-packages/flask/app.py")
+    waits = [waiting(FIRST, tid, "futex", *get, flask, *THREAD) for tid in range(20, 26)]
+    measured = serving(*waits, running(7, 7, own("add_up", 3), seconds=9.0))
+    return measured._replace(processes=measured.processes[:2])
+
+
+def test_threads_that_wait_for_the_processes_of_a_pool() -> None:
+    text = said(pooling())
+    assert "6 threads wait in score (app.py:9) for Pool.apply" in text
+    assert "the pool has 1 process: tiles (7) runs in add_up (app.py:3)" in text
+    assert "the pool has" not in said(pooling("/srv/shop/pool.py"))

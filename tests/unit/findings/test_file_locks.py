@@ -1,0 +1,42 @@
+"""Processes that wait for the lock of a file."""
+
+from __future__ import annotations
+
+from purebpf.findings.facts import Blocked, Facts, Process
+from purebpf.findings.find import find
+from tests.support.builders.facts import facts, native, waiting
+
+PATH = "/run/totals.lock"
+KERNEL = ("locks_lock_inode_wait", "__do_sys_flock", "do_syscall_64")
+
+
+def piling_up(jobs: int) -> Facts:
+    """Shells that each wait for flock(1), which waits all the time; one shell has the lock."""
+    stays = [
+        waiting(100 + n, 100 + n, "futex", native("flock"), argument=9, seconds=10.0)._replace(
+            call="flock", kernel=KERNEL
+        )
+        for n in range(jobs)
+    ]
+    shells = tuple(
+        Process(50 + n, 1, "sh", "/bin/sh", command="sh nightly.sh /data") for n in range(jobs)
+    )
+    flocks = tuple(Process(100 + n, 50 + n, "flock", "/usr/bin/flock") for n in range(jobs))
+    holder = Process(40, 1, "sh", "/bin/sh", command="sh nightly.sh /data")
+    blocked = tuple(Blocked(100 + n, 100 + n, "flock", (9, 2), 9) for n in range(jobs))
+    pids = (40, *range(50, 50 + jobs), *range(100, 100 + jobs))
+    return facts(*stays)._replace(
+        processes=(holder, *shells, *flocks),
+        blocked=blocked,
+        descriptors={pid: {9: PATH} for pid in pids},
+    )
+
+
+def test_jobs_that_pile_up_behind_one_that_does_not_end() -> None:
+    (finding,) = find(piling_up(8))
+    assert finding.text == f"8 processes wait for the lock of a file (flock): {PATH}"
+    assert finding.evidence == ("started by sh nightly.sh; it is open in sh (40)",)
+
+
+def test_processes_that_stand_by() -> None:
+    assert find(piling_up(2)) == []
