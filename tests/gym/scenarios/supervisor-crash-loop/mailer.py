@@ -1,0 +1,4 @@
+import os
+
+SERVER = os.environ["SMTP_SERVER"]
+print(SERVER)
