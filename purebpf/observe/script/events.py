@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 from purebpf.observe.script.printer import Printer
 from purebpf.script.actions import Action
+from purebpf.script.output.compiled_formats import Formatter
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Event", "EventPrinter", "Lost", "MapPrinted", "Printed"]
@@ -59,6 +61,10 @@ class EventPrinter(Printer):
         super().__init__(*arguments, **options)
         self._events = events
         self._write = lambda text: events.append(Printed(text))
+
+    def _compile_formats(self) -> Mapping[bytes, Formatter]:
+        """Return none: an event has the values of its text."""
+        return {}
 
     def printed(self, action: Action, text: str, values: list[Any]) -> None:
         """Queue a printf()."""

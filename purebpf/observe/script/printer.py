@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 from purebpf.observe.script.stored_maps import StoredMaps
 from purebpf.script.actions import Action
 from purebpf.script.format_string import split_format
+from purebpf.script.output.compiled_formats import Formatter, compile_format
 from purebpf.script.output.decode import Decoder
 from purebpf.script.output.map_text import dump_json, json_of, map_json, map_text, value_text
 from purebpf.script.output.text import format_values, show
 
 __all__ = ["Printer"]
 
+_BATCH = 1024
+"""The events that are formatted and written at once."""
+_action_number = itemgetter(slice(8))
 _FORMATTED = frozenset({"printf", "errorf", "warnf", "cat", "system"})
 
 
@@ -54,6 +60,28 @@ class Printer:
             split_format(action.text) if action.kind in _FORMATTED else ([], "")
             for action in actions
         ]
+        self._formatters = self._compile_formats()
+
+    def _compile_formats(self) -> Mapping[bytes, Formatter]:
+        """Return the formatters of the printf() that have one, by the bytes of their number."""
+        if self._is_json:
+            return {}
+        formatters = {
+            number.to_bytes(8, "little"): compile_format(action.text, action.types, self._decoder)
+            for number, action in enumerate(self._actions)
+            if action.kind == "printf"
+        }
+        return {number: made for number, made in formatters.items() if made is not None}
+
+    def take_all(self, records: Iterable[bytes]) -> Iterable[bytes]:
+        """Print the records of printf() that come in runs, and yield the others to be taken."""
+        for number, run in groupby(records, _action_number):
+            formatter = self._formatters.get(number)
+            if formatter is None:
+                yield from run
+            else:
+                while batch := list(islice(run, _BATCH)):
+                    self._write("".join(formatter(batch)))
 
     def take(self, data: bytes) -> int | None:
         """Do the work of one event; return the status of exit(), None for other events."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, Self
@@ -309,7 +310,7 @@ class ScriptSession(SoleOwner):
             self._stacks.drain()
         for name in self._signals.take() if self._signals is not None else ():
             self._run_special("self", name)
-        for data in self._ring.drain():
+        for data in self._printer.take_all(self._ring.drain()):
             self._take(data)
             if self.is_over or self.is_stopped():
                 break
@@ -331,18 +332,20 @@ class ScriptSession(SoleOwner):
         self._links.close()
         self._signals = None
         self._no_more_commands_s = time.monotonic() + _PATIENCE_S
-        was_over = self.is_over
-        for data in self._ring.drain():
-            if not was_over:
-                self._take(data)
+        if self.is_over:  # exit() has stopped the printing of later events
+            deque(self._ring.drain(), maxlen=0)
+        self._take_rest()
         self.is_over = False
         self._run_special("end")
         if self._stacks is not None:
             self._stacks.stop()
-        for data in self._ring.drain():
-            self._take(data)
+        self._take_rest()
         if prints_maps and self.compilation.config.prints_maps:
             self._printer.print_all()
+
+    def _take_rest(self) -> None:
+        for data in self._printer.take_all(self._ring.drain()):
+            self._take(data)
 
     def describe_programs(self) -> list[str]:
         """Return a line for each program: its verified and its loaded instructions."""

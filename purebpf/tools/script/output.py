@@ -45,7 +45,7 @@ class ScriptOutput(SoleOwner):
 
     def _write(self) -> None:
         pieces, self._pieces = self._pieces, []
-        self._output.write(pieces)
+        self._output.write(["".join(pieces)])
 
     def __exit__(
         self,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import struct
 
 import pytest
 
+from purebpf.observe.script.names import LocalNames
 from purebpf.script.format_string import split_format
+from purebpf.script.host import NoHost
 from purebpf.script.map_info import MapInfo
+from purebpf.script.output.compiled_formats import compile_format
+from purebpf.script.output.decode import Decoder
 from purebpf.script.output.histogram import list_buckets, show_histogram
 from purebpf.script.output.map_rows import Stats
 from purebpf.script.output.map_text import map_json, map_text
@@ -19,7 +24,18 @@ from purebpf.script.output.time_series import (
     list_intervals,
     show_series,
 )
-from purebpf.script.types import I64, Type
+from purebpf.script.types import (
+    BOOL,
+    I64,
+    U64,
+    VOID,
+    Type,
+    offsets,
+    pointer,
+    string,
+    tuple_of,
+)
+from purebpf.script.world import World
 
 BAR = "@" * 52
 
@@ -159,3 +175,50 @@ def test_flags_for_pages_are_named() -> None:
     assert format_values(conversions, rest, [0xCC0, 1, 0x40]) == (
         "GFP_KERNEL|         GFP_DMA|__GFP_IO|"
     )
+
+
+@pytest.mark.parametrize("bits", ["", "hh", "h", "l", "ll"])
+@pytest.mark.parametrize("flags", ["", "-", "0", "+", " ", "#", "-0", "+0"])
+@pytest.mark.parametrize("width", ["", "3", "12", ".3", "9.4", ".0"])
+def test_compiled_formats_of_numbers_write_what_the_others_write(
+    flags: str, width: str, bits: str
+) -> None:
+    number = {kind: f"%{flags}{width}{bits}{kind}" for kind in "diuxXo"}
+    _compare_formats(
+        "".join(f"<{kind} 100%% {text}>" for kind, text in number.items()), [I64] * len(number)
+    )
+
+
+@pytest.mark.parametrize("flags", ["", "-", "0"])
+@pytest.mark.parametrize("width", ["", "3", "12", ".2", "6.3"])
+@pytest.mark.parametrize("kind", ["s", "c", "p"])
+def test_compiled_formats_of_other_values_write_what_the_others_write(
+    flags: str, width: str, kind: str
+) -> None:
+    types = {
+        "s": [I64, U64, string(8), string(80), BOOL, tuple_of([I64, string(8)])],
+        "c": [I64, U64],
+        "p": [U64, pointer("void", lambda: VOID)],
+    }[kind]
+    _compare_formats(" ".join([f"{{%{flags}{width}{kind}}}"] * len(types)), types)
+
+
+def _compare_formats(text: str, types: list[Type]) -> None:
+    """Compare both ways from records to text; those without a compiled format have `#` or more."""
+    decoder = Decoder(World(NoHost()), [], LocalNames(None, None), 79, "..")
+    formatter = compile_format(text, types, decoder)
+    if formatter is None:
+        assert set(text) & set("#cp")
+        return
+    size = offsets(types)[1]
+    numbers = [0, 1, -1, 65, 255, -4096, 1 << 31, (1 << 63) - 1, -(1 << 63), 0x123456789ABCDEF]
+    records = [
+        bytes(8)
+        + b"".join(struct.pack("<q", numbers[(index + at) % 10]) for at in range(size // 8))
+        for index in range(30)
+    ]
+    records += [bytes(8) + (b"abcdefgh" * size)[:size], bytes(8) + (b"\xff\0" * size)[:size]]
+    conversions, rest = split_format(text)
+    assert list(formatter(records)) == [
+        format_values(conversions, rest, decoder.values(types, record[8:])) for record in records
+    ]
