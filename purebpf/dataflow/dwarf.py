@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 
 from purebpf.dataflow.dwarf_types import TypeReader, name_of_entry, origin
 from purebpf.dataflow.layout import find
-from purebpf.dataflow.types import Type, byte_size
+from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -28,8 +28,14 @@ _VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
 _SPACES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_module")
 _C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})
 """DW_LANG_* of C from 1989 to 2023, whose structs have no functions."""
+_CPP = frozenset({0x04, 0x1A, 0x21, 0x2B, 0x3A})
+"""DW_LANG_* of C++ from 1998 to 2023."""
+_NOCALL = 3
+"""DW_CC_nocall: only calls that the compiler knows lead there."""
 _END = 1 << 64
 _WORD = 8
+_FIRST_FILE_IS_0 = 5
+"""The version of line tables that number their files from 0."""
 _SPLIT = ("DW_AT_dwo_name", "DW_AT_GNU_dwo_name")
 
 
@@ -72,6 +78,16 @@ class Function:
     def result(self) -> Type | None:
         """The type that it returns; None is void."""
         return self._reader.type_of(self._entry)
+
+    @cached_property
+    def parameters(self) -> tuple[tuple[str, Type | None], ...]:
+        """The names and the types of its parameters, in order."""
+        return self._reader.parameters_of(self._entry)
+
+    @cached_property
+    def unusual_call(self) -> str:
+        """The reason why its parameters are not in the registers that C uses for them, or ""."""
+        return self._reader.unusual_call_of(self._entry)
 
     @cached_property
     def variables(self) -> tuple[Location, ...]:
@@ -127,6 +143,45 @@ class DebugInfo:
         number = bisect_right(functions, address, key=lambda function: function.start) - 1
         function = functions[number] if number >= 0 else None
         return function if function is not None and address < function.end else None
+
+    def named(self, user: int, tag: str, name: str) -> Type | None:
+        """Return a type of the unit of the code at `user`: its tag in DWARF, and its name.
+
+        Raises:
+            NoDebugInfoError: its unit is in a file of its own (split DWARF).
+        """
+        unit = self._unit_at(user)
+        return None if unit is None else self._read(unit).named(tag, name)
+
+    def line_address(self, source: str, line: int, column: int = 0) -> int | None:
+        """Return the lowest address of a line of a source file; None if it has no code.
+
+        Args:
+            source: the file, or the end of its path.
+            line: its number.
+            column: 0 for the whole line.
+        """
+        addresses = (
+            entry.state.address
+            for unit in self._dwarf.iter_CUs()
+            for entry in self._lines_of(unit, source)
+            if entry.state.line == line and column in (0, entry.state.column)
+        )
+        return min(addresses, default=None)
+
+    def _lines_of(self, unit: CompileUnit, source: str) -> Iterator[Any]:
+        """Yield the rows of a unit's line table that belong to a source file."""
+        program: Any = self._dwarf.line_program_for_CU(unit)
+        files = program["file_entry"] if program is not None else ()
+        if not any(_is_file(entry.name, source) for entry in files):
+            return
+        first = 0 if program["version"] >= _FIRST_FILE_IS_0 else 1
+        for entry in program.get_entries():
+            state = entry.state
+            if state is not None and not state.end_sequence:
+                number = state.file - first
+                if 0 <= number < len(files) and _is_file(files[number].name, source):
+                    yield entry
 
     def variable(self, user: int, address: int) -> Global | None:
         """Return the global variable at an address, first of the unit of the code at `user`."""
@@ -198,6 +253,12 @@ class DebugInfo:
         return known
 
 
+def _is_file(name: bytes, source: str) -> bool:
+    """Return True if a name of a line table is the last part of a path."""
+    path = name.decode("utf-8", "replace")
+    return f"/{path}".endswith(f"/{source}") or source.endswith(f"/{path}")
+
+
 def _base(top: DIE) -> int:
     low = top.attributes.get("DW_AT_low_pc")
     return low.value if low is not None else 0
@@ -235,6 +296,35 @@ class _UnitReader:
     def variables_of(self, entry: DIE) -> tuple[Location, ...]:
         """Return the places of a function's variables."""
         return tuple(self._variables(entry))
+
+    def parameters_of(self, entry: DIE) -> tuple[tuple[str, Type | None], ...]:
+        """Return the names and the types of a function's parameters."""
+        return tuple(
+            (name_of_entry(child), self.type_of(child))
+            for child in origin(entry).iter_children()
+            if child.tag == "DW_TAG_formal_parameter"
+        )
+
+    def unusual_call_of(self, entry: DIE) -> str:
+        """Return the reason why callers pass parameters otherwise than in C."""
+        language = self._unit.get_top_DIE().attributes.get("DW_AT_language")
+        if language is None or language.value not in (*_C, *_CPP):
+            return "its language is neither C nor C++"
+        convention = entry.attributes.get("DW_AT_calling_convention")
+        if convention is not None and convention.value == _NOCALL:
+            return "the compiler changed its parameters"
+        result = bare(self.type_of(entry))
+        if result is not None and result.kind in (Kind.STRUCT, Kind.UNION):
+            return "it returns a struct, perhaps through a pointer that is its first parameter"
+        return ""
+
+    def named(self, tag: str, name: str) -> Type | None:
+        """Return the complete type of the unit that has a tag such as DW_TAG_structure_type."""
+        for entry in self._unit.get_top_DIE().iter_children():
+            is_complete = entry.tag == tag and "DW_AT_declaration" not in entry.attributes
+            if is_complete and name_of_entry(entry) == name:
+                return self._info._types.read(entry)  # noqa: SLF001
+        return None
 
     def frame_base_of(self, entry: DIE) -> tuple[str, int] | None:
         """Return the operation that the stack offsets of a function count from."""

@@ -26,6 +26,8 @@ _KINDS = {
     "DW_TAG_atomic_type": Kind.ALIAS,
     "DW_TAG_subroutine_type": Kind.FUNCTION,
 }
+_QUALIFIERS = {"DW_TAG_const_type": "const", "DW_TAG_volatile_type": "volatile",
+               "DW_TAG_restrict_type": "restrict", "DW_TAG_atomic_type": "_Atomic"}  # fmt: skip
 _MEMBERS = ("DW_TAG_member", "DW_TAG_inheritance")
 _SCOPES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
 _ORIGINS = ("DW_AT_abstract_origin", "DW_AT_specification")
@@ -65,9 +67,10 @@ class TypeReader:
         """Return the type that an entry's DW_AT_type names; None for void."""
         if "DW_AT_type" not in entry.attributes:
             return None
-        return self._read(entry.get_DIE_from_attribute("DW_AT_type"))
+        return self.read(entry.get_DIE_from_attribute("DW_AT_type"))
 
-    def _read(self, entry: DIE) -> Type:
+    def read(self, entry: DIE) -> Type:
+        """Return the type that an entry describes."""
         known = self._types.get(entry.offset)
         if known is not None:
             return known
@@ -76,6 +79,8 @@ class TypeReader:
         made = Type(
             kind, name, _number(entry, "DW_AT_byte_size"), lambda made: self._fill(made, entry)
         )
+        made.qualifier = _QUALIFIERS.get(str(entry.tag), "")
+        made.encoding = _number(entry, "DW_AT_encoding")
         made.is_complete = "DW_AT_declaration" not in entry.attributes
         self._types[entry.offset] = made
         return made
@@ -97,9 +102,9 @@ class TypeReader:
             kind = self.type_of(child)
             offset = _member_offset(child, byte_size(kind))
             if offset is not None:  # else a virtual base: its place is known at run time
-                members.append(
-                    Member(name_of_entry(child), offset, kind, _number(child, "DW_AT_bit_size"))
-                )
+                bits = _number(child, "DW_AT_bit_size")
+                bit = _first_bit(child, offset, bits, byte_size(kind))
+                members.append(Member(name_of_entry(child), offset, kind, bits, bit))
         return sorted(members, key=lambda member: member.offset)
 
 
@@ -111,6 +116,15 @@ def _member_offset(child: DIE, size: int) -> int | None:
     if attribute is None:
         return 0
     return attribute.value if isinstance(attribute.value, int) else None
+
+
+def _first_bit(child: DIE, offset: int, bits: int, size: int) -> int | None:
+    """Return the lowest bit of a bit field in its unit; None if it is not known."""
+    place = child.attributes.get("DW_AT_data_bit_offset")
+    if place is not None:
+        return int(place.value) - 8 * offset
+    old = child.attributes.get("DW_AT_bit_offset")  # DWARF 3: from the highest bit of the unit
+    return None if old is None else 8 * size - int(old.value) - bits
 
 
 def _elements(entry: DIE) -> int:

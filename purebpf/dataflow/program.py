@@ -13,11 +13,11 @@ from purebpf.dataflow.dwarf import DebugInfo, Function, NoDebugInfoError
 from purebpf.dataflow.flow import Flow
 from purebpf.dataflow.scope import DwarfScope
 
-__all__ = ["NoDebugInfoError", "Program"]
+__all__ = ["DWARF_FAULTS", "NoDebugInfoError", "Program"]
 
 _LONGEST = 1 << 20
 """Bytes of a function; larger ones, of generated parsers, are not followed."""
-_FAULTS = (
+DWARF_FAULTS = (
     *(ELFError, ELFParseError, DWARFError, ValueError, KeyError, IndexError, AttributeError),
     *(TypeError, NotImplementedError, AssertionError, OverflowError, RecursionError),
 )
@@ -42,7 +42,7 @@ class Program:
             self._info = DebugInfo(stream)
         except NoDebugInfoError:
             raise
-        except _FAULTS as error:
+        except DWARF_FAULTS as error:
             raise NoDebugInfoError(f"DWARF that cannot be read: {error}") from None
 
     def claim(self, address: int, *, is_precise: bool) -> tuple[str, Claim | Unclaimed | str]:
@@ -65,7 +65,7 @@ class Program:
             return function.name, claim(found, address)
         except NoDebugInfoError as error:
             return "", str(error)
-        except _FAULTS as error:
+        except DWARF_FAULTS as error:
             return "", f"DWARF that cannot be read: {type(error).__name__}"
 
     def _flow(self, function: Function) -> Flow:
@@ -80,7 +80,7 @@ class Program:
         try:
             code = Code(self._code(function.start, size), function.start)
             flow = Flow(code, DwarfScope(self._info, function))
-        except _FAULTS as error:
+        except DWARF_FAULTS as error:
             reason = f"DWARF that cannot be read: {type(error).__name__}"
             self._flows[function.start] = reason
             raise NoDebugInfoError(reason) from None

@@ -32,12 +32,14 @@ class Member(NamedTuple):
 
     Attributes:
         bits: the width of a bit field; 0 for other members.
+        bit: its first bit, counted from the lowest of the unit at `offset`; None: not known.
     """
 
     name: str
     offset: int
     type: Type | None
     bits: int = 0
+    bit: int | None = None
 
 
 class Type:
@@ -46,13 +48,16 @@ class Type:
     Attributes:
         kind, name: its shape, and its name; "" without one.
         size: in bytes; 0: unknown, or not complete.
+        qualifier: "const" and the like of an alias without a name.
+        encoding: DW_ATE_* of a basic type; 0: unknown, or another type.
         target: the type that a pointer, an array, an alias or a function leads to; None is void.
         count: the number of elements of an array; 0: unknown.
         members: the members of a struct or union, by offset.
         is_complete: False for a struct that is only declared.
     """
 
-    __slots__ = ("_fill", "_members", "_target", "count", "is_complete", "kind", "name", "size")
+    __slots__ = ("_fill", "_members", "_target", "count", "encoding", "is_complete", "kind", "name",
+                 "qualifier", "size")  # fmt: skip
 
     def __init__(
         self,
@@ -62,8 +67,9 @@ class Type:
         fill: Callable[[Type], object] | None = None,
     ) -> None:
         self.kind, self.name, self.size = kind, name, size
-        self.count = 0
+        self.count = self.encoding = 0
         self.is_complete = True
+        self.qualifier = ""
         self._target: Type | None = None
         self._members: tuple[Member, ...] = ()
         self._fill = fill

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from purebpf.script import tree
 from purebpf.script.checking import Checking
 from purebpf.script.function_arguments import function_fields, raw_fields, result_type
+from purebpf.script.program_types import find_parameters, program_types
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
 from purebpf.script.tracepoint_fields import RecordField, read_fields
@@ -143,11 +144,31 @@ def _args(check: Checking, node: tree.Name) -> Type:
             unit.fields = function_fields(check.world, unit.point, node)
         elif unit.point.kind == "rawtracepoint":
             unit.fields = raw_fields(check.world, unit.point, node)
+        elif unit.point.kind == "uprobe":
+            unit.fields = _program_fields(check, node)
         else:
             raise _refuse(node, f"The args builtin can not be used with '{unit.point.kind}' probes")
     if unit.point.kind == "tracepoint":
         return Type("args", integer(8, False).size)
     return Type("args", 8 * len(unit.fields), layout=_Words(unit.fields))
+
+
+def _program_fields(check: Checking, node: tree.Name) -> dict[str, RecordField]:
+    """Return the parameters of a function of a program, by its DWARF.
+
+    Raises:
+        ScriptError: there is none.
+    """
+    point = check.unit.point
+    types = program_types(point, check.host)
+    if types is None:
+        message = f"Cannot read the arguments of {point.name}: no DWARF describes the function"
+        hint = "compile with -g, install its debug file, or use arg0, arg1"
+        raise ScriptError(message, node.start, node.end, hint)
+    if types.why_no_parameters:
+        raise _refuse(node, f"Cannot read the arguments of {point.name}: {types.why_no_parameters}")
+    _check_machine(check, node)
+    return find_parameters(types, point, MACHINES[check.host.machine].arguments)
 
 
 class _Words:

@@ -307,7 +307,7 @@ class ExpressionTypes(StoredTypes):
         if isinstance(node.target, tree.TypeName):
             type_: Type | None
             name = node.target.name
-            known = self.world.named(name) is not None or name in ("string", "buffer")
+            known = name in ("string", "buffer") or self.finds_type(name)
             if not known and not node.target.suffixes and node.target.of is None:
                 type_ = self.infer(tree.Name(node.target.start, node.target.end, name))
             else:

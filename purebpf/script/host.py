@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from purebpf.btf.types.parse import Btf
+from purebpf.dataflow.types import Type
 from purebpf.script.point import Danger
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 from purebpf.tuples import NamedTuple
 
-__all__ = ["CodePlace", "Datum", "Host", "NoHost", "StaticProbe"]
+__all__ = ["CodePlace", "Datum", "Host", "NoHost", "Parameters", "ProgramTypes", "StaticProbe"]
+
+
+Parameters = Sequence[tuple[str, Type | None]]
+"""The names and the types of a function's parameters; the type None is void."""
 
 
 class Datum(NamedTuple):
@@ -41,6 +46,22 @@ class StaticProbe(NamedTuple):
     arguments: tuple[Argument | UnknownArgument, ...]
     offset: int
     semaphore: int
+
+
+class ProgramTypes(Protocol):
+    """The types of the source file of a function.
+
+    Attributes:
+        why_no_parameters: the reason why registers may not have the parameters there, or "".
+    """
+
+    why_no_parameters: str
+
+    def parameters(self) -> Parameters:
+        """Return the names and the types of the function's parameters."""
+
+    def named(self, tag: str, name: str) -> Type | None:
+        """Return a type by its tag in DWARF and its name."""
 
 
 class Host(Protocol):
@@ -97,6 +118,12 @@ class Host(Protocol):
 
     def variable(self, path: str, function: str, name: str) -> Datum | None:
         """Find a variable of a program by its distance from a function (or file offset)."""
+
+    def line_address(self, path: str, source: str, line: int, column: int) -> int | None:
+        """Return the address of a source line of a program; None if no code of it is known."""
+
+    def program_types(self, path: str, function: str) -> ProgramTypes | None:
+        """Return the types of a function's source file; None if the program does not have them."""
 
     def probe_danger(self, path: str, function: str) -> Danger | None:
         """Return the harm that a probe at `FUNCTION+OFFSET` may do; None: none is known."""
@@ -177,6 +204,16 @@ class NoHost:
     def variable(self, path: str, function: str, name: str) -> Datum | None:
         """Return None: no variable is known."""
         del path, function, name
+        return None
+
+    def line_address(self, path: str, source: str, line: int, column: int) -> int | None:
+        """Return None: no lines are known."""
+        del path, source, line, column
+        return None
+
+    def program_types(self, path: str, function: str) -> ProgramTypes | None:
+        """Return None: no types are known."""
+        del path, function
         return None
 
     def probe_danger(self, path: str, function: str) -> Danger | None:

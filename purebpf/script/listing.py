@@ -16,6 +16,7 @@ from purebpf.script.points import (
     iterators,
     raw_tracepoints,
 )
+from purebpf.script.program_types import spell_parameter
 from purebpf.script.user_points import list_static
 
 __all__ = ["describe_fields", "list_points"]
@@ -53,6 +54,10 @@ def list_points(pattern: str, host: Host) -> list[str]:
 def describe_fields(name: str, host: Host) -> list[str]:
     """Return a line of C for each argument of an attach point, if the kernel describes them."""
     kind, _, rest = name.partition(":")
+    if kind == "uprobe":
+        path, _, function = rest.rpartition(":")
+        types = host.program_types(path, function)
+        return [] if types is None else [spell_parameter(*pair) for pair in types.parameters()]
     if kind != "tracepoint":
         btf = host.btf()
         return [] if btf is None else _describe_arguments(kind, rest, BtfTypes(btf))

@@ -6,6 +6,7 @@ from purebpf.script import tree
 from purebpf.script.host import Host
 from purebpf.script.macros import Macros
 from purebpf.script.map_info import MapInfo
+from purebpf.script.program_types import program_type
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings
 from purebpf.script.types import AGGREGATES, Type, c_size, spell, tuple_of, unify, word
@@ -96,7 +97,15 @@ class StoredTypes:
         """
         if node.of is not None and self.infer(node.of) is None:
             return None
-        return self.world.type_of(node)
+        return self.world.type_of(node, self._program_type)
+
+    def finds_type(self, name: str) -> bool:
+        """Return True if the script, the program or the kernel has a type of this name."""
+        return (self.world.named(name) or self._program_type(name)) is not None
+
+    def _program_type(self, name: str) -> Type | None:
+        """Find a type of the program that the block probes."""
+        return program_type(self.unit.point, self.host, name)
 
     def check_key(self, info: MapInfo, node: tree.Map) -> None:
         """Take the key of a use of a map into its type.

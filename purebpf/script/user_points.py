@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from purebpf.script import tree
 from purebpf.script.host import Datum, Host, StaticProbe
@@ -19,6 +20,7 @@ from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 __all__ = ["find_variable", "list_static", "static_points", "user_functions"]
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_LINE = re.compile(r'"?(?P<path>[^@:"]+)"?@(?P<source>[^@:]+):(?P<line>\d+)(?::(?P<column>\d+))?')
 _QUOTED = re.compile(r'^"(.*)"(\+\w+)?$')
 Arguments = tuple[Argument | UnknownArgument, ...]
 
@@ -30,6 +32,8 @@ def user_functions(node: tree.Point, kind: str, rest: str, host: Host) -> list[P
         MissingProbeError: there is none.
         ScriptError: a malformed point.
     """
+    if (line := _LINE.fullmatch(rest)) is not None:
+        return _at_line(node, kind, rest, line, host)
     path, _, function = rest.partition(":")
     path = path.strip('"')
     language, colon, inner = function.partition(":")
@@ -56,6 +60,29 @@ def user_functions(node: tree.Point, kind: str, rest: str, host: Host) -> list[P
             for name in names
         ]
     if not points and not (is_wild(function) and host.user_files(path)):
+        raise MissingProbeError(node, kind, rest, why)
+    return points
+
+
+def _at_line(
+    node: tree.Point, kind: str, rest: str, line: re.Match[str], host: Host
+) -> list[Point]:
+    """Return the points at a line of a source file, `PATH@SOURCE:LINE[:COLUMN]`.
+
+    Raises:
+        MissingProbeError: no file has code of this line.
+    """
+    points = []
+    numbers = int(line["line"]), int(line["column"] or 0)
+    for file in host.user_files(line["path"]):
+        address = host.line_address(file, line["source"], *numbers)
+        if address is not None:
+            place = rest.partition("@")[2]
+            points.append(
+                replace(_at_address(kind, file, address, host), name=f"{kind}:{file}@{place}")
+            )
+    if not points:
+        why = "no DWARF of the program has code for this line"
         raise MissingProbeError(node, kind, rest, why)
     return points
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from purebpf.abi import syscalls
@@ -76,8 +76,15 @@ class World:
             if " " not in name and (found := self.kernel.named(f"{tag} {name}")) is not None:
                 yield found
 
-    def type_of(self, name: tree.TypeName) -> Type:
+    def type_of(
+        self, name: tree.TypeName, look: Callable[[str], Type | None] = lambda _: None
+    ) -> Type:
         """Return the type that a script names.
+
+        Args:
+            name: the type.
+            look: finds types of the program that a block probes: after those of the script, and
+                before those of the kernel.
 
         Raises:
             ScriptError: there is no such type.
@@ -89,7 +96,7 @@ class World:
             size = suffixes.pop(0)
             found = string(size) if name.name == "string" else Type("buffer", size)
         else:
-            found = self.named(name.name)
+            found = self._types.get(name.name) or look(name.name) or self.named(name.name)
             if found is None and suffixes and suffixes[0] == -1:
                 found = Type("struct", 0, name=name.name)
         if found is None:

@@ -15,7 +15,7 @@ from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError, NotSupportedError, PurebpfError
 from purebpf.observe.script import user_files
 from purebpf.observe.script.cgroups import cgroup_id
-from purebpf.script.host import CodePlace, Datum, StaticProbe
+from purebpf.script.host import CodePlace, Datum, ProgramTypes, StaticProbe
 from purebpf.script.point import Danger
 from purebpf.symbols.kallsyms import addresses
 from purebpf.syscall import proc, tracefs
@@ -145,6 +145,25 @@ class LocalHost:
     def variable(self, path: str, function: str, name: str) -> Datum | None:
         """Find a variable of a program by its distance from a function (or file offset)."""
         return user_files.find_variable(path, function, name)
+
+    def line_address(self, path: str, source: str, line: int, column: int) -> int | None:
+        """Return the address of a source line of a program; None if no code of it is known."""
+        from purebpf.observe.script.program_types import find_line
+
+        return find_line(self.seen_file(path), source, line, column)
+
+    @cached_property
+    def _program_types(self) -> dict[tuple[str, str], ProgramTypes | None]:
+        return {}
+
+    def program_types(self, path: str, function: str) -> ProgramTypes | None:
+        """Return the types of a function's source file; None if the program does not have them."""
+        from purebpf.observe.script.program_types import read_types
+
+        place = path, function
+        if place not in self._program_types:
+            self._program_types[place] = read_types(self.seen_file(path), function)
+        return self._program_types[place]
 
     def probe_danger(self, path: str, function: str) -> Danger | None:
         """Return the harm that a probe at `FUNCTION+OFFSET` may do; None: none is known."""

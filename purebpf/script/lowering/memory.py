@@ -142,7 +142,7 @@ class Memory(Frame):
         """R0 = a field of the context; the address of one that lies elsewhere in the record."""
         field, code = self.argument_field(name), self.code
         if not field.location:
-            if self.unit.point.kind in ("fentry", "fexit", "rawtracepoint"):
+            if self.unit.point.kind in ("fentry", "fexit", "rawtracepoint", "uprobe"):
                 code.load(R0, R6, field.offset, 8)
                 self.narrow(R0, field.type)
             else:
