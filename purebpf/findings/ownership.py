@@ -39,7 +39,7 @@ _PLUMBING = compile_later(
     r"_start\b|_*libc_start|start_thread|_?_?clone3?$|([^\s(<]+ )?std::|__GI_|_*futex|_*pthread_"
     r"|__lll|syscall|sccp$|runtime\.|operator |__gnu|_Unwind"
     r"|([^\s(<]+ )?(boost|folly|absl|fmt|tbb)::"
-    r"|(<?)(tokio|core|alloc|std|hyper|mio|futures|hashbrown|crossbeam\w*|parking_lot\w*|rayon\w*)::"
+    r"|(<?&?(mut )?)(tokio|core|alloc|std|hyper|mio|futures|hashbrown|crossbeam\w*|parking_lot\w*|rayon\w*)::"
     r"|<[^>:]* as (core|alloc|std)::|__rust"
     r"|_*(GI_|libc_)?_*(u?sleep|(clock_)?nanosleep|p?read|p?write|readv|writev|recv|recvfrom|recvmsg"
     r"|send|sendto|sendmsg|p?poll|p?select|epoll_p?wait|accept4?|connect|wait(pid|4|id)?|f(data)?sync"

@@ -9,7 +9,7 @@ from purebpf.findings.evidence import Evidence, Stay, threads_of
 from purebpf.findings.facts import Endpoint
 from purebpf.findings.finding import Source
 from purebpf.findings.goroutines import are_coroutines
-from purebpf.findings.waiting import is_in_fsync
+from purebpf.findings.waiting import Side, is_in_fsync
 
 __all__ = [
     "call_site",
@@ -138,6 +138,8 @@ def describe_wait(stay: Stay) -> str:
     """
     if stay.kind == "cpu" and is_in_fsync(stay.kernel):
         return "runs fsync"
+    if stay.kind == "sock-read" and stay.side is Side.SERVER:
+        return "waits for a client to send its request"
     text = describe_kind(stay.kind)
     peer = spell_endpoint(stay.endpoint) if stay.kind in ("sock-read", "connect") else ""
     return f"{text} of {peer}" if peer else text

@@ -56,7 +56,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(processes.zombies, processes.restarted_workers),
     *(file_calls.file_calls, storms.small_transfers, storms.timers, storms.wakeups, storms.signals),
     *(storms.switches, storms.calls),
-    *(failures.spinning, failures.errors, retries.polled_files),
+    *(failures.spinning, failures.closed_in_vain, failures.errors, retries.polled_files),
     *(network.refused, network.refused_children, network.unreachable, network.resets),
     *(network.connections, network.local_connections),
     *(network.datagrams, network.lost_datagrams),

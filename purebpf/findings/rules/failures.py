@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.facts import CallCount
 from purebpf.findings.finding import Finding
+from purebpf.findings.rules.call_groups import by_family, members
 from purebpf.findings.words import call_site, share
 from purebpf.late_pattern import compile_later
 
-__all__ = ["errors", "spinning"]
+__all__ = ["closed_in_vain", "errors", "spinning"]
 
 _SPINS = 2000.0
 """Failures a second of who asks without waiting."""
@@ -25,6 +26,8 @@ _HARD = frozenset(
 """Errors that a program does not expect."""
 _STARTS = frozenset({"clone", "clone3", "fork", "vfork"})
 """Calls that fail with EAGAIN where a limit of processes or threads is met: fork(2)."""
+_CLOSES, _CLOSE_S = 20_000.0, 2e-7
+"""Closes a second of descriptors that are not open, and what one costs at least."""
 _RATE, _SHARE, _MANY = 0.3, 0.05, 20.0
 _NOT_TRIED_AGAIN = frozenset({"futex", "rt_sigtimedwait", "wait4", "rt_sigreturn"})
 _MEMORY = compile_later(r"/proc/\d+/(task/\d+/)?mem")
@@ -52,6 +55,31 @@ def spinning(evidence: Evidence) -> Iterator[Finding]:
             f"{share(count.times, attempts)} of its calls",
             (f"in {function}" if function else "", f"{cpus:.2f} CPUs: it asks without waiting"),
             ("summary", "-x", "-p", str(count.pid)),
+        )
+
+
+def closed_in_vain(evidence: Evidence) -> Iterator[Finding]:
+    """A child closes every number that a descriptor may have, up to a large limit."""
+    for family, counts in by_family(evidence).items():
+        closes = [one for one in counts if one.call == "close" and one.error == errno.EBADF]
+        rate = sum(one.times for one in closes) / evidence.elapsed_s
+        if rate < _CLOSES:
+            continue
+        callers = {one.pid for one in closes}
+        living, pids = callers & evidence.processes.keys(), members(evidence, family, closes)
+        children_s = sum(evidence.process(pid).children_cpu_s for pid in pids)
+        cpus = sum(evidence.cpu_of[pid] for pid in living) + children_s / evidence.elapsed_s
+        function = call_site(evidence, pids, "close")
+        yield Finding(
+            *("errors", family[0], pids, max(rate * _CLOSE_S, cpus)),
+            f"closes {rate:.0f} descriptors a second that are not open (EBADF)"
+            + (", in children that end soon" if not living else ""),
+            (
+                f"in {function}" if function else "",
+                f"{max(one.times for one in closes)} in one process; close_range(2) is one call",
+                f"{cpus:.2f} CPUs",
+            ),
+            ("summary", "-x", "-p", str(pids[0])),
         )
 
 

@@ -17,6 +17,8 @@ _BUSY = 0.85
 _QUEUED = 0.5
 """Connections that wait to be accepted, in the mean."""
 _LISTEN = 10
+_KEEP_IT = frozenset({"sleep", "child", "sock-read", "pipe-read"})
+"""Waits that are idle elsewhere, and that keep a thread from the next connection in a queue."""
 _HERD, _EVENLY, _FOR_NOTHING, _MANY = 8, 0.3, 4.0, 2000.0
 """Workers that wake up at once, how evenly, how often for one request, and how often a second."""
 _LOOP_WAITS = frozenset({"epoll_wait", "epoll_pwait", "poll", "ppoll", "select", "pselect6"})
@@ -66,7 +68,8 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
             for pid in pids
             for stay in evidence.by_process.get(pid, ())
             if (stay.is_work and stay.kind != "queue")
-            or (stay.kind == "sleep" and (stay.own or not stay.user))
+            or (stay.kind == "sleep" and not stay.user)
+            or (stay.own and stay.kind in _KEEP_IT)
         ]
         yield Finding(
             *("accept-queue", evidence.process(pids[0]).comm, pids, socket.queue),
