@@ -68,7 +68,7 @@ _BY_KERNEL = tuple(
         ("kernel-lock", r"rwsem_down|mutex_lock|__mutex|percpu_rwsem|down_(read|write)"),
         ("disk", r"io_schedule|folio_wait|submit_bio|blk_|blkdev|iomap|bio_wait|swap_read"),
         ("poll", r"sys_poll|do_select|select|poll"),
-        ("stopped", r"signal_stop|ptrace_stop|cgroup_freeze|refrigerator"),
+        ("stopped", r"signal_stop|ptrace_stop|cgroup_freeze|freezer_trap|refrigerator"),
     )
 )
 _FSYNC = dict(_BY_KERNEL)["fsync"]

@@ -32,6 +32,7 @@ from purebpf.findings.rules import (
     processes,
     retries,
     round_trips,
+    stops,
     storage,
     storms,
 )
@@ -50,6 +51,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(lookups.open_lookups, round_trips.round_trips, held_requests.held_requests),
     *(blocking.full_pipes, blocking.blocked_loops, blocking.children, blocking.other_waits),
     *(pools.accept_queues, pools.herds_of_workers, goroutines.waiting_handlers),
+    *(stops.traced_programs, stops.stopped_programs),
     *(storage.synced_writes, storage.disk_waits),
     *(cpu.busy_programs,),
     *(processes.started_programs, processes.started_threads, processes.costly_forks),
@@ -57,7 +59,8 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(file_calls.file_calls, storms.small_transfers, storms.timers, storms.wakeups, storms.signals),
     *(storms.switches, storms.calls),
     *(failures.spinning, failures.closed_in_vain, failures.errors, retries.polled_files),
-    *(network.refused, network.refused_children, network.unreachable, network.resets),
+    *(network.refused, network.refused_children, network.refused_datagrams),
+    *(network.unreachable, network.resets),
     *(network.connections, network.local_connections),
     *(network.datagrams, network.lost_datagrams),
     *(

@@ -33,6 +33,12 @@ _HERD = 4
 _STANDBYS = 2
 """Processes that may wait for the lock of a file until its holder ends."""
 _LIBC = re.compile(r"/(libc|libpthread|ld-linux|libstdc\+\+)[^/]*$")
+_OF_LIBC = (
+    ("malloc", re.compile(r"_*(GI_|libc_|int_)*(malloc|free|calloc|realloc|memalign|arena_)|tcache")),
+    ("stdio", re.compile(r"_IO_|_*(GI_)?_*(flockfile|f?puts|fwrite|fflush|putc|v?f?printf)")),
+    ("the dynamic linker", re.compile(r"_*dl_|_*(GI_)?_*dl(open|sym|_iterate_phdr)")),
+)
+"""Parts of the C library with locks of their own."""
 _PARKS = re.compile(r"Unsafe_Park|Parker::|ObjectMonitor|java\.util\.concurrent\.locks")
 _INTERPRETER = re.compile(r"libpython|\.cpython-")
 _SEMAPHORE_CALLS = ("semop", "semtimedop")
@@ -91,15 +97,28 @@ def _convoy(
 
 
 def _library(stay: Stay) -> str:
-    """The library that takes the lock for a function of Python or Java; "" for their own locks."""
-    if stay.own is None or (stay.own.kind in ("user", "inlined") and stay.own.module != "[jit]"):
+    """The library that takes the lock for a function of the program; "" for its own locks."""
+    if stay.own is None:
         return ""
+    if stay.own.kind in ("user", "inlined") and stay.own.module != "[jit]":
+        return _part_of_libc(stay)
     if any(_PARKS.match(frame.name) for frame in stay.user):  # a lock of Java's library
         return ""
     outer = (frame.module for frame in stay.user if not _LIBC.search(frame.module))
     module = next(outer, "")
     is_library = ".so" in module and not _INTERPRETER.search(module)
     return module.rpartition("/")[2] if is_library else ""
+
+
+def _part_of_libc(stay: Stay) -> str:
+    """The part of the C library that takes a lock of its own."""
+    for frame in stay.user:
+        if not _LIBC.search(frame.module):
+            return ""
+        for part, pattern in _OF_LIBC:
+            if pattern.match(frame.name):
+                return part
+    return ""
 
 
 def deadlocks(evidence: Evidence) -> Iterator[Finding]:

@@ -24,12 +24,15 @@ __all__ = [
     "lost_datagrams",
     "refused",
     "refused_children",
+    "refused_datagrams",
     "resets",
     "unreachable",
 ]
 
 _FAILURES = 0.4
 _CONNECTIONS, _LOCAL_CONNECTIONS, _CONNECTION_S = 300.0, 100.0, 5e-4
+_DEAF = 20.0
+"""Datagrams a second that are refused."""
 _DATAGRAMS, _DROPS, _DATAGRAM_S = 20_000.0, 50.0, 8e-6
 _FLOOD = 8000.0
 """Datagrams a second that no receiver is expected to take one by one."""
@@ -124,6 +127,50 @@ def refused_children(evidence: Evidence) -> Iterator[Finding]:
             ("tcp",),
             place=spell_address(address, port),
         )
+
+
+def refused_datagrams(evidence: Evidence) -> Iterator[Finding]:
+    """Datagrams go to a port where nobody listens: the kernel says so at the next one."""
+    for pid, counts in evidence.calls.items():
+        failed = sum(
+            one.times for one in counts if one.call in _SENDS and one.error == errno.ECONNREFUSED
+        )
+        rate, peer = failed / evidence.elapsed_s, _deaf_peer(evidence, pid)
+        if rate < _DEAF or pid not in evidence.processes or not peer:
+            continue
+        function = call_site(evidence, (pid,), "send") or call_site(evidence, (pid,), "write")
+        opened = evidence.count_calls((pid,), ("socket",), 0) / evidence.elapsed_s
+        yield Finding(
+            *("refused", evidence.process(pid).comm, (pid,), 0.05 + min(1.0, rate / 5000)),
+            f"sends datagrams to {peer}, and {rate:.0f} a second are refused (ECONNREFUSED)",
+            (
+                "nobody listens on that UDP port",
+                f"in {function}" if function else "",
+                f"it opens {opened:.0f} sockets a second" if opened > _DEAF else "",
+            ),
+            ("summary", "-x", "-p", str(pid)),
+            place=peer,
+        )
+
+
+def _deaf_peer(evidence: Evidence, pid: int) -> str:
+    """The peer of a connected UDP socket whose port no socket of this machine has; "" for none.
+
+    Sockets of the process count first, then those that were closed before their owner was read.
+    """
+    sockets = evidence.connections.sockets
+    udp = [one for one in evidence.facts.sockets if one.protocol.startswith("udp")]
+    bound = {one.port for one in udp}
+    deaf = [
+        one
+        for one in udp
+        if one.peer_port
+        and one.peer_port not in bound
+        and evidence.connections.is_local(one.peer)
+        and pid in sockets.get(one.inode, (pid,))
+    ]
+    deaf.sort(key=lambda one: one.inode not in sockets)
+    return spell_address(deaf[0].peer, deaf[0].peer_port) if deaf else ""
 
 
 def _parent_of(evidence: Evidence, times: int) -> int:

@@ -11,6 +11,7 @@ from purebpf.findings.evidence import Evidence, seconds_of
 from purebpf.findings.facts import CallCount, SignalCount
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.call_groups import by_family, main_pid, members
+from purebpf.findings.rules.cpu import busiest_own
 from purebpf.findings.words import call_site, share
 
 __all__ = ["calls", "signals", "small_transfers", "switches", "timers", "wakeups"]
@@ -38,6 +39,7 @@ _SERVES = frozenset(
 _SERVED = 0.1
 """Transfers of a loop that serves somebody, by its wake-ups."""
 _SENDS = frozenset({"kill", "tgkill", "tkill", "rt_sigqueueinfo"})
+_SIGCHLD = 17
 _MANY_SIGNALS, _SIGNAL_S = 1000.0, 2e-5
 _MANY_CALLS, _CALL_S = 20_000.0, 2e-6
 _MANY_SWITCHES = 20_000.0
@@ -163,6 +165,8 @@ def wakeups(evidence: Evidence) -> Iterator[Finding]:
         ):
             continue
         function = call_site(evidence, (pid,), "epoll") or call_site(evidence, (pid,), "poll")
+        own = busiest_own([s for s in evidence.by_process.get(pid, ()) if s.kind == "cpu"])
+        function = function or (evidence.spell(own) if own else "")
         cpus = evidence.cpu_of[pid]
         yield Finding(
             *("wakeups", evidence.process(pid).comm, (pid,), max(cpus, rate * _CALL_S)),
@@ -179,6 +183,8 @@ def signals(evidence: Evidence) -> Iterator[Finding]:
     for one in evidence.facts.signals:
         sent = evidence.count_calls((one.sender,), _SENDS)
         if one.receiver not in evidence.processes:
+            continue
+        if one.signal == _SIGCHLD:  # the kernel's, of children and of what a tracer stops
             continue
         if sent <= 0.3 * one.times:  # the interrupt of a timer came while this process ran
             timed[one.receiver, one.signal] += one.times

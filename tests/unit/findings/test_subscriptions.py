@@ -56,7 +56,8 @@ def test_a_consumer_waits_for_its_next_job() -> None:
     ids=["no broker", "stopped", "busy"],
 )
 def test_others_owe_an_answer(changed: dict[str, object]) -> None:
-    assert "downstream" in kinds(measured(*TAKE, **changed))  # type: ignore[arg-type]
+    found = kinds(measured(*TAKE, **changed))  # type: ignore[arg-type]
+    assert {"downstream", "stopped"} & {*found}
 
 
 def test_a_request_that_asks_a_broker_waits_for_an_answer() -> None:
