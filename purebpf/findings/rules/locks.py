@@ -34,7 +34,10 @@ _STANDBYS = 2
 """Processes that may wait for the lock of a file until its holder ends."""
 _LIBC = re.compile(r"/(libc|libpthread|ld-linux|libstdc\+\+)[^/]*$")
 _OF_LIBC = (
-    ("malloc", re.compile(r"_*(GI_|libc_|int_)*(malloc|free|calloc|realloc|memalign|arena_)|tcache")),
+    (
+        "malloc",
+        re.compile(r"_*(GI_|libc_|int_)*(malloc|free|calloc|realloc|memalign|arena_)|tcache"),
+    ),
     ("stdio", re.compile(r"_IO_|_*(GI_)?_*(flockfile|f?puts|fwrite|fflush|putc|v?f?printf)")),
     ("the dynamic linker", re.compile(r"_*dl_|_*(GI_)?_*dl(open|sym|_iterate_phdr)")),
 )

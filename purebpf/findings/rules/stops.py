@@ -82,7 +82,9 @@ def stopped_programs(evidence: Evidence) -> Iterator[Finding]:
             *("stopped", process.comm, (process.pid,), 1.0),
             f"is stopped ({reason}): it answers nobody",
             (
-                "a container that is paused, or a freezer" if is_frozen else "SIGCONT lets it go on",
+                "a container that is paused, or a freezer"
+                if is_frozen
+                else "SIGCONT lets it go on",
                 process.command,
             ),
             ("dump", str(process.pid)),

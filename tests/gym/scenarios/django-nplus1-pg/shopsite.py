@@ -40,7 +40,9 @@ class Invoice(models.Model):
 
 with connection.cursor() as cursor:
     cursor.execute("SELECT pg_advisory_lock(5)")
-    cursor.execute("CREATE TABLE IF NOT EXISTS shopsite_customer (id bigserial PRIMARY KEY, name text)")
+    cursor.execute(
+        "CREATE TABLE IF NOT EXISTS shopsite_customer (id bigserial PRIMARY KEY, name text)"
+    )
     cursor.execute(
         "CREATE TABLE IF NOT EXISTS shopsite_invoice (id bigserial PRIMARY KEY, customer_id bigint, amount int)"
     )
@@ -52,10 +54,13 @@ connection.close()
 
 
 def invoice_list(request):
-    return JsonResponse([
-        {"customer": invoice.customer.name, "amount": invoice.amount}
-        for invoice in Invoice.objects.all()
-    ], safe=False)
+    return JsonResponse(
+        [
+            {"customer": invoice.customer.name, "amount": invoice.amount}
+            for invoice in Invoice.objects.all()
+        ],
+        safe=False,
+    )
 
 
 urlpatterns = [path("invoices", invoice_list)]

@@ -4,7 +4,6 @@ import threading
 import time
 
 
-
 def command(*words: str) -> bytes:
     parts = [f"*{len(words)}"] + [f"${len(w)}\r\n{w}" for w in words]
     return ("\r\n".join(parts) + "\r\n").encode()

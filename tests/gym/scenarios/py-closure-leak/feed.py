@@ -6,7 +6,9 @@ callbacks = []
 
 
 def parse_feed(number):
-    return json.loads(json.dumps({"entries": [{"id": number + n, "title": "t" * 60} for n in range(120)]}))
+    return json.loads(
+        json.dumps({"entries": [{"id": number + n, "title": "t" * 60} for n in range(120)]})
+    )
 
 
 def subscribe(number):

@@ -11,7 +11,9 @@ def tokens(text):
 class Index:
     def reindex(self):
         while True:
-            self.postings = {token: True for token in tokens("brown fox jumps over lazy dogs " * 400)}
+            self.postings = {
+                token: True for token in tokens("brown fox jumps over lazy dogs " * 400)
+            }
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
