@@ -15,7 +15,7 @@ from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judg
 from purebpf.symbols.script_names import spell_script
 from purebpf.tuples import NamedTuple
 
-__all__ = ["IDLE", "UNREAD", "WORK", "TimePlace", "classify", "sum_places"]
+__all__ = ["IDLE", "UNREAD", "WORK", "TimePlace", "classify", "programs_of", "sum_places"]
 
 WORK, IDLE, UNREAD = "work", "idle", "unread"
 """In the middle of work; for something to do; no user stack that could tell the two apart."""
@@ -63,7 +63,7 @@ def sum_places(
         names: of the processes, by process ID; threads have names of their own.
     """
     names, sums = names or {}, dict[tuple[str, str, str, tuple[str, ...]], list[Activity]]()
-    programs = _programs(activities)
+    programs = programs_of(activities)
     for activity, (kind, use) in zip(activities, classify(activities), strict=True):
         path = _path(programs[activity.pid], activity.user)
         key = names.get(activity.pid, activity.comm), kind, use, path
@@ -87,7 +87,7 @@ def sum_places(
 
 def classify(activities: Sequence[Activity]) -> list[tuple[str, str]]:
     """Return kind and use of each activity."""
-    programs = _programs(activities)
+    programs = programs_of(activities)
     judged = [_judge(programs[one.pid], one) for one in activities]
     by_thread: dict[tuple[int, int], list[int]] = defaultdict(list)
     for at, one in enumerate(activities):
@@ -153,7 +153,7 @@ def _judge(program: Program, activity: Activity) -> Judgement:
     return judgement
 
 
-def _programs(activities: Iterable[Activity]) -> dict[int, Program]:
+def programs_of(activities: Iterable[Activity]) -> dict[int, Program]:
     """Programs of processes, by the modules of their frames: the executable has `main`."""
     modules: dict[int, set[str]] = defaultdict(set)
     executables: dict[int, str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from purebpf.results.model.spelling import count_text
@@ -24,19 +25,21 @@ def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[
 
     wants_addresses = view.delimited or view.addresses
     if wants_answer(view, format_name, details=wants_addresses):
+        from purebpf.cli.own_functions import describe_own
         from purebpf.results.formats import answer
 
         cpus = answer.cpus_of_sample(profile)
         idle = None if view.all_stacks else _describe_idle(profile, cpus)
         if idle is not None:
             return [idle]
-        return answer.pieces(
+        pieces = answer.pieces(
             profile,
             cpus=cpus,
             top=view.top,
             everything=view.all_stacks,
             whole_names=view.verbose,
         )
+        return chain(describe_own(profile), pieces)
     from purebpf.results.formats import writer  # not before everything is measured
 
     style = writer.Style(view.delimited, view.annotations, view.addresses)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Self
 
+from purebpf.cli.own_functions import describe_own
 from purebpf.cli.sheet import SheetRow, Step
 from purebpf.measure.stop import HasFileno
 from purebpf.results import Profile
@@ -78,7 +79,9 @@ def _rows(profile: Profile, share: float, by: str, path: Sequence[Step]) -> list
 
 
 def _text(profile: Profile, heading: str, by: str, sort: str, lines: int) -> Iterable[str]:
-    return render(profile, by=by, lines=lines, heading=heading, sort=sort)
+    first, *table = render(profile, by=by, lines=lines, heading=heading, sort=sort)
+    own = next(describe_own(profile), "").rstrip("\n") if by == "function" else ""
+    return [first, *([f"{own}\n"] if own else []), *table]
 
 
 def make(options: ProfileOptions, _by: str, _interval_s: float, command_pid: int) -> Cpu:

@@ -1,0 +1,33 @@
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static __attribute__((noinline)) long price_order(const char *text)
+{
+	long sum = 0;
+
+	for (int i = 0; i < 3000000; i++)
+		sum = sum * 31 + text[i % 16];
+	return sum | 1;
+}
+
+int main(int argc, char **argv)
+{
+	int one = 1, server = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(atoi(argv[1])) };
+	char text[4096];
+
+	setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (argc < 2 || bind(server, (void *)&at, sizeof(at)) || listen(server, 64))
+		return 1;
+	for (;;) {
+		int client = accept(server, NULL, NULL);
+
+		if (read(client, text, sizeof(text)) > 0 && price_order(text))
+			dprintf(client, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n");
+		close(client);
+	}
+}
